@@ -1,0 +1,215 @@
+"""A pipeline, resolved: every option checked, every default filled in, nothing left as text.
+
+`config` builds these values from a pipeline file; everything above reads only them. All are frozen and
+comparable by value. Secrets live in `Secret`, whose text forms are masked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from bridge.positions import Offsets
+from bridge.schema import RowType, TableSchema
+
+__all__ = [
+    "BadRecords",
+    "Bounded",
+    "Definition",
+    "DeliveryGuarantee",
+    "DeltaTarget",
+    "FormatSpec",
+    "OnFailure",
+    "Publish",
+    "PublishStart",
+    "Quality",
+    "Run",
+    "Secret",
+    "Sink",
+    "Startup",
+    "Topic",
+]
+
+
+class Secret(str):
+    """A string that shows itself as `******` in every repr, log and error; `reveal()` gives the text."""
+
+    def __new__(cls, value: str) -> Secret:
+        made = super().__new__(cls, "******")
+        made._value = value
+        return made
+
+    _value: str
+
+    def reveal(self) -> str:
+        """The text itself. For client configurations only; never for a message."""
+        return self._value
+
+    def __reduce__(self) -> tuple[type[Secret], tuple[str]]:
+        return (Secret, (self._value,))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+
+class BadRecords(str, Enum):
+    """`ingest.bad-records`: what happens to a record that cannot be applied."""
+
+    FAIL = "fail"
+    QUARANTINE = "quarantine"
+    SKIP = "skip"
+
+
+class OnFailure(str, Enum):
+    """`quality.on-failure`."""
+
+    FAIL = "fail"
+    QUARANTINE = "quarantine"
+    WARN = "warn"
+
+
+class DeliveryGuarantee(str, Enum):
+    """`sink.delivery-guarantee` (Flink's words)."""
+
+    NONE = "none"
+    AT_LEAST_ONCE = "at-least-once"
+    EXACTLY_ONCE = "exactly-once"
+
+
+@dataclass(frozen=True)
+class FormatSpec:
+    """A format and its options: keys without the format prefix (`ignore-parse-errors`), values typed."""
+
+    name: str
+    options: Mapping[str, Any]
+    row: RowType
+    """The shape of the document: projected fields in document order, key prefix already stripped."""
+    columns: tuple[str, ...]
+    """The table column that each field of `row` fills, position by position."""
+
+
+@dataclass(frozen=True)
+class Startup:
+    """`scan.startup.mode` with its companion: `offsets` for specific-offsets, `timestamp_ms` for timestamp."""
+
+    mode: str = "earliest-offset"
+    offsets: Offsets | None = None
+    timestamp_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """`scan.bounded.mode` with its companion; the end is exclusive. None of it when mode is `unbounded`."""
+
+    mode: str = "unbounded"
+    offsets: Offsets | None = None
+    timestamp_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Sink:
+    """The `sink.*` options. `buffer_rows` 0 means unbuffered; `buffer_interval_ms` is 0 exactly then, too."""
+
+    delivery_guarantee: DeliveryGuarantee = DeliveryGuarantee.AT_LEAST_ONCE
+    buffer_rows: int = 0
+    buffer_interval_ms: int = 0
+    parallelism: int | None = None
+
+
+@dataclass(frozen=True)
+class Topic:
+    """The Kafka side of a pipeline."""
+
+    connector: str
+    names: tuple[str, ...]
+    schema: TableSchema
+    key: FormatSpec | None
+    value: FormatSpec
+    properties: Mapping[str, str]
+    """Kafka client properties, Java names, prefix `properties.` removed; secret values are `Secret`."""
+    startup: Startup = field(default_factory=Startup)
+    bounded: Bounded = field(default_factory=Bounded)
+    sink: Sink = field(default_factory=Sink)
+    parallelism: int | None = None
+    discovery_interval_ms: int = 300_000
+    options: Mapping[str, str] = field(default_factory=dict)
+    """The WITH options as given (secrets masked), for `validate`."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self.properties["bootstrap.servers"]
+
+
+@dataclass(frozen=True)
+class DeltaTarget:
+    """Where the table is: exactly one of `path` and `table` is set."""
+
+    path: str | None = None
+    table: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Table properties used when the bridge creates the table."""
+
+    def __str__(self) -> str:
+        return self.table or str(self.path)
+
+
+@dataclass(frozen=True)
+class Run:
+    """`run`: where Spark keeps its working state, and when batches happen."""
+
+    checkpoint: str
+    trigger_seconds: float | None = None
+    """None is `available-now`: take what is there, then end."""
+    max_offsets_per_batch: int | None = None
+
+
+@dataclass(frozen=True)
+class PublishStart:
+    """`publish.start`: snapshot | latest | version:N | timestamp:ISO; `value` is N or the timestamp."""
+
+    mode: str = "snapshot"
+    value: str | None = None
+
+
+@dataclass(frozen=True)
+class Publish:
+    """`publish`: where the change feed is taken up the first time."""
+
+    start: PublishStart = field(default_factory=PublishStart)
+
+
+@dataclass(frozen=True)
+class Quality:
+    """`quality`: the suite file, what a failure does, where the report goes."""
+
+    suite: Path
+    on_failure: OnFailure = OnFailure.FAIL
+    report: Path | None = None
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One pipeline, whole. `base` is the folder that relative paths in the file were resolved against."""
+
+    name: str
+    base: Path
+    topic: Topic
+    delta: DeltaTarget
+    run: Run
+    bad_records: BadRecords = BadRecords.FAIL
+    base_is_existing: bool = False
+    """`ingest.base: existing`: the table already holds what the topic said before the start position."""
+    publish: Publish = field(default_factory=Publish)
+    quality: Quality | None = None
+    warnings: tuple[str, ...] = ()
+    """What a user should know, though it is accepted (deprecated keys, risky choices)."""
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        return self.topic.schema.primary_key

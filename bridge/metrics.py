@@ -1,0 +1,52 @@
+"""What one batch did, as a value: the only thing pipelines report, whoever listens.
+
+Names follow Flink's connector metrics where it has one (numRecordsIn, pendingRecords, ...).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = ["BatchReport", "Listener", "ignore"]
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """One finished batch of one pipeline. Counts are of this batch alone; seconds are wall time."""
+
+    pipeline: str
+    verb: str
+    """`ingest` or `publish`."""
+    batch: int
+    version: int | None = None
+    """The Delta version written (ingest) or published up to (publish)."""
+    records_in: int = 0
+    """Kafka records read (ingest), or change-feed rows read (publish)."""
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    unchanged: int = 0
+    """Changes of this batch that had nothing to change: no-op updates, deletes of unknown keys."""
+    records_out: int = 0
+    tombstones: int = 0
+    bad_records: int = 0
+    keys_in_two_partitions: int = 0
+    pending_records: int | None = None
+    """How many offsets (ingest) or table versions (publish) are left; None when not known."""
+    event_time_lag_seconds: float | None = None
+    """Now minus the newest value of the watermark column in this batch; None without a WATERMARK."""
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields, JSON-ready."""
+        return asdict(self)
+
+
+Listener = Callable[[BatchReport], None]
+"""Told after each batch has been committed; it must not raise."""
+
+
+def ignore(report: BatchReport) -> None:
+    """The listener that does not listen."""

@@ -1,0 +1,257 @@
+"""A table as Flink SQL describes it: types, columns, keys. Plain values, no JVM.
+
+Every type knows its Flink text and its Spark SQL counterpart. Types without a counterpart in Spark 4.0
+are refused by `unsupported`, with the reason and the way out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+__all__ = [
+    "ArrayType",
+    "Column",
+    "ComputedColumn",
+    "DataType",
+    "MapType",
+    "MetadataColumn",
+    "PhysicalColumn",
+    "RowField",
+    "RowType",
+    "ScalarType",
+    "TableSchema",
+    "Watermark",
+    "quote",
+    "unsupported",
+]
+
+
+def quote(name: str) -> str:
+    """`name` as a backquoted identifier; Flink and Spark both double a backquote inside."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+@dataclass(frozen=True)
+class DataType:
+    """Base of all types. `nullable` is the type's own NOT NULL, as Flink has it on every level."""
+
+    nullable: bool = field(default=True, kw_only=True)
+
+    def flink(self) -> str:
+        """The type in Flink SQL, NOT NULL included."""
+        return self._flink() + ("" if self.nullable else " NOT NULL")
+
+    def spark(self) -> str:
+        """The type in Spark SQL DDL (nullability is kept by the bridge's checks, not by Spark's types)."""
+        raise NotImplementedError
+
+    def _flink(self) -> str:
+        raise NotImplementedError
+
+    def required(self) -> DataType:
+        """The same type, NOT NULL."""
+        return replace(self, nullable=False)
+
+
+_SPARK_SCALARS = {
+    "CHAR": "STRING",
+    "VARCHAR": "STRING",
+    "STRING": "STRING",
+    "BOOLEAN": "BOOLEAN",
+    "BINARY": "BINARY",
+    "VARBINARY": "BINARY",
+    "BYTES": "BINARY",
+    "TINYINT": "TINYINT",
+    "SMALLINT": "SMALLINT",
+    "INT": "INT",
+    "BIGINT": "BIGINT",
+    "FLOAT": "FLOAT",
+    "DOUBLE": "DOUBLE",
+    "DATE": "DATE",
+    "TIMESTAMP": "TIMESTAMP_NTZ",
+    "TIMESTAMP_LTZ": "TIMESTAMP",
+}
+
+
+@dataclass(frozen=True)
+class ScalarType(DataType):
+    """A type without parts. `name` is Flink's canonical root; `parameters` its length, precision or scale.
+
+    DECIMAL always carries (precision, scale) and TIMESTAMP / TIMESTAMP_LTZ always (precision,), with
+    Flink's defaults filled in (10, 0 and 6). CHAR, VARCHAR, BINARY and VARBINARY carry (length,).
+    """
+
+    name: str
+    parameters: tuple[int, ...] = ()
+
+    def _flink(self) -> str:
+        shown = f"({', '.join(map(str, self.parameters))})" if self.parameters else ""
+        return self.name + shown
+
+    def spark(self) -> str:
+        if self.name == "DECIMAL":
+            return f"DECIMAL({self.parameters[0]},{self.parameters[1]})"
+        return _SPARK_SCALARS[self.name]
+
+    @property
+    def is_string(self) -> bool:
+        return _SPARK_SCALARS.get(self.name) == "STRING"
+
+    @property
+    def is_binary(self) -> bool:
+        return _SPARK_SCALARS.get(self.name) == "BINARY"
+
+
+@dataclass(frozen=True)
+class ArrayType(DataType):
+    """ARRAY<element>."""
+
+    element: DataType
+
+    def _flink(self) -> str:
+        return f"ARRAY<{self.element.flink()}>"
+
+    def spark(self) -> str:
+        return f"ARRAY<{self.element.spark()}>"
+
+
+@dataclass(frozen=True)
+class MapType(DataType):
+    """MAP<key, value>. MULTISET<t> is kept as MAP<t, INT NOT NULL>, which is how Flink writes it."""
+
+    key: DataType
+    value: DataType
+
+    def _flink(self) -> str:
+        return f"MAP<{self.key.flink()}, {self.value.flink()}>"
+
+    def spark(self) -> str:
+        return f"MAP<{self.key.spark()},{self.value.spark()}>"
+
+
+@dataclass(frozen=True)
+class RowField:
+    """One field of a ROW."""
+
+    name: str
+    type: DataType
+
+
+@dataclass(frozen=True)
+class RowType(DataType):
+    """ROW<name type, ...>; also the shape of a whole key or value document."""
+
+    fields: tuple[RowField, ...]
+
+    def _flink(self) -> str:
+        return "ROW<" + ", ".join(f"{quote(f.name)} {f.type.flink()}" for f in self.fields) + ">"
+
+    def spark(self) -> str:
+        return "STRUCT<" + ",".join(f"{quote(f.name)}: {f.type.spark()}" for f in self.fields) + ">"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f.name for f in self.fields)
+
+
+_NO_COUNTERPART = {
+    "TIME": "Spark 4.0 has no TIME type; declare STRING (or INT for milliseconds of the day)",
+    "INTERVAL": "Flink's formats cannot write intervals; declare BIGINT and name the unit",
+    "RAW": "RAW is Flink's own serialisation; declare BYTES",
+    "NULL": "a column of type NULL holds nothing; leave it out",
+    "TIMESTAMP_TZ": "Flink's formats do not support TIMESTAMP WITH TIME ZONE; declare TIMESTAMP_LTZ",
+    "VARIANT": "Flink's formats do not support VARIANT; declare STRING",
+}
+
+
+def unsupported(type: DataType) -> str | None:
+    """Why `type` (or a part of it) has no Spark counterpart, or None when it has one."""
+    if isinstance(type, ArrayType):
+        return unsupported(type.element)
+    if isinstance(type, MapType):
+        return unsupported(type.key) or unsupported(type.value)
+    if isinstance(type, RowType):
+        return next((r for f in type.fields if (r := unsupported(f.type))), None)
+    assert isinstance(type, ScalarType)
+    if type.name in _NO_COUNTERPART:
+        return _NO_COUNTERPART[type.name]
+    if type.name in ("TIMESTAMP", "TIMESTAMP_LTZ") and type.parameters[0] > 6:
+        return f"Spark keeps microseconds; declare {type.name}(6) (digits beyond are cut)"
+    return None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table, whatever it is made of."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class PhysicalColumn(Column):
+    """A column that is a field of the key or value document."""
+
+    type: DataType
+    comment: str | None = None
+
+
+@dataclass(frozen=True)
+class MetadataColumn(Column):
+    """`name type METADATA [FROM 'key'] [VIRTUAL]`: read from (and, unless virtual, written to) the record."""
+
+    type: DataType
+    key: str
+    virtual: bool = False
+    comment: str | None = None
+
+
+@dataclass(frozen=True)
+class ComputedColumn(Column):
+    """`name AS expression`: computed on ingest, left out on publish. `spark` is the Spark SQL expression."""
+
+    expression: str
+    spark: str
+    comment: str | None = None
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """`WATERMARK FOR column AS column - INTERVAL ...`: used for the event-time lag."""
+
+    column: str
+    expression: str
+    delay_seconds: float
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """All columns in DDL order, the primary key in its own order (Flink: the key document's order), the watermark."""
+
+    columns: tuple[Column, ...]
+    primary_key: tuple[str, ...] = ()
+    watermark: Watermark | None = None
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(c.name for c in self.columns)
+
+    @property
+    def physical(self) -> tuple[PhysicalColumn, ...]:
+        return tuple(c for c in self.columns if isinstance(c, PhysicalColumn))
+
+    @property
+    def metadata(self) -> tuple[MetadataColumn, ...]:
+        return tuple(c for c in self.columns if isinstance(c, MetadataColumn))
+
+    @property
+    def computed(self) -> tuple[ComputedColumn, ...]:
+        return tuple(c for c in self.columns if isinstance(c, ComputedColumn))
+
+    def row(self, names: tuple[str, ...], strip_prefix: str = "") -> RowType:
+        """The ROW of the named physical columns, in that order, names stripped of `strip_prefix`."""
+        types = {c.name: c.type for c in self.physical}
+        return RowType(tuple(RowField(n.removeprefix(strip_prefix), types[n]) for n in names))
