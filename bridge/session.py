@@ -1,0 +1,146 @@
+"""The Spark session a pipeline runs in.
+
+On a laptop or in a container the bridge starts Spark itself. Under spark-submit it completes the session that is
+being built. On Databricks (or in any process with a session already) it uses that session and changes nothing in
+it: pipelines always work in a child session with settings of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from bridge import jars
+from bridge.errors import BridgeError
+
+__all__ = ["build_session", "child", "log_file"]
+
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+_LOCAL = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    # Fifty tasks to read the log of a small table cost more than the batch (design.md 7).
+    "spark.databricks.delta.snapshotPartitions": "2",
+}
+_LOG4J = """\
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {file}
+appender.file.filePattern = {file}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 20MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 3
+"""
+
+
+def log_file() -> Path:
+    """Where Spark's own log goes when the bridge starts Spark: BRIDGE_LOG, or bridge.log in BRIDGE_HOME."""
+    return Path(os.environ.get("BRIDGE_LOG") or jars.home() / "logs" / "bridge.log").absolute()
+
+
+def build_session(
+    app_name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A session with Delta and the Kafka source, in UTC; see the module's words for which one.
+
+    `conf` wins over the bridge's own settings; neither changes a session that exists already. Spark's log
+    goes to `log_file()` and not to the terminal. Raises BridgeError when the Java parts cannot be had.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return child(active)
+    under_submit = "PYSPARK_GATEWAY_PORT" in os.environ
+    builder = SparkSession.builder.appName(app_name)
+    settings = dict(_DELTA)
+    found = [str(p) for p in jars.fetch("spark", jars.spark_coordinates())]
+    if under_submit:
+        _extend_class_path(found)
+    else:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        settings |= {**_LOCAL, "spark.master": master or os.environ.get("SPARK_MASTER") or "local[*]"}
+        settings["spark.driver.memory"] = os.environ.get("SPARK_DRIVER_MEMORY", "2g")
+        settings["spark.driver.extraJavaOptions"] = _logging_options()
+    settings["spark.jars"] = ",".join(found)
+    for key, value in (settings | dict(conf or {})).items():
+        builder = builder.config(key, value)
+    with _quiet_start() if not under_submit else _as_it_is():
+        session = builder.getOrCreate()
+    return child(session)
+
+
+def child(spark: SparkSession) -> SparkSession:
+    """A new session on the same Spark with its own settings: time zone UTC, and for local Spark few partitions.
+
+    Temporary settings of a pipeline (Delta's txnAppId among them) never leak into the parent.
+    """
+    own = spark.newSession()
+    own.conf.set("spark.sql.session.timeZone", "UTC")
+    if spark.sparkContext.master.startswith("local"):
+        own.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
+    return own
+
+
+def _extend_class_path(found: list[str]) -> None:
+    """Let a JVM that spark-submit started without --packages see the jars."""
+    SparkContext._ensure_initialized()
+    jvm = SparkContext._jvm
+    assert jvm is not None
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        jvm.java.lang.Class.forName("io.delta.sql.DeltaSparkSessionExtension", True, loader)
+        return
+    except Exception:  # py4j wraps ClassNotFoundException; absence is what is asked here
+        pass
+    if not hasattr(loader, "addURL"):
+        raise BridgeError(
+            "Delta is not on the class path: add --packages " + ",".join(jars.spark_coordinates())
+        )
+    for jar in found:
+        loader.addURL(jvm.java.io.File(jar).toURI().toURL())
+
+
+def _logging_options() -> str:
+    log = log_file()
+    log.parent.mkdir(parents=True, exist_ok=True)
+    config = log.with_suffix(".log4j2.properties")
+    config.write_text(_LOG4J.format(file=log))
+    return f"-Dlog4j2.configurationFile={config.as_uri()}"
+
+
+@contextmanager
+def _as_it_is() -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def _quiet_start() -> Iterator[None]:
+    """Give the JVM the log file for its standard error, which it inherits; Python keeps the terminal."""
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    log = log_file().with_suffix(".stderr.log")
+    sink = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
+    try:
+        os.dup2(sink, 2)
+        yield
+    finally:
+        os.dup2(terminal, 2)
+        os.close(terminal)
+        os.close(sink)

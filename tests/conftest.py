@@ -1,0 +1,57 @@
+"""One Spark session and one broker for the whole run; each started only if a test asks for it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+os.environ.setdefault("TZ", "UTC")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A local session as the command line builds it, with two shuffle partitions."""
+    from bridge.session import build_session
+
+    folder = tmp_path_factory.mktemp("spark")
+    os.environ.setdefault("BRIDGE_LOG", str(folder / "bridge.log"))
+    session = build_session(
+        "bridge-tests",
+        master="local[2]",
+        conf={"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.sql.shuffle.partitions": "2"},
+    )
+    yield session
+    session.sparkContext.stop()
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """The embedded broker, on a free port."""
+    from bridge.kafka.broker import Broker
+
+    with Broker(tmp_path_factory.mktemp("broker")) as running:
+        yield running
+
+
+_count = itertools.count(1)
+
+
+@pytest.fixture
+def unique(request: pytest.FixtureRequest) -> Callable[[str], str]:
+    """Makes names no other test uses: unique("orders") -> "orders-test_x-3"."""
+    test = re.sub(r"[^A-Za-z0-9]+", "_", request.node.name)[:40]
+    return lambda stem: f"{stem}-{test}-{next(_count)}"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """A folder for this test's tables and checkpoints."""
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    return folder
