@@ -6,10 +6,10 @@ Names follow Flink's connector metrics where it has one (numRecordsIn, pendingRe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-__all__ = ["BatchReport", "Listener", "ignore"]
+__all__ = ["BatchReport", "Listener", "Summary", "ignore"]
 
 
 @dataclass(frozen=True)
@@ -50,3 +50,54 @@ Listener = Callable[[BatchReport], None]
 
 def ignore(report: BatchReport) -> None:
     """The listener that does not listen."""
+
+
+_SUMMED = (
+    "records_in",
+    "inserted",
+    "updated",
+    "deleted",
+    "unchanged",
+    "records_out",
+    "tombstones",
+    "bad_records",
+    "keys_in_two_partitions",
+)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A whole run: the sums of its batches, and where it ended."""
+
+    pipeline: str
+    verb: str
+    batches: int = 0
+    version: int | None = None
+    records_in: int = 0
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    unchanged: int = 0
+    records_out: int = 0
+    tombstones: int = 0
+    bad_records: int = 0
+    keys_in_two_partitions: int = 0
+    pending_records: int | None = None
+    event_time_lag_seconds: float | None = None
+    seconds: float = 0.0
+
+    def plus(self, report: BatchReport) -> Summary:
+        """The summary with one more batch: counts add up, positions and lags are those of the last batch."""
+        sums = {name: getattr(self, name) + getattr(report, name) for name in _SUMMED}
+        return replace(
+            self,
+            batches=self.batches + 1,
+            version=self.version if report.version is None else report.version,
+            pending_records=report.pending_records,
+            event_time_lag_seconds=report.event_time_lag_seconds,
+            **sums,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields, JSON-ready."""
+        return asdict(self)

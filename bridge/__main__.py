@@ -1,0 +1,7 @@
+"""`python -m bridge` is the same as `bridge`."""
+
+import sys
+
+from bridge.cli import main
+
+sys.exit(main())

@@ -1,0 +1,123 @@
+"""What people see: one line per batch, a spinner on a terminal, short tables, one-screen errors."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.panel import Panel
+from rich.status import Status
+from rich.table import Table
+
+from bridge.metrics import BatchReport, Summary
+
+__all__ = ["Screen", "batch_line", "duration"]
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them: 0.8 s, 12 s, 3 min 20 s."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def batch_line(report: BatchReport) -> str:
+    """One finished batch on one line, without markup."""
+    counts = f"+I {report.inserted:,}  +U {report.updated:,}  -D {report.deleted:,}"
+    if report.verb == "ingest":
+        what = f"{report.records_in:,} records  {counts}  unchanged {report.unchanged:,}"
+    else:
+        what = f"{counts}  →  {report.records_out:,} records, {report.tombstones:,} of them tombstones"
+    parts = [f"{report.verb} {report.pipeline}", f"batch {report.batch}", f"version {report.version}", what]
+    if report.pending_records:
+        parts.append(f"{report.pending_records:,} {'records' if report.verb == 'ingest' else 'versions'} behind")
+    if report.bad_records:
+        parts.append(f"{report.bad_records:,} bad records left out")
+    if report.keys_in_two_partitions:
+        parts.append(f"{report.keys_in_two_partitions:,} keys seen in two partitions")
+    return "  ".join([*parts, duration(report.seconds)])
+
+
+class Screen:
+    """Where output goes. A terminal gets colours and a spinner, a pipe gets plain lines, `quiet` only results."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.out = Console(highlight=False, soft_wrap=True)
+        self.err = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.quiet = quiet
+        self._status: Status | None = None
+
+    def say(self, text: str) -> None:
+        """A line of progress; dropped when quiet."""
+        if not self.quiet:
+            self.out.print(escape(text))
+
+    def batch(self, report: BatchReport) -> None:
+        """A Listener: one line per batch."""
+        self.say(batch_line(report))
+        if self._status is not None:
+            self._status.update(_waiting(report))
+
+    @contextmanager
+    def busy(self, what: str) -> Iterator[None]:
+        """Show that something is going on: a spinner on a terminal, one line elsewhere."""
+        if self.quiet or not self.out.is_terminal:
+            self.say(what)
+            yield
+            return
+        with self.out.status(escape(what)) as status:
+            self._status = status
+            try:
+                yield
+            finally:
+                self._status = None
+
+    def table(self, title: str, rows: Mapping[str, str]) -> None:
+        """A result: two columns, one row per entry."""
+        table = Table(title=escape(title), title_justify="left", title_style="bold", show_header=False, box=None)
+        table.add_column(style="dim", no_wrap=True)
+        table.add_column(overflow="fold")
+        for name, value in rows.items():
+            table.add_row(escape(name), escape(value))
+        self.out.print(table)
+
+    def json(self, value: Any) -> None:
+        """A result for programs: plain JSON on standard output."""
+        sys.stdout.write(json.dumps(value, indent=2, default=str) + "\n")
+
+    def error(self, title: str, message: str) -> None:
+        """One screen on standard error; no traces."""
+        if self.err.is_terminal:
+            self.err.print(Panel(escape(message), title=escape(title), title_align="left", border_style="red"))
+        else:
+            self.err.print(escape(f"{title}: {message}"))
+
+
+def _waiting(report: BatchReport) -> str:
+    behind = f"{report.pending_records:,} behind" if report.pending_records else "up to date"
+    return escape(f"{report.verb} {report.pipeline}: {behind}; Ctrl-C stops after the running batch")
+
+
+def summary_rows(summary: Summary) -> dict[str, str]:
+    """The end of a run, for `Screen.table`."""
+    rate = summary.records_in / summary.seconds if summary.seconds else 0.0
+    rows = {"batches": f"{summary.batches:,}"}
+    if summary.version is not None:
+        rows["table version"] = str(summary.version)
+    if summary.verb == "ingest":
+        rows["records in"] = f"{summary.records_in:,} ({rate:,.0f}/s)"
+        rows["applied"] = f"+I {summary.inserted:,}  +U {summary.updated:,}  -D {summary.deleted:,}"
+        rows["unchanged"] = f"{summary.unchanged:,}"
+    else:
+        rows["changes read"] = f"+I {summary.inserted:,}  +U {summary.updated:,}  -D {summary.deleted:,}"
+        rows["records out"] = f"{summary.records_out:,}, {summary.tombstones:,} of them tombstones"
+    if summary.bad_records:
+        rows["bad records left out"] = f"{summary.bad_records:,}"
+    rows["time"] = duration(summary.seconds)
+    return rows

@@ -1,0 +1,161 @@
+"""The demo: everything the bridge does, once, at the same time, on one machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from bridge import config
+from bridge.console import Screen, duration
+from bridge.definition import Definition
+from bridge.demo import orders
+from bridge.errors import DefinitionError, DifferenceError, QualityError
+from bridge.kafka.broker import Broker
+from bridge.metrics import BatchReport, Summary
+from bridge.pipelines.check import Checked, check
+from bridge.pipelines.ingest import ingest
+from bridge.pipelines.publish import publish
+from bridge.pipelines.verify import Proof, verify
+from bridge.session import child
+
+__all__ = ["run"]
+
+_PARTITIONS = 4
+_RATE = 4_000
+"""Changes per second: slow enough for the writer to overlap with the jobs, fast enough for a demo."""
+_INTERVAL_SECONDS = 2.0
+
+
+def run(spark: SparkSession, folder: Path, screen: Screen, stop: threading.Event) -> None:
+    """Run the demo in `folder`, which is emptied first; raises QualityError or DifferenceError as the verbs do."""
+    started = time.monotonic()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    with screen.busy("starting Kafka (a real broker, KRaft, one process)"):
+        broker = Broker(folder / "broker")
+        broker.start()
+    try:
+        incoming, outgoing = _pipelines(folder, broker.bootstrap)
+        for definition in (incoming, outgoing):
+            for topic in definition.topic.names:
+                broker.create_topic(topic, partitions=_PARTITIONS, config={"cleanup.policy": "compact"})
+        flow = _Flow(spark, incoming, outgoing, screen, stop)
+        with screen.busy("orders → topic → Delta → topic, all at once"):
+            written, ingested, published = flow.run()
+        if stop.is_set():
+            return
+        with screen.busy("checking the table's quality"):
+            checked = check(spark, incoming)
+        with screen.busy("verifying: fold(topic 1) == table == fold(topic 2), row by row"):
+            proofs = [verify(spark, incoming), verify(spark, outgoing)]
+        rows = _result(written, ingested, published, checked, proofs)
+        rows["table"], rows["report"] = str(incoming.delta), str(checked.report)
+        rows["demo took"] = duration(time.monotonic() - started)
+        screen.table("the demo", rows)
+    finally:
+        broker.stop()
+    if not checked.verdict.success:
+        raise QualityError(f"the suite failed; see {checked.report}")
+    if not all(proof.equal for proof in proofs):
+        raise DifferenceError("topic and table differ; see above")
+
+
+def _pipelines(folder: Path, bootstrap: str) -> tuple[Definition, Definition]:
+    """The shipped pipeline files, with the broker and the lake of the demo put in by environment variables."""
+    files = [Path("conf") / name for name in ("orders.yaml", "orders_publish.yaml")]
+    if not all(file.is_file() for file in files):
+        raise DefinitionError("the demo runs the pipeline files in conf/: start it from a checkout of the project")
+    environ = {**os.environ, "KAFKA": bootstrap, "LAKE": str((folder / "lake").absolute())}
+    incoming, outgoing = (config.load(file, environ=environ) for file in files)
+    running = {"trigger_seconds": _INTERVAL_SECONDS}
+    quality = replace(incoming.quality, report=folder / "report.html") if incoming.quality else None
+    incoming = replace(incoming, run=replace(incoming.run, **running), quality=quality)
+    return incoming, replace(outgoing, run=replace(outgoing.run, **running))
+
+
+class _Flow:
+    """Writer, ingest and publish side by side. When the one before it has ended, each runs once more to the end,
+    as a job does that was stopped and started again."""
+
+    def __init__(
+        self, spark: SparkSession, incoming: Definition, outgoing: Definition, screen: Screen, stop: threading.Event
+    ) -> None:
+        self.spark, self.screen, self.stop = spark, screen, stop
+        self.incoming, self.outgoing = incoming, outgoing
+        self.written, self.table_is_there, self.ingested = (threading.Event() for _ in range(3))
+        self.sums = {verb: Summary(d.name, verb) for verb, d in (("ingest", incoming), ("publish", outgoing))}
+
+    def run(self) -> tuple[Mapping[str, int], Summary, Summary]:
+        """The writer's counts by kind, and the sums of all batches of both pipelines."""
+        with ThreadPoolExecutor(3) as pool:
+            stages = [pool.submit(stage) for stage in (self._write, self._ingest, self._publish)]
+            while not all(stage.done() for stage in stages):
+                if self.stop.is_set() or any(stage.done() and stage.exception() for stage in stages):
+                    self._end_all()
+                time.sleep(0.1)
+        for stage in stages:
+            stage.result()
+        return stages[0].result() or {}, self.sums["ingest"], self.sums["publish"]
+
+    def _end_all(self) -> None:
+        for event in (self.stop, self.written, self.table_is_there, self.ingested):
+            event.set()
+
+    def _listen(self, report: BatchReport) -> None:
+        self.sums[report.verb] = self.sums[report.verb].plus(report)
+        self.table_is_there.set()
+        self.screen.batch(report)
+
+    def _write(self) -> Mapping[str, int]:
+        topic = self.incoming.topic
+        try:
+            return orders.write(topic.bootstrap_servers, topic.names[0], orders.changes(seed=7), rate=_RATE)
+        finally:
+            self.written.set()
+
+    def _ingest(self) -> None:
+        self._twice(ingest, self.incoming, self.written)
+        self.ingested.set()
+
+    def _publish(self) -> None:
+        self.table_is_there.wait()
+        self._twice(publish, self.outgoing, self.ingested)
+
+    def _twice(self, pipeline: Callable[..., Summary], definition: Definition, enough: threading.Event) -> None:
+        spark, started = child(self.spark), time.monotonic()
+        pipeline(spark, definition, listener=self._listen, stop=enough)
+        if not self.stop.is_set():
+            to_the_end = replace(definition, run=replace(definition.run, trigger_seconds=None))
+            pipeline(spark, to_the_end, listener=self._listen)
+        verb = "ingest" if definition is self.incoming else "publish"
+        self.sums[verb] = replace(self.sums[verb], seconds=time.monotonic() - started)
+
+
+def _result(
+    written: Mapping[str, int], ingested: Summary, published: Summary, checked: Checked, proofs: list[Proof]
+) -> dict[str, str]:
+    first, second = (proof.comparison for proof in proofs)
+    good = sum(outcome.success for outcome in checked.verdict.expectations)
+    equal = all(proof.equal for proof in proofs) and first.table_checksum == second.table_checksum
+    return {
+        "changes written": f"{sum(written.values()):,}: " + ", ".join(f"{n:,} {kind}" for kind, n in written.items()),
+        "records in": f"{ingested.records_in:,} in {ingested.batches} batches, "
+        f"{ingested.records_in / ingested.seconds:,.0f}/s while the writer ran",
+        "applied": f"+I {ingested.inserted:,}  +U {ingested.updated:,}  -D {ingested.deleted:,}  "
+        f"unchanged {ingested.unchanged:,}",
+        "records out": f"{published.records_out:,}, {published.tombstones:,} of them tombstones",
+        "lag at the end": f"{ingested.pending_records} records in, {published.pending_records} versions out",
+        "quality": f"{good} of {len(checked.verdict.expectations)} expectations hold",
+        "fold(topic 1)": f"{first.topic_rows:,} rows  checksum {first.topic_checksum}",
+        "table": f"{first.table_rows:,} rows  checksum {first.table_checksum}  version {proofs[0].version}",
+        "fold(topic 2)": f"{second.topic_rows:,} rows  checksum {second.topic_checksum}",
+        "verified": "all three are equal, row by row" if equal else "DIFFERENT",
+    }

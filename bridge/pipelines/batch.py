@@ -1,0 +1,117 @@
+"""One batch of records, applied: decode, judge, compact, merge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, Observation, Row
+from pyspark.sql import functions as F
+
+from bridge import compact
+from bridge.columns import BAD, KIND, POSITION, col
+from bridge.decode import decode
+from bridge.definition import BadRecords, Definition
+from bridge.delta.merge import MergeResult, merge
+from bridge.delta.progress import IngestProgress
+from bridge.delta.table import Table
+from bridge.errors import BadRecordError
+
+__all__ = ["Applied", "apply"]
+
+_SKIP = "skip"
+"""The row kind `decode` gives to a document that a format's ignore-parse-errors drops."""
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What became of a batch. `unchanged` changes found the table as they wanted it."""
+
+    merged: MergeResult
+    records: int
+    bad: int
+    unchanged: int
+    two_partitions: int
+    event_time_lag_seconds: float | None
+
+
+def apply(
+    definition: Definition, table: Table, records: DataFrame, progress: IngestProgress
+) -> Applied:
+    """Merge the fold of `records` into `table` as one commit that carries `progress`.
+
+    Under `bad-records: fail` only the last record of each key is decoded, and one that cannot be raises
+    BadRecordError with nothing written; under `skip` every record is decoded and the last good one counts.
+    The frame's session carries the write; the table's own session is left alone.
+    """
+    strict = definition.bad_records is BadRecords.FAIL
+    key = list(definition.primary_key)
+    seen = Observation()
+    decoded = decode(
+        records.observe(seen, F.count(F.lit(1)).alias("records")), definition.topic, latest_only=strict
+    ).persist()
+    folded = decoded.where(col(BAD).isNull() & (col(KIND) != _SKIP))
+    try:
+        found = _survey(definition, decoded)
+        if found["bad"] and strict:
+            raise BadRecordError(_first_bad(definition, found))
+        changes, two = found["good"], found["two"]
+        if not strict:
+            folded = compact.latest_by_offset(folded, key).persist()
+            counted = folded.agg(
+                F.count(F.lit(1)).alias("changes"), F.count_if(F.col(compact.TWO_PARTITIONS)).alias("two")
+            ).first()
+            assert counted is not None
+            changes, two = counted["changes"], counted["two"]
+        merged = merge(
+            replace(table, spark=records.sparkSession),
+            folded.drop(BAD, compact.TWO_PARTITIONS),
+            key=key,
+            progress=progress,
+            persisted=True,
+        )
+    finally:
+        folded.unpersist()
+        decoded.unpersist()
+    return Applied(
+        merged=merged,
+        records=seen.get["records"],
+        bad=found["bad"] + found["skipped"],
+        unchanged=changes - merged.inserted - merged.updated - merged.deleted,
+        two_partitions=two,
+        event_time_lag_seconds=found["lag"],
+    )
+
+
+def _survey(definition: Definition, decoded: DataFrame) -> Row:
+    """One pass over the batch: what is in it. This also fills the cache that MERGE then reads twice."""
+    watermark = definition.topic.schema.watermark
+    now = F.current_timestamp().cast("double")
+    lag = now - F.max(col(watermark.column).cast("timestamp")).cast("double") if watermark else F.lit(None)
+    bad = col(BAD).isNotNull()
+    good = ~bad & (col(KIND) != _SKIP)
+    two = (
+        F.count_if(col(compact.TWO_PARTITIONS) & good)
+        if compact.TWO_PARTITIONS in decoded.columns
+        else F.lit(0)
+    )
+    where = F.struct(*[col(POSITION).getField(part) for part in ("topic", "partition", "offset")])
+    row = decoded.agg(
+        F.count_if(good).alias("good"),
+        F.count_if(bad).alias("bad"),
+        F.count_if(~bad & (col(KIND) == _SKIP)).alias("skipped"),
+        F.min(F.when(bad, F.struct(where.alias("at"), col(BAD).alias("why")))).alias("first_bad"),
+        two.alias("two"),
+        lag.cast("double").alias("lag"),
+    ).first()
+    assert row is not None
+    return row
+
+
+def _first_bad(definition: Definition, found: Row) -> str:
+    at, why = found["first_bad"]["at"], found["first_bad"]["why"]
+    more = f" (and {found['bad'] - 1} more in this batch)" if found["bad"] > 1 else ""
+    return (
+        f"{at['topic']}-{at['partition']} at offset {at['offset']}: {why}{more}. Nothing of this batch was "
+        f"written. Correct the producer and have the key sent again, or set `ingest: {{bad-records: skip}}` in "
+        f"the pipeline file of {definition.name!r} to count such records and go on without them"
+    )

@@ -1,0 +1,165 @@
+"""topic -> records -decode-> changes -compact-> changes -merge-> Delta
+
+Progress lives in the table: every MERGE commits the end offsets of its batch with the data it wrote, and a run
+starts where the table says. Spark's own checkpoint is scratch space of one run (docs/adr/001).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from dataclasses import replace
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from bridge.definition import Definition
+from bridge.delta.progress import IngestProgress, read_progress
+from bridge.kafka import admin, source
+from bridge.metrics import BatchReport, Listener, Summary, ignore
+from bridge.pipelines import scratch
+from bridge.pipelines.batch import apply
+from bridge.pipelines.preflight import ingest_table, refuse_gaps
+from bridge.positions import Offsets
+
+__all__ = ["ingest"]
+
+
+def ingest(
+    spark: SparkSession,
+    definition: Definition,
+    *,
+    listener: Listener = ignore,
+    stop: threading.Event | None = None,
+) -> Summary:
+    """Apply the topic to the table until there is no more (available-now), the bound is reached, or `stop` is set.
+
+    Each batch is one atomic Delta commit that carries its end offsets, so every record is applied exactly
+    once whatever happens between batches. The table is created if absent. `listener` hears of each batch after
+    its commit. `stop` ends the run after the batch that is running.
+
+    Raises KafkaError, TableError, GapError before anything is written; BadRecordError and ConcurrentRunError
+    from the batch that meets them, which then has no effect.
+    """
+    return _Run(spark, definition, listener, stop or threading.Event()).run()
+
+
+class _StopAsked(Exception):
+    """Ends a batch before it has begun."""
+
+
+class _Run:
+    def __init__(
+        self, spark: SparkSession, definition: Definition, listener: Listener, stop: threading.Event
+    ) -> None:
+        self.spark, self.definition, self.listener, self.stop = spark, definition, listener, stop
+        self.topic = definition.topic
+        self.summary = Summary(definition.name, "ingest")
+        self.failure: BaseException | None = None
+        self.batch_lock = threading.Lock()
+        self.ended = False
+        self.checkpoint = ""
+
+        state = admin.describe(self.topic)
+        self.table = ingest_table(spark, definition)
+        known = read_progress(self.table, definition.name)
+        if known is None:
+            offsets, ids, batch = admin.start_offsets(self.topic, state), state.ids, -1
+        else:
+            offsets, ids, batch = known[0].offsets, known[0].topic_ids, known[0].batch
+            refuse_gaps(definition, state, known[0])
+        # A partition that progress does not know was added since: its first record is the earliest one.
+        self.start = Offsets({**state.earliest.by_partition, **offsets.by_partition})
+        self.end = admin.end_offsets(self.topic, state)
+        self.progress = IngestProgress(definition.name, uuid.uuid4().hex[:12], batch, self.start, ids)
+
+    def run(self) -> Summary:
+        started = time.monotonic()
+        if not self._finished():
+            checkpoint = self.definition.run.checkpoint
+            with scratch.folder(self.spark, checkpoint, "ingest", self.progress.run) as place:
+                self.checkpoint = place
+                self._stream()
+        if self.failure is not None and not isinstance(self.failure, _StopAsked):
+            raise self.failure
+        return replace(self.summary, seconds=time.monotonic() - started)
+
+    def _finished(self) -> bool:
+        return self.end is not None and self.progress.offsets.reaches(self.end)
+
+    def _stream(self) -> None:
+        run = self.definition.run
+        records = source.stream(self.spark, self.topic, self.start, max_offsets=run.max_offsets_per_batch)
+        writer = (
+            records.writeStream.queryName(f"ingest {self.definition.name} {self.progress.run}")
+            .option("checkpointLocation", self.checkpoint)
+            .foreachBatch(self._guarded)
+        )
+        if run.trigger_seconds is None:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{int(run.trigger_seconds * 1000)} milliseconds")
+        query = writer.start()
+        try:
+            self._watch(query)
+        finally:
+            query.stop()
+
+    def _watch(self, query: StreamingQuery) -> None:
+        while query.isActive and not (self.stop.is_set() or self._finished()):
+            time.sleep(0.1)
+        if query.isActive:
+            with self.batch_lock:  # the running batch commits; a next one sees `ended` and writes nothing
+                self.ended = True
+        elif (failure := query.exception()) is not None:
+            self.failure = self.failure or source.explain(failure, self.topic)
+
+    def _guarded(self, records: DataFrame, batch_id: int) -> None:
+        """What Spark calls. Keeps the failure as it was raised; Spark would hand back its text only."""
+        with self.batch_lock:
+            try:
+                if self.ended or self.stop.is_set() or self._finished():
+                    raise _StopAsked
+                self._batch(records, batch_id)
+            except BaseException as failure:
+                self.failure = failure
+                raise
+
+    def _batch(self, records: DataFrame, batch_id: int) -> None:
+        started = time.monotonic()
+        end = scratch.batch_end(self.spark, self.checkpoint, batch_id)
+        if self.end is not None:
+            end = end.capped(self.end)
+            records = records.where(_before(self.end))
+        progress = replace(
+            self.progress, batch=self.progress.batch + 1, offsets=self.progress.offsets.advanced(end)
+        )
+        applied = apply(self.definition, self.table, records, progress)
+        self.progress = progress
+        report = BatchReport(
+            pipeline=self.definition.name,
+            verb="ingest",
+            batch=progress.batch,
+            version=applied.merged.version,
+            records_in=applied.records,
+            inserted=applied.merged.inserted,
+            updated=applied.merged.updated,
+            deleted=applied.merged.deleted,
+            unchanged=applied.unchanged,
+            bad_records=applied.bad,
+            keys_in_two_partitions=applied.two_partitions,
+            pending_records=progress.offsets.behind(self.end or admin.describe(self.topic).end),
+            event_time_lag_seconds=applied.event_time_lag_seconds,
+            seconds=time.monotonic() - started,
+        )
+        self.summary = self.summary.plus(report)
+        self.listener(report)
+
+
+def _before(end: Offsets) -> Column:
+    """Records below `end`; partitions that `end` does not name are not read (Flink: specific-offsets bound)."""
+    limits = [part for topic, partition, offset in end for part in (f"{topic}/{partition}", offset)]
+    at = F.concat_ws("/", F.col("topic"), F.col("partition"))
+    return F.col("offset") < F.create_map(*[F.lit(part) for part in limits])[at] if limits else F.lit(False)

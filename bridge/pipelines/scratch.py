@@ -1,0 +1,42 @@
+"""Spark's working state of one streaming run.
+
+Structured Streaming insists on a checkpoint. The bridge gives each run a fresh one and throws it away, since
+progress lives in the table (docs/adr/001): a lost, stale or copied checkpoint cannot be mistaken for progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+from bridge import storage
+from bridge.positions import Offsets
+
+__all__ = ["batch_end", "folder"]
+
+
+@contextmanager
+def folder(spark: SparkSession, checkpoint: str, verb: str, run: str) -> Iterator[str]:
+    """A fresh folder below `checkpoint` for this run, removed at its end; so is what earlier runs left behind."""
+    parent = f"{checkpoint.rstrip('/')}/{verb}"
+    for left_behind in storage.list_names(spark, parent):
+        storage.delete(spark, f"{parent}/{left_behind}")
+    place = f"{parent}/{run}"
+    try:
+        yield place
+    finally:
+        storage.delete(spark, place)
+
+
+def batch_end(spark: SparkSession, checkpoint: str, batch_id: int) -> Offsets:
+    """The end offsets Spark chose for a batch: exact, past transaction markers, for every partition.
+
+    Read from the write-ahead offset log (version line, metadata line, one line per source), which Spark
+    writes before it calls foreachBatch.
+    """
+    version, _metadata, source = storage.read_text(spark, f"{checkpoint}/offsets/{batch_id}").splitlines()[:3]
+    if version != "v1":
+        raise ValueError(f"Spark's offset log has version {version!r}; the bridge reads v1")
+    return Offsets.from_json(source)

@@ -1,0 +1,60 @@
+"""How far a pipeline has got, without moving it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from bridge.definition import Definition
+from bridge.delta import feed
+from bridge.delta.progress import PublishLog, read_progress
+from bridge.delta.table import exists
+from bridge.kafka import admin
+from bridge.pipelines.preflight import publish_table
+
+__all__ = ["Status", "status"]
+
+
+@dataclass(frozen=True)
+class Status:
+    """Positions of both ends. None where a pipeline has not run in that direction, or there is no table."""
+
+    pipeline: str
+    table: str
+    table_version: int | None
+    ingested: str | None
+    """Offsets the table has, as JSON."""
+    ingest_batch: int | None
+    pending_records: int | None
+    """Offsets between the table and the topic's end."""
+    published_version: int | None
+    pending_versions: int | None
+    topic_end: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields, JSON-ready."""
+        return asdict(self)
+
+
+def status(spark: SparkSession, definition: Definition) -> Status:
+    """Read the progress of both directions, and where topic and table stand now. Writes nothing."""
+    end = admin.describe(definition.topic).end
+    version, ingested, published = None, None, None
+    if exists(spark, definition.delta):
+        table = publish_table(spark, definition)
+        version = feed.latest_version(table)
+        ingested = read_progress(table, definition.name)
+        published = PublishLog(spark, definition.run.checkpoint, definition.name).last()
+    return Status(
+        pipeline=definition.name,
+        table=str(definition.delta),
+        table_version=version,
+        ingested=ingested[0].offsets.to_json() if ingested else None,
+        ingest_batch=ingested[0].batch if ingested else None,
+        pending_records=ingested[0].offsets.behind(end) if ingested else None,
+        published_version=published.version if published else None,
+        pending_versions=version - published.version if published and version is not None else None,
+        topic_end=end.to_json(),
+    )

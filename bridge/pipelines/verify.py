@@ -1,0 +1,96 @@
+"""Proof: fold(topic) == table, at positions that do not move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bridge import compact
+from bridge.columns import BAD, KIND, col
+from bridge.decode import decode
+from bridge.definition import BadRecords, Definition
+from bridge.delta import feed
+from bridge.delta.progress import PublishLog, read_progress
+from bridge.errors import DefinitionError, GapError
+from bridge.kafka import admin, source
+from bridge.pipelines.preflight import publish_fields, publish_table, table_fields
+from bridge.pipelines.compare import Comparison, compare
+from bridge.positions import Offsets
+
+__all__ = ["Proof", "verify"]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What was compared, where, and what the comparison found."""
+
+    pipeline: str
+    direction: str
+    """`ingest`: the table follows the topic; `publish`: the topic follows the table."""
+    version: int
+    offsets: Offsets
+    comparison: Comparison
+
+    @property
+    def equal(self) -> bool:
+        """True when topic and table hold the same rows."""
+        return self.comparison.equal
+
+
+def verify(spark: SparkSession, definition: Definition, *, direction: str | None = None) -> Proof:
+    """Compare the fold of the topic with the table, row by row, and say what differs. Reads only.
+
+    ingest: the topic up to the offsets of the newest ingest commit, against that very version of the table.
+    publish: the topic up to its present end, against the newest published version; a publish that runs at the
+    same time makes the topic newer than that.
+    Without `direction`, the one that has progress is taken; DefinitionError when there is none or both.
+    Raises GapError when the topic does not start at its beginning any more: its fold is not known then.
+    """
+    table = publish_table(spark, definition)
+    ingested = read_progress(table, definition.name)
+    published = PublishLog(spark, definition.run.checkpoint, definition.name).last()
+    direction = direction or _direction(definition, ingested is not None, published is not None)
+    state = admin.describe(definition.topic)
+    if direction == "ingest":
+        if ingested is None:
+            raise DefinitionError(f"{definition.name!r} has not ingested into {definition.delta}: nothing to verify")
+        end, version, fields = ingested[0].offsets, ingested[1], table_fields(spark, definition)
+    else:
+        if published is None:
+            raise DefinitionError(f"{definition.name!r} has not published {definition.delta}: nothing to verify")
+        end, version, fields = state.end, published.version, publish_fields(spark, definition)
+    topic = _fold(spark, definition, _beginning(state.earliest, end), end)
+    rows = feed.snapshot(table, version)
+    found = compare(topic, rows, key=definition.primary_key, fields=fields)
+    return Proof(definition.name, direction, version, end, found)
+
+
+def _direction(definition: Definition, ingested: bool, published: bool) -> str:
+    if ingested and published:
+        raise DefinitionError(
+            f"{definition.name!r} both ingests and publishes: say --direction ingest or --direction publish"
+        )
+    if not (ingested or published):
+        raise DefinitionError(f"{definition.name!r} has neither ingested nor published yet: nothing to verify")
+    return "ingest" if ingested else "publish"
+
+
+def _beginning(earliest: Offsets, end: Offsets) -> Offsets:
+    """Where every partition of `end` starts. Compaction keeps the start at 0; deletion by age or size moves it."""
+    for topic, partition, offset in earliest:
+        if offset > 0:
+            raise GapError(
+                f"{topic}-{partition} starts at offset {offset}: what was before is deleted, so the topic alone no "
+                f"longer says what the table should be. A topic that can be verified has cleanup.policy=compact"
+            )
+    return Offsets({key: 0 for key in end.by_partition})
+
+
+def _fold(spark: SparkSession, definition: Definition, start: Offsets, end: Offsets) -> DataFrame:
+    """One row per key that is there at `end`, from the records alone."""
+    strict = definition.bad_records is BadRecords.FAIL
+    changes = decode(source.read(spark, definition.topic, start, end), definition.topic, latest_only=strict)
+    good = changes.where(col(BAD).isNull() & col(KIND).isin("+U", "-D"))
+    folded = good if strict else compact.latest_by_offset(good, list(definition.primary_key))
+    return folded.where(col(KIND) != "-D")
