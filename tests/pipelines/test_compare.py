@@ -1,0 +1,45 @@
+"""The comparison finds each kind of difference, and only that."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from bridge.pipelines.compare import Comparison, compare
+
+DDL = "a int, b string, v double"
+ROWS = [(1, "x", 1.0), (1, None, 2.0), (None, "x", None), (2, "y", 4.0)]
+
+
+def run(spark: SparkSession, topic: list[tuple[object, ...]], table: list[tuple[object, ...]]) -> Comparison:
+    left, right = (spark.createDataFrame(rows, DDL) for rows in (topic, table))
+    return compare(left, right, key=["a", "b"], fields=left.schema.fields)
+
+
+def test_equal_rows_in_any_order(spark: SparkSession) -> None:
+    found = run(spark, ROWS, ROWS[::-1])
+    assert found.equal and found.examples == ()
+    assert (found.topic_rows, found.table_rows) == (4, 4)
+    assert found.topic_checksum == found.table_checksum and len(found.topic_checksum) == 16
+
+
+def test_every_kind_of_difference_is_counted_and_named(spark: SparkSession) -> None:
+    found = run(spark, [*ROWS, (3, "only in topic", 1.0)], [*ROWS[:3], (2, "y", 4.5), (4, "only in table", 1.0)])
+    assert not found.equal
+    assert (found.missing_in_table, found.missing_in_topic, found.different, found.duplicate_keys) == (1, 1, 1, 0)
+    assert set(found.examples) == {
+        '{"a":3,"b":"only in topic"}',
+        '{"a":4,"b":"only in table"}',
+        '{"a":2,"b":"y"}',
+    }
+    assert found.topic_checksum != found.table_checksum
+
+
+def test_a_key_that_stands_twice_is_a_difference_even_if_the_rows_are_the_same(spark: SparkSession) -> None:
+    found = run(spark, ROWS, [*ROWS, ROWS[1]])
+    assert (found.duplicate_keys, found.different) == (1, 0) and not found.equal
+    assert found.examples == ('{"a":1}',)
+
+
+def test_two_empty_sides_are_equal(spark: SparkSession) -> None:
+    found = run(spark, [], [])
+    assert found.equal and found.topic_rows == 0 and found.topic_checksum == "0" * 16

@@ -1,0 +1,51 @@
+"""The tree, its exit codes, and that errors survive the trip from an executor."""
+
+from __future__ import annotations
+
+import pickle
+import re
+
+import pytest
+
+from bridge import errors
+
+
+def classes() -> list[type[errors.BridgeError]]:
+    return [getattr(errors, name) for name in errors.__all__]
+
+
+def test_the_drawing_names_every_class_with_its_exit_code() -> None:
+    drawn = dict(re.findall(r"(\w+Error) .*?(?:exit (\d))?$", errors.__doc__ or "", flags=re.M))
+    assert set(drawn) == set(errors.__all__)
+    for name, code in drawn.items():
+        if code:
+            assert getattr(errors, name).exit_code == int(code)
+
+
+@pytest.mark.parametrize("kind", classes(), ids=lambda c: c.__name__)
+def test_every_error_is_ours_documented_and_picklable(kind: type[errors.BridgeError]) -> None:
+    made = kind("words", "what") if kind is errors.UnsupportedError else kind("words")  # type: ignore[call-arg]
+    assert isinstance(made, errors.BridgeError) and kind.__doc__
+    again = pickle.loads(pickle.dumps(made))
+    assert type(again) is kind and str(again) == str(made)
+
+
+def test_ddl_errors_start_with_the_position() -> None:
+    error = errors.DdlError("unknown type FOO", "orders.sql", 3, 14)
+    assert str(error) == "orders.sql:3:14: unknown type FOO"
+    assert (error.file, error.line, error.column) == ("orders.sql", 3, 14)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (errors.BridgeError, 1),
+        (errors.GapError, 1),
+        (errors.OptionError, 2),
+        (errors.UnsupportedError, 2),
+        (errors.QualityError, 3),
+        (errors.DifferenceError, 4),
+    ],
+)
+def test_exit_codes(kind: type[errors.BridgeError], code: int) -> None:
+    assert kind.exit_code == code

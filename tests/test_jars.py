@@ -1,0 +1,48 @@
+"""Coordinates follow what is installed; a fetch happens once."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from bridge import jars
+from bridge.errors import BridgeError
+
+
+def test_coordinates_follow_the_installed_packages() -> None:
+    found = jars.spark_coordinates()
+    assert f"io.delta:delta-spark_2.13:{version('delta-spark')}" in found
+    assert f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version('pyspark')}" in found
+    assert all(c.endswith(jars.KAFKA_BROKER) for c in jars.broker_coordinates())
+
+
+def test_fetched_jars_leave_out_what_pyspark_ships() -> None:
+    names = {jar.name.rsplit("-", 1)[0] for jar in jars.fetch("spark", jars.spark_coordinates())}
+    assert {"delta-spark_2.13", "delta-storage", "spark-sql-kafka-0-10_2.13", "kafka-clients"} <= names
+    assert not names & {"scala-library", "antlr4-runtime", "hadoop-client-api"}
+
+
+def test_an_unreachable_repository_is_named_with_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "ivysettings.xml"
+    settings.write_text(
+        "<ivysettings><settings defaultResolver='none'/><resolvers>"
+        f"<filesystem name='none'><artifact pattern='{tmp_path}/[artifact]'/></filesystem>"
+        "</resolvers></ivysettings>"
+    )
+    monkeypatch.setenv("BRIDGE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("BRIDGE_IVY_SETTINGS", str(settings))
+    monkeypatch.setattr(jars, "_ATTEMPTS", 1)
+    with pytest.raises(BridgeError, match=r"could not fetch a:b:1.*(?s:.*)BRIDGE_IVY_SETTINGS"):
+        jars.fetch("test", ["a:b:1"])
+    assert not list((tmp_path / "home" / "jars").glob("test-*"))
+
+
+def test_a_missing_java_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BridgeError, match="no java found: install Java 17"):
+        jars.java()
