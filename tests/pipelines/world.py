@@ -1,0 +1,140 @@
+"""A topic, a table and a pipeline file for one test; records as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, Producer
+from pyspark.sql import DataFrame, SparkSession
+
+from bridge import config
+from bridge.definition import Definition
+from bridge.kafka.broker import Broker
+
+COLUMNS = "id BIGINT, name STRING, amount DECIMAL(10, 2), PRIMARY KEY (id) NOT ENFORCED"
+
+Record = tuple[str | bytes | None, str | bytes | None]
+
+
+@dataclass
+class World:
+    """One pipeline, with the hands to feed it and the eyes to see what came of it."""
+
+    spark: SparkSession
+    broker: Broker
+    folder: Path
+    topic: str
+    columns: str = COLUMNS
+    options: Mapping[str, str] = field(default_factory=dict)
+    sections: str = ""
+
+    @classmethod
+    def make(
+        cls, spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], **more: Any
+    ) -> World:
+        """A world with a fresh topic of three partitions."""
+        topic = unique("topic")
+        broker.create_topic(topic, partitions=more.pop("partitions", 3), config={"cleanup.policy": "compact"})
+        return cls(spark, broker, lake, topic, **more)
+
+    def definition(self, name: str = "orders", **run: Any) -> Definition:
+        """Load the pipeline file this world describes."""
+        options = {
+            "connector": "upsert-kafka",
+            "topic": self.topic,
+            "properties.bootstrap.servers": self.broker.bootstrap,
+            "key.format": "json",
+            "value.format": "json",
+            **self.options,
+        }
+        shown = ", ".join(f"'{k}' = '{v}'" for k, v in options.items())
+        run = {"checkpoint": "checkpoint", "trigger": "available-now", **run}
+        file = self.folder / f"{name}.yaml"
+        file.write_text(
+            f"version: 1\nname: {name}\ntopic:\n  ddl: |\n    CREATE TABLE t ({self.columns}) WITH ({shown})\n"
+            f"delta: {{path: table}}\nrun: {{{', '.join(f'{k}: {v}' for k, v in run.items())}}}\n{self.sections}"
+        )
+        return config.load(file)
+
+    def send(self, records: Iterable[Record], *, topic: str | None = None, partition: int | None = None) -> None:
+        """Produce and wait for the acknowledgements."""
+        producer = Producer({"bootstrap.servers": self.broker.bootstrap, "partitioner": "murmur2_random"})
+        where = {} if partition is None else {"partition": partition}
+        for key, value in records:
+            producer.produce(topic or self.topic, key=key, value=value, **where)
+        assert producer.flush(30) == 0
+
+    def table(self, version: int | None = None) -> DataFrame:
+        """The Delta table as Spark reads it."""
+        reader = self.spark.read.format("delta")
+        if version is not None:
+            reader = reader.option("versionAsOf", version)
+        return reader.load(str(self.folder / "table"))
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The table's rows, sorted by their text."""
+        return sorted((tuple(row) for row in self.table().collect()), key=str)
+
+    def history(self) -> list[dict[str, Any]]:
+        """The table's commits, newest first."""
+        from delta.tables import DeltaTable
+
+        found = DeltaTable.forPath(self.spark, str(self.folder / "table")).history()
+        return [row.asDict() for row in found.orderBy("version", ascending=False).collect()]
+
+    def received(self, topic: str | None = None) -> list[tuple[bytes | None, bytes | None]]:
+        """All records of the topic, partition by partition, read by a plain consumer."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.broker.bootstrap,
+                "group.id": "reader",
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+            }
+        )
+        try:
+            from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+
+            name = topic or self.topic
+            partitions = consumer.list_topics(name, timeout=10).topics[name].partitions
+            found: dict[int, list[tuple[bytes | None, bytes | None]]] = {}
+            for number in sorted(partitions):
+                consumer.assign([TopicPartition(name, number, OFFSET_BEGINNING)])
+                found[number] = _drain(consumer)
+            return [record for number in sorted(found) for record in found[number]]
+        finally:
+            consumer.close()
+
+
+def _drain(consumer: Consumer) -> list[tuple[bytes | None, bytes | None]]:
+    records = []
+    while True:
+        message = consumer.poll(10)
+        assert message is not None, "no end of partition within ten seconds"
+        if message.error():
+            return records
+        records.append((message.key(), message.value()))
+
+
+def key(id: int) -> str:
+    """The key document of `COLUMNS`."""
+    return f'{{"id":{id}}}'
+
+
+def value(id: int, name: str | None, amount: str = "1.00") -> str:
+    """The value document of `COLUMNS`."""
+    quoted = "null" if name is None else f'"{name}"'
+    return f'{{"id":{id},"name":{quoted},"amount":{amount}}}'
+
+
+def upsert(id: int, name: str | None, amount: str = "1.00") -> Record:
+    """A record that sets a row."""
+    return key(id), value(id, name, amount)
+
+
+def tombstone(id: int) -> Record:
+    """A record that deletes a row."""
+    return key(id), None

@@ -1,0 +1,72 @@
+"""What people read, in a pipe and when quiet."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bridge.console import Screen, batch_line, duration, summary_rows
+from bridge.metrics import BatchReport, Summary
+
+INGEST = BatchReport(
+    pipeline="orders",
+    verb="ingest",
+    batch=3,
+    version=5,
+    records_in=20_000,
+    inserted=900,
+    updated=80,
+    deleted=7,
+    unchanged=13,
+    pending_records=1_234,
+    bad_records=2,
+    keys_in_two_partitions=1,
+    seconds=2.04,
+)
+PUBLISH = BatchReport(
+    pipeline="out", verb="publish", batch=0, version=9, inserted=5, deleted=1, records_out=6, tombstones=1, seconds=75
+)
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.04, "0.0 s"), (9.94, "9.9 s"), (12.4, "12 s"), (200, "3 min 20 s")])
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_a_batch_is_one_line() -> None:
+    assert batch_line(INGEST) == (
+        "ingest orders  batch 3  version 5  20,000 records  +I 900  +U 80  -D 7  unchanged 13  "
+        "1,234 records behind  2 bad records left out  1 keys seen in two partitions  2.0 s"
+    )
+    assert batch_line(PUBLISH) == (
+        "publish out  batch 0  version 9  +I 5  +U 0  -D 1  →  6 records, 1 of them tombstones  1 min 15 s"
+    )
+
+
+def test_a_pipe_gets_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen()
+    with screen.busy("working [not markup]"):
+        screen.batch(INGEST)
+    screen.table("done", {"[a]": "x" * 150})
+    out, err = capsys.readouterr()
+    assert out.splitlines()[:2] == ["working [not markup]", batch_line(INGEST)]
+    assert "[a]" in out and "\x1b" not in out and err == ""
+
+
+def test_quiet_keeps_results_and_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(quiet=True)
+    with screen.busy("working"):
+        screen.batch(INGEST)
+    screen.json({"a": 1})
+    screen.error("failed", "topic 'x' does not exist")
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"a": 1}
+    assert err == "failed: topic 'x' does not exist\n"
+
+
+def test_the_summary_adds_batches_up() -> None:
+    both = Summary("orders", "ingest").plus(INGEST).plus(INGEST)
+    assert (both.batches, both.records_in, both.updated, both.version) == (2, 40_000, 160, 5)
+    rows = summary_rows(Summary("out", "publish").plus(PUBLISH))
+    assert rows["records out"] == "6, 1 of them tombstones" and "records in" not in rows
