@@ -5,24 +5,19 @@ Exit codes: 0 done, 1 failed while running, 2 definition refused, 3 quality fail
 
 from __future__ import annotations
 
-import signal
 import sys
 import threading
-import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
-import click
 import typer
 
-from bridge import config
+from bridge import config, process
 from bridge.console import Screen, summary_rows
 from bridge.definition import Definition, OnFailure
-from bridge.errors import BridgeError, DefinitionError, DifferenceError, QualityError
+from bridge.errors import DefinitionError, DifferenceError, QualityError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,13 +66,15 @@ def publish(file: File, quiet: Quiet = False, master: Master = None, conf: Conf 
 
 
 @app.command()
-def check(file: File, quiet: Quiet = False, json: Json = False, master: Master = None, conf: Conf = None) -> None:
+def check(
+    file: File, quiet: Quiet = False, json: Json = False, master: Master = None, conf: Conf = None
+) -> None:
     """Run the quality suite on the table and write the HTML report. Exits 3 when an expectation failed."""
     from bridge.pipelines.check import check as run
     from bridge.quality.report import to_json
 
     screen, definition = Screen(quiet=quiet or json), config.load(file)
-    with _session(screen, definition, master, conf) as spark:
+    with process.session(screen, definition, master, conf) as spark:
         checked = run(spark, definition)
     verdict = checked.verdict
     if json:
@@ -88,13 +85,17 @@ def check(file: File, quiet: Quiet = False, json: Json = False, master: Master =
         screen.out.print(f"report: {checked.report}", markup=False)
     failed = [o.title for o in verdict.expectations if not o.success]
     if failed and definition.quality and definition.quality.on_failure is OnFailure.FAIL:
-        raise QualityError(f"{len(failed)} of {len(verdict.expectations)} expectations failed; see {checked.report}")
+        raise QualityError(
+            f"{len(failed)} of {len(verdict.expectations)} expectations failed; see {checked.report}"
+        )
 
 
 @app.command()
 def verify(
     file: File,
-    direction: Annotated[str | None, typer.Option(help="ingest or publish; default: the one with progress.")] = None,
+    direction: Annotated[
+        str | None, typer.Option(help="ingest or publish; default: the one with progress.")
+    ] = None,
     quiet: Quiet = False,
     json: Json = False,
     master: Master = None,
@@ -108,7 +109,7 @@ def verify(
     if direction not in (None, "ingest", "publish"):
         raise DefinitionError(f"--direction {direction}: legal values are ingest, publish")
     screen, definition = Screen(quiet=quiet or json), config.load(file)
-    with _session(screen, definition, master, conf) as spark:
+    with process.session(screen, definition, master, conf) as spark:
         proof = run(spark, definition, direction=direction)
     found = proof.comparison
     if json:
@@ -134,7 +135,7 @@ def status(file: File, json: Json = False, master: Master = None, conf: Conf = N
     from bridge.pipelines.status import status as run
 
     screen, definition = Screen(quiet=json), config.load(file)
-    with _session(screen, definition, master, conf) as spark:
+    with process.session(screen, definition, master, conf) as spark:
         found = run(spark, definition).as_dict()
     if json:
         screen.json(found)
@@ -181,7 +182,7 @@ def broker(
     with screen.busy("starting Kafka"):
         running = Broker(folder, port=port)
         running.start()
-    with _stopping(screen) as stop:
+    with process.stopping(screen) as stop:
         screen.say(f"Kafka answers at {running.bootstrap}; its data is in {folder}; Ctrl-C stops it")
         try:
             stop.wait()
@@ -196,12 +197,13 @@ def demo(
 ) -> None:
     """Run everything once on this machine: broker, changelog, ingest, publish, check, verify."""
     from bridge.demo.run import run
-    from bridge.session import build_session
 
     screen = Screen(quiet=quiet)
     with screen.busy("starting Spark"):
-        spark = build_session("bridge demo")  # before _stopping: Spark sets a signal handler of its own
-    with _stopping(screen) as stop:
+        spark = build_session(
+            "bridge demo"
+        )  # before the handlers of: Spark sets a signal handler of its own
+    with process.stopping(screen) as stop:
         run(spark, folder, screen, stop)
 
 
@@ -217,7 +219,9 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _root(
-    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Move a changelog between Kafka upsert topics and Delta Lake tables, both ways, provably right.
 
@@ -231,83 +235,20 @@ _Pipeline = Callable[["SparkSession", Definition, "Listener", threading.Event], 
 
 def _run(file: Path, quiet: bool, master: str | None, conf: list[str] | None, pipeline: _Pipeline) -> None:
     screen, definition = Screen(quiet=quiet), config.load(file)
-    with _session(screen, definition, master, conf) as spark, _stopping(screen) as stop:
-        with screen.busy(f"running {definition.name}"):
-            summary = pipeline(spark, definition, screen.batch, stop)
-    screen.table(f"{summary.verb} {definition.name}: {'stopped' if stop.is_set() else 'done'}", summary_rows(summary))
-
-
-@contextmanager
-def _session(
-    screen: Screen, definition: Definition, master: str | None, conf: list[str] | None
-) -> Iterator[SparkSession]:
-    from bridge.session import build_session
-
-    for warning in definition.warnings:
-        screen.say(f"warning: {warning}")
-    settings = {}
-    for pair in conf or []:
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise DefinitionError(f"--conf {pair}: expected key=value")
-        settings[key] = value
-    with screen.busy("starting Spark"):
-        spark = build_session(f"bridge {definition.name}", master=master, conf=settings)
-    yield spark
-
-
-@contextmanager
-def _stopping(screen: Screen) -> Iterator[threading.Event]:
-    """SIGINT and SIGTERM set the event; a second Ctrl-C breaks off at once."""
-    stop = threading.Event()
-
-    def asked(number: int, frame: FrameType | None) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-        screen.say("stopping after the running batch; press Ctrl-C again to break off")
-
-    before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with (
+        process.session(screen, definition, master, conf) as spark,
+        process.stopping(screen) as stop,
+        screen.busy(f"running {definition.name}"),
+    ):
+        summary = pipeline(spark, definition, screen.batch, stop)
+    screen.table(
+        f"{summary.verb} {definition.name}: {'stopped' if stop.is_set() else 'done'}", summary_rows(summary)
+    )
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line and return its exit code; errors are printed on one screen, never as a trace."""
-    screen = Screen()
-    try:
-        app(args=argv, standalone_mode=False)
-        return 0
-    except BridgeError as error:
-        screen.error(_title(error), str(error))
-        return error.exit_code
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        screen.error("broken off", "nothing of the running batch was committed; the next run goes on from there")
-        return 130
-    except Exception as error:
-        log = _log(error)
-        screen.error("unexpected error", f"{type(error).__name__}: {str(error).splitlines()[0][:500]}\ndetails: {log}")
-        return 1
-
-
-def _title(error: BridgeError) -> str:
-    return {1: "failed", 2: "refused", 3: "quality failed", 4: "different"}.get(error.exit_code, "failed")
-
-
-def _log(error: BaseException) -> Path:
-    from bridge.jars import home
-
-    log = home() / "logs" / "errors.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("a", encoding="utf-8") as out:
-        traceback.print_exception(type(error), error, error.__traceback__, file=out)
-    return log
+    return process.guarded(lambda: app(args=argv, standalone_mode=False))
 
 
 if __name__ == "__main__":

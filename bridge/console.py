@@ -36,7 +36,9 @@ def batch_line(report: BatchReport) -> str:
         what = f"{counts}  →  {report.records_out:,} records, {report.tombstones:,} of them tombstones"
     parts = [f"{report.verb} {report.pipeline}", f"batch {report.batch}", f"version {report.version}", what]
     if report.pending_records:
-        parts.append(f"{report.pending_records:,} {'records' if report.verb == 'ingest' else 'versions'} behind")
+        parts.append(
+            f"{report.pending_records:,} {'records' if report.verb == 'ingest' else 'versions'} behind"
+        )
     if report.bad_records:
         parts.append(f"{report.bad_records:,} bad records left out")
     if report.keys_in_two_partitions:
@@ -80,7 +82,9 @@ class Screen:
 
     def table(self, title: str, rows: Mapping[str, str]) -> None:
         """A result: two columns, one row per entry."""
-        table = Table(title=escape(title), title_justify="left", title_style="bold", show_header=False, box=None)
+        table = Table(
+            title=escape(title), title_justify="left", title_style="bold", show_header=False, box=None
+        )
         table.add_column(style="dim", no_wrap=True)
         table.add_column(overflow="fold")
         for name, value in rows.items():
@@ -94,7 +98,9 @@ class Screen:
     def error(self, title: str, message: str) -> None:
         """One screen on standard error; no traces."""
         if self.err.is_terminal:
-            self.err.print(Panel(escape(message), title=escape(title), title_align="left", border_style="red"))
+            self.err.print(
+                Panel(escape(message), title=escape(title), title_align="left", border_style="red")
+            )
         else:
             self.err.print(escape(f"{title}: {message}"))
 

@@ -29,7 +29,13 @@ def same(spark: SparkSession, ddl: str, pairs: list[tuple[Any, Any]]) -> list[tu
         r["n"]: not r["d"]
         for r in joined.select("l.n", columns.differs(shape.fields[1:], "l", "r").alias("d")).collect()
     }
-    agree = {r["n"]: r["a"] for r in prints[0].join(prints[1].withColumnRenamed("p", "q"), "n").selectExpr("n", "p = q as a").collect()}
+    agree = {
+        r["n"]: r["a"]
+        for r in prints[0]
+        .join(prints[1].withColumnRenamed("p", "q"), "n")
+        .selectExpr("n", "p = q as a")
+        .collect()
+    }
     return [(equal[n], agree[n]) for n in range(len(pairs))]
 
 
@@ -38,7 +44,13 @@ def test_maps_are_equal_whatever_their_order(spark: SparkSession) -> None:
     two = ({"b": None, "a": {"y": None, "x": 1}}, [{"q": 2, "p": 1}, None], ({2: "b", 1: "a"}, 3))
     other = ({"b": None, "a": {"y": 0, "x": 1}}, [{"q": 2, "p": 1}, None], ({2: "b", 1: "a"}, 3))
     pairs = [(one, two), (one, other), (None, None), (one, None), ((None, None, None), None)]
-    assert same(spark, NESTED, pairs) == [(True, True), (False, False), (True, True), (False, False), (False, False)]
+    assert same(spark, NESTED, pairs) == [
+        (True, True),
+        (False, False),
+        (True, True),
+        (False, False),
+        (False, False),
+    ]
 
 
 def test_nulls_and_their_places_count(spark: SparkSession) -> None:

@@ -25,11 +25,21 @@ INGEST = BatchReport(
     seconds=2.04,
 )
 PUBLISH = BatchReport(
-    pipeline="out", verb="publish", batch=0, version=9, inserted=5, deleted=1, records_out=6, tombstones=1, seconds=75
+    pipeline="out",
+    verb="publish",
+    batch=0,
+    version=9,
+    inserted=5,
+    deleted=1,
+    records_out=6,
+    tombstones=1,
+    seconds=75,
 )
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0.04, "0.0 s"), (9.94, "9.9 s"), (12.4, "12 s"), (200, "3 min 20 s")])
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.04, "0.0 s"), (9.94, "9.9 s"), (12.4, "12 s"), (200, "3 min 20 s")]
+)
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 

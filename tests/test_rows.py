@@ -42,11 +42,7 @@ def test_swapped_keys_in_one_version() -> None:
 
 histories = st.lists(
     st.tuples(st.sampled_from(["+I", "-U", "+U", "-D"]), st.integers(0, 3), st.integers(0, 99)), max_size=30
-).map(
-    lambda steps: [
-        change(kind, key, value, position) for position, (kind, key, value) in enumerate(steps)
-    ]
-)
+).map(lambda steps: [change(kind, key, value, position) for position, (kind, key, value) in enumerate(steps)])
 
 
 @given(histories)

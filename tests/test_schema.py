@@ -16,7 +16,11 @@ from bridge import schema as s
         (s.ScalarType("TIMESTAMP", (3,)), "TIMESTAMP(3)", "TIMESTAMP_NTZ"),
         (s.ScalarType("TIMESTAMP_LTZ", (3,)), "TIMESTAMP_LTZ(3)", "TIMESTAMP"),
         (s.ArrayType(s.ScalarType("INT")), "ARRAY<INT>", "ARRAY<INT>"),
-        (s.MapType(s.ScalarType("STRING"), s.ScalarType("INT").required()), "MAP<STRING, INT NOT NULL>", "MAP<STRING,INT>"),
+        (
+            s.MapType(s.ScalarType("STRING"), s.ScalarType("INT").required()),
+            "MAP<STRING, INT NOT NULL>",
+            "MAP<STRING,INT>",
+        ),
         (
             s.RowType((s.RowField("a`b", s.ScalarType("DATE")), s.RowField("c", s.ScalarType("DOUBLE")))),
             "ROW<`a``b` DATE, `c` DOUBLE>",

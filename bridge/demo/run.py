@@ -72,7 +72,9 @@ def _pipelines(folder: Path, bootstrap: str) -> tuple[Definition, Definition]:
     """The shipped pipeline files, with the broker and the lake of the demo put in by environment variables."""
     files = [Path("conf") / name for name in ("orders.yaml", "orders_publish.yaml")]
     if not all(file.is_file() for file in files):
-        raise DefinitionError("the demo runs the pipeline files in conf/: start it from a checkout of the project")
+        raise DefinitionError(
+            "the demo runs the pipeline files in conf/: start it from a checkout of the project"
+        )
     environ = {**os.environ, "KAFKA": bootstrap, "LAKE": str((folder / "lake").absolute())}
     incoming, outgoing = (config.load(file, environ=environ) for file in files)
     running = {"trigger_seconds": _INTERVAL_SECONDS}
@@ -86,7 +88,12 @@ class _Flow:
     as a job does that was stopped and started again."""
 
     def __init__(
-        self, spark: SparkSession, incoming: Definition, outgoing: Definition, screen: Screen, stop: threading.Event
+        self,
+        spark: SparkSession,
+        incoming: Definition,
+        outgoing: Definition,
+        screen: Screen,
+        stop: threading.Event,
     ) -> None:
         self.spark, self.screen, self.stop = spark, screen, stop
         self.incoming, self.outgoing = incoming, outgoing
@@ -129,7 +136,9 @@ class _Flow:
         self.table_is_there.wait()
         self._twice(publish, self.outgoing, self.ingested)
 
-    def _twice(self, pipeline: Callable[..., Summary], definition: Definition, enough: threading.Event) -> None:
+    def _twice(
+        self, pipeline: Callable[..., Summary], definition: Definition, enough: threading.Event
+    ) -> None:
         spark, started = child(self.spark), time.monotonic()
         pipeline(spark, definition, listener=self._listen, stop=enough)
         if not self.stop.is_set():
@@ -146,7 +155,8 @@ def _result(
     good = sum(outcome.success for outcome in checked.verdict.expectations)
     equal = all(proof.equal for proof in proofs) and first.table_checksum == second.table_checksum
     return {
-        "changes written": f"{sum(written.values()):,}: " + ", ".join(f"{n:,} {kind}" for kind, n in written.items()),
+        "changes written": f"{sum(written.values()):,}: "
+        + ", ".join(f"{n:,} {kind}" for kind, n in written.items()),
         "records in": f"{ingested.records_in:,} in {ingested.batches} batches, "
         f"{ingested.records_in / ingested.seconds:,.0f}/s while the writer ran",
         "applied": f"+I {ingested.inserted:,}  +U {ingested.updated:,}  -D {ingested.deleted:,}  "

@@ -34,9 +34,7 @@ class Applied:
     event_time_lag_seconds: float | None
 
 
-def apply(
-    definition: Definition, table: Table, records: DataFrame, progress: IngestProgress
-) -> Applied:
+def apply(definition: Definition, table: Table, records: DataFrame, progress: IngestProgress) -> Applied:
     """Merge the fold of `records` into `table` as one commit that carries `progress`.
 
     Under `bad-records: fail` only the last record of each key is decoded, and one that cannot be raises

@@ -75,7 +75,9 @@ def compare(
         counts = {name: int(found[name]) for name in judged}
         wrong = keys.where(" or ".join(f"({name})" for name in _CONDITIONS.values())).limit(_EXAMPLES)
         # At most five keys, and only where something is wrong: no data travels to the driver.
-        examples = wrong.select(F.to_json(F.struct(*names)).alias("key")).collect() if any(counts.values()) else []
+        examples = (
+            wrong.select(F.to_json(F.struct(*names)).alias("key")).collect() if any(counts.values()) else []
+        )
     finally:
         keys.unpersist()
     return Comparison(

@@ -14,8 +14,8 @@ from bridge.delta import feed
 from bridge.delta.progress import PublishLog, read_progress
 from bridge.errors import DefinitionError, GapError
 from bridge.kafka import admin, source
-from bridge.pipelines.preflight import publish_fields, publish_table, table_fields
 from bridge.pipelines.compare import Comparison, compare
+from bridge.pipelines.preflight import publish_fields, publish_table, table_fields
 from bridge.positions import Offsets
 
 __all__ = ["Proof", "verify"]
@@ -54,11 +54,15 @@ def verify(spark: SparkSession, definition: Definition, *, direction: str | None
     state = admin.describe(definition.topic)
     if direction == "ingest":
         if ingested is None:
-            raise DefinitionError(f"{definition.name!r} has not ingested into {definition.delta}: nothing to verify")
+            raise DefinitionError(
+                f"{definition.name!r} has not ingested into {definition.delta}: nothing to verify"
+            )
         end, version, fields = ingested[0].offsets, ingested[1], table_fields(spark, definition)
     else:
         if published is None:
-            raise DefinitionError(f"{definition.name!r} has not published {definition.delta}: nothing to verify")
+            raise DefinitionError(
+                f"{definition.name!r} has not published {definition.delta}: nothing to verify"
+            )
         end, version, fields = state.end, published.version, publish_fields(spark, definition)
     topic = _fold(spark, definition, _beginning(state.earliest, end), end)
     rows = feed.snapshot(table, version)
@@ -72,7 +76,9 @@ def _direction(definition: Definition, ingested: bool, published: bool) -> str:
             f"{definition.name!r} both ingests and publishes: say --direction ingest or --direction publish"
         )
     if not (ingested or published):
-        raise DefinitionError(f"{definition.name!r} has neither ingested nor published yet: nothing to verify")
+        raise DefinitionError(
+            f"{definition.name!r} has neither ingested nor published yet: nothing to verify"
+        )
     return "ingest" if ingested else "publish"
 
 

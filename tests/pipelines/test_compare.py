@@ -23,9 +23,16 @@ def test_equal_rows_in_any_order(spark: SparkSession) -> None:
 
 
 def test_every_kind_of_difference_is_counted_and_named(spark: SparkSession) -> None:
-    found = run(spark, [*ROWS, (3, "only in topic", 1.0)], [*ROWS[:3], (2, "y", 4.5), (4, "only in table", 1.0)])
+    found = run(
+        spark, [*ROWS, (3, "only in topic", 1.0)], [*ROWS[:3], (2, "y", 4.5), (4, "only in table", 1.0)]
+    )
     assert not found.equal
-    assert (found.missing_in_table, found.missing_in_topic, found.different, found.duplicate_keys) == (1, 1, 1, 0)
+    assert (found.missing_in_table, found.missing_in_topic, found.different, found.duplicate_keys) == (
+        1,
+        1,
+        1,
+        0,
+    )
     assert set(found.examples) == {
         '{"a":3,"b":"only in topic"}',
         '{"a":4,"b":"only in table"}',

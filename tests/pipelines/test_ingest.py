@@ -28,12 +28,22 @@ def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str]
 
 def test_a_changelog_becomes_a_table_and_later_changes_follow(make: Make) -> None:
     world = make()
-    world.send([upsert(1, "a"), upsert(2, "b"), upsert(1, "a2"), tombstone(2), tombstone(77), upsert(3, None)])
+    world.send(
+        [upsert(1, "a"), upsert(2, "b"), upsert(1, "a2"), tombstone(2), tombstone(77), upsert(3, None)]
+    )
     first = ingest(world.spark, world.definition())
     assert world.rows() == [(1, "a2", Decimal("1.00")), (3, None, Decimal("1.00"))]
-    assert (first.records_in, first.inserted, first.updated, first.deleted, first.pending_records) == (6, 2, 0, 0, 0)
+    assert (first.records_in, first.inserted, first.updated, first.deleted, first.pending_records) == (
+        6,
+        2,
+        0,
+        0,
+        0,
+    )
 
-    world.send([upsert(1, "a2"), upsert(2, "back"), tombstone(3), upsert(1, "a3"), upsert(4, "x"), tombstone(4)])
+    world.send(
+        [upsert(1, "a2"), upsert(2, "back"), tombstone(3), upsert(1, "a3"), upsert(4, "x"), tombstone(4)]
+    )
     second = ingest(world.spark, world.definition())
     assert world.rows() == [(1, "a3", Decimal("1.00")), (2, "back", Decimal("1.00"))]
     assert (second.inserted, second.updated, second.deleted, second.unchanged) == (1, 1, 1, 1)
@@ -98,7 +108,9 @@ def test_a_key_in_two_partitions_is_decided_by_timestamp_and_counted(make: Make)
     world = make(partitions=2)
     producer = Producer({"bootstrap.servers": world.broker.bootstrap})
     for partition, name, timestamp in ((1, "newer", 2_000), (0, "older", 1_000)):
-        producer.produce(world.topic, key=key(1), value=value(1, name), timestamp=timestamp, partition=partition)
+        producer.produce(
+            world.topic, key=key(1), value=value(1, name), timestamp=timestamp, partition=partition
+        )
     assert producer.flush(30) == 0
     found = ingest(world.spark, world.definition())
     assert world.rows() == [(1, "newer", Decimal("1.00"))]

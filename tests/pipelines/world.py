@@ -59,7 +59,9 @@ class World:
         )
         return config.load(file)
 
-    def send(self, records: Iterable[Record], *, topic: str | None = None, partition: int | None = None) -> None:
+    def send(
+        self, records: Iterable[Record], *, topic: str | None = None, partition: int | None = None
+    ) -> None:
         """Produce and wait for the acknowledgements."""
         producer = Producer({"bootstrap.servers": self.broker.bootstrap, "partitioner": "murmur2_random"})
         where = {} if partition is None else {"partition": partition}

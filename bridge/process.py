@@ -1,0 +1,99 @@
+"""What surrounds a verb: its Spark session, its signals, its exit code."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+
+from bridge.console import Screen
+from bridge.definition import Definition
+from bridge.errors import BridgeError, DefinitionError
+from bridge.jars import home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["guarded", "session", "stopping"]
+
+_TITLES = {2: "refused", 3: "quality failed", 4: "different"}
+
+
+@contextmanager
+def session(
+    screen: Screen, definition: Definition, master: str | None, conf: Sequence[str] | None
+) -> Iterator[SparkSession]:
+    """A Spark session for one pipeline; `conf` as given on the command line, key=value each."""
+    from bridge.session import build_session
+
+    for warning in definition.warnings:
+        screen.say(f"warning: {warning}")
+    settings = {}
+    for pair in conf or []:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise DefinitionError(f"--conf {pair}: expected key=value")
+        settings[key] = value
+    with screen.busy("starting Spark"):
+        spark = build_session(f"bridge {definition.name}", master=master, conf=settings)
+    yield spark
+
+
+@contextmanager
+def stopping(screen: Screen) -> Iterator[threading.Event]:
+    """SIGINT and SIGTERM set the event; a second one breaks off at once.
+
+    Spark installs a handler of its own when a session starts, so enter this after that.
+    """
+    stop = threading.Event()
+
+    def asked(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        screen.say("stopping after the running batch; press Ctrl-C again to break off")
+
+    before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def guarded(verb: Callable[[], object]) -> int:
+    """Run a verb and return its exit code; whatever it raises becomes one screen, and a trace in a file."""
+    screen = Screen()
+    try:
+        verb()
+        return 0
+    except BridgeError as error:
+        screen.error(_TITLES.get(error.exit_code, "failed"), str(error))
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        screen.error("broken off", "the running batch was not committed; the next run goes on before it")
+        return 130
+    except Exception as error:
+        first = (str(error).splitlines() or [""])[0][:500]
+        screen.error(
+            "unexpected error", f"{type(error).__name__}: {first}\nThe whole story is in {_log(error)}"
+        )
+        return 1
+
+
+def _log(error: BaseException) -> Path:
+    log = home() / "logs" / "errors.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("a", encoding="utf-8") as out:
+        traceback.print_exception(type(error), error, error.__traceback__, file=out)
+    return log
