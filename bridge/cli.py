@@ -197,12 +197,11 @@ def demo(
 ) -> None:
     """Run everything once on this machine: broker, changelog, ingest, publish, check, verify."""
     from bridge.demo.run import run
+    from bridge.session import build_session
 
     screen = Screen(quiet=quiet)
     with screen.busy("starting Spark"):
-        spark = build_session(
-            "bridge demo"
-        )  # before the handlers of: Spark sets a signal handler of its own
+        spark = build_session("bridge demo")
     with process.stopping(screen) as stop:
         run(spark, folder, screen, stop)
 

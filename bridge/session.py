@@ -93,7 +93,7 @@ def child(spark: SparkSession) -> SparkSession:
     """
     own = spark.newSession()
     own.conf.set("spark.sql.session.timeZone", "UTC")
-    if spark.sparkContext.master.startswith("local"):
+    if str(spark.sparkContext.master).startswith("local"):
         own.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
     return own
 
