@@ -1,0 +1,85 @@
+"""What is wrong with a pipeline file, said with file, line, YAML path, legal values and the nearest key."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from types import UnionType
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from bridge.config.model import PipelineFile
+from bridge.config.yaml_tree import Document, Place
+from bridge.errors import BridgeError, DefinitionError, UnsupportedError
+
+__all__ = ["explain", "located"]
+
+_WANTED = {
+    "string_type": "text is expected; put the value in quotes",
+    "int_type": "a whole number is expected",
+    "model_type": "a mapping (key: value) is expected",
+    "dict_type": "a mapping (key: value) is expected",
+    "greater_than": "a number of at least 1 is expected",
+    "string_too_short": "it is empty",
+}
+_PATTERNS: dict[Place, str] = {
+    ("name",): "legal are letters, digits, '.', '_' and '-', and it begins with a letter or digit",
+    ("delta", "table"): "legal are table, schema.table and catalog.schema.table",
+}
+
+
+def explain(document: Document, error: ValidationError) -> DefinitionError:
+    """All of pydantic's findings as one error, a line each. Quotes the file, never a substituted value."""
+    lines = [_line(document, tuple(d["loc"]), d) for d in error.errors(include_url=False)]
+    return DefinitionError("\n".join(dict.fromkeys(lines)))
+
+
+def located(document: Document, place: Place, error: BridgeError) -> DefinitionError:
+    """`error` with the place in the pipeline file before its message; stays an error of its own class."""
+    message = f"{document.where(place)}: {error}"
+    if isinstance(error, UnsupportedError):
+        return UnsupportedError(message, error.what)
+    made = type(error)(message)
+    assert isinstance(made, DefinitionError)
+    return made
+
+
+def _line(document: Document, loc: Place, detail: ErrorDetails) -> str:
+    kind, context = detail["type"], detail.get("ctx", {})
+    where = document.where(loc)
+    if kind == "extra_forbidden":
+        return f"{where} is not a key here; {_nearest(loc)}"
+    if kind == "missing":
+        return f"{where} is missing"
+    raw = document.raw(loc)
+    shown = "" if raw is None else f"'{raw}': "
+    if kind == "literal_error":
+        return f"{where}: {shown}not legal; legal are {context['expected']}".replace("'" * 2, "'")
+    if kind == "value_error":
+        return f"{where}: {shown}{context['error']}"
+    if kind == "string_pattern_mismatch":
+        return f"{where}: {shown}not legal; {_PATTERNS[loc]}"
+    return f"{where}: {shown}{_WANTED.get(kind, detail['msg'])}"
+
+
+def _nearest(loc: Place) -> str:
+    legal = _keys(loc[:-1])
+    near = get_close_matches(str(loc[-1]).replace("_", "-").lower(), legal, 1, 0.6)
+    return f"did you mean '{near[0]}'?" if near else f"legal are {', '.join(legal)}"
+
+
+def _keys(place: Place) -> list[str]:
+    """The keys that the model has at `place`."""
+    model: type[BaseModel] = PipelineFile
+    for part in place:
+        model = _model({f.alias: f.annotation for f in model.model_fields.values()}[str(part)])
+    return [str(f.alias) for f in model.model_fields.values()]
+
+
+def _model(annotation: Any) -> type[BaseModel]:
+    if isinstance(annotation, UnionType):
+        annotation = next(a for a in get_args(annotation) if a is not type(None))
+    assert isinstance(annotation, type)
+    assert issubclass(annotation, BaseModel)
+    return annotation

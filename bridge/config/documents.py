@@ -1,0 +1,82 @@
+"""Which columns make up the key document and the value document, and under which names."""
+
+from __future__ import annotations
+
+from bridge.definition import FormatSpec
+from bridge.errors import OptionError
+from bridge.options import UPSERT, FormatUse, Given
+from bridge.options.general import KEY_FIELDS, KEY_FIELDS_PREFIX, KEY_FORMAT, VALUE_FIELDS_INCLUDE
+from bridge.schema import TableSchema
+
+__all__ = ["key_columns", "key_document", "value_document"]
+
+
+def key_columns(given: Given, schema: TableSchema) -> tuple[str, ...]:
+    """Columns of the key document, in its order: the PRIMARY KEY, or `key.fields`; () without a key.
+
+    Raises OptionError, in Flink's words, for a name that is no physical column or lacks the prefix.
+    """
+    if given.connector == UPSERT:
+        names, source = schema.primary_key, "the PRIMARY KEY"
+    else:
+        names, source = _key_fields(given), f"'{KEY_FIELDS.key}'"
+    physical = [column.name for column in schema.physical]
+    prefix = given.get(KEY_FIELDS_PREFIX) or ""
+    for name in names:
+        if name not in physical:
+            raise OptionError(
+                f"Could not find the field '{name}' in the table schema for usage in the key format. "
+                "A key field must be a regular, physical column. "
+                f"The following columns can be selected in the '{KEY_FIELDS.key}' "
+                f"option:\n[{', '.join(physical)}]"
+            )
+        if not name.startswith(prefix):
+            raise OptionError(
+                f"All fields in {source} must be prefixed with '{prefix}' when option "
+                f"'{KEY_FIELDS_PREFIX.key}' "
+                f"is set but field '{name}' is not prefixed."
+            )
+        if prefix and name == prefix:
+            raise OptionError(
+                f"'{KEY_FIELDS_PREFIX.key}': without the prefix, key field '{name}' has no name"
+            )
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise OptionError(f"{source} names the field '{twice}' twice")
+    return names
+
+
+def _key_fields(given: Given) -> tuple[str, ...]:
+    fields = given.get(KEY_FIELDS) or ()
+    if given.key_format is None and fields:
+        raise OptionError(
+            f"The option '{KEY_FIELDS.key}' can only be declared if a key format is defined using "
+            f"'{KEY_FORMAT.key}'."
+        )
+    if given.key_format is not None and not fields:
+        raise OptionError(
+            f"A key format '{KEY_FORMAT.key}' requires the declaration of one or more of key fields using "
+            f"'{KEY_FIELDS.key}'."
+        )
+    return fields
+
+
+def key_document(given: Given, use: FormatUse, schema: TableSchema, names: tuple[str, ...]) -> FormatSpec:
+    """The key document: `names` in that order, its fields without the prefix."""
+    row = schema.row(names, given.get(KEY_FIELDS_PREFIX) or "")
+    return FormatSpec(use.declared.name, given.format_values(use), row, names)
+
+
+def value_document(given: Given, use: FormatUse, schema: TableSchema, keys: tuple[str, ...]) -> FormatSpec:
+    """The value document: physical columns in table order, all of them or all but `keys`.
+
+    Raises OptionError, in Flink's words, for a key prefix together with 'ALL'.
+    """
+    include, prefix = given.get(VALUE_FIELDS_INCLUDE), given.get(KEY_FIELDS_PREFIX)
+    if include == "ALL" and prefix:
+        raise OptionError(
+            f"A key prefix is not allowed when option '{VALUE_FIELDS_INCLUDE.key}' is set to 'ALL'. "
+            "Set it to 'EXCEPT_KEY' instead to avoid field overlaps."
+        )
+    names = tuple(c.name for c in schema.physical if include == "ALL" or c.name not in keys)
+    return FormatSpec(use.declared.name, given.format_values(use), schema.row(names), names)

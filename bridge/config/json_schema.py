@@ -1,0 +1,36 @@
+"""JSON Schema of the pipeline file, for editors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bridge.config.model import PipelineFile
+
+__all__ = ["json_schema"]
+
+_REFERENCE = {"type": "string", "pattern": r"\$\{(env|file):"}
+
+
+def json_schema() -> dict[str, Any]:
+    """The schema; wherever text or a number is checked, a `${...}` reference is legal, too."""
+    made = _with_references(PipelineFile.model_json_schema(by_alias=True))
+    topic = made["$defs"]["TopicSection"]
+    topic["properties"]["ddl-file"] = topic["properties"]["ddl_file"]
+    topic["oneOf"] = [{"required": [key]} for key in ("ddl", "ddl_file", "ddl-file")]
+    made["$defs"]["DeltaSection"]["oneOf"] = [{"required": ["path"]}, {"required": ["table"]}]
+    properties = made["$defs"]["DeltaSection"]["properties"]["properties"]
+    properties["additionalProperties"] = {"type": ["string", "boolean", "number"]}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
+
+
+def _with_references(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_with_references(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    made = {key: _with_references(item) for key, item in value.items()}
+    checked = {k: made.pop(k) for k in ("enum", "pattern", "exclusiveMinimum") if k in made}
+    if not checked:
+        return made
+    kind = made.pop("type")
+    return {**made, "anyOf": [{"type": kind, **checked}, _REFERENCE]}

@@ -1,0 +1,120 @@
+"""From a pipeline file to a Definition."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from bridge.config import not_yet
+from bridge.config.complaints import explain, located
+from bridge.config.ddl_text import read_ddl
+from bridge.config.model import DeltaSection, PipelineFile, QualitySection
+from bridge.config.paths import resolved_path
+from bridge.config.substitute import Secrets, Substitution, databricks_secret
+from bridge.config.topic import resolve_topic
+from bridge.config.warn import warnings
+from bridge.config.yaml_tree import Document, Place, read
+from bridge.ddl import Ddl
+from bridge.definition import (
+    BadRecords,
+    Definition,
+    DeltaTarget,
+    OnFailure,
+    Publish,
+    PublishStart,
+    Quality,
+    Run,
+    Secret,
+    Topic,
+)
+from bridge.errors import DefinitionError, OptionError, UnsupportedError
+from bridge.options.kinds import duration_ms
+
+__all__ = ["load"]
+
+_DDL: Place = ("topic", "ddl")
+
+
+def load(
+    path: str | Path, *, environ: Mapping[str, str] | None = None, secrets: Secrets = databricks_secret
+) -> Definition:
+    """Read a pipeline file and check all of it; touches neither Kafka nor the table.
+
+    `environ` (os.environ by default) and `secrets` feed `${env:...}` and `${secret:...}`. Raises
+    DefinitionError with file, line and YAML path; DdlError with the line and column in the file that holds the DDL;
+    OptionError for WITH; UnsupportedError for what this version cannot run. No message holds a secret.
+    """
+    path = Path(path)
+    document = read(path)
+    # Not resolve(): a mounted configuration is a symlink, and its neighbours are where the link is.
+    base = Path(os.path.abspath(path)).parent
+    substitution = Substitution(os.environ if environ is None else environ, base, secrets)
+    file = _validated(document, substitution)
+    ddl = _substituted(document, read_ddl(document, file.topic, base), substitution)
+    try:
+        topic = resolve_topic(ddl, base_is_existing=file.ingest.base == "existing")
+        made = _definition(file, topic, base)
+        not_yet.refuse_definition(made)
+    except (OptionError, UnsupportedError) as error:
+        raise located(document, ("topic",), error) from error
+    return made
+
+
+def _validated(document: Document, substitution: Substitution) -> PipelineFile:
+    def change(place: Place, text: str) -> str:
+        if place == _DDL:
+            return text
+        if "${secret:" in text.replace("$${", ""):
+            raise DefinitionError(
+                f"{document.where(place)}: a secret stands only in WITH: this value is shown in logs and "
+                f"reports. "
+                "Use ${env:...} or ${file:...}"
+            )
+        value = substitution(text, document.where(place))
+        return value.reveal() if isinstance(value, Secret) else value
+
+    try:
+        return PipelineFile.model_validate(document.mapped(change))
+    except ValidationError as error:
+        raise explain(document, error) from None
+
+
+def _substituted(document: Document, ddl: Ddl, substitution: Substitution) -> Ddl:
+    """References are replaced once the DDL is read, so that no error about the DDL can show a value."""
+    where = document.where(("topic",))
+    return replace(ddl, options={k: substitution(v, f"{where}: '{k}'") for k, v in ddl.options.items()})
+
+
+def _definition(file: PipelineFile, topic: Topic, base: Path) -> Definition:
+    mode, _, value = file.publish.start.partition(":")
+    trigger = file.run.trigger
+    return Definition(
+        name=file.name,
+        base=base,
+        topic=topic,
+        delta=_delta(file.delta, base),
+        run=Run(
+            resolved_path(base, file.run.checkpoint),
+            None if trigger == "available-now" else duration_ms(trigger) / 1000,
+            file.run.max_offsets_per_batch,
+        ),
+        bad_records=BadRecords(file.ingest.bad_records),
+        base_is_existing=file.ingest.base == "existing",
+        publish=Publish(PublishStart(mode, value or None)),
+        quality=_quality(file.quality, base) if file.quality else None,
+        warnings=tuple(warnings(topic)),
+    )
+
+
+def _delta(section: DeltaSection, base: Path) -> DeltaTarget:
+    path = None if section.path is None else resolved_path(base, section.path)
+    return DeltaTarget(path, section.table, section.properties)
+
+
+def _quality(section: QualitySection, base: Path) -> Quality:
+    report = None if section.report is None else Path(resolved_path(base, section.report))
+    return Quality(Path(resolved_path(base, section.suite)), OnFailure(section.on_failure), report)

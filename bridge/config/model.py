@@ -1,0 +1,168 @@
+"""The pipeline file as it is written: keys, types and legal values. Nothing is looked up here."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from bridge.options.kinds import duration_ms
+
+__all__ = ["DeltaSection", "PipelineFile", "QualitySection", "TopicSection"]
+
+
+def _kebab(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _trigger(text: str) -> str:
+    if text != "available-now":
+        if text.strip().isdigit():
+            raise ValueError("it has no unit; legal are available-now and intervals like '10 s'")
+        try:
+            interval = duration_ms(text)
+        except ValueError:
+            interval = 0
+        if interval <= 0:
+            raise ValueError("not legal; legal are available-now and intervals like '10 s'")
+    return text
+
+
+def _start(text: str) -> str:
+    mode, _, value = text.partition(":")
+    if text in ("snapshot", "latest") or (mode == "version" and value.isdigit()):
+        return text
+    if mode == "timestamp":
+        try:
+            datetime.fromisoformat(re.sub("[zZ]$", "+00:00", value))
+            return text
+        except ValueError:
+            pass
+    raise ValueError("not legal; legal are snapshot, latest, version:N, timestamp:2024-12-31T23:59:59Z")
+
+
+def _digits(value: Any) -> Any:
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+
+def _words(value: Any) -> Any:
+    """YAML's own true, false and numbers as the text Delta wants for a table property."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        k: str(v).lower() if isinstance(v, bool) else str(v) if isinstance(v, int | float) else v
+        for k, v in value.items()
+    }
+
+
+Properties = Annotated[dict[str, str], BeforeValidator(_words)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, alias_generator=_kebab)
+
+
+class TopicSection(_Section):
+    """The Kafka side: Flink's CREATE TABLE, here or in a file of its own. Exactly one of the two."""
+
+    ddl: str | None = Field(default=None, description="Flink's CREATE TABLE ... WITH (...).")
+    ddl_file: str | None = Field(
+        default=None,
+        alias="ddl_file",
+        min_length=1,
+        description="A file with the DDL.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _both_spellings(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or "ddl-file" not in values or "ddl_file" in values:
+            return values
+        return {"ddl_file" if key == "ddl-file" else key: value for key, value in values.items()}
+
+    @model_validator(mode="after")
+    def _one_ddl(self) -> TopicSection:
+        if (self.ddl is None) == (self.ddl_file is None):
+            raise ValueError("exactly one of ddl and ddl_file is needed")
+        return self
+
+
+class DeltaSection(_Section):
+    """The Delta table, by path or by name. Exactly one of the two."""
+
+    path: str | None = Field(default=None, min_length=1, description="Folder or URI of the table.")
+    table: str | None = Field(
+        default=None,
+        pattern=r"^[^.\s`]+(\.[^.\s`]+){0,2}$",
+        description="Name of the table: [[catalog.]schema.]table.",
+    )
+    properties: Properties = Field(
+        default_factory=dict, description="Table properties for when the bridge creates the table."
+    )
+
+    @model_validator(mode="after")
+    def _one_place(self) -> DeltaSection:
+        if (self.path is None) == (self.table is None):
+            raise ValueError("exactly one of path and table is needed")
+        return self
+
+
+class RunSection(_Section):
+    """When batches happen, and where Spark keeps its working state."""
+
+    checkpoint: str = Field(min_length=1, description="Folder or URI of this pipeline alone.")
+    trigger: Annotated[str, AfterValidator(_trigger)] = Field(
+        default="available-now",
+        description="available-now (take what is there, then end) or an interval: 10 s",
+    )
+    max_offsets_per_batch: Annotated[int, BeforeValidator(_digits)] | None = Field(
+        default=None, gt=0, description="Most records that one batch takes from the topic."
+    )
+
+
+class IngestSection(_Section):
+    """Topic to table."""
+
+    bad_records: Literal["fail", "quarantine", "skip"] = Field(
+        default="fail", description="What happens to a record that cannot be applied."
+    )
+    base: Literal["empty", "existing"] = Field(
+        default="empty",
+        description="existing: the table already holds what was before the start position.",
+    )
+
+
+class PublishSection(_Section):
+    """Table to topic."""
+
+    start: Annotated[str, AfterValidator(_start)] = Field(
+        default="snapshot", description="First run: snapshot, latest, version:N or timestamp:ISO."
+    )
+
+
+class QualitySection(_Section):
+    """Expectations on the table."""
+
+    suite: str = Field(min_length=1, description="Great Expectations suite (JSON).")
+    on_failure: Literal["fail", "quarantine", "warn"] = Field(
+        default="fail", description="What a failed suite does."
+    )
+    report: str | None = Field(default=None, min_length=1, description="Where the HTML report is written.")
+
+
+class PipelineFile(_Section):
+    """A pipeline of the changelog bridge."""
+
+    version: Literal[1] = Field(description="Version of this file's layout.")
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        description="Unique; names the checkpoint, transactions, consumer group and metrics.",
+    )
+    topic: TopicSection
+    delta: DeltaSection
+    run: RunSection
+    ingest: IngestSection = Field(default=IngestSection())
+    publish: PublishSection = Field(default=PublishSection())
+    quality: QualitySection | None = None

@@ -1,0 +1,54 @@
+"""What Flink accepts and this version of the bridge cannot do yet. Delete a line here when it can."""
+
+from __future__ import annotations
+
+from bridge.config.topic import given_of
+from bridge.definition import BadRecords, Definition, DeliveryGuarantee, OnFailure, Topic
+from bridge.errors import UnsupportedError
+from bridge.options import FORMATS, KAFKA, METADATA, UPSERT, Fate
+from bridge.schema import RowType
+
+__all__ = ["refuse_definition", "refuse_topic"]
+
+
+def refuse_topic(topic: Topic) -> None:
+    """Raise UnsupportedError for the first thing in a resolved topic that cannot be run yet."""
+    if topic.sink.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE:
+        _refuse(
+            "'sink.delivery-guarantee' = 'exactly-once'", "the sink has no transactions; use 'at-least-once'"
+        )
+    for effective in given_of(topic.options).effective():
+        option = effective.option
+        if option.fate is Fate.NOT_YET and effective.given and not effective.is_default:
+            _refuse(f"'{option.key}'", option.reason)
+    if len(topic.names) > 1:
+        _refuse("'topic' with several names", "write a pipeline per topic")
+    for part, spec in (("key", topic.key), ("value", topic.value)):
+        if spec and FORMATS[spec.name].fate is Fate.NOT_YET:
+            able = ", ".join(f.name for f in FORMATS.values() if f.fate is Fate.HONOURED)
+            _refuse(f"format '{spec.name}'", f"as format of the {part} it can read and write: {able}")
+    for metadata in topic.schema.metadata:
+        known = METADATA.get(metadata.key)
+        if known is None or known.fate is Fate.NOT_YET:
+            _refuse(f"metadata '{metadata.key}'", f"leave column '{metadata.name}' out")
+    for column in topic.schema.physical:
+        if column.name in topic.schema.primary_key and isinstance(column.type, RowType):
+            _refuse(
+                "a ROW in the PRIMARY KEY",
+                f"column '{column.name}': declare its fields as columns of their own",
+            )
+    if topic.connector == KAFKA:
+        _refuse(f"connector '{KAFKA}'", f"the rules of its options hold, but only '{UPSERT}' can be run")
+
+
+def refuse_definition(definition: Definition) -> None:
+    """Raise UnsupportedError for the first thing in the pipeline that cannot be run yet."""
+    if definition.bad_records is BadRecords.QUARANTINE:
+        _refuse("ingest.bad-records: quarantine", "legal for now are fail, skip")
+    if definition.quality and definition.quality.on_failure is OnFailure.QUARANTINE:
+        _refuse("quality.on-failure: quarantine", "legal for now are fail, warn")
+    refuse_topic(definition.topic)
+
+
+def _refuse(what: str, way_out: str) -> None:
+    raise UnsupportedError(f"{what} is not supported in this version: {way_out}", what)

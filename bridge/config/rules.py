@@ -1,0 +1,165 @@
+"""Rules between options, and between options and the schema, in the words of Flink's factories.
+
+Flink checks half of them when a table is read and half when it is written; a pipeline file serves both, so
+all hold at once.
+"""
+
+from __future__ import annotations
+
+from bridge.errors import OptionError
+from bridge.options import UPSERT, FormatUse, Given
+from bridge.options.general import KEY_FIELDS, TOPIC, TOPIC_PATTERN
+from bridge.options.metadata import check_metadata
+from bridge.options.sink import (
+    BUFFER_INTERVAL,
+    BUFFER_ROWS,
+    DELIVERY_GUARANTEE,
+    PARTITIONER,
+    SEMANTIC,
+    TRANSACTIONAL_ID_PREFIX,
+)
+from bridge.schema import ArrayType, DataType, MapType, PhysicalColumn, RowType, ScalarType, TableSchema
+
+__all__ = [
+    "check_format_options",
+    "check_formats",
+    "check_schema",
+    "check_sink",
+    "check_topic",
+    "delivery_guarantee",
+    "value_format",
+]
+
+
+def check_topic(given: Given) -> None:
+    """One of 'topic' and 'topic-pattern'."""
+    if given.has(TOPIC) and given.has(TOPIC_PATTERN):
+        raise OptionError("Option 'topic' and 'topic-pattern' shouldn't be set together.")
+    if not given.has(TOPIC) and not given.has(TOPIC_PATTERN):
+        raise OptionError("Either 'topic' or 'topic-pattern' must be set.")
+
+
+def value_format(given: Given) -> FormatUse:
+    """The value's format, which both connectors need."""
+    if given.value_format is None:
+        raise OptionError(
+            "a format of the value is required: set 'value.format' (or its other name, 'format')"
+        )
+    return given.value_format
+
+
+def check_format_options(given: Given) -> None:
+    """Options of one format that exclude each other."""
+    for use in (given.key_format, given.value_format):
+        if use is None:
+            continue
+        values = given.format_values(use)
+        if values.get("fail-on-missing-field") and values.get("ignore-parse-errors"):
+            raise OptionError(
+                f"'{use.option}': fail-on-missing-field and ignore-parse-errors shouldn't both be true."
+            )
+
+
+def check_formats(given: Given, table: str, schema: TableSchema) -> None:
+    """Which formats may be combined with which connector and with a PRIMARY KEY."""
+    key, value = given.key_format, value_format(given)
+    if given.connector == UPSERT:
+        for use, part in ((key, "key"), (value, "value")):
+            if use and not use.declared.insert_only:
+                name = use.declared.name
+                raise OptionError(
+                    f"'upsert-kafka' connector doesn't support '{name}' as {part} format, "
+                    f"because '{name}' is not in insert-only mode."
+                )
+        if not schema.primary_key:
+            raise OptionError(
+                "'upsert-kafka' tables require to define a PRIMARY KEY constraint. The PRIMARY KEY specifies "
+                "which "
+                "columns should be read from or write to the Kafka message key. The PRIMARY KEY also defines "
+                "records "
+                "in the 'upsert-kafka' table should update or delete on which keys."
+            )
+        return
+    if key and not key.declared.insert_only:
+        raise OptionError(
+            "A key format should only deal with INSERT-only records. "
+            f"But {key.declared.name} has a changelog mode of {key.declared.changelog_mode}."
+        )
+    if schema.primary_key and value.declared.insert_only:
+        raise OptionError(
+            f"The Kafka table '{table}' with '{value.declared.name}' format doesn't support defining PRIMARY "
+            f"KEY "
+            "constraint on the table, because it can't guarantee the semantic of primary key."
+        )
+
+
+def check_sink(given: Given) -> None:
+    """Buffering, delivery guarantee and partitioner."""
+    if given.connector == UPSERT:
+        rows, interval = given.get(BUFFER_ROWS) or 0, given.get(BUFFER_INTERVAL) or 0
+        if (rows > 0) != (interval > 0):
+            raise OptionError(
+                f"'{BUFFER_ROWS.key}' and '{BUFFER_INTERVAL.key}' must be set to be greater than zero "
+                f"together "
+                "to enable sink buffer flushing."
+            )
+    if delivery_guarantee(given) == "exactly-once" and not given.has(TRANSACTIONAL_ID_PREFIX):
+        raise OptionError(
+            f"{TRANSACTIONAL_ID_PREFIX.key} must be specified when using DeliveryGuarantee.EXACTLY_ONCE."
+        )
+    partitioner = given.get(PARTITIONER) or ""
+    if given.connector == UPSERT or partitioner in ("default", "fixed"):
+        return
+    if partitioner == "round-robin":
+        if given.has(KEY_FIELDS):
+            raise OptionError(
+                "Currently 'round-robin' partitioner only works when option 'key.fields' is not specified."
+            )
+    elif not partitioner:
+        raise OptionError(f"Option '{PARTITIONER.key}' should be a non-empty string.")
+    else:
+        raise OptionError(
+            f"Could not find and instantiate partitioner class '{partitioner}': the bridge runs no Flink "
+            f"classes. "
+            "Legal values are default, fixed, round-robin"
+        )
+
+
+def delivery_guarantee(given: Given) -> str:
+    """The guarantee by its present or its old name."""
+    if given.connector != UPSERT and given.has(SEMANTIC):
+        if given.has(DELIVERY_GUARANTEE):
+            raise OptionError(
+                f"'{SEMANTIC.key}' is the old name of '{DELIVERY_GUARANTEE.key}'; set only the latter"
+            )
+        return given.get(SEMANTIC) or ""
+    return given.get(DELIVERY_GUARANTEE) or ""
+
+
+def check_schema(given: Given, schema: TableSchema) -> None:
+    """Primary-key types that can be compared (design.md 5.4), and metadata columns that exist."""
+    for column in schema.physical:
+        if column.name in schema.primary_key:
+            _check_key_type(column)
+    for metadata in schema.metadata:
+        check_metadata(metadata, value_format(given).declared)
+
+
+def _check_key_type(column: PhysicalColumn) -> None:
+    part = _incomparable(column.type)
+    if part is not None:
+        raise OptionError(
+            f"column '{column.name}' {column.type.flink()} cannot be in the PRIMARY KEY: equality of {part} "
+            f"is not "
+            "the same everywhere, so a row could not be found again; declare STRING or DECIMAL"
+        )
+
+
+def _incomparable(type: DataType) -> str | None:
+    if isinstance(type, RowType):
+        return next((found for f in type.fields if (found := _incomparable(f.type))), None)
+    if isinstance(type, MapType):
+        return "MAP"
+    if isinstance(type, ArrayType):
+        return "ARRAY"
+    return type.name if isinstance(type, ScalarType) and type.name in ("FLOAT", "DOUBLE") else None

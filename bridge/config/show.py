@@ -1,0 +1,102 @@
+"""What a definition says when it is shown: JSON values only, secrets masked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bridge.config.topic import given_of
+from bridge.definition import Definition, FormatSpec, Secret, Topic
+from bridge.options import FORMATS, Effective
+from bridge.positions import Offsets
+from bridge.schema import Column, ComputedColumn, MetadataColumn, PhysicalColumn
+
+__all__ = ["resolved"]
+
+
+def resolved(definition: Definition) -> dict[str, Any]:
+    """The definition for `validate --json`, every default filled in.
+
+    `topic.options` are WITH's as given; `topic.effective` lists every declared option with the value that
+    counts, its origin (given or default) and its fate.
+    """
+    return {
+        "name": definition.name,
+        "base": str(definition.base),
+        "topic": _topic(definition.topic),
+        "delta": _plain(asdict(definition.delta)),
+        "run": _plain(asdict(definition.run)),
+        "ingest": {
+            "bad-records": definition.bad_records.value,
+            "base": "existing" if definition.base_is_existing else "empty",
+        },
+        "publish": _plain(asdict(definition.publish)),
+        "quality": _plain(asdict(definition.quality)) if definition.quality else None,
+        "warnings": list(definition.warnings),
+    }
+
+
+def _topic(topic: Topic) -> dict[str, Any]:
+    given = given_of(topic.options)
+    return {
+        "connector": topic.connector,
+        "names": list(topic.names),
+        "columns": [_column(column, topic) for column in topic.schema],
+        "primary_key": list(topic.schema.primary_key),
+        "key": _document(topic.key) if topic.key else None,
+        "value": _document(topic.value),
+        "startup": _position(topic.startup),
+        "bounded": _position(topic.bounded),
+        "options": {key: str(value) for key, value in topic.options.items()},
+        "effective": [_effective(e, topic.options) for e in given.effective()],
+    }
+
+
+def _column(column: Column, topic: Topic) -> dict[str, Any]:
+    shown: dict[str, Any] = {"name": column.name}
+    if isinstance(column, PhysicalColumn):
+        keys = topic.key.columns if topic.key else ()
+        places = [p for p, names in (("key", keys), ("value", topic.value.columns)) if column.name in names]
+        return shown | {"kind": "physical", "type": column.type.flink(), "in": places}
+    if isinstance(column, MetadataColumn):
+        return shown | {
+            "kind": "metadata",
+            "type": column.type.flink(),
+            "from": column.key,
+            "virtual": column.virtual,
+        }
+    assert isinstance(column, ComputedColumn)
+    return shown | {"kind": "computed", "expression": column.expression, "spark": column.spark}
+
+
+def _document(spec: FormatSpec) -> dict[str, Any]:
+    fields = [
+        {"field": field.name, "column": column, "type": field.type.flink()}
+        for field, column in zip(spec.row.fields, spec.columns, strict=True)
+    ]
+    return {"format": spec.name, "insert_only": FORMATS[spec.name].insert_only, "fields": fields}
+
+
+def _position(position: Any) -> dict[str, Any]:
+    offsets: Offsets | None = position.offsets
+    named = {f"{topic}-{partition}": offset for topic, partition, offset in offsets} if offsets else None
+    return {"mode": position.mode, "offsets": named, "timestamp_ms": position.timestamp_ms}
+
+
+def _effective(effective: Effective, options: Mapping[str, str]) -> dict[str, Any]:
+    option = effective.option
+    masked = isinstance(options.get(option.key), Secret)
+    return {
+        "key": option.key,
+        "value": str(options[option.key]) if masked else effective.text,
+        "origin": "given" if effective.given else "default",
+        "fate": option.fate.value,
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return str(value) if isinstance(value, Path) else value

@@ -1,0 +1,80 @@
+"""A DDL, resolved into the Kafka side of a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bridge.config import rules
+from bridge.config.documents import key_columns, key_document, value_document
+from bridge.config.range import bounded, startup
+from bridge.ddl import Ddl
+from bridge.definition import DeliveryGuarantee, Secret, Sink, Topic
+from bridge.options import UPSERT, Given
+from bridge.options.client import is_secret
+from bridge.options.general import TOPIC
+from bridge.options.scan import DISCOVERY_INTERVAL, SCAN_PARALLELISM
+from bridge.options.sink import BUFFER_INTERVAL, BUFFER_ROWS, SINK_PARALLELISM
+
+__all__ = ["given_of", "resolve_topic"]
+
+
+def resolve_topic(ddl: Ddl, *, base_is_existing: bool = False) -> Topic:
+    """Check every rule and fill in every default. What this version cannot run is resolved, too; `not_yet`
+    refuses it afterwards.
+
+    Values of `ddl.options` that are `Secret`, or whose keys are of secrets, are `Secret` in the result and
+    quoted in no message. Raises OptionError, in Flink's words where Flink has the rule.
+    """
+    options = {k: Secret(_text(v)) if is_secret(k) else v for k, v in ddl.options.items()}
+    given = given_of(options)
+    rules.check_topic(given)
+    topics = given.get(TOPIC) or ()
+    starts = startup(given, topics, base_is_existing=base_is_existing)
+    ends = bounded(given, topics)
+    rules.check_format_options(given)
+    rules.check_formats(given, ddl.name, ddl.schema)
+    rules.check_sink(given)
+    keys = key_columns(given, ddl.schema)
+    value = value_document(given, rules.value_format(given), ddl.schema, keys)
+    rules.check_schema(given, ddl.schema)
+    key_use = given.key_format
+    return Topic(
+        connector=given.connector,
+        names=topics,
+        schema=ddl.schema,
+        key=key_document(given, key_use, ddl.schema, keys) if key_use else None,
+        value=value,
+        properties=_properties(options),
+        startup=starts,
+        bounded=ends,
+        sink=_sink(given),
+        parallelism=given.get(SCAN_PARALLELISM),
+        discovery_interval_ms=_or(given.get(DISCOVERY_INTERVAL), 300_000),
+        options=options,
+    )
+
+
+def given_of(options: Mapping[str, str]) -> Given:
+    """The options as typed values; `Secret` ones are revealed to their parsers and to nobody else."""
+    masked = [key for key, value in options.items() if isinstance(value, Secret)]
+    return Given({key: _text(value) for key, value in options.items()}, masked)
+
+
+def _text(value: str) -> str:
+    return value.reveal() if isinstance(value, Secret) else value
+
+
+def _properties(options: Mapping[str, str]) -> dict[str, str]:
+    return {k.removeprefix("properties."): v for k, v in options.items() if k.startswith("properties.")}
+
+
+def _sink(given: Given) -> Sink:
+    rows = interval = 0
+    if given.connector == UPSERT:
+        rows, interval = max(0, given.get(BUFFER_ROWS) or 0), given.get(BUFFER_INTERVAL) or 0
+    guarantee = DeliveryGuarantee(rules.delivery_guarantee(given))
+    return Sink(guarantee, rows, interval, given.get(SINK_PARALLELISM))
+
+
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value

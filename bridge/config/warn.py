@@ -1,0 +1,25 @@
+"""What is accepted and still worth a word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bridge.definition import DeliveryGuarantee, Topic
+from bridge.options.client import check_property
+from bridge.options.sink import DELIVERY_GUARANTEE, SEMANTIC
+
+__all__ = ["warnings"]
+
+
+def warnings(topic: Topic) -> Iterator[str]:
+    """A sentence for each deprecated key, unknown client setting and risky choice."""
+    for name in topic.properties:
+        warning = check_property(topic.connector, name)
+        if warning:
+            yield warning
+    if SEMANTIC.key in topic.options:
+        yield f"'{SEMANTIC.key}' is deprecated: write '{DELIVERY_GUARANTEE.key}'"
+    if topic.sink.delivery_guarantee is DeliveryGuarantee.NONE:
+        yield f"'{DELIVERY_GUARANTEE.key}' = 'none': a failure may lose records; use 'at-least-once'"
+    if topic.properties.get("isolation.level") == "read_uncommitted":
+        yield "'properties.isolation.level' = 'read_uncommitted': aborted transactions are read, too"

@@ -1,0 +1,23 @@
+"""Every WITH option as a value: key, type, default, description and what the bridge does with it."""
+
+from bridge.options.formats import FORMATS, DeclaredFormat
+from bridge.options.given import Effective, FormatUse, Given
+from bridge.options.metadata import METADATA
+from bridge.options.model import KAFKA, UPSERT, Fate, Option, Side
+from bridge.options.registry import OPTIONS, declared
+
+__all__ = [
+    "FORMATS",
+    "KAFKA",
+    "METADATA",
+    "OPTIONS",
+    "UPSERT",
+    "DeclaredFormat",
+    "Effective",
+    "Fate",
+    "FormatUse",
+    "Given",
+    "Option",
+    "Side",
+    "declared",
+]

@@ -1,0 +1,154 @@
+"""The WITH options of one table, matched against the declared ones."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from bridge.errors import OptionError
+from bridge.options.client import PREFIX, check_property
+from bridge.options.formats import DeclaredFormat, declared_format
+from bridge.options.general import CONNECTOR, FORMAT, KEY_FORMAT, VALUE_FORMAT
+from bridge.options.model import Fate, Option
+from bridge.options.registry import declared, format_options, unknown_key
+
+__all__ = ["Effective", "FormatUse", "Given"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class FormatUse:
+    """A format as a table uses it: named by `option`, its own options beginning with `prefix`."""
+
+    option: str
+    prefix: str
+    declared: DeclaredFormat
+
+
+@dataclass(frozen=True)
+class Effective:
+    """An option with the text that counts: what was given, or else the default (None: neither)."""
+
+    option: Option[Any]
+    text: str | None
+    given: bool
+
+    @property
+    def is_default(self) -> bool:
+        """True when the value that counts is the default one, given or not."""
+        option = self.option
+        if self.text is None or option.default is None:
+            return self.text == option.default
+        return bool(option.kind.parse(self.text) == option.kind.parse(option.default))
+
+
+class Given:
+    """Options as typed values. Building one refuses what no rule about other options is needed for.
+
+    Raises OptionError for an unknown, misplaced or missing key, for a value of the wrong type, and for an
+    option that is refused (unless it is given its own default). No message quotes the value of a key in
+    `masked`.
+    """
+
+    def __init__(self, values: Mapping[str, str], masked: Collection[str] = ()) -> None:
+        self.values, self.masked = dict(values), frozenset(masked)
+        if CONNECTOR.key not in values:
+            raise OptionError("'connector' is missing in WITH; legal values are upsert-kafka, kafka")
+        self.connector = CONNECTOR.parse(values["connector"], "connector" in self.masked)
+        self.key_format = self._format(KEY_FORMAT)
+        self.value_format = self._format(VALUE_FORMAT)
+        self.options = dict(declared(self.connector))
+        for use in (self.key_format, self.value_format):
+            if use:
+                self.options.update(format_options(use.prefix, use.declared))
+        for key in values:
+            self._check_key(key)
+        self._check_required()
+        for effective in self.effective():
+            if effective.given:
+                self._check_value(effective)
+
+    def get(self, option: Option[T]) -> T | None:
+        """The value given for `option`, else its default, else None."""
+        text = self.values.get(option.key, option.default)
+        return None if text is None else option.parse(text, option.key in self.masked)
+
+    def has(self, option: Option[Any]) -> bool:
+        """True when WITH names the option."""
+        return option.key in self.values
+
+    def properties(self) -> dict[str, str]:
+        """The Kafka client settings, prefix removed, in the order given."""
+        return {k.removeprefix(PREFIX): v for k, v in self.values.items() if k.startswith(PREFIX)}
+
+    def format_values(self, use: FormatUse) -> dict[str, Any]:
+        """A format's options without prefix, typed, defaults filled in; refused ones are left out."""
+        found: dict[str, Any] = {}
+        for key, option in format_options(use.prefix, use.declared).items():
+            if key.endswith(".*"):
+                stem = key[:-1]
+                found |= {k.removeprefix(use.prefix): v for k, v in self.values.items() if k.startswith(stem)}
+            elif option.fate is not Fate.REFUSED and (value := self.get(option)) is not None:
+                found[key.removeprefix(use.prefix)] = value
+        return found
+
+    def effective(self) -> Iterator[Effective]:
+        """Every declared option and every given key under a declared prefix, in the order of declaration."""
+        for key, option in self.options.items():
+            if not key.endswith(".*"):
+                yield Effective(option, self.values.get(key, option.default), key in self.values)
+                continue
+            for name, text in self.values.items():
+                if name.startswith(key[:-1]) and name not in self.options:
+                    yield Effective(option.named(name), text, True)
+
+    def _format(self, option: Option[str]) -> FormatUse | None:
+        """Flink's FactoryUtil: 'x.format' gives the prefix 'x.<name>.', and 'format' gives '<name>.'."""
+        key = option.key
+        if option is VALUE_FORMAT and FORMAT.key in self.values:
+            if key in self.values:
+                raise OptionError("'format' and 'value.format' are two names of one option; set one of them")
+            key = FORMAT.key
+        if key not in self.values:
+            return None
+        name = self.values[key]
+        if key in self.masked:
+            raise OptionError(f"'{key}': a format's name cannot come from a secret; write it out")
+        stem = "" if key == FORMAT.key else key.removesuffix("format")
+        return FormatUse(key, f"{stem}{name}.", declared_format(key, name))
+
+    def _check_key(self, key: str) -> None:
+        if key.startswith(PREFIX):
+            check_property(self.connector, key.removeprefix(PREFIX))
+        elif key.endswith(".*") or not self._declares(key):
+            prefixes: dict[str, str] = {}
+            for use in filter(None, (self.key_format, self.value_format)):
+                prefixes[use.declared.name] = use.prefix
+            raise OptionError(unknown_key(self.connector, key, self.options, prefixes))
+
+    def _declares(self, key: str) -> bool:
+        return key in self.options or any(
+            k.endswith(".*") and key.startswith(k[:-1]) and key != k[:-1] for k in self.options
+        )
+
+    def _check_required(self) -> None:
+        missing = [
+            key
+            for key, option in self.options.items()
+            if option.required
+            and key not in self.values
+            and not (key == VALUE_FORMAT.key and self.value_format)
+        ]
+        if missing:
+            raise OptionError(
+                f"connector '{self.connector}' requires {', '.join(repr(k) for k in missing)}, which WITH "
+                f"does not set"
+            )
+
+    def _check_value(self, effective: Effective) -> None:
+        option = effective.option
+        option.parse(self.values[option.key], option.key in self.masked)
+        if option.fate is Fate.REFUSED and not effective.is_default:
+            raise OptionError(f"'{option.key}' is refused: {option.reason}")

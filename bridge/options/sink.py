@@ -1,0 +1,111 @@
+"""Options about writing to a topic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bridge.options.kinds import BOOLEAN, DURATION, INT, POSITIVE, STRING, choice
+from bridge.options.model import KAFKA, UPSERT, Fate, Option, Side
+
+__all__ = [
+    "BUFFER_INTERVAL",
+    "BUFFER_ROWS",
+    "DELIVERY_GUARANTEE",
+    "PARTITIONER",
+    "SEMANTIC",
+    "SINK",
+    "SINK_PARALLELISM",
+    "TRANSACTIONAL_ID_PREFIX",
+]
+
+_GUARANTEES = choice("none", "at-least-once", "exactly-once")
+_NO_TRANSACTIONS = (
+    "the sink has no transactions yet; use 'sink.delivery-guarantee' = 'at-least-once' and remove it"
+)
+
+DELIVERY_GUARANTEE = Option(
+    "sink.delivery-guarantee",
+    _GUARANTEES,
+    "What a failure may do to written records: 'none' loses or repeats them, 'at-least-once' may repeat "
+    "them. "
+    "'exactly-once' is not supported yet and needs 'sink.transactional-id-prefix'.",
+    default="at-least-once",
+    side=Side.SINK,
+)
+SEMANTIC = Option(
+    "sink.semantic",
+    _GUARANTEES,
+    "Old name of 'sink.delivery-guarantee'.",
+    connectors=(KAFKA,),
+    side=Side.SINK,
+    fate=Fate.TRANSLATED,
+    reason="read as 'sink.delivery-guarantee'; write that instead",
+)
+TRANSACTIONAL_ID_PREFIX = Option(
+    "sink.transactional-id-prefix",
+    STRING,
+    "What the ids of the sink's transactions start with.",
+    side=Side.SINK,
+    fate=Fate.NOT_YET,
+    reason=_NO_TRANSACTIONS,
+)
+PARTITIONER = Option(
+    "sink.partitioner",
+    STRING,
+    "How records are spread over partitions. 'default': murmur2 of the key's bytes, as Java clients do. "
+    "'fixed' and 'round-robin' are not supported yet; the class of a Flink partitioner cannot be.",
+    default="default",
+    connectors=(KAFKA,),
+    side=Side.SINK,
+    fate=Fate.NOT_YET,
+    reason="records are partitioned by their key's bytes for now: use 'default'",
+)
+BUFFER_ROWS = Option(
+    "sink.buffer-flush.max-rows",
+    INT,
+    "How many distinct keys are buffered, only the last change of each being written. 0 writes every change. "
+    "This and 'sink.buffer-flush.interval' are both greater than zero or neither.",
+    default="0",
+    connectors=(UPSERT,),
+    side=Side.SINK,
+)
+BUFFER_INTERVAL = Option(
+    "sink.buffer-flush.interval",
+    DURATION,
+    "How long changes may stay in the buffer. The end of a batch writes them in any case.",
+    default="0 s",
+    connectors=(UPSERT,),
+    side=Side.SINK,
+)
+SINK_PARALLELISM = Option(
+    "sink.parallelism", POSITIVE, "Number of tasks that write to the topic.", side=Side.SINK
+)
+
+SINK: tuple[Option[Any], ...] = (
+    SINK_PARALLELISM,
+    BUFFER_ROWS,
+    BUFFER_INTERVAL,
+    DELIVERY_GUARANTEE,
+    SEMANTIC,
+    TRANSACTIONAL_ID_PREFIX,
+    Option(
+        "sink.transaction-naming-strategy",
+        choice("default", "incrementing", "pooling"),
+        "How the ids of transactions go on after the prefix.",
+        default="default",
+        side=Side.SINK,
+        fate=Fate.NOT_YET,
+        reason=_NO_TRANSACTIONS,
+    ),
+    PARTITIONER,
+    Option(
+        "sink.add-tableId-to-header-enabled",
+        BOOLEAN,
+        "Write namespace, schemaName and tableName into the record's headers.",
+        default="false",
+        connectors=(UPSERT,),
+        side=Side.SINK,
+        fate=Fate.NOT_YET,
+        reason="declare a column 'MAP<STRING, BYTES> METADATA FROM 'headers'' and fill it yourself",
+    ),
+)
