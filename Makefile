@@ -1,0 +1,60 @@
+# Every target sets up what it needs. PYTHON=python3.12 make setup uses another Python (3.10 to 3.13).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+CASES ?= ../shared/cases
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test cases check lint types imports format wheel clean
+.DELETE_ON_ERROR:
+
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Run
+demo: $(READY) ## Broker, changelog, ingest, publish, check and verify, all on this machine
+	$(BIN)/bridge demo
+
+##@ Develop
+setup: $(READY) ## Make .venv from constraints.txt and fetch the jars; instant when done
+
+test: $(READY) ## Run the tests
+	env -u BRIDGE_CASES_DIR $(BIN)/pytest
+
+cases: $(READY) ## Run the acceptance cases in CASES (default ../shared/cases)
+	BRIDGE_CASES_DIR="$${BRIDGE_CASES_DIR:-$(CASES)}" $(BIN)/python -m tests.cases
+
+check: lint types imports ## Lint, types and imports
+
+lint: $(READY) ## Check style and formatting
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(READY) ## Check types
+	$(BIN)/mypy
+
+imports: $(READY) ## Check that imports flow down only
+	$(BIN)/lint-imports
+
+format: $(READY) ## Format the code, mend what can be mended
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+wheel: $(READY) ## Build the wheel into dist/
+	rm -rf build dist
+	$(BIN)/python -m build --wheel --no-isolation
+
+clean: ## Remove what the targets have made
+	rm -rf $(VENV) .work build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' || { \
+	  echo "$(PYTHON) is $$($(PYTHON) --version 2>&1); Python 3.10 to 3.13 is needed: make PYTHON=python3.12 setup" >&2; exit 1; }
+	@command -v "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" >/dev/null || { \
+	  echo "no java found: install Java 17 and put it on PATH, or set JAVA_HOME" >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt setuptools
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	$(BIN)/python -m bridge.jars
+	@touch $@

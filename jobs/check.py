@@ -1,0 +1,11 @@
+"""Run a table's quality suite: `bridge check` for spark-submit.
+
+spark-submit --py-files dist/*.whl jobs/check.py conf/orders.yaml
+"""
+
+import sys
+
+from bridge.cli import main
+
+if __name__ == "__main__":
+    raise SystemExit(main(["check", *sys.argv[1:]]))

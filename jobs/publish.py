@@ -1,0 +1,11 @@
+"""Send a Delta table's change feed to an upsert topic: `bridge publish` for spark-submit.
+
+spark-submit --py-files dist/*.whl jobs/publish.py conf/orders.yaml
+"""
+
+import sys
+
+from bridge.cli import main
+
+if __name__ == "__main__":
+    raise SystemExit(main(["publish", *sys.argv[1:]]))
