@@ -53,7 +53,7 @@ $(READY): pyproject.toml constraints.txt
 	  echo "$(PYTHON) is $$($(PYTHON) --version 2>&1); Python 3.10 to 3.13 is needed: make PYTHON=python3.12 setup" >&2; exit 1; }
 	@command -v "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" >/dev/null || { \
 	  echo "no java found: install Java 17 and put it on PATH, or set JAVA_HOME" >&2; exit 1; }
-	$(PYTHON) -m venv --clear $(VENV)
+	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt setuptools
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[dev]'
 	$(BIN)/python -m bridge.jars
