@@ -124,7 +124,7 @@ class _Flow:
     def _write(self) -> Mapping[str, int]:
         topic = self.incoming.topic
         try:
-            return orders.write(topic.bootstrap_servers, topic.names[0], orders.changes(seed=7), rate=_RATE)
+            return orders.write(topic.bootstrap_servers, topic.names[0], orders.changes(seed=7), rate=_RATE, stop=self.stop)
         finally:
             self.written.set()
 

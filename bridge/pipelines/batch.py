@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Observation, Row
 from pyspark.sql import functions as F
@@ -60,13 +60,7 @@ def apply(definition: Definition, table: Table, records: DataFrame, progress: In
             ).first()
             assert counted is not None
             changes, two = counted["changes"], counted["two"]
-        merged = merge(
-            replace(table, spark=records.sparkSession),
-            folded.drop(BAD, compact.TWO_PARTITIONS),
-            key=key,
-            progress=progress,
-            persisted=True,
-        )
+        merged = merge(table.on(records.sparkSession), folded, key=key, progress=progress)
     finally:
         folded.unpersist()
         decoded.unpersist()

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from bridge.columns import col
 from bridge.definition import Definition
 from bridge.delta import feed
-from bridge.delta.progress import read_progress
+from bridge.delta.failures import gaps
 from bridge.errors import DefinitionError
-from bridge.pipelines.preflight import publish_table
+from bridge.pipelines.preflight import ingested, whole_table
 from bridge.quality import report, suite
-from bridge.quality.run import Verdict, run
+from bridge.quality.run import Subject, Verdict, run
 
 __all__ = ["Checked", "check"]
 
@@ -39,19 +40,21 @@ def check(spark: SparkSession, definition: Definition) -> Checked:
             f"{definition.name!r} has no `quality` section: add `quality: {{suite: expectations/NAME.json}}`"
         )
     expectations = suite.load(quality.suite)
-    table = publish_table(spark, definition)
-    version = feed.latest_version(table)
-    rows = feed.snapshot(table, version).select(*[f"`{n.replace('`', '``')}`" for n in table.columns])
-    verdict = run(rows, expectations, key=definition.primary_key)
-    progress = read_progress(table, definition.name)
-    facts = {
-        "pipeline": definition.name,
-        "topic": ", ".join(definition.topic.names),
-        "table": str(definition.delta),
-        "table version": str(version),
-    }
-    if progress is not None:
-        facts["ingested up to"] = "\n".join(f"{t}-{p}: {o}" for t, p, o in progress[0].offsets)
+    table = whole_table(spark, definition)
+    version, followed = feed.latest_version(table), ingested(table, definition)
+    subject = Subject(
+        pipeline=definition.name,
+        topic=", ".join(definition.topic.names),
+        table=str(table),
+        version=version,
+        offsets=followed[0].offsets if followed else None,
+    )
+    with gaps(table, version, version):
+        rows = table.read({"versionAsOf": str(version)}).select(*(col(name) for name in table.names)).persist()
+        try:
+            verdict = run(rows, expectations, key=definition.primary_key, subject=subject)
+        finally:
+            rows.unpersist()
     where = quality.report or definition.base / "reports" / f"{definition.name}.html"
-    report.write_report(verdict, facts, where)
+    report.write_report(verdict, {}, where)
     return Checked(verdict, version, where)

@@ -3,36 +3,54 @@
 from __future__ import annotations
 
 from pyspark.sql import SparkSession
-from pyspark.sql import types as T
 
-from bridge.columns import RESERVED, refuse_reserved
-from bridge.decode import decode
+from bridge.columns import refuse_reserved
 from bridge.definition import Definition
-from bridge.delta.progress import IngestProgress
-from bridge.delta.table import Table, create_table, exists, open_table
+from bridge.delta.checks import MARKER
+from bridge.delta.progress import IngestProgress, read_progress
+from bridge.delta.table import Table, claim, create_table, exists, open_table, table_fields
 from bridge.errors import GapError
 from bridge.kafka.admin import TopicState
-from bridge.kafka.source import empty
 
-__all__ = ["ingest_table", "refuse_gaps", "table_fields"]
-
-
-def table_fields(spark: SparkSession, definition: Definition) -> list[T.StructField]:
-    """Name and Spark type of every column of the table, in DDL order; computed columns as Spark types them.
-
-    Raises DefinitionError for names the bridge keeps to itself.
-    """
-    refuse_reserved(definition.topic.schema.names)
-    shape = decode(empty(spark), definition.topic, latest_only=False).schema
-    return [f for f in shape if f.name not in RESERVED]
+__all__ = ["ingest_table", "ingested", "published_table", "refuse_gaps", "whole_table"]
 
 
 def ingest_table(spark: SparkSession, definition: Definition) -> Table:
-    """The table to ingest into, created when it is not there; raises TableError when it is another's."""
-    fields = table_fields(spark, definition)
+    """The table to ingest into, created when it is not there; raises TableError when it is another's.
+
+    Raises DefinitionError for column names the bridge keeps to itself.
+    """
+    schema = definition.topic.schema
+    refuse_reserved(schema.names)
+    fields = table_fields(spark, schema)
     if not exists(spark, definition.delta):
         return create_table(spark, definition.delta, fields, pipeline=definition.name)
-    return open_table(spark, definition.delta, fields)
+    return claim(open_table(spark, definition.delta, fields), definition.name)
+
+
+def published_table(spark: SparkSession, definition: Definition) -> Table:
+    """The table to read, which must exist with all columns that a published record carries; it may have more.
+
+    VIRTUAL metadata columns and computed columns are not among them, as in Flink's sinks.
+    """
+    schema = definition.topic.schema
+    refuse_reserved(schema.names)
+    left_out = {c.name for c in schema.metadata if c.virtual} | {c.name for c in schema.computed}
+    fields = [f for f in table_fields(spark, schema) if f.name not in left_out]
+    return open_table(spark, definition.delta, fields, extra_columns=True)
+
+
+def whole_table(spark: SparkSession, definition: Definition) -> Table:
+    """The table with every column of the definition, to look at; it may have more."""
+    fields = table_fields(spark, definition.topic.schema)
+    return open_table(spark, definition.delta, fields, extra_columns=True, feed=False)
+
+
+def ingested(table: Table, definition: Definition) -> tuple[IngestProgress, int] | None:
+    """Ingest progress of this pipeline and the version that holds it; None where it never ingested here."""
+    if table.properties.get(MARKER) != definition.name:
+        return None
+    return read_progress(table, definition.name)
 
 
 def refuse_gaps(definition: Definition, state: TopicState, progress: IngestProgress) -> None:
@@ -61,14 +79,3 @@ def refuse_gaps(definition: Definition, state: TopicState, progress: IngestProgr
                 f"{topic}-{partition}: the table has records up to offset {offset}, the topic ends at {end}. {heal}"
             )
 
-
-def publish_fields(spark: SparkSession, definition: Definition) -> list[T.StructField]:
-    """The columns a published record carries: all but VIRTUAL metadata and computed ones (as Flink's sinks)."""
-    schema = definition.topic.schema
-    left_out = {c.name for c in schema.metadata if c.virtual} | {c.name for c in schema.computed}
-    return [f for f in table_fields(spark, definition) if f.name not in left_out]
-
-
-def publish_table(spark: SparkSession, definition: Definition) -> Table:
-    """The table to read, which must exist with all columns that are published; it may have more."""
-    return open_table(spark, definition.delta, publish_fields(spark, definition), extra_columns=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
+from datetime import datetime
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -17,11 +18,12 @@ from bridge.columns import POSITION
 from bridge.compact import latest_per_version
 from bridge.definition import Definition
 from bridge.delta import feed
-from bridge.delta.progress import PublishLog, PublishProgress
+from bridge.delta.failures import gaps
+from bridge.delta.publish_log import PublishLog, PublishProgress
 from bridge.encode import encode
 from bridge.kafka import admin, sink
 from bridge.metrics import BatchReport, Listener, Summary, ignore
-from bridge.pipelines.preflight import publish_table
+from bridge.pipelines.preflight import published_table
 
 __all__ = ["publish"]
 
@@ -54,11 +56,9 @@ class _Run:
         self.spark, self.definition, self.listener, self.stop = spark, definition, listener, stop
         self.summary = Summary(definition.name, "publish")
         admin.describe(definition.topic)
-        self.table = publish_table(spark, definition)
+        self.table = published_table(spark, definition)
         self.log = PublishLog(spark, definition.run.checkpoint, definition.name)
-        self.done = self.log.last()
-        if self.done is not None:
-            feed.check_same(self.table, self.done.table_id)
+        self.done = self.log.read()
 
     def run(self) -> Summary:
         started = time.monotonic()
@@ -77,19 +77,23 @@ class _Run:
         """Take the start position; a snapshot sends every present row as +I."""
         start, latest = self.definition.publish.start, feed.latest_version(self.table)
         if start.mode == "snapshot":
-            self._send(feed.snapshot(self.table, latest), latest)
+            with gaps(self.table, latest, latest):
+                self._send(feed.snapshot(self.table, latest), latest)
         elif start.mode == "latest":
             self._record(latest)
         elif start.mode == "version":
             self._record(int(start.value or 0) - 1)
         else:
-            self._record(feed.version_at(self.table, start.value or "") - 1)
+            self._record(feed.version_at(self.table, datetime.fromisoformat(start.value or "")) - 1)
 
     def _catch_up(self) -> None:
-        done, latest = self._done().version, feed.latest_version(self.table)
-        if latest > done:
-            with feed.reading(self.table, done + 1, latest):
-                self._send(feed.changes(self.table, done + 1, latest), latest)
+        done, latest = self._done(), feed.latest_version(self.table)
+        if latest == done.version and self.table.id == done.table_id:
+            return
+        first = done.version + 1
+        feed.check_feed(self.table, first, max(first, latest), done.table_id)
+        with gaps(self.table, first, latest):
+            self._send(feed.changes(self.table, first, latest), latest)
 
     def _send(self, changes: DataFrame, version: int) -> None:
         started = time.monotonic()

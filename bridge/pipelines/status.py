@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 
 from bridge.definition import Definition
 from bridge.delta import feed
-from bridge.delta.progress import PublishLog, read_progress
+from bridge.delta.publish_log import PublishLog
 from bridge.delta.table import exists
 from bridge.kafka import admin
-from bridge.pipelines.preflight import publish_table
+from bridge.pipelines.preflight import ingested, whole_table
 
 __all__ = ["Status", "status"]
 
@@ -41,19 +41,19 @@ class Status:
 def status(spark: SparkSession, definition: Definition) -> Status:
     """Read the progress of both directions, and where topic and table stand now. Writes nothing."""
     end = admin.describe(definition.topic).end
-    version, ingested, published = None, None, None
+    version, followed, published = None, None, None
     if exists(spark, definition.delta):
-        table = publish_table(spark, definition)
+        table = whole_table(spark, definition)
         version = feed.latest_version(table)
-        ingested = read_progress(table, definition.name)
-        published = PublishLog(spark, definition.run.checkpoint, definition.name).last()
+        followed = ingested(table, definition)
+        published = PublishLog(spark, definition.run.checkpoint, definition.name).read()
     return Status(
         pipeline=definition.name,
         table=str(definition.delta),
         table_version=version,
-        ingested=ingested[0].offsets.to_json() if ingested else None,
-        ingest_batch=ingested[0].batch if ingested else None,
-        pending_records=ingested[0].offsets.behind(end) if ingested else None,
+        ingested=followed[0].offsets.to_json() if followed else None,
+        ingest_batch=followed[0].batch if followed else None,
+        pending_records=followed[0].offsets.behind(end) if followed else None,
         published_version=published.version if published else None,
         pending_versions=version - published.version if published and version is not None else None,
         topic_end=end.to_json(),

@@ -11,11 +11,12 @@ from bridge.columns import BAD, KIND, col
 from bridge.decode import decode
 from bridge.definition import BadRecords, Definition
 from bridge.delta import feed
-from bridge.delta.progress import PublishLog, read_progress
+from bridge.delta.failures import gaps
+from bridge.delta.publish_log import PublishLog
 from bridge.errors import DefinitionError, GapError
 from bridge.kafka import admin, source
 from bridge.pipelines.compare import Comparison, compare
-from bridge.pipelines.preflight import publish_fields, publish_table, table_fields
+from bridge.pipelines.preflight import ingested, published_table, whole_table
 from bridge.positions import Offsets
 
 __all__ = ["Proof", "verify"]
@@ -47,26 +48,26 @@ def verify(spark: SparkSession, definition: Definition, *, direction: str | None
     Without `direction`, the one that has progress is taken; DefinitionError when there is none or both.
     Raises GapError when the topic does not start at its beginning any more: its fold is not known then.
     """
-    table = publish_table(spark, definition)
-    ingested = read_progress(table, definition.name)
-    published = PublishLog(spark, definition.run.checkpoint, definition.name).last()
-    direction = direction or _direction(definition, ingested is not None, published is not None)
+    table = whole_table(spark, definition)
+    followed, published = ingested(table, definition), PublishLog(
+        spark, definition.run.checkpoint, definition.name
+    ).read()
+    direction = direction or _direction(definition, followed is not None, published is not None)
     state = admin.describe(definition.topic)
     if direction == "ingest":
-        if ingested is None:
-            raise DefinitionError(
-                f"{definition.name!r} has not ingested into {definition.delta}: nothing to verify"
-            )
-        end, version, fields = ingested[0].offsets, ingested[1], table_fields(spark, definition)
+        if followed is None:
+            raise DefinitionError(f"{definition.name!r} has not ingested into {table}: nothing to verify")
+        end, version = followed[0].offsets, followed[1]
     else:
         if published is None:
-            raise DefinitionError(
-                f"{definition.name!r} has not published {definition.delta}: nothing to verify"
-            )
-        end, version, fields = state.end, published.version, publish_fields(spark, definition)
+            raise DefinitionError(f"{definition.name!r} has not published {table}: nothing to verify")
+        table = published_table(spark, definition)
+        end, version = state.end, published.version
     topic = _fold(spark, definition, _beginning(state.earliest, end), end)
-    rows = feed.snapshot(table, version)
-    found = compare(topic, rows, key=definition.primary_key, fields=fields)
+    with gaps(table, version, version):
+        found = compare(
+            topic, feed.snapshot(table, version), key=definition.primary_key, fields=table.fields
+        )
     return Proof(definition.name, direction, version, end, found)
 
 

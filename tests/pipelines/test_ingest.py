@@ -190,8 +190,7 @@ def test_a_recreated_topic_is_refused(make: Make) -> None:
     world = make(partitions=1)
     world.send([upsert(1, "a")])
     ingest(world.spark, world.definition())
-    world.broker.delete_topic(world.topic)
-    world.broker.create_topic(world.topic, partitions=1)
+    world.recreate_topic()
     world.send([upsert(n, "other") for n in range(5)])
     with pytest.raises(GapError, match=r"was deleted and created again since the last run"):
         ingest(world.spark, world.definition())

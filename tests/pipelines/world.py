@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 
 from bridge import config
@@ -69,6 +70,12 @@ class World:
             producer.produce(topic or self.topic, key=key, value=value, **where)
         assert producer.flush(30) == 0
 
+    def recreate_topic(self) -> None:
+        """Delete the topic and create one of the same name, with one partition."""
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
+        admin.delete_topics([self.topic])[self.topic].result(30)
+        self.broker.create_topic(self.topic, partitions=1)
+
     def table(self, version: int | None = None) -> DataFrame:
         """The Delta table as Spark reads it."""
         reader = self.spark.read.format("delta")
@@ -98,8 +105,6 @@ class World:
             }
         )
         try:
-            from confluent_kafka import OFFSET_BEGINNING, TopicPartition
-
             name = topic or self.topic
             partitions = consumer.list_topics(name, timeout=10).topics[name].partitions
             found: dict[int, list[tuple[bytes | None, bytes | None]]] = {}
