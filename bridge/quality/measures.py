@@ -1,0 +1,87 @@
+"""What the bridge's own expectations measure: Great Expectations metrics on Spark, one aggregate each.
+
+Rows stay in Spark; a handful of keys comes to the driver, and only when some occur twice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from bridge.columns import col
+from bridge.quality.gx import quiet
+
+with quiet():
+    from great_expectations.core.metric_domain_types import MetricDomainTypes
+    from great_expectations.core.metric_function_types import MetricPartialFunctionTypes
+    from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
+    from great_expectations.expectations.metrics.metric_provider import metric_partial, metric_value
+    from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
+
+__all__ = ["DuplicateKeys", "Newest"]
+
+_EXAMPLES = 5
+_ROWS = "__rows"
+
+
+class DuplicateKeys(TableMetricProvider):
+    """Keys that occur more than once: {"keys": how many, "rows": in how many rows, "examples": the first}."""
+
+    metric_name = "bridge.duplicate_keys"
+    value_keys = ("column_list",)
+
+    @metric_value(engine=SparkDFExecutionEngine)
+    def _spark(
+        cls,
+        execution_engine: SparkDFExecutionEngine,
+        metric_domain_kwargs: dict[str, Any],
+        metric_value_kwargs: dict[str, Any],
+        **_: Any,
+    ) -> dict[str, Any]:
+        names = list(metric_value_kwargs["column_list"])
+        # Grouping treats null as a value like any other, which is the null-safe equality of design.md 5.4.
+        grouped = _domain(execution_engine, metric_domain_kwargs).groupBy(*map(col, names))
+        repeated = grouped.agg(F.count(F.lit(1)).alias(_ROWS)).where(F.col(_ROWS) > 1)
+        # Kept, so that the examples do not group the table again; mostly there is nothing to keep.
+        repeated.persist()
+        try:
+            total = repeated.agg(F.count(F.lit(1)), F.sum(_ROWS)).collect()[0]
+            worst = repeated.orderBy(F.desc(_ROWS), *map(col, names)).limit(_EXAMPLES)
+            examples = [{n: row[n] for n in names} for row in worst.collect()] if total[0] else []
+        finally:
+            repeated.unpersist()
+        return {"keys": total[0], "rows": total[1] or 0, "examples": examples}
+
+
+class Newest(TableMetricProvider):
+    """The largest value of a column of points in time, in microseconds since 1970; None without any."""
+
+    metric_name = "bridge.newest"
+    value_keys = ("column",)
+
+    @metric_partial(
+        engine=SparkDFExecutionEngine,
+        partial_fn_type=MetricPartialFunctionTypes.AGGREGATE_FN,
+        domain_type=MetricDomainTypes.TABLE,
+    )
+    def _spark(
+        cls,
+        execution_engine: SparkDFExecutionEngine,
+        metric_domain_kwargs: dict[str, Any],
+        metric_value_kwargs: dict[str, Any],
+        **_: Any,
+    ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+        name = metric_value_kwargs["column"]
+        type = _domain(execution_engine, metric_domain_kwargs).schema[name].dataType
+        if not isinstance(type, T.TimestampType | T.TimestampNTZType | T.DateType):
+            is_ = type.simpleString().upper()
+            raise TypeError(f"column {name!r} is {is_}; freshness needs TIMESTAMP, TIMESTAMP_LTZ or DATE")
+        return F.unix_micros(F.max(col(name)).cast("timestamp")), metric_domain_kwargs, {}
+
+
+def _domain(engine: SparkDFExecutionEngine, domain_kwargs: dict[str, Any]) -> DataFrame:
+    frame: DataFrame = engine.get_domain_records(domain_kwargs=domain_kwargs)
+    return frame

@@ -1,0 +1,184 @@
+"""Run a suite on a Spark frame.
+
+Great Expectations computes metrics; this module hands it the frame, keeps the traffic small and trusts no
+silence: an expectation without all of its metrics has failed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date, datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from bridge.errors import TableError
+from bridge.quality.gx import quiet
+from bridge.quality.suite import Suite
+from bridge.quality.verdict import Outcome, Subject, Verdict
+from bridge.quality.wording import asked, found, sentence
+
+if TYPE_CHECKING:
+    from great_expectations.expectations.expectation import Expectation
+
+__all__ = ["Outcome", "Subject", "Verdict", "run"]
+
+_EXAMPLES = 5
+_COLUMN_ARGUMENTS = ("column", "column_list", "column_A", "column_B", "column_set")
+_UNKNOWN = Subject()
+
+
+def run(frame: DataFrame, suite: Suite, *, key: Sequence[str] = (), subject: Subject = _UNKNOWN) -> Verdict:
+    """Check `frame` against every expectation of `suite`.
+
+    All counting happens in Spark: a pass for the counts of each column, one aggregate per unique key. The
+    frame is read several times and not persisted: persist one that is dear to compute. Only for expectations
+    that failed are the `key` columns of up to five rows each brought to the driver, and nothing else ever.
+
+    An expectation that raised, whatever the reason, is a failed outcome with that reason, and the others
+    still run. Raises TableError when a key column is not in the frame.
+    """
+    for name in key:
+        if name not in frame.columns:
+            table = subject.table or "the table"
+            raise TableError(f"key column {name!r} is not in {table}; it has {', '.join(frame.columns)}")
+    started, clock = datetime.now(timezone.utc), time.monotonic()
+    with quiet():
+        outcomes = _Check(frame, tuple(key)).outcomes(suite.expectations)
+    rows = frame.count()
+    success = all(o.success for o in outcomes)
+    return Verdict(suite.name, success, outcomes, rows, started, time.monotonic() - clock, subject)
+
+
+class _Check:
+    def __init__(self, frame: DataFrame, key: tuple[str, ...]) -> None:
+        from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
+        from great_expectations.validator.metrics_calculator import MetricsCalculator
+
+        self.frame, self.key = frame, key
+        # With a session and without persist the engine changes neither Spark's settings nor its cache.
+        self.engine = SparkDFExecutionEngine(spark=frame.sparkSession, persist=False)
+        self.engine.load_batch_data("frame", frame)
+        self.calculator = MetricsCalculator(self.engine, show_progress_bars=False)
+
+    def outcomes(self, expectations: Sequence[Expectation]) -> tuple[Outcome, ...]:
+        # A limit of no examples costs Spark nothing, so the first pass is counts alone.
+        counts = {"result_format": "BASIC", "partial_unexpected_count": 0}
+        answers = self._answers(expectations, counts)
+        made = [self._outcome(e, a) for e, a in zip(expectations, answers, strict=True)]
+        wrong = [i for i, o in enumerate(made) if not o.success and o.unexpected_count and not o.example_keys]
+        if wrong and self.key:
+            with_keys = {
+                "result_format": "SUMMARY",
+                "partial_unexpected_count": _EXAMPLES,
+                "unexpected_index_column_names": list(self.key),
+                "return_unexpected_index_query": False,
+            }
+            named = self._answers([expectations[i] for i in wrong], with_keys)
+            for i, answer in zip(wrong, named, strict=True):
+                made[i] = replace(made[i], example_keys=self._keys(answer))
+        return tuple(made)
+
+    def _answers(self, expectations: Sequence[Expectation], ask: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Per expectation {"success", "result"} or {"error"}: all together or, if that fails, one by one."""
+        try:
+            metrics = self._metrics(expectations, ask)
+        except Exception:
+            return [self._alone(e, ask) for e in expectations]
+        return [self._answer(e, ask, metrics) for e in expectations]
+
+    def _alone(self, expectation: Expectation, ask: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            metrics = self._metrics([expectation], ask)
+        except Exception as error:
+            return {"error": error}
+        return self._answer(expectation, ask, metrics)
+
+    def _metrics(self, expectations: Sequence[Expectation], ask: Mapping[str, Any]) -> dict[Any, Any]:
+        needed: list[Any] = []
+        for e in expectations:
+            dependencies = e.get_validation_dependencies(self.engine, {"result_format": dict(ask)})
+            needed += dependencies.get_metric_configurations()
+        # Left to catch exceptions, it hands back the metrics it has and says nothing of the rest; an
+        # expectation without its counts then passes.
+        loud = {"catch_exceptions": False}
+        metrics, _ = self.calculator.compute_metrics(needed, runtime_configuration=loud)
+        return metrics
+
+    def _answer(self, e: Expectation, ask: Mapping[str, Any], metrics: dict[Any, Any]) -> dict[str, Any]:
+        try:
+            answer = e.metrics_validate(metrics, {"result_format": dict(ask)}, self.engine)
+        except Exception as error:
+            return {"error": error}
+        return {"success": bool(answer.success), "result": answer.result or {}}
+
+    def _outcome(self, expectation: Expectation, answer: Mapping[str, Any]) -> Outcome:
+        config = expectation.configuration
+        columns = _columns(config.kwargs)
+        result = answer.get("result", {})
+        return Outcome(
+            type=config.type,
+            title=_title(expectation),
+            columns=columns,
+            success=answer.get("success", False),
+            observed=found(result),
+            expected=asked(config.type, config.kwargs),
+            unexpected_count=result.get("unexpected_count"),
+            unexpected_percent=result.get("unexpected_percent"),
+            example_keys=self._keys(answer),
+            severity=config.severity.value,
+            reason=self._reason(answer["error"], columns) if "error" in answer else None,
+        )
+
+    def _keys(self, answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+        """The key columns, and those alone, of the rows a result names."""
+        types = {f.name: f.dataType for f in self.frame.schema}
+        rows = answer.get("result", {}).get("partial_unexpected_index_list") or []
+        keys = [{n: _json(row[n], types[n]) for n in self.key if n in row} for row in rows[:_EXAMPLES]]
+        return tuple(k for k in keys if k)
+
+    def _reason(self, error: BaseException, columns: Sequence[str]) -> str:
+        has = self.frame.columns
+        for name in columns:
+            if name not in has and name.split(".")[0] not in has:
+                return f"column {name!r} is not in the table; it has {', '.join(has)}"
+        while error.__cause__ is not None:
+            error = error.__cause__
+        if isinstance(error, PySparkException):
+            # Its message quotes the value Spark stumbled over.
+            return f"Spark raised {error.getCondition() or type(error).__name__}"
+        lines = str(error).strip().splitlines() or [""]
+        return f"{type(error).__name__}: {lines[0][:300]}"
+
+
+def _title(expectation: Expectation) -> str:
+    if expectation.description:
+        return expectation.description
+    shown = expectation.copy()
+    shown.render()
+    return sentence(shown.rendered_content)
+
+
+def _columns(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
+    names: list[str] = []
+    for argument in _COLUMN_ARGUMENTS:
+        value = kwargs.get(argument) or []
+        names += [value] if isinstance(value, str) else [n for n in value if n not in names]
+    return tuple(names)
+
+
+def _json(value: Any, type: T.DataType) -> Any:
+    """A key value as JSON has it: points in time as ISO 8601 (UTC where they have a zone), bytes as hex."""
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, datetime) and isinstance(type, T.TimestampType):
+        return value.astimezone(timezone.utc).isoformat()
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, bytes | bytearray):
+        return value.hex()
+    return str(value)

@@ -1,0 +1,165 @@
+"""Suite files: Great Expectations' own JSON, loaded whole or not at all.
+
+Great Expectations drops an expectation it does not know, writes a line to its log, and carries on with the
+rest; a suite would then pass because it no longer asks.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bridge.errors import DefinitionError
+from bridge.quality.gx import quiet
+
+if TYPE_CHECKING:
+    from great_expectations.core import ExpectationSuite
+    from great_expectations.expectations.expectation import Expectation
+
+__all__ = ["Suite", "load"]
+
+_FORMAT = 'a suite is {"name": ..., "expectations": [{"type": ..., "kwargs": {...}}, ...]}'
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite that was loaded whole. Its name, the file it came from, and Great Expectations' own objects."""
+
+    name: str
+    file: Path
+    expectations: tuple[Expectation, ...]
+
+    def __len__(self) -> int:
+        return len(self.expectations)
+
+
+def load(path: str | Path) -> Suite:
+    """Read the suite file at `path`.
+
+    Raises DefinitionError, naming the file and the expectation (counted from 1), when the file is not a
+    suite, names an expectation that does not exist, gives one arguments it does not take, or when Great
+    Expectations keeps fewer expectations than the file holds. Nothing is read from or sent to the network.
+    """
+    file = Path(path)
+    document = _read(file)
+    given = document["expectations"]
+    with quiet():
+        from great_expectations.core import ExpectationSuite
+
+        import bridge.quality.expectations  # noqa: F401  (registers the bridge's own)
+
+        for number, item in enumerate(given, 1):
+            _check(file, number, item)
+        try:
+            suite = ExpectationSuite(**document)
+        except Exception as e:
+            raise DefinitionError(f"{file}: Great Expectations refuses the suite: {_first_line(e)}") from e
+        kept = tuple(suite.expectations)
+    if len(kept) != len(given):
+        raise DefinitionError(
+            f"{file}: has {len(given)} expectations, but {len(kept)} were loaded: {_dropped(given, suite)}"
+        )
+    return Suite(suite.name, file, kept)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as e:
+        raise DefinitionError(f"{file}: the quality suite cannot be read: {e.strerror}") from e
+    except UnicodeDecodeError as e:
+        raise DefinitionError(f"{file}: the quality suite is not UTF-8 text") from e
+    try:
+        document = json.loads(text, object_pairs_hook=_no_repeats)
+    except json.JSONDecodeError as e:
+        raise DefinitionError(f"{file}:{e.lineno}:{e.colno}: not JSON: {e.msg}") from e
+    except ValueError as e:
+        raise DefinitionError(f"{file}: {e}") from e
+    if not isinstance(document, dict):
+        raise DefinitionError(f"{file}: {_FORMAT}")
+    if "expectation_suite_name" in document:
+        raise DefinitionError(
+            f'{file}: this is the format of Great Expectations 0.x; write "name" for '
+            '"expectation_suite_name" and "type" for each "expectation_type"'
+        )
+    if not isinstance(document.get("name"), str) or not isinstance(document.get("expectations"), list):
+        raise DefinitionError(f"{file}: {_FORMAT}")
+    if not document["expectations"]:
+        raise DefinitionError(f"{file}: the suite expects nothing, so it could not fail; add an expectation")
+    return document
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {twice!r} occurs twice in one object, and JSON would keep only the last")
+    return made
+
+
+def _check(file: Path, number: int, item: Any) -> None:
+    """Build expectation `number` alone, for a message that says which one and why."""
+    from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
+    from great_expectations.expectations.registry import list_registered_expectation_implementations
+
+    at = f"{file}: expectation {number}"
+    if not isinstance(item, dict) or not isinstance(item.get("type"), str):
+        raise DefinitionError(f'{at}: "type" is missing; {_FORMAT}')
+    type, kwargs = item["type"], item.get("kwargs")
+    known = list_registered_expectation_implementations()
+    if type not in known:
+        near = difflib.get_close_matches(type, known, n=1, cutoff=0.6)
+        hint = f"did you mean {near[0]!r}?" if near else "see Great Expectations' gallery for what there is"
+        raise DefinitionError(f"{at}: there is no {type!r}; {hint}")
+    at += f" ({type})"
+    if not isinstance(kwargs, dict):
+        raise DefinitionError(f'{at}: "kwargs" is missing; {_FORMAT}')
+    if parameter := _parameter(kwargs):
+        raise DefinitionError(
+            f"{at}: {parameter!r} is a suite parameter, which the bridge has no value for; write the value"
+        )
+    try:
+        ExpectationConfiguration(**item).to_domain_obj()
+    except Exception as e:
+        raise DefinitionError(f"{at}: {_why(e)}") from e
+
+
+def _parameter(value: Any) -> str | None:
+    if isinstance(value, dict):
+        if "$PARAMETER" in value:
+            return str(value["$PARAMETER"])
+        return next((p for v in value.values() if (p := _parameter(v))), None)
+    if isinstance(value, list):
+        return next((p for v in value if (p := _parameter(v))), None)
+    return None
+
+
+def _why(error: Exception) -> str:
+    """Great Expectations' reason on one line; pydantic's errors as `argument: reason`."""
+    problems = getattr(error, "errors", None)
+    if not callable(problems):
+        return _first_line(error)
+    seen: dict[str, str] = {}
+    for problem in problems():
+        where = ".".join(str(part) for part in problem["loc"] if part != "__root__")
+        seen.setdefault(where, f"{where}: {problem['msg']}" if where else str(problem["msg"]))
+    return "; ".join(seen.values())
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__
+
+
+def _dropped(given: list[Mapping[str, Any]], suite: ExpectationSuite) -> str:
+    kept = [e.expectation_type for e in suite.expectations]
+    for number, item in enumerate(given, 1):
+        if item["type"] not in kept:
+            return f"expectation {number} ({item['type']}) was dropped"
+        kept.remove(item["type"])
+    return "no telling which was dropped"

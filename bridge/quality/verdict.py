@@ -1,0 +1,76 @@
+"""What a check found, as a value: what reports, exit codes and tables of results are made from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from bridge.positions import Offsets
+
+__all__ = ["Outcome", "Subject", "Verdict"]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What was checked. Nothing here changes the outcome; it is what the report calls things by."""
+
+    pipeline: str = ""
+    topic: str = ""
+    table: str = ""
+    version: int | None = None
+    """The Delta version that was read."""
+    offsets: Offsets | None = None
+    """Next offsets up to which the table holds the topic."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One expectation and how the table did."""
+
+    type: str
+    title: str
+    """One sentence that says what is expected."""
+    columns: tuple[str, ...]
+    success: bool
+    observed: str
+    expected: str
+    unexpected_count: int | None = None
+    """Values (for key uniqueness: rows) that are not as expected; None for expectations about aggregates."""
+    unexpected_percent: float | None = None
+    """The same in percent of the values that were looked at: 0 to 100."""
+    example_keys: tuple[Mapping[str, Any], ...] = ()
+    """Key columns of at most five of the rows concerned, JSON-ready. No other column is ever here."""
+    severity: str = "critical"
+    reason: str | None = None
+    """Why the expectation could not be evaluated; then `success` is False."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of a suite on one state of a table. `success` means: every expectation was met."""
+
+    suite: str
+    success: bool
+    expectations: tuple[Outcome, ...]
+    """In the order of the suite."""
+    row_count: int
+    started_at: datetime
+    """UTC, with its zone."""
+    seconds: float
+    subject: Subject = Subject()
+
+    @property
+    def failed(self) -> tuple[Outcome, ...]:
+        """The expectations that were not met, those that could not be evaluated included."""
+        return tuple(o for o in self.expectations if not o.success)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields, JSON-ready; offsets as {topic: {partition: offset}}."""
+        made = asdict(self)
+        made["started_at"] = self.started_at.isoformat()
+        offsets = self.subject.offsets
+        made["subject"]["offsets"] = None if offsets is None else json.loads(offsets.to_json())
+        return made

@@ -1,0 +1,110 @@
+"""What an expectation asks for and what was found, in words. Plain Python."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["age", "asked", "counted", "found", "listed", "percent", "sentence"]
+
+_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
+_LISTED = 12
+_HUNDREDTH = 0.01
+_FROM_TO = "greater than or equal to $min_value and less than or equal to $max_value"
+_GROUPED_FROM = 10_000
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 row`, `2,000 rows`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def age(seconds: float) -> str:
+    """A span of time in its two largest units: `1 day 2 hours`, `40 seconds`, `under a second`."""
+    if seconds < 1:
+        return "under a second"
+    rest, parts = int(seconds), list[tuple[int, str]]()
+    for size, unit in _UNITS:
+        count, rest = divmod(rest, size)
+        if count or parts:
+            parts.append((count, unit))
+    return " ".join(counted(n, unit) for n, unit in parts[:2] if n)
+
+
+def percent(part: float) -> str:
+    """A percentage with up to two digits, never rounded to nothing or to all."""
+    if 0 < part < _HUNDREDTH:
+        return f"under {_HUNDREDTH} %"
+    if part in (0, 100):
+        return f"{part:.0f} %"
+    return f"{min(part, 100 - _HUNDREDTH):.2f}".rstrip("0").rstrip(".") + " %"
+
+
+def listed(values: Any) -> str:
+    """Values with commas, the first dozen of them."""
+    values = list(values)
+    shown = ", ".join("null" if v is None else str(v) for v in values[:_LISTED])
+    return shown + (f" and {len(values) - _LISTED:,} more" if len(values) > _LISTED else "")
+
+
+def sentence(rendered: Sequence[Any] | None) -> str:
+    """Great Expectations' inline rendering as one plain sentence; "" where it has none."""
+    if not rendered:
+        return ""
+    text = str(rendered[0].value.template or "").replace(_FROM_TO, "between $min_value and $max_value")
+    text = re.sub(r"(\$v__\d+) (?=\$v__)", r"\1, ", text)
+    params: Mapping[str, Any] = rendered[0].value.params or {}
+    for name in sorted(params, key=len, reverse=True):
+        text = text.replace(f"${name}", _plain(params[name]["value"]))
+    return " ".join(text.split()).rstrip(":. ") + "."
+
+
+def asked(type: str, kwargs: Mapping[str, Any]) -> str:
+    """What would have been right, in a few words; "" where only the sentence says it."""
+    low, high = kwargs.get("min_value"), kwargs.get("max_value")
+    what = ""
+    if type == "expect_table_to_be_fresh":
+        what = f"at most {age(kwargs['max_age_seconds'])} old"
+    elif type == "expect_column_values_to_not_be_null":
+        what = "no nulls"
+    elif type == "expect_key_to_be_unique":
+        what = "each key once"
+    elif low is not None and high is not None:
+        what = f"{_plain(low)} to {_plain(high)}"
+    elif low is not None or high is not None:
+        what = f"at least {_plain(low)}" if high is None else f"at most {_plain(high)}"
+    elif kwargs.get("value_set") is not None:
+        what = ("none of: " if "_not_" in type else "") + listed(kwargs["value_set"])
+    elif "value" in kwargs:
+        what = _plain(kwargs["value"])
+    mostly = kwargs.get("mostly")
+    if isinstance(mostly, int | float) and mostly < 1:
+        what = f"{what or 'true'}, in {percent(100 * mostly)} of rows"
+    return what
+
+
+def found(result: Mapping[str, Any]) -> str:
+    """What the table showed. Counts and single aggregates only: lists of values are counted, not repeated."""
+    if "observed_value" in result:
+        value = result["observed_value"]
+        if isinstance(value, list | tuple | set | dict):
+            return counted(len(value), "value")
+        return "" if value is None else _plain(value)
+    if result.get("unexpected_count") is None:
+        return ""
+    checked = (result.get("element_count") or 0) - (result.get("missing_count") or 0)
+    wrong = result["unexpected_count"]
+    if not checked:
+        return "no value to check"
+    if not wrong:
+        return "the one value passes" if checked == 1 else f"all {checked:,} values pass"
+    return f"{wrong:,} of {counted(checked, 'value')} {'fails' if wrong == 1 else 'fail'}"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}" if abs(value) >= _GROUPED_FROM else str(value)
+    return listed(value) if isinstance(value, list | tuple | set) else str(value)
