@@ -1,0 +1,172 @@
+"""What stands between the parentheses of CREATE TABLE: columns, the primary key, the watermark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bridge.ddl.checks import check_key, check_watermark
+from bridge.ddl.cursor import Cursor
+from bridge.ddl.expressions import translate
+from bridge.ddl.tokens import Token
+from bridge.ddl.types import parse_type
+from bridge.ddl.watermark import parse_watermark
+from bridge.schema import (
+    Column,
+    ComputedColumn,
+    DataType,
+    MetadataColumn,
+    PhysicalColumn,
+    TableSchema,
+    Watermark,
+)
+
+__all__ = ["parse_elements"]
+
+
+def parse_elements(c: Cursor) -> TableSchema:
+    """The schema, from after the opening parenthesis to after the closing one.
+
+    Columns keep the order of the text; nullability is as declared (a key column is not made NOT NULL: the
+    bridge compares keys null-safe). Raises DdlError at the first thing that is wrong or cannot be used.
+    """
+    elements = _Elements(c)
+    c.listed(elements.parse)
+    if not elements.columns:
+        c.fail("the table has no columns", c.tokens[c.index - 1])
+    return elements.schema()
+
+
+@dataclass(frozen=True)
+class _Expression:
+    """A computed column that waits until all columns are known: tokens `begin` to `end`."""
+
+    name: str
+    begin: int
+    end: int
+    comment: str | None
+
+
+class _Elements:
+    def __init__(self, c: Cursor) -> None:
+        self.c = c
+        self.columns: dict[str, Column | _Expression] = {}
+        self.key: list[Token] = []
+        self.watermark: tuple[Token, Watermark] | None = None
+
+    def parse(self) -> None:
+        c = self.c
+        if c.at("WATERMARK", "FOR"):
+            self._parse_watermark()
+        elif self._take_constraint_name() or c.at("PRIMARY", "KEY") or c.at("UNIQUE", "("):
+            self._parse_constraint()
+        else:
+            self._parse_column()
+
+    def schema(self) -> TableSchema:
+        """The schema, once everything has been parsed."""
+        types = {
+            c.name: c.type for c in self.columns.values() if isinstance(c, (PhysicalColumn, MetadataColumn))
+        }
+        check_key(self.c, self.key, self.columns)
+        if self.watermark is not None:
+            check_watermark(self.c, self.watermark[0], self.columns, types)
+        end = self.c.index
+        columns = tuple(self._finished(column, types) for column in self.columns.values())
+        self.c.index = end
+        return TableSchema(columns, tuple(t.text for t in self.key), self.watermark and self.watermark[1])
+
+    def _take_constraint_name(self) -> bool:
+        """Step over CONSTRAINT and its name; but `constraint STRING` is a column."""
+        found = self.c.at("CONSTRAINT") and self.c.peek(2).keyword in ("PRIMARY", "UNIQUE")
+        self.c.index += 2 if found else 0
+        return found
+
+    def _parse_watermark(self) -> None:
+        start = self.c.token
+        self.c.index += 2
+        if self.watermark is not None:
+            self.c.fail("the table has a watermark already; Flink takes one", start)
+        self.watermark = parse_watermark(self.c)
+
+    def _parse_constraint(self, column: Token | None = None) -> None:
+        c, start = self.c, self.c.token
+        if c.take("UNIQUE"):
+            c.fail("UNIQUE is not supported (in Flink neither); declare the columns as PRIMARY KEY", start)
+        c.expect("PRIMARY")
+        c.expect("KEY", " after PRIMARY")
+        if self.key:
+            c.fail("the table has a primary key already; name all columns in one PRIMARY KEY (...)", start)
+        if column is None:
+            c.expect("(", " and the columns of the primary key")
+            self.key = c.listed(lambda: c.name("a column of the primary key"))
+        else:
+            self.key = [column]
+        if not c.take("NOT", "ENFORCED"):
+            place = c.token if c.at("ENFORCED") else start
+            c.fail(
+                "a primary key must be declared NOT ENFORCED, as in Flink: the data is Kafka's, and a key "
+                "cannot be enforced on what others write; write PRIMARY KEY ... NOT ENFORCED",
+                place,
+            )
+
+    def _parse_column(self) -> None:
+        c = self.c
+        token = c.name("a column, PRIMARY KEY or WATERMARK")
+        self._refuse_duplicate(token)
+        made: Column | _Expression
+        if c.take("AS"):
+            begin, end = _expression(c)
+            made = _Expression(token.text, begin, end, _comment(c))
+        else:
+            made = self._typed(token)
+        self.columns[token.text] = made
+        if c.token.keyword not in (",", ")"):
+            c.expected(f"',' or ')' after column `{token.text}`")
+
+    def _typed(self, token: Token) -> PhysicalColumn | MetadataColumn:
+        c = self.c
+        type = parse_type(c, f"the type of column `{token.text}`, or AS")
+        if c.take("METADATA"):
+            key = c.string("the metadata key").text if c.take("FROM") else token.text
+            virtual = c.take("VIRTUAL")
+            return MetadataColumn(token.text, type, key, virtual, _comment(c))
+        if self._take_constraint_name() or c.at("PRIMARY") or c.at("UNIQUE"):
+            self._parse_constraint(token)
+        return PhysicalColumn(token.text, type, _comment(c))
+
+    def _refuse_duplicate(self, token: Token) -> None:
+        twin = next((n for n in self.columns if n.casefold() == token.text.casefold()), None)
+        if twin == token.text:
+            self.c.fail(f"column `{twin}` is there twice", token)
+        if twin is not None:
+            self.c.fail(
+                f"column `{token.text}` differs from `{twin}` in case only; Spark and Delta take them as one",
+                token,
+            )
+
+    def _finished(self, column: Column | _Expression, types: dict[str, DataType]) -> Column:
+        if isinstance(column, Column):
+            return column
+        tokens = self.c.tokens
+        text = self.c.source.text[tokens[column.begin].start : tokens[column.end - 1].end]
+        spark = translate(self.c, column.begin, column.end, column.name, types)
+        return ComputedColumn(column.name, text, spark, column.comment)
+
+
+def _comment(c: Cursor) -> str | None:
+    return c.string("the comment").text if c.take("COMMENT") else None
+
+
+def _expression(c: Cursor) -> tuple[int, int]:
+    """Step over an expression: to a comma, parenthesis or COMMENT that is not inside its own parentheses."""
+    begin, depth = c.index, 0
+    while c.token.kind != "end":
+        word = c.token.keyword
+        comment = word == "COMMENT" and c.peek(1).kind == "string"
+        if depth == 0 and (comment or word in (",", ")", "]")):
+            break
+        depth += (word in ("(", "[")) - (word in (")", "]"))
+        c.next()
+    if c.index == begin:
+        c.expected("an expression after AS")
+    return begin, c.index

@@ -1,0 +1,143 @@
+"""A computed column's expression, from Flink's SQL to Spark's.
+
+    tokens -> respelled (Spark's type names, no comments) -> sqlglot's tree -> checked, adapted -> Spark SQL
+
+What Spark does not know (a user function that is not registered, a wrong argument) it refuses itself.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
+from sqlglot import ErrorLevel, exp, parse_one
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.parsers.spark import SparkParser
+
+from bridge.ddl.cursor import Cursor
+from bridge.ddl.functions import CLOCKS, UNREPEATABLE, Refusal
+from bridge.ddl.meaning import adapt, check
+from bridge.ddl.types import parse_type
+from bridge.schema import DataType, ScalarType
+
+__all__ = ["translate"]
+
+
+class _Flink(Spark):
+    """Spark's grammar with Flink's quoting; functions stay as written, for `functions` to judge."""
+
+    class Tokenizer(Spark.Tokenizer):
+        QUOTES: ClassVar[list[str | tuple[str, str]]] = ["'"]
+        STRING_ESCAPES: ClassVar[list[str]] = ["'"]
+        IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ["`"]
+
+    class Parser(SparkParser):
+        FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {}
+        NO_PAREN_FUNCTIONS: ClassVar[dict[object, object]] = {}
+
+
+def translate(c: Cursor, begin: int, end: int, column: str, types: Mapping[str, DataType]) -> str:
+    """Tokens `begin` to `end` as one Spark SQL expression, every column name quoted.
+
+    `types` holds the columns that may be used: the physical and metadata ones, as in Flink. Raises DdlError
+    where the expression cannot be read, names another column, is not the same for the same record, or would
+    mean something else in Spark.
+    """
+    prefix = f"computed column `{column}`: "
+    _refuse_unrepeatable(c, begin, end, prefix)
+    text, places = _respell(c, begin, end, prefix)
+
+    def origin(at: int) -> int:
+        spelled, source = places[bisect_right(places, at, key=lambda p: p[0]) - 1]
+        return source + at - spelled
+
+    try:
+        return _to_spark(text, types)
+    except Refusal as refusal:
+        nodes = refusal.node.walk() if refusal.node else ()
+        at = min((n.meta["start"] for n in nodes if "start" in n.meta), default=0)
+        raise c.source.error(f"{prefix}{refusal}", origin(at)) from None
+    except SqlglotError as error:
+        found = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+        word = f" at '{found['highlight']}'" if found.get("highlight") else ""
+        at = len(str(found.get("start_context") or ""))
+        raise c.source.error(
+            f"{prefix}this expression cannot be read{word}; names that are also keywords go in `...`",
+            origin(at),
+        ) from error
+
+
+def _refuse_unrepeatable(c: Cursor, begin: int, end: int, prefix: str) -> None:
+    for i in range(begin, end):
+        word, called = c.tokens[i].keyword, c.tokens[i + 1].keyword == "("
+        if word in CLOCKS or (called and word in UNREPEATABLE):
+            c.fail(
+                f"{prefix}{word} gives another value each time, and a replayed record must give the same "
+                "row; leave the column out, or take the record's time (METADATA FROM 'timestamp')",
+                c.tokens[i],
+            )
+
+
+def _respell(c: Cursor, begin: int, end: int, prefix: str) -> tuple[str, list[tuple[int, int]]]:
+    """The expression in one line with Spark's type names, and where its pieces come from.
+
+    The places are pairs (offset in the text, offset in the source), in order.
+    """
+    text, places, casts = "", [], [False]
+    c.index = begin
+    while c.index < end:
+        before, token = c.tokens[c.index - 1], c.next()
+        if token.start > before.end and text:
+            text += " "
+        places.append((len(text), token.start))
+        spelling = c.source.text[token.start : token.end]
+        if token.keyword in ("(", "["):
+            casts.append(before.keyword in ("CAST", "TRY_CAST"))
+        elif token.keyword in (")", "]"):
+            casts.pop()
+        elif token.keyword == "AS" and casts[-1]:
+            spelling = f"AS {_cast_type(c, prefix)}"
+        elif token.keyword == "TIMESTAMP" and c.token.kind == "string":
+            spelling = "TIMESTAMP_NTZ"
+        elif token.keyword == "TIME" and c.token.kind == "string":
+            c.fail(f"{prefix}Spark 4.0 has no TIME; compare text", token)
+        elif token.keyword == "MAP" and c.at("["):
+            c.fail(f"{prefix}write MAP_FROM_ARRAYS(ARRAY[keys], ARRAY[values])", token)
+        text += spelling
+    return text, places
+
+
+def _cast_type(c: Cursor, prefix: str) -> str:
+    start = c.token
+    made = parse_type(c, "the type to cast to")
+    if isinstance(made, ScalarType) and (made.is_string or made.is_binary) and made.parameters:
+        wide = "STRING" if made.is_string else "BYTES"
+        c.fail(f"{prefix}Spark's casts keep no length; cast to {wide} and cut with LEFT or SUBSTRING", start)
+    return made.spark()
+
+
+def _to_spark(text: str, types: Mapping[str, DataType]) -> str:
+    root: exp.Expr = parse_one(text, read=_Flink, into=exp.Condition, error_message_context=len(text))
+    for call in root.find_all(exp.Anonymous):
+        if call.name.upper() in ("TIMESTAMPADD", "TIMESTAMPDIFF") and call.expressions:
+            unit = call.expressions[0]
+            unit.replace(exp.var(unit.name))
+    for node in list(root.walk()):
+        check(node, types)
+    # Children come before parents: a parent is judged by what its operands have become.
+    for node in reversed(list(root.walk(bfs=False))):
+        made = adapt(node, types)
+        if made is not node:
+            root = made if node is root else root
+            node.replace(made)
+    return str(
+        root.sql(
+            "spark",
+            identify=True,
+            normalize_functions=False,
+            comments=False,
+            unsupported_level=ErrorLevel.RAISE,
+        )
+    )

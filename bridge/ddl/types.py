@@ -1,0 +1,195 @@
+"""Flink's data types: every spelling to one canonical DataType, ranges checked.
+
+Rules: Flink's documentation, "Data Types" (https://nightlies.apache.org/flink/flink-docs-stable/docs/dev/table/types/).
+"""
+
+from __future__ import annotations
+
+from bridge.ddl.cursor import Cursor, nearest
+from bridge.ddl.tokens import Token
+from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType, unsupported
+
+__all__ = ["parse_type"]
+
+MAX_LENGTH = 2_147_483_647
+
+_PLAIN = (
+    *("BIGINT", "BOOLEAN", "BYTES", "DATE", "FLOAT", "INT", "SMALLINT", "STRING", "TINYINT"),
+    *("NULL", "VARIANT"),
+)
+_SIZED = ("BINARY", "CHAR", "VARBINARY", "VARCHAR")
+_SYNONYMS = {"CHARACTER": "CHAR", "DEC": "DECIMAL", "INTEGER": "INT", "NUMERIC": "DECIMAL"}
+_UNBOUNDED = {"VARCHAR": "STRING", "VARBINARY": "BYTES"}
+_TIMES = ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
+_PARTED = ("ARRAY", "MAP", "MULTISET", "ROW")
+_NAMES = sorted({*_PLAIN, *_SIZED, *_TIMES, *_PARTED, "DECIMAL", "DOUBLE"} - {"NULL", "TIME", "VARIANT"})
+# What people write who come from Spark, Java or another database.
+_ELSEWHERE = {
+    "BLOB": "BYTES",
+    "BOOL": "BOOLEAN",
+    "DATETIME": "TIMESTAMP",
+    "INT64": "BIGINT",
+    "JSON": "STRING",
+    "LONG": "BIGINT",
+    "REAL": "FLOAT",
+    "STRUCT": "ROW",
+    "STRUCTURED": "ROW",
+    "TEXT": "STRING",
+    "TIMESTAMPTZ": "TIMESTAMP_LTZ",
+    "TIMESTAMP_NTZ": "TIMESTAMP",
+    "UUID": "STRING",
+}
+
+
+def parse_type(c: Cursor, what: str = "a type") -> DataType:
+    """The type at the cursor with its NOT NULL, ARRAY and MULTISET suffixes included.
+
+    Raises DdlError at the type or number that is unknown, out of range, or has no counterpart in Spark.
+    """
+    made = _nullable(c, _base(c, what))
+    while c.at("ARRAY") or c.at("MULTISET"):
+        made = ArrayType(made) if c.next().keyword == "ARRAY" else _multiset(made)
+        made = _nullable(c, made)
+    return made
+
+
+def _nullable(c: Cursor, made: DataType) -> DataType:
+    if c.take("NOT"):
+        c.expect("NULL", " after NOT")
+        return made.required()
+    c.take("NULL")
+    return made
+
+
+def _base(c: Cursor, what: str) -> DataType:
+    start = c.token
+    if start.kind == "name":
+        c.fail(f"`{start.text}` is a user-defined type; the bridge has none: declare its fields as ROW<...>")
+    if start.kind != "word":
+        c.expected(what)
+    written = c.next().keyword
+    word = _SYNONYMS.get(written, written)
+    return _parted(c, word) if word in _PARTED else _supported(c, _scalar(c, word, start), start)
+
+
+def _supported(c: Cursor, made: ScalarType, start: Token) -> ScalarType:
+    reason = unsupported(made)
+    if reason is not None:
+        c.fail(f"type {start.keyword}: {reason}", start)
+    return made
+
+
+def _scalar(c: Cursor, word: str, start: Token) -> ScalarType:
+    if word in _PLAIN:
+        return ScalarType(word)
+    if word == "DOUBLE":
+        c.take("PRECISION")
+        return ScalarType("DOUBLE")
+    if word in _SIZED:
+        return _sized(c, word)
+    if word == "DECIMAL":
+        return _decimal(c)
+    if word in _TIMES:
+        return _time(c, word)
+    if word == "INTERVAL":
+        return _interval(c)
+    if word == "RAW":
+        if c.take("("):
+            c.listed(lambda: c.string("a class name or a serializer snapshot"))
+        return ScalarType("RAW")
+    hint = f"did you mean `{_ELSEWHERE[word]}`?" if word in _ELSEWHERE else nearest(word, _NAMES)
+    c.fail(f"unknown type `{start.text}`; {hint}", start)
+
+
+def _sized(c: Cursor, name: str) -> ScalarType:
+    if c.take("VARYING") and not name.startswith("VAR"):
+        name = "VARCHAR" if name == "CHAR" else "VARBINARY"
+    length = 1
+    if c.take("("):
+        length = c.integer(f"the length of {name}", 1, MAX_LENGTH)
+        c.expect(")")
+    if length == MAX_LENGTH and name in _UNBOUNDED:
+        return ScalarType(_UNBOUNDED[name])
+    return ScalarType(name, (length,))
+
+
+def _decimal(c: Cursor) -> ScalarType:
+    precision, scale = 10, 0
+    if c.take("("):
+        precision = c.integer("the precision of DECIMAL", 1, 38)
+        if c.take(","):
+            scale = c.integer("the scale of DECIMAL (at most its precision)", 0, precision)
+        c.expect(")")
+    return ScalarType("DECIMAL", (precision, scale))
+
+
+def _time(c: Cursor, word: str) -> ScalarType:
+    precision = 0 if word == "TIME" else 6
+    if c.take("("):
+        precision = c.integer(f"the precision of {word}", 0, 9)
+        c.expect(")")
+    if word != "TIMESTAMP_LTZ" and c.take("WITHOUT"):
+        _words(c, "TIME", "ZONE")
+    elif word == "TIMESTAMP" and c.take("WITH"):
+        word = "TIMESTAMP_LTZ" if c.take("LOCAL") else "TIMESTAMP_TZ"
+        _words(c, "TIME", "ZONE")
+    return ScalarType(word, (precision,))
+
+
+def _words(c: Cursor, *words: str) -> None:
+    for word in words:
+        c.expect(word)
+
+
+def _interval(c: Cursor) -> ScalarType:
+    def field() -> None:
+        c.name("a unit of time")
+        if c.take("("):
+            c.integer("the precision of the unit", 0, 9)
+            c.expect(")")
+
+    field()
+    if c.take("TO"):
+        field()
+    return ScalarType("INTERVAL")
+
+
+def _parted(c: Cursor, word: str) -> DataType:
+    if word == "ROW":
+        return _row(c)
+    c.expect("<", f" after {word}")
+    if word == "MAP":
+        key = parse_type(c, "the type of the map's keys")
+        c.expect(",", " and the type of the map's values")
+        made: DataType = MapType(key, parse_type(c, "the type of the map's values"))
+    else:
+        element = parse_type(c, f"the type of the elements of {word}")
+        made = ArrayType(element) if word == "ARRAY" else _multiset(element)
+    c.expect(">", f" to close {word}<")
+    return made
+
+
+def _multiset(element: DataType) -> MapType:
+    return MapType(element, ScalarType("INT", nullable=False))
+
+
+def _row(c: Cursor) -> RowType:
+    fields: dict[str, RowField] = {}
+
+    def field() -> None:
+        token = c.name("a field name")
+        if token.text.casefold() in fields:
+            c.fail(f"field `{token.text}` is there twice (Spark does not tell upper from lower case)", token)
+        fields[token.text.casefold()] = RowField(
+            token.text, parse_type(c, f"the type of field `{token.text}`")
+        )
+        # A field's comment describes it to people; no catalog keeps it on this way.
+        if c.take("COMMENT"):
+            c.string("the comment")
+        elif c.token.kind == "string":
+            c.next()
+
+    if not (c.at("<") or c.at("(")):
+        c.expected("'<' or '(' after ROW")
+    c.listed(field, ">" if c.next().text == "<" else ")")
+    return RowType(tuple(fields.values()))

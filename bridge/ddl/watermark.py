@@ -1,0 +1,62 @@
+"""`WATERMARK FOR column AS column [- INTERVAL 'n' UNIT]`."""
+
+from __future__ import annotations
+
+import re
+
+from bridge.ddl.cursor import Cursor
+from bridge.ddl.tokens import Token
+from bridge.schema import Watermark
+
+__all__ = ["parse_watermark"]
+
+_SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400, "WEEK": 604800}
+_WAY_OUT = "write `column` or `column - INTERVAL 'n' UNIT`: the bridge uses it for the event-time lag"
+
+
+def parse_watermark(c: Cursor) -> tuple[Token, Watermark]:
+    """The watermark after the words WATERMARK FOR, and its column's token.
+
+    Raises DdlError for a nested column and for every strategy but a bounded delay on the column itself.
+    """
+    column = c.name("the watermark's column")
+    if c.at("."):
+        c.fail(
+            f"the watermark's column must be a column of the table; for a field of `{column.text}` "
+            "declare a computed column first",
+            column,
+        )
+    c.expect("AS", " and the watermark's expression")
+    start = c.token
+    is_name = start.kind in ("name", "word") and c.peek(1).keyword != "("
+    if not is_name or start.text != column.text:
+        c.fail(f"this watermark strategy is not supported; {_WAY_OUT}")
+    c.next()
+    delay = _delay(c) if c.take("-") else 0.0
+    if c.token.keyword not in (",", ")") and c.token.kind != "end":
+        c.fail(f"this watermark strategy is not supported; {_WAY_OUT}")
+    text = c.source.text[start.start : c.tokens[c.index - 1].end]
+    return column, Watermark(column.text, text, delay)
+
+
+def _delay(c: Cursor) -> float:
+    if not c.take("INTERVAL"):
+        c.fail(f"this watermark strategy is not supported; {_WAY_OUT}")
+    amount = c.string("the length of the interval, a number")
+    unit, place = c.token.keyword.removesuffix("S"), c.token
+    pattern = r"\d+(\.\d+)?" if unit == "SECOND" else r"\d+"
+    if unit in ("MONTH", "QUARTER", "YEAR"):
+        c.fail(f"a delay in {unit.lower()}s has no fixed length; use DAY")
+    if unit not in _SECONDS:
+        c.expected("SECOND, MINUTE, HOUR, DAY or WEEK")
+    if not re.fullmatch(pattern, amount.text.strip()):
+        c.fail("the length of the interval must be a number (whole, or a fraction of SECOND)", amount)
+    c.next()
+    if c.take("("):
+        c.integer(f"the precision of {unit}", 0, 9)
+        if c.take(","):
+            c.integer("the precision of its fraction", 0, 9)
+        c.expect(")")
+    if c.at("TO"):
+        c.fail(f"intervals of more than one unit are not supported; give the delay in {unit} alone", place)
+    return float(amount.text) * _SECONDS[unit]

@@ -1,0 +1,222 @@
+"""Columns of every kind, primary keys, watermarks."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.schema import ComputedColumn, MetadataColumn, PhysicalColumn, ScalarType, Watermark
+from tests.ddl.helpers import place, refusal, table
+
+INT = ScalarType("INT")
+LTZ3 = ScalarType("TIMESTAMP_LTZ", (3,))
+KEY = "PRIMARY KEY (id) NOT ENFORCED"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("id INT", PhysicalColumn("id", INT)),
+        ("id INT NOT NULL COMMENT 'it''s\nthe \\id'", PhysicalColumn("id", INT.required(), "it's\nthe \\id")),
+        ("`a ``b`` . c` INT", PhysicalColumn("a `b` . c", INT)),
+        ("timestamp INT", PhysicalColumn("timestamp", INT)),
+        ("value INT", PhysicalColumn("value", INT)),
+        ("key INT", PhysicalColumn("key", INT)),
+        ("name INT", PhysicalColumn("name", INT)),
+        ("count INT", PhysicalColumn("count", INT)),
+        ("primary INT", PhysicalColumn("primary", INT)),
+        ("unique INT", PhysicalColumn("unique", INT)),
+        ("constraint INT", PhysicalColumn("constraint", INT)),
+        ("watermark INT", PhysicalColumn("watermark", INT)),
+        ("metadata INT", PhysicalColumn("metadata", INT)),
+        ("comment INT", PhysicalColumn("comment", INT)),
+        ("with INT", PhysicalColumn("with", INT)),
+        ("_x$1 INT", PhysicalColumn("_x$1", INT)),
+        ("__kind INT", PhysicalColumn("__kind", INT)),
+        ("ts TIMESTAMP_LTZ(3) METADATA", MetadataColumn("ts", LTZ3, "ts")),
+        ("ts TIMESTAMP_LTZ(3) METADATA FROM 'timestamp'", MetadataColumn("ts", LTZ3, "timestamp")),
+        ("`offset` INT METADATA VIRTUAL", MetadataColumn("offset", INT, "offset", virtual=True)),
+        (
+            "o INT NOT NULL METADATA FROM 'offset' VIRTUAL COMMENT 'where'",
+            MetadataColumn("o", INT.required(), "offset", virtual=True, comment="where"),
+        ),
+        ("c AS 1 + 1", ComputedColumn("c", "1 + 1", "1 + 1")),
+        (
+            "c AS CONCAT('a, b', ')', -- why\n 'COMMENT') COMMENT 'text'",
+            ComputedColumn(
+                "c",
+                "CONCAT('a, b', ')', -- why\n 'COMMENT')",
+                "CONCAT('a, b', ')', 'COMMENT')",
+                "text",
+            ),
+        ),
+    ],
+)
+def test_column(text: str, expected: object) -> None:
+    assert table(text).schema.columns == (expected,)
+
+
+def test_columns_keep_their_order() -> None:
+    schema = table("c AS a + 1", "b INT METADATA", "a INT", "d INT").schema
+    assert schema.names == ("c", "b", "a", "d")
+    assert [c.name for c in schema.physical] == ["a", "d"]
+
+
+@pytest.mark.parametrize(
+    ("elements", "key"),
+    [
+        (["id INT", KEY], ("id",)),
+        (["id INT", "CONSTRAINT pk PRIMARY KEY (id) NOT ENFORCED"], ("id",)),
+        (["id INT", "constraint `p k` primary key (`id`) not enforced"], ("id",)),
+        (["PRIMARY KEY (b, a) NOT ENFORCED", "a INT", "b INT"], ("b", "a")),
+        (["id INT PRIMARY KEY NOT ENFORCED"], ("id",)),
+        (["id INT NOT NULL CONSTRAINT pk PRIMARY KEY NOT ENFORCED COMMENT 'the id'"], ("id",)),
+        (["id INT"], ()),
+    ],
+)
+def test_primary_key(elements: list[str], key: tuple[str, ...]) -> None:
+    assert table(*elements).schema.primary_key == key
+
+
+def test_a_key_column_stays_as_nullable_as_declared() -> None:
+    assert table("id INT", KEY).schema.physical[0].type.nullable
+
+
+@pytest.mark.parametrize(
+    ("type", "expression", "seconds"),
+    [
+        ("TIMESTAMP(3)", "ts", 0.0),
+        ("TIMESTAMP", "ts - INTERVAL '2' SECOND", 2.0),
+        ("TIMESTAMP_LTZ(3)", "`ts` - INTERVAL '0.005' SECOND", 0.005),
+        ("TIMESTAMP_LTZ(3) METADATA FROM 'timestamp'", "ts - INTERVAL '5' SECOND(3, 3)", 5.0),
+        ("TIMESTAMP(6)", "ts - interval '10' minute", 600.0),
+        ("TIMESTAMP(3)", "ts - INTERVAL '1' HOUR(2)", 3600.0),
+        ("TIMESTAMP(3)", "ts - INTERVAL '2' DAY", 172800.0),
+        ("TIMESTAMP(3)", "ts - INTERVAL '30' SECONDS", 30.0),
+        ("TIMESTAMP(3)", "ts - INTERVAL '1' WEEK", 604800.0),
+        ("AS TO_TIMESTAMP_LTZ(1, 3)", "ts - INTERVAL '5' SECOND", 5.0),
+    ],
+)
+def test_watermark(type: str, expression: str, seconds: float) -> None:
+    schema = table(f"WATERMARK FOR ts AS {expression}", f"ts {type}").schema
+    assert schema.watermark == Watermark("ts", expression, seconds)
+
+
+@pytest.mark.parametrize(
+    ("elements", "at", "message"),
+    [
+        (["a INT", "a STRING"], (3, 1), "column `a` is there twice"),
+        (["a INT", "b INT", "`A` AS 1"], (4, 1), "column `A` differs from `a` in case only; Spark and Delta"),
+        (["leader-epoch INT"], (2, 7), "expected the type of column `leader`, or AS, found '-'"),
+        (["'a' INT"], (2, 1), "expected a column, PRIMARY KEY or WATERMARK (names of other characters than"),
+        (["a INT DEFAULT 1"], (2, 7), "expected ',' or ')' after column `a`, found 'DEFAULT'"),
+        (["a INT VIRTUAL"], (2, 7), "expected ',' or ')' after column `a`, found 'VIRTUAL'"),
+        (["a INT COMMENT b"], (2, 15), "expected the comment in single quotes, found 'b'"),
+        (["a INT METADATA FROM timestamp"], (2, 21), "expected the metadata key in single quotes"),
+        (["a INT METADATA 'timestamp'"], (2, 16), "expected ',' or ')' after column `a`, found a string"),
+        (["a INT METADATA PRIMARY KEY NOT ENFORCED"], (2, 16), "expected ',' or ')' after column `a`"),
+        (["a AS"], (3, 1), "expected an expression after AS, found ')'"),
+        (["a AS COMMENT 'x'"], (2, 6), "expected an expression after AS, found 'COMMENT'"),
+        (["a INT", "PRIMARY KEY (a)"], (3, 1), "a primary key must be declared NOT ENFORCED, as in Flink"),
+        (["a INT", "PRIMARY KEY (a) ENFORCED"], (3, 17), "a primary key must be declared NOT ENFORCED"),
+        (
+            ["a INT PRIMARY KEY"],
+            (2, 7),
+            "a primary key must be declared NOT ENFORCED, as in Flink: the data is",
+        ),
+        (["a INT PRIMARY NOT ENFORCED"], (2, 15), "expected KEY after PRIMARY"),
+        (["a INT", "PRIMARY KEY a NOT ENFORCED"], (3, 13), "expected '(' and the columns of the primary key"),
+        (["a INT", "PRIMARY KEY () NOT ENFORCED"], (3, 14), "expected a column of the primary key"),
+        (
+            ["a INT PRIMARY KEY NOT ENFORCED", "PRIMARY KEY (a) NOT ENFORCED"],
+            (3, 1),
+            "the table has a primary key",
+        ),
+        (
+            ["PRIMARY KEY (a) NOT ENFORCED", "a INT PRIMARY KEY NOT ENFORCED"],
+            (3, 7),
+            "the table has a primary key",
+        ),
+        (["aid INT", KEY], (3, 14), "the primary key names `id`, which is no column; did you mean `aid`?"),
+        (["ID INT", KEY], (3, 14), "the primary key names `id`, which is no column; did you mean `ID`?"),
+        (["zz INT", KEY], (3, 14), "the primary key names `id`, which is no column; known are: `zz`"),
+        ([KEY], (3, 1), "the table has no columns"),
+        (["a INT", "PRIMARY KEY (a, a) NOT ENFORCED"], (3, 17), "the primary key names `a` twice"),
+        (
+            ["id INT METADATA", KEY],
+            (3, 14),
+            "a primary key is made of physical columns; `id` is a metadata column",
+        ),
+        (["id AS 1", KEY], (3, 14), "a primary key is made of physical columns; `id` is computed"),
+        (
+            ["a INT", "UNIQUE (a)"],
+            (3, 1),
+            "UNIQUE is not supported (in Flink neither); declare the columns as",
+        ),
+        (["a INT UNIQUE"], (2, 7), "UNIQUE is not supported"),
+        (["a INT", "CONSTRAINT u UNIQUE (a)"], (3, 14), "UNIQUE is not supported"),
+        (["a INT CONSTRAINT"], (2, 7), "expected ',' or ')' after column `a`, found 'CONSTRAINT'"),
+    ],
+)
+def test_refused(elements: list[str], at: tuple[int, int], message: str) -> None:
+    error = refusal(*elements)
+    assert error.message.startswith(message)
+    assert place(error) == at
+
+
+@pytest.mark.parametrize(
+    ("watermark", "column", "message"),
+    [
+        (
+            "r.ts AS r.ts",
+            15,
+            "the watermark's column must be a column of the table; for a field of `r` declare a",
+        ),
+        ("x AS x", 15, "the watermark names `x`, which is no column; known are: `ts`, `n`"),
+        ("n AS n", 15, "a watermark needs a TIMESTAMP or TIMESTAMP_LTZ; `n` is INT NOT NULL"),
+        (
+            "ts AS SOURCE_WATERMARK()",
+            21,
+            "this watermark strategy is not supported; write `column` or `column - ",
+        ),
+        ("ts AS n - INTERVAL '1' SECOND", 21, "this watermark strategy is not supported"),
+        ("ts AS ts + INTERVAL '1' SECOND", 24, "this watermark strategy is not supported"),
+        ("ts AS ts - 5", 26, "this watermark strategy is not supported"),
+        ("ts AS ts(1)", 21, "this watermark strategy is not supported"),
+        ("ts AS ts - INTERVAL '1' DAY - INTERVAL '1' DAY", 43, "this watermark strategy is not supported"),
+        (
+            "ts AS ts - INTERVAL 5 SECOND",
+            35,
+            "expected the length of the interval, a number in single quotes",
+        ),
+        ("ts AS ts - INTERVAL '1:30' MINUTE TO SECOND", 35, "the length of the interval must be a number"),
+        (
+            "ts AS ts - INTERVAL '1' DAY TO SECOND",
+            39,
+            "intervals of more than one unit are not supported; give the",
+        ),
+        ("ts AS ts - INTERVAL '-5' SECOND", 35, "the length of the interval must be a number"),
+        (
+            "ts AS ts - INTERVAL '1.5' MINUTE",
+            35,
+            "the length of the interval must be a number (whole, or a fract",
+        ),
+        ("ts AS ts - INTERVAL '1' MONTH", 39, "a delay in months has no fixed length; use DAY"),
+        (
+            "ts AS ts - INTERVAL '5' MILLISECOND",
+            39,
+            "expected SECOND, MINUTE, HOUR, DAY or WEEK, found 'MILLISECOND'",
+        ),
+        ("ts AS", None, "this watermark strategy is not supported"),
+        ("ts", None, "expected AS and the watermark's expression, found ')'"),
+    ],
+)
+def test_watermark_refused(watermark: str, column: int | None, message: str) -> None:
+    error = refusal("ts TIMESTAMP(3)", "n INT NOT NULL", f"WATERMARK FOR {watermark}")
+    assert error.message.startswith(message)
+    assert place(error) == ((4, column) if column else (5, 1))
+
+
+def test_a_second_watermark_is_refused() -> None:
+    error = refusal("ts TIMESTAMP(3)", "WATERMARK FOR ts AS ts", "WATERMARK FOR ts AS ts")
+    assert error.message == "the table has a watermark already; Flink takes one"
+    assert place(error) == (4, 1)

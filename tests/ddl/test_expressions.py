@@ -1,0 +1,228 @@
+"""Computed columns: Flink's expressions in Spark SQL, and what is refused on the way."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ddl.helpers import place, refusal, table
+
+COLUMNS = (
+    "a INT",
+    "b BIGINT",
+    "d DOUBLE",
+    "s STRING",
+    "ok BOOLEAN",
+    "ts TIMESTAMP(3)",
+    "l TIMESTAMP_LTZ(3) METADATA FROM 'timestamp'",
+    "arr ARRAY<INT>",
+    "m MAP<STRING, INT>",
+    "r ROW<f INT, g ROW<`h i` STRING>>",
+    "`odd ``name`` . x` STRING",
+)
+LINE = len(COLUMNS) + 2
+
+
+@pytest.mark.parametrize(
+    ("flink", "spark"),
+    [
+        ("a", "`a`"),
+        ("a + 1", "`a` + 1"),
+        ("s || '-' || `odd ``name`` . x`", "`s` || '-' || `odd ``name`` . x`"),
+        ("s || 'it''s \\n \"x\"'", "`s` || 'it\\'s \\\\n \"x\"'"),
+        ("r.f + r.f", "`r`.`f` + `r`.`f`"),
+        ("r.g.`h i`", "`r`.`g`.`h i`"),
+        ("arr[1]", "TRY_ELEMENT_AT(`arr`, 1)"),
+        ("m['k']", "TRY_ELEMENT_AT(`m`, 'k')"),
+        ("ARRAY[a, 2]", "ARRAY(`a`, 2)"),
+        ("ROW(a, s)", "STRUCT(`a`, `s`)"),
+        ("a / b", "`a` DIV `b`"),
+        ("(a + 1) / 2 / b", "(`a` + 1) DIV 2 DIV `b`"),
+        ("-a / CAST(s AS INT)", "-`a` DIV CAST(`s` AS INT)"),
+        ("a / 2.0", "`a` / 2.0"),
+        ("d / a", "`d` / `a`"),
+        ("a * d / 3", "`a` * `d` / 3"),
+        ("CAST(length_of(s) AS DOUBLE) / 2", "CAST(length_of(`s`) AS DOUBLE) / 2"),
+        ("MOD(a, 2)", "MOD(`a`, 2)"),
+        ("a IS NOT NULL AND (ok OR NOT a > 1)", "NOT `a` IS NULL AND (`ok` OR NOT `a` > 1)"),
+        ("a BETWEEN 1 AND 2", "`a` BETWEEN 1 AND 2"),
+        ("s IN ('x', 'y')", "`s` IN ('x', 'y')"),
+        ("CASE WHEN ok THEN 'Y' ELSE s END", "CASE WHEN `ok` THEN 'Y' ELSE `s` END"),
+        ("IF(ok, 1, 2)", "IF(`ok`, 1, 2)"),
+        ("COALESCE(s, '')", "COALESCE(`s`, '')"),
+        ("upper(s)", "upper(`s`)"),
+        ("my_udf(s, 1)", "my_udf(`s`, 1)"),
+        ("db.my_udf(s)", "`db`.my_udf(`s`)"),
+        ("SUBSTRING(s FROM 2 FOR 3)", "SUBSTRING(`s`, 2, 3)"),
+        ("TRIM(BOTH 'x' FROM s)", "TRIM(BOTH 'x' FROM `s`)"),
+        ("POSITION('x' IN s)", "LOCATE('x', `s`)"),
+        ("EXTRACT(YEAR FROM ts)", "EXTRACT(YEAR FROM `ts`)"),
+        ("ts + INTERVAL '1' DAY", "`ts` + INTERVAL '1' DAY"),
+        ("TIMESTAMPADD(DAY, 1, ts)", "TIMESTAMPADD(DAY, 1, `ts`)"),
+        ("DATE_FORMAT(ts, 'yyyy-MM-dd')", "DATE_FORMAT(`ts`, 'yyyy-MM-dd')"),
+        ("TIMESTAMP '2024-01-01 00:00:00'", "CAST('2024-01-01 00:00:00' AS TIMESTAMP_NTZ)"),
+        ("DATE '2024-01-01'", "CAST('2024-01-01' AS DATE)"),
+        ("TO_TIMESTAMP(s)", "CAST(TRY_TO_TIMESTAMP(`s`) AS TIMESTAMP_NTZ)"),
+        ("TO_TIMESTAMP(s, 'yyyy')", "CAST(TRY_TO_TIMESTAMP(`s`, 'yyyy') AS TIMESTAMP_NTZ)"),
+        ("TO_DATE(s)", "CAST(TRY_TO_TIMESTAMP(`s`) AS DATE)"),
+        ("TO_TIMESTAMP_LTZ(b, 3)", "TIMESTAMP_MILLIS(`b`)"),
+        ("TO_TIMESTAMP_LTZ(b, 0)", "TIMESTAMP_SECONDS(`b`)"),
+        ("TO_TIMESTAMP_LTZ(s, 'yyyy')", "TRY_TO_TIMESTAMP(`s`, 'yyyy')"),
+        ("UNIX_TIMESTAMP(s)", "UNIX_TIMESTAMP(`s`)"),
+        (
+            "REGEXP_EXTRACT(s, 'x')",
+            "CASE WHEN REGEXP_LIKE(`s`, 'x') THEN REGEXP_EXTRACT(`s`, 'x', 0) END",
+        ),
+        ("TO_BASE64(s)", "BASE64(`s`)"),
+        ("FROM_BASE64(s)", "CAST(UNBASE64(`s`) AS STRING)"),
+        ("SHA256(s)", "SHA2(`s`, 256)"),
+        ("a + -- one\n /* two */ 1 // three", "`a` + 1"),
+    ],
+)
+def test_translated(flink: str, spark: str) -> None:
+    (column,) = table(*COLUMNS, f"c AS {flink}\n").schema.computed
+    assert column.spark == spark
+
+
+@pytest.mark.parametrize(
+    ("flink", "spark"),
+    [
+        ("TIMESTAMP", "TIMESTAMP_NTZ"),
+        ("TIMESTAMP(3)", "TIMESTAMP_NTZ"),
+        ("TIMESTAMP(3) WITHOUT TIME ZONE", "TIMESTAMP_NTZ"),
+        ("TIMESTAMP_LTZ(3)", "TIMESTAMP"),
+        ("TIMESTAMP(3) WITH LOCAL TIME ZONE", "TIMESTAMP"),
+        ("STRING", "STRING"),
+        ("VARCHAR(2147483647)", "STRING"),
+        ("BYTES", "BINARY"),
+        ("INTEGER", "INT"),
+        ("DOUBLE PRECISION", "DOUBLE"),
+        ("DEC(10, 2)", "DECIMAL(10, 2)"),
+        ("ARRAY<INT NOT NULL>", "ARRAY<INT>"),
+        ("MAP<STRING, TIMESTAMP(3)>", "MAP<STRING, TIMESTAMP_NTZ>"),
+        ("ROW<f INT, `g h` STRING>", "STRUCT<`f`: INT, `g h`: STRING>"),
+    ],
+)
+def test_casts(flink: str, spark: str) -> None:
+    plain, trying = table(
+        "x STRING", f"c AS CAST(x AS {flink})", f"t AS TRY_CAST((x) AS {flink})"
+    ).schema.computed
+    assert plain.spark == f"CAST(`x` AS {spark})"
+    assert trying.spark == f"TRY_CAST((`x`) AS {spark})"
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        *("PROCTIME()", "NOW()", "RAND()", "rand(1)", "RAND_INTEGER(5)", "UUID()", "CURRENT_ROW_TIMESTAMP()"),
+        *("CURRENT_TIMESTAMP", "current_date", "CURRENT_TIME", "LOCALTIME", "LOCALTIMESTAMP", "NOW ()"),
+        *("CURRENT_WATERMARK(ts)", "monotonically_increasing_id()"),
+    ],
+)
+def test_what_gives_another_value_each_time_is_refused(expression: str) -> None:
+    error = refusal(*COLUMNS, f"c AS COALESCE(l, {expression})")
+    word = expression.split("(")[0].strip().upper()
+    assert error.message == (
+        f"computed column `c`: {word} gives another value each time, and a replayed record must give "
+        "the same row; leave the column out, or take the record's time (METADATA FROM 'timestamp')"
+    )
+    assert place(error) == (LINE, 18)
+
+
+def test_a_column_may_be_named_like_such_a_function() -> None:
+    (column,) = table("uuid STRING", "`current_date` DATE", "c AS uuid || f(`current_date`)").schema.computed
+    assert column.spark == "`uuid` || f(`current_date`)"
+
+
+@pytest.mark.parametrize(
+    ("expression", "column", "message"),
+    [
+        ("arrr[1]", 6, "there is no physical or metadata column `arrr`; did you mean `arr`?"),
+        ("1 + /* x */\tB", 18, "there is no physical or metadata column `B`; did you mean `b`?"),
+        (
+            "CAST(a AS TIMESTAMP_LTZ(3)) + zz",
+            36,
+            "there is no physical or metadata column `zz`; known are: `a`",
+        ),
+        ("before + 1", 6, "there is no physical or metadata column `before`"),
+        ("r.x", 8, "`r` has no field `x`; known are: `f`, `g`"),
+        ("r.g.hi", 10, "`g` has no field `hi`; did you mean `h i`?"),
+        ("a.f", 8, "`a` is no ROW and has no field `f`"),
+        ("t.a", 6, "there is no physical or metadata column `t`"),
+        ("a b", 8, "this expression cannot be read at 'b'; names that are also keywords go in `...`"),
+        ("a +", 8, "this expression cannot be read at '+'"),
+        ("a AS b", 8, "this expression cannot be read at 'AS'"),
+        ("SELECT 1", 6, "this expression cannot be read at 'SELECT'"),
+        ("(SELECT 1)", 14, "only columns, constants, operators and functions of one row can be used"),
+        ("EXISTS (SELECT 1)", 21, "only columns, constants, operators and functions of one row"),
+        ("?", 6, "only columns, constants, operators and functions of one row"),
+        ("COUNT(*)", 6, "COUNT is an aggregate; a computed column sees one row"),
+        ("1 + sum(a)", 10, "SUM is an aggregate; a computed column sees one row"),
+        ("f(a) / 2", 6, "Flink divides whole numbers to a whole number and Spark does not"),
+        ("CAST(ts AS STRING)", 11, "Flink and Spark write timestamps differently; write DATE_FORMAT"),
+        ("s || l", 11, "Flink and Spark write timestamps differently"),
+        (
+            "CAST(a > 1 AS STRING)",
+            11,
+            "a boolean is 'TRUE' as text in Flink and 'true' in Spark; write CASE WHEN",
+        ),
+        ("CONCAT(s, ok)", 16, "a boolean is 'TRUE' as text in Flink"),
+        (
+            "CAST(s AS VARCHAR(3))",
+            16,
+            "Spark's casts keep no length; cast to STRING and cut with LEFT or SUBSTRING",
+        ),
+        ("CAST(s AS BINARY(3))", 16, "Spark's casts keep no length; cast to BYTES"),
+        ("TIME '10:00:00'", 6, "Spark 4.0 has no TIME; compare text"),
+        ("MAP['k', 1]", 6, "write MAP_FROM_ARRAYS(ARRAY[keys], ARRAY[values])"),
+        ("FLOOR(ts TO DAY)", 12, "Spark has no FLOOR or CEIL to a unit; write DATE_FORMAT"),
+        ("GREATEST(a, b)", 6, "GREATEST is null in Flink as soon as one argument is; Spark leaves nulls out"),
+        ("SPLIT(s, '.')", 6, "SPLIT takes its separator literally in Flink"),
+        (
+            "LTRIM(s, 'x')",
+            6,
+            "Spark's LTRIM takes its two arguments in the other order; write TRIM(LEADING b FROM a)",
+        ),
+        ("UNIX_TIMESTAMP()", 6, "UNIX_TIMESTAMP() reads the clock"),
+        ("TO_TIMESTAMP_LTZ(b)", 6, "TO_TIMESTAMP_LTZ needs to know what it is given"),
+        ("TO_TIMESTAMP_LTZ(b, 6)", 6, "TO_TIMESTAMP_LTZ needs to know what it is given"),
+        ("TO_TIMESTAMP(s, 'y', 'UTC')", 6, "TO_TIMESTAMP takes a text and a pattern here"),
+    ],
+)
+def test_refused(expression: str, column: int, message: str) -> None:
+    error = refusal(*COLUMNS, f"c AS {expression}")
+    assert error.message.startswith(f"computed column `c`: {message}")
+    assert place(error) == (LINE, column)
+
+
+@pytest.mark.parametrize(
+    ("type", "column", "message"),
+    [
+        ("TIME(0)", 11, "type TIME: Spark 4.0 has no TIME type"),
+        ("ARRAY<TEXT>", 17, "unknown type `TEXT`; did you mean `STRING`?"),
+    ],
+)
+def test_cast_to_a_refused_type(type: str, column: int, message: str) -> None:
+    error = refusal("x STRING", f"c AS CAST(x AS {type})")
+    assert error.message.startswith(message)
+    assert place(error) == (3, column + 5)
+
+
+def test_computed_columns_do_not_see_each_other() -> None:
+    error = refusal("a INT", "first AS a + 1", "second AS `first` + 1")
+    assert error.message.startswith(
+        "computed column `second`: there is no physical or metadata column `first`"
+    )
+    assert place(error) == (4, 11)
+
+
+@pytest.mark.parametrize(
+    ("expression", "at", "message"),
+    [
+        ("a]", (3, 7), "expected ',' or ')' after column `c`, found ']'"),
+        ("[a) + 1", (3, 8), "computed column `c`: this expression cannot be read at ')'"),
+    ],
+)
+def test_brackets_that_do_not_match(expression: str, at: tuple[int, int], message: str) -> None:
+    error = refusal("a INT", f"c AS {expression}")
+    assert error.message.startswith(message)
+    assert place(error) == at

@@ -1,0 +1,145 @@
+"""The statement around the columns: names, comments, options, and what may not be there."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.ddl import Ddl, parse
+from bridge.errors import DdlError
+from bridge.schema import PhysicalColumn, ScalarType, TableSchema
+
+ID = TableSchema((PhysicalColumn("id", ScalarType("INT")),))
+TAIL = "(id INT) WITH ('connector' = 'kafka')"
+
+
+def error_of(text: str) -> DdlError:
+    with pytest.raises(DdlError) as caught:
+        parse(text, "orders.sql")
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        ("CREATE TABLE t", "t"),
+        ("create table T", "T"),
+        ("CREATE TEMPORARY TABLE t", "t"),
+        ("CREATE TABLE IF NOT EXISTS t", "t"),
+        ("CREATE TEMPORARY TABLE IF NOT EXISTS db.t", "db.t"),
+        ("CREATE TABLE cat . db . t", "cat.db.t"),
+        ("CREATE TABLE `my cat`.`d``b`.`t.x`", "my cat.d`b.t.x"),
+        ("CREATE TABLE table", "table"),
+        ("CREATE TABLE größe_1$", "größe_1$"),
+        ("-- a comment\n/* two\nlines */ CREATE // here too\n TABLE t", "t"),
+    ],
+)
+def test_head(head: str, name: str) -> None:
+    assert parse(f"{head} {TAIL}") == Ddl(name, ID, {"connector": "kafka"})
+
+
+@pytest.mark.parametrize("tail", ["", ";", " ; ", "\n;\n-- done\n", "/* done */"])
+def test_tail(tail: str) -> None:
+    assert parse(f"CREATE TABLE t {TAIL}{tail}") == Ddl("t", ID, {"connector": "kafka"})
+
+
+def test_comment_of_the_table() -> None:
+    ddl = parse("CREATE TABLE t (id INT) COMMENT 'it''s ours' WITH ('connector' = 'kafka')")
+    assert ddl.comment == "it's ours"
+
+
+def test_option_values_are_kept_letter_for_letter() -> None:
+    text = "CREATE TABLE t (id INT) WITH ('A.b' = ' x''y\\n\"z`\n--/* // ', 'empty' = '', 'ключ' = '值')"
+    assert parse(text).options == {"A.b": " x'y\\n\"z`\n--/* // ", "empty": "", "ключ": "值"}
+
+
+def test_options_may_be_empty_and_keep_their_order() -> None:
+    assert parse("CREATE TABLE t (id INT) WITH ()").options == {}
+    assert list(parse("CREATE TABLE t (id INT) WITH ('b' = '1', 'a' = '2')").options) == ["b", "a"]
+
+
+def test_dos_line_ends_and_a_byte_order_mark() -> None:
+    assert (
+        parse("\ufeffCREATE TABLE t (\r\n  id INT -- the id\r\n)\r\nWITH ('connector' = 'kafka')").schema
+        == ID
+    )
+    error = error_of("CREATE TABLE t (\r\n  id INT,\r\n  ID2 INTT\r\n) WITH ()")
+    assert str(error).startswith("orders.sql:3:7: unknown type `INTT`")
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        ("", (1, 1), "expected CREATE TABLE, found the end of the statement"),
+        ("INSERT INTO t SELECT 1", (1, 1), "expected CREATE TABLE, found 'INSERT'"),
+        ("CREATE VIEW v AS SELECT 1", (1, 8), "expected TABLE after CREATE (a pipeline is given one"),
+        ("CREATE OR REPLACE TABLE t (id INT)", (1, 8), "expected TABLE after CREATE"),
+        ("CREATE TABLE", (1, 13), "expected the table's name"),
+        ("CREATE TABLE 't' (id INT)", (1, 14), "expected the table's name (names of other characters"),
+        ("CREATE TABLE my-t (id INT)", (1, 16), "expected '(' and the columns, found '-'"),
+        ("CREATE TABLE a.b.c.d (id INT)", (1, 20), "a table's name has three parts at most"),
+        ("CREATE TABLE a. (id INT)", (1, 17), "expected a name after '.'"),
+        ("CREATE TABLE t WITH ('a' = 'b')", (1, 16), "expected '(' and the columns, found 'WITH'"),
+        ("CREATE TABLE t ()", (1, 17), "expected a column, PRIMARY KEY or WATERMARK"),
+        ("CREATE TABLE t (id INT,)", (1, 24), "expected a column, PRIMARY KEY or WATERMARK"),
+        ("CREATE TABLE t (id INT", (1, 23), "expected ',' or ')' after column `id`, found the end"),
+        (
+            "CREATE TABLE t (id INT)",
+            (1, 24),
+            "expected WITH ('connector' = ..., ...) after the columns, found the end",
+        ),
+        (
+            "CREATE TABLE t (id INT);",
+            (1, 24),
+            "expected WITH ('connector' = ..., ...) after the columns, found ';'",
+        ),
+        ("CREATE TABLE t (id INT) COMMENT WITH ()", (1, 33), "expected the table's comment in single quotes"),
+        (
+            "CREATE TABLE t (id INT)\nPARTITIONED BY (id) WITH ()",
+            (2, 1),
+            "PARTITIONED BY does not reach a Kafka topic: Kafka partitions by key; cluster the Delta table",
+        ),
+        ("CREATE TABLE t (id INT) DISTRIBUTED BY (id) WITH ()", (1, 25), "DISTRIBUTED BY does not reach"),
+        ("CREATE TABLE t (id INT) WITH () LIKE s", (1, 33), "LIKE needs another table's definition"),
+        ("CREATE TABLE t (id INT) WITH () AS SELECT 1", (1, 33), "CREATE TABLE AS SELECT runs a query"),
+        ("CREATE TABLE t (id INT) WITH ('a')", (1, 34), "expected '=' after 'a', found something else"),
+        ("CREATE TABLE t (id INT) WITH ('a' = 'b' 'c' = 'd')", (1, 41), "expected ',' or ')'"),
+        ("CREATE TABLE t (id INT) WITH ('a' = 'b',)", (1, 41), "expected an option's key in single quotes"),
+        ("CREATE TABLE t (id INT) WITH ('a' = 1)", (1, 37), "expected the value of 'a' in single quotes"),
+        ("CREATE TABLE t (id INT) WITH ('a' = 'b',\n 'a' = 'c')", (2, 2), "option 'a' is there twice"),
+        ("CREATE TABLE t (id INT) WITH () GARBAGE", (1, 33), "expected the end of the statement"),
+        ("CREATE TABLE t (id INT) WITH ();\nSELECT 1", (2, 1), "a second statement begins here"),
+        ("CREATE TABLE t (id INT) WITH ('a' = 'b)", (1, 37), "this string is never closed: end it with '"),
+        ("CREATE TABLE t (id INT) WITH ('a' = 'b'')", (1, 37), "this string is never closed: end it with '"),
+        ("CREATE TABLE `t (id INT)", (1, 14), "this name is empty or never closed: end it with `"),
+        ("CREATE TABLE `` (id INT)", (1, 14), "this name is empty or never closed"),
+        ("CREATE TABLE t /* (id INT)", (1, 16), "this comment is never closed: end it with */"),
+        (
+            "CREATE TABLE t (id INT COMMENT U&'\\0041')",
+            (1, 32),
+            "strings with the prefix U& are not read; write",
+        ),
+        ("CREATE TABLE t (id INT COMMENT _utf8'x')", (1, 32), "strings with the prefix _utf8 are not read"),
+        ('CREATE TABLE "t" (id INT)', (1, 14), "expected the table's name"),
+    ],
+)
+def test_refused(text: str, place: tuple[int, int], message: str) -> None:
+    error = error_of(text)
+    assert error.message.startswith(message)
+    assert (error.file, error.line, error.column) == ("orders.sql", *place)
+    assert str(error) == f"orders.sql:{place[0]}:{place[1]}: {error.message}"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "'properties.password' = hunter2",
+        "'properties.password' = 'x'hunter2'y'",
+        "'properties.password' = 'x') hunter2",
+        "'properties.password' = 'x', hunter2 = 'y'",
+        "'properties.password' = `hunter2`",
+        "'properties.password' = 'hunter2",
+        "'properties.password' = 'hunter2', 'properties.password' = 'hunter2'",
+    ],
+)
+def test_messages_hold_no_option_value(options: str) -> None:
+    assert "hunter2" not in str(error_of(f"CREATE TABLE t (id INT) WITH ({options})"))
