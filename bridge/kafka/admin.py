@@ -1,0 +1,246 @@
+"""What a topic holds, where a reader starts and ends, and two small changes: a new topic, a group's offsets.
+
+Every function is one short conversation of at most `timeout` seconds. A broker that cannot be reached or
+refuses us is a KafkaError naming the addresses and librdkafka's last word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import confluent_kafka
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicCollection
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
+
+from bridge.definition import Topic
+from bridge.errors import GapError, KafkaError, OptionError
+from bridge.kafka.client import Conversation
+from bridge.positions import Offsets, TopicPartition
+
+__all__ = [
+    "TopicState",
+    "check_reachable",
+    "commit_group_offsets",
+    "describe",
+    "end_offsets",
+    "ensure_topic",
+    "group_offsets",
+    "start_offsets",
+]
+
+_TIMEOUT = 20.0
+
+
+@dataclass(frozen=True)
+class TopicState:
+    """The topics of a definition at one moment.
+
+    ids       topic -> the id Kafka gave it; a topic created anew has another one
+    earliest  the first offset that is still there, for every partition
+    end       the offset after the last one a reader may see, for every partition; with read_committed that is
+              the last stable offset, so records of open transactions lie behind it
+    """
+
+    ids: Mapping[str, str]
+    earliest: Offsets
+    end: Offsets
+
+    @property
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        return tuple(self.end.by_partition)
+
+
+def describe(topic: Topic, *, timeout: float = _TIMEOUT) -> TopicState:
+    """The state of all of `topic.names`.
+
+    Raises TopicMissingError for a topic that is not there, KafkaError for a broker that does not answer.
+    """
+    talk = Conversation(topic.properties, timeout)
+    topics = talk.ask("describe topics", AdminClient.describe_topics, TopicCollection(list(topic.names)))
+    partitions = [(name, p.id) for name, found in topics.items() for p in found.partitions]
+    return TopicState(
+        ids={name: str(found.topic_id) for name, found in topics.items()},
+        earliest=talk.list_offsets(partitions, OffsetSpec.earliest()),  # type: ignore[no-untyped-call]
+        end=talk.list_offsets(partitions, OffsetSpec.latest()),  # type: ignore[no-untyped-call]
+    )
+
+
+def start_offsets(topic: Topic, state: TopicState, *, timeout: float = _TIMEOUT) -> Offsets:
+    """Where `scan.startup.mode` starts, for every partition of `state`.
+
+    As in Flink: group-offsets without a committed offset goes by `auto.offset.reset` (none: an error), a
+    timestamp finds the first record at or after it (none: the end), and partitions that specific-offsets
+    does not name start at the group's committed offset, else at the earliest.
+    """
+    mode, prefix = topic.startup.mode, "scan.startup"
+    if mode == "earliest-offset":
+        return state.earliest
+    if mode == "latest-offset":
+        return state.end
+    if mode == "timestamp":
+        return _at_timestamp(topic, state, topic.startup.timestamp_ms, prefix, timeout)
+    if mode == "group-offsets":
+        reset = str(topic.properties.get("auto.offset.reset", "none"))
+        if reset not in ("earliest", "latest", "none"):
+            raise OptionError(
+                f"'properties.auto.offset.reset' must be earliest, latest or none, not '{reset}'"
+            )
+        committed = group_offsets(topic, timeout=timeout)
+        otherwise = {"earliest": state.earliest, "latest": state.end}.get(reset)
+        return _filled(committed, otherwise, state, f"'{prefix}.mode' = 'group-offsets'")
+    if mode == "specific-offsets":
+        named = topic.startup.offsets or Offsets()
+        _check_specific(named, state, f"'{prefix}.specific-offsets'")
+        if "group.id" in topic.properties and len(named) < len(state.end):
+            named = Offsets({**group_offsets(topic, timeout=timeout).by_partition, **named.by_partition})
+        return _filled(named, state.earliest, state, prefix)
+    raise _unknown_mode(mode, prefix)
+
+
+def end_offsets(topic: Topic, state: TopicState, *, timeout: float = _TIMEOUT) -> Offsets | None:
+    """Where `scan.bounded.mode` ends (exclusive), for every partition of `state`; None when it is unbounded.
+
+    Ends are positions, not records: they may fall on transaction markers or compacted offsets. A timestamp
+    or group end never lies beyond `state.end`; a specific one may, and then its records are still to come.
+    A partition that specific-offsets does not name ends where it begins, so nothing of it is read.
+    """
+    mode, prefix = topic.bounded.mode, "scan.bounded"
+    if mode == "unbounded":
+        return None
+    if mode == "latest-offset":
+        return state.end
+    if mode == "timestamp":
+        return _at_timestamp(topic, state, topic.bounded.timestamp_ms, prefix, timeout).capped(state.end)
+    if mode == "group-offsets":
+        committed = group_offsets(topic, timeout=timeout)
+        return _filled(committed, None, state, f"'{prefix}.mode' = 'group-offsets'").capped(state.end)
+    if mode == "specific-offsets":
+        named = topic.bounded.offsets or Offsets()
+        _check_partitions(named, state, f"'{prefix}.specific-offsets'")
+        return _filled(named, state.earliest, state, prefix)
+    raise _unknown_mode(mode, prefix)
+
+
+def check_reachable(wanted: Offsets, state: TopicState, ids: Mapping[str, str] | None = None) -> None:
+    """Make sure that reading on at `wanted` misses nothing; `ids` are the topic ids known from before.
+
+    Raises GapError when a topic was created anew, a partition is gone, offsets have expired, or the topic
+    ends before `wanted`; it names what was wanted, what is there, and `bridge resync`.
+    """
+    heal = "; `bridge resync` rebuilds the table from what the topic holds now"
+    for name, known in (ids or {}).items():
+        if name in state.ids and state.ids[name] != known:
+            raise GapError(
+                f"topic '{name}' was deleted and created anew (id {known}, now {state.ids[name]}){heal}"
+            )
+    for name, partition, offset in wanted:
+        first, end = state.earliest.get(name, partition), state.end.get(name, partition)
+        wish = f"{name}-{partition} is to be read from offset {offset}, but"
+        if first is None or end is None:
+            raise GapError(f"{wish} is not there any more{heal}")
+        if offset < first:
+            raise GapError(f"{wish} begins at {first}: {first - offset} offsets have expired{heal}")
+        if offset > end:
+            raise GapError(f"{wish} ends at {end}: the topic was created anew or lost records{heal}")
+
+
+def group_offsets(topic: Topic, *, timeout: float = _TIMEOUT) -> Offsets:
+    """What `properties.group.id` has committed for `topic.names`; without a commit no entry."""
+    group = _group(topic)
+    request = [ConsumerGroupTopicPartitions(group)]
+    talk = Conversation(topic.properties, timeout)
+    answer = talk.ask("list the group's offsets", AdminClient.list_consumer_group_offsets, request)[group]
+    return Offsets.of(
+        (tp.topic, tp.partition, tp.offset)
+        for tp in answer.topic_partitions
+        if tp.topic in topic.names and tp.offset >= 0
+    )
+
+
+def commit_group_offsets(topic: Topic, group: str, offsets: Offsets, *, timeout: float = _TIMEOUT) -> None:
+    """Set the committed offsets of `group`, so that monitoring sees the lag; the bridge resumes elsewhere.
+
+    Raises KafkaError, also when consumers are members of the group: it must be the bridge's own.
+    """
+    partitions = [confluent_kafka.TopicPartition(t, p, o) for t, p, o in offsets]
+    if not partitions:
+        return
+    talk = Conversation(topic.properties, timeout)
+    request = [ConsumerGroupTopicPartitions(group, partitions)]
+    talk.ask(f"commit offsets of group '{group}'", AdminClient.alter_consumer_group_offsets, request)
+
+
+def ensure_topic(
+    properties: Mapping[str, str],
+    name: str,
+    partitions: int = 1,
+    config: Mapping[str, str] | None = None,
+    *,
+    timeout: float = _TIMEOUT,
+) -> bool:
+    """Create a topic with the broker's default replication; True when created, False when it was there.
+
+    An existing topic is left as it is. Returns when the new topic can be described. Raises KafkaError.
+    """
+    talk = Conversation(properties, timeout)
+    if talk.topic_exists(name):
+        return False
+    new = NewTopic(name, num_partitions=partitions, config=dict(config or {}))
+    try:
+        talk.ask(f"create topic '{name}'", AdminClient.create_topics, [new])
+    except KafkaError:
+        if talk.topic_exists(name):  # somebody else was faster
+            return False
+        raise
+    talk.until_topic_exists(name)
+    return True
+
+
+def _at_timestamp(topic: Topic, state: TopicState, at: int | None, prefix: str, timeout: float) -> Offsets:
+    if at is None:
+        raise OptionError(f"'{prefix}.mode' = 'timestamp' needs '{prefix}.timestamp-millis'")
+    found = Conversation(topic.properties, timeout).list_offsets(
+        state.partitions, OffsetSpec.for_timestamp(at)
+    )
+    return _filled(found, state.end, state, prefix)
+
+
+def _filled(some: Offsets, otherwise: Offsets | None, state: TopicState, option: str) -> Offsets:
+    """One offset for each partition of `state`; without `otherwise`, an absent one is an error."""
+    missing = [f"{t}-{p}" for t, p in state.partitions if some.get(t, p) is None]
+    if missing and otherwise is None:
+        raise KafkaError(
+            f"{option}: the group of 'properties.group.id' has committed no offset for {', '.join(missing)}; "
+            "commit some, or (for the start) set 'properties.auto.offset.reset' to earliest or latest"
+        )
+    all_of_them = {**(otherwise or Offsets()).by_partition, **some.by_partition}
+    return Offsets({key: all_of_them[key] for key in state.partitions})
+
+
+def _check_partitions(named: Offsets, state: TopicState, option: str) -> None:
+    for name, partition, _ in named:
+        if state.end.get(name, partition) is None:
+            count = sum(t == name for t, _ in state.partitions)
+            raise KafkaError(f"{option} names {name}-{partition}, but the topic has {count} partitions")
+
+
+def _check_specific(named: Offsets, state: TopicState, option: str) -> None:
+    _check_partitions(named, state, option)
+    for name, partition, offset in named:
+        low, high = state.earliest.by_partition[name, partition], state.end.by_partition[name, partition]
+        if not low <= offset <= high:
+            raise KafkaError(
+                f"{option} starts {name}-{partition} at offset {offset}; legal is {low} to {high}"
+            )
+
+
+def _group(topic: Topic) -> str:
+    if "group.id" not in topic.properties:
+        raise OptionError("mode 'group-offsets' needs 'properties.group.id'")
+    return topic.properties["group.id"]
+
+
+def _unknown_mode(mode: str, prefix: str) -> OptionError:
+    modes = "earliest-offset, latest-offset, group-offsets, timestamp, specific-offsets"
+    return OptionError(f"'{prefix}.mode' = '{mode}' is unknown; legal: {modes}")

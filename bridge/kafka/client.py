@@ -1,0 +1,158 @@
+"""One short conversation with a broker: ask, wait, and say in our words what went wrong."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as StillWaiting
+from typing import Any, TypeVar
+
+import confluent_kafka
+from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from bridge.errors import KafkaError, TopicMissingError
+from bridge.kafka.properties import for_librdkafka, read_committed
+from bridge.positions import Offsets
+
+__all__ = ["HOPELESS", "Conversation", "LastError", "words"]
+
+_T = TypeVar("_T")
+_Request = Callable[..., Mapping[Any, Future[_T]]]
+_Code = confluent_kafka.KafkaError
+# After these librdkafka tries again for ever; a wrong password does not become right.
+HOPELESS = (_Code._AUTHENTICATION, _Code._SSL, _Code.SASL_AUTHENTICATION_FAILED)
+# The broker is there, and will know in a moment (a topic just created, a coordinator just elected).
+_PASSING = (
+    _Code.LEADER_NOT_AVAILABLE,
+    _Code.NOT_LEADER_FOR_PARTITION,
+    _Code.COORDINATOR_LOAD_IN_PROGRESS,
+    _Code.COORDINATOR_NOT_AVAILABLE,
+    _Code.NOT_COORDINATOR,
+    _Code.OFFSET_NOT_AVAILABLE,
+)
+_SILENCE = (_Code._TIMED_OUT, _Code._TRANSPORT, _Code._ALL_BROKERS_DOWN, _Code._RESOLVE)
+
+_log = logging.getLogger("bridge.kafka")
+_log.addHandler(logging.NullHandler())
+
+
+class LastError:
+    """An `error_cb` that keeps the telling error. It knows no client: a cycle would delay the client's end."""
+
+    error: confluent_kafka.KafkaError | None = None
+
+    def __call__(self, error: confluent_kafka.KafkaError) -> None:
+        # "All brokers down" follows the error that says why.
+        if error.code() != _Code._ALL_BROKERS_DOWN or self.error is None:
+            self.error = error
+
+
+class Conversation:
+    """An admin client that lives for one task of at most `timeout` seconds.
+
+    Every method raises KafkaError naming the addresses, what was asked, and librdkafka's last word; a login
+    that fails is told at once and as such, not as a broker that does not answer.
+    """
+
+    def __init__(self, properties: Mapping[str, str], timeout: float) -> None:
+        self.servers = properties["bootstrap.servers"]
+        self._committed = read_committed(properties)
+        self._timeout = timeout
+        self._deadline = time.monotonic() + timeout
+        self._heard = LastError()
+        settings: dict[str, Any] = {**for_librdkafka(properties), "error_cb": self._heard}
+        try:
+            self._client = AdminClient(settings, logger=_log)
+        except KafkaException as refused:
+            raise KafkaError(f"librdkafka refuses the 'properties.*': {words(refused.args[0])}") from None
+
+    def ask(self, doing: str, request: _Request[_T], *args: Any, **more: Any) -> dict[Any, _T]:
+        """Send one request (a method of AdminClient) and wait for all its answers, through elections."""
+        while True:
+            futures = request(self._client, *args, request_timeout=self._left(), **more)
+            try:
+                return {name: self._answer(future) for name, future in futures.items()}
+            except KafkaException as failed:
+                error = failed.args[0]
+                if error.code() not in _PASSING or time.monotonic() > self._deadline:
+                    names = [
+                        name
+                        for name, future in futures.items()
+                        if future.done() and future.exception() is failed
+                    ]
+                    raise self._error(doing, error, names[0] if names else None) from None
+                time.sleep(0.05)
+
+    def list_offsets(self, partitions: Iterable[tuple[str, int]], spec: OffsetSpec) -> Offsets:
+        """The offset `spec` finds in each partition, as a reader of this isolation level sees it.
+
+        Partitions where it finds none (a timestamp after the last record) are left out.
+        """
+        wanted = {TopicPartition(t, p): spec for t, p in partitions}
+        level = IsolationLevel.READ_COMMITTED if self._committed else IsolationLevel.READ_UNCOMMITTED
+        found = self.ask("list offsets", AdminClient.list_offsets, wanted, isolation_level=level)
+        return Offsets.of((tp.topic, tp.partition, at.offset) for tp, at in found.items() if at.offset >= 0)
+
+    def topic_exists(self, name: str) -> bool:
+        """Whether the topic can be described now."""
+        try:
+            self.ask(f"describe topic '{name}'", AdminClient.describe_topics, TopicCollection([name]))
+        except TopicMissingError:
+            return False
+        return True
+
+    def until_topic_exists(self, name: str) -> None:
+        """Wait until the topic can be described: a created one is known to the broker a little later."""
+        while not self.topic_exists(name):
+            if time.monotonic() > self._deadline:
+                raise KafkaError(f"topic '{name}' was created on {self.servers}, but cannot be seen yet")
+            time.sleep(0.02)
+
+    def _answer(self, future: Future[_T]) -> _T:
+        while True:
+            try:
+                answer = future.result(timeout=min(0.1, self._left()))
+                # Group offsets are refused partition by partition, inside an answer that looks good.
+                for partition in getattr(answer, "topic_partitions", ()):
+                    if partition.error is not None:
+                        raise KafkaException(partition.error)
+                return answer
+            except StillWaiting:
+                self._client.poll(0)
+                if self._heard.error is not None and self._heard.error.code() in HOPELESS:
+                    raise KafkaException(self._heard.error) from None
+            except KafkaException:
+                self._client.poll(0)  # the error behind this one may be waiting for us
+                raise
+
+    def _left(self) -> float:
+        return max(0.1, self._deadline - time.monotonic())
+
+    def _error(self, doing: str, error: confluent_kafka.KafkaError, name: Any = None) -> KafkaError:
+        if error.code() in (_Code.UNKNOWN_TOPIC_OR_PART, _Code._UNKNOWN_TOPIC) and isinstance(name, str):
+            return TopicMissingError(
+                f"topic '{name}' does not exist on {self.servers}; create it, for instance with: "
+                f"kafka-topics.sh --bootstrap-server {self.servers} --create --topic {name} "
+                "--config cleanup.policy=compact"
+            )
+        if error.code() in _SILENCE and self._heard.error is not None:
+            error = self._heard.error
+        if error.code() in HOPELESS:
+            return KafkaError(
+                f"{self.servers} refuses the login ({doing}): {words(error)}; "
+                "check 'properties.security.protocol', 'properties.sasl.*' and 'properties.ssl.*'"
+            )
+        if error.code() in _SILENCE:
+            return KafkaError(
+                f"no answer from {self.servers} within {self._timeout:.0f} s ({doing}): {words(error)}; "
+                "check 'properties.bootstrap.servers' and that the broker runs and can be reached from here"
+            )
+        return KafkaError(f"{self.servers} refuses to {doing}: {words(error)}")
+
+
+def words(error: confluent_kafka.KafkaError) -> str:
+    """librdkafka's name and text of an error, in one line."""
+    return " ".join(f"{error.name()}: {error.str()}".split())

@@ -1,0 +1,247 @@
+"""The sending end: one librdkafka producer that takes records in order and gives account of every one.
+
+No Spark here: this runs inside executors' Python workers, and may run anywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, TypeAlias
+
+import confluent_kafka
+from confluent_kafka import KafkaException, Message, Producer
+
+from bridge.errors import KafkaError
+from bridge.kafka.client import HOPELESS, words
+
+__all__ = ["Buffer", "Records", "Sent", "Writer", "producer_settings"]
+
+Record: TypeAlias = tuple[
+    str, "bytes | None", "bytes | None", "int | None", "list[tuple[str, bytes | None]] | None"
+]
+"""One row of `Records`: topic, key, value, timestamp, headers."""
+
+
+@dataclass
+class Records:
+    """Records to send, in order, column by column; a null value is a tombstone, a missing column all null."""
+
+    topics: list[str]
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    timestamps: list[int | None] | None = None
+    """Milliseconds since 1970; None is the time of sending."""
+    headers: list[list[tuple[str, bytes | None]] | None] | None = None
+
+    def rows(self) -> Iterator[Record]:
+        nothing: list[None] = [None] * len(self.keys)
+        more = (self.timestamps or nothing, self.headers or nothing)
+        return zip(self.topics, self.keys, self.values, *more, strict=True)
+
+
+_DEFAULTS = {
+    "acks": "all",
+    "batch.size": "1000000",
+    "compression.type": "lz4",
+    "linger.ms": "20",
+    "message.max.bytes": "1048576",  # Java's default; librdkafka's is a little less
+    "queue.buffering.max.kbytes": "65536",
+    "queue.buffering.max.messages": "500000",
+}
+
+
+def producer_settings(user: Mapping[str, str], *, checked: bool) -> dict[str, Any]:
+    """librdkafka settings of a producer: `user` (librdkafka's names) over the bridge's defaults.
+
+    Unless the user asks for other `acks` or for `enable.idempotence` = false, sending is idempotent, so a
+    retry neither repeats nor reorders. Where it is not, one request at a time keeps the order. `checked`
+    False (sink.delivery-guarantee none) waits for the leader only.
+    """
+    made: dict[str, Any] = {**_DEFAULTS, **({} if checked else {"acks": "1"}), **user}
+    idempotent = made["acks"] in ("all", "-1") and user.get("enable.idempotence", "true").lower() == "true"
+    made["enable.idempotence"] = str(idempotent).lower()
+    if not idempotent:
+        made.setdefault("max.in.flight.requests.per.connection", "1")
+    # As Java's default partitioner (librdkafka's own is CRC32): a key stays where other writers put it.
+    made["partitioner"] = "murmur2_random"
+    made["delivery.report.only.error"] = True  # successes are counted by librdkafka, without a call of Python
+    return made
+
+
+@dataclass
+class Sent:
+    """What a writer was given (records, tombstones among them, bytes of keys and values), what was lost."""
+
+    records: int = 0
+    tombstones: int = 0
+    bytes: int = 0
+    lost: int = 0
+
+
+class _Heard:
+    """What librdkafka's callbacks told. It knows no producer: a cycle would keep the producer's threads alive."""
+
+    def __init__(self, checked: bool) -> None:
+        self.checked = checked
+        self.failure: str | None = None
+        self.lost = 0
+        self._before: confluent_kafka.KafkaError | None = None
+
+    def delivery(self, error: confluent_kafka.KafkaError, message: Message) -> None:
+        self.lost += 1
+        if self.checked and self.failure is None:
+            where = f"{message.topic()}-{message.partition()}"
+            before = f" (before that: {words(self._before)})" if self._before is not None else ""
+            self.failure = f"{where} did not take a record: {words(error)}{before}"
+
+    def error(self, error: confluent_kafka.KafkaError) -> None:
+        self._before = error
+        if self.checked and error.code() in HOPELESS:
+            self.failure = f"the broker refuses the producer's login: {words(error)}"
+
+
+class Writer:
+    """Sends records in the order given; a context manager that ends only when all of them are accounted for.
+
+    With `checked`, the first delivery that fails raises KafkaError with topic, partition and the reason,
+    never a payload; what is still queued is thrown away. Without, failures are counted in `sent.lost`.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], *, checked: bool = True) -> None:
+        self.sent = Sent()
+        self._heard = _Heard(checked)
+        try:
+            callbacks = {"on_delivery": self._heard.delivery, "error_cb": self._heard.error}
+            self._producer = Producer({**settings, **callbacks, "log_level": 2})
+        except KafkaException as refused:
+            raise KafkaError(f"librdkafka refuses the 'properties.*': {refused.args[0].str()}") from None
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._give_up()
+            return
+        self.flush()
+
+    def send(self, records: Records) -> None:
+        """Hand records over, waiting while the buffer is full. Raises KafkaError as the class says."""
+        if records.timestamps is None and records.headers is None:
+            produce = self._producer.produce
+            for topic, key, value in zip(records.topics, records.keys, records.values, strict=True):
+                try:
+                    produce(topic, value, key)
+                except (BufferError, KafkaException) as busy:
+                    self._insist(busy, topic, key, value, {})
+        else:
+            for topic, key, value, timestamp, headers in records.rows():
+                more: dict[str, Any] = {"headers": headers} if headers else {}
+                if timestamp is not None:
+                    more["timestamp"] = _checked_timestamp(timestamp, topic)
+                try:
+                    self._producer.produce(topic, value, key, **more)
+                except (BufferError, KafkaException) as busy:
+                    self._insist(busy, topic, key, value, more)
+        self._producer.poll(0)
+        self._raise_failure()
+        self.sent.records += len(records.keys)
+        self.sent.tombstones += records.values.count(None)
+        self.sent.bytes += sum(map(len, filter(None, records.keys))) + sum(
+            map(len, filter(None, records.values))
+        )
+
+    def _insist(
+        self, busy: Exception, topic: str, key: bytes | None, value: bytes | None, more: dict[str, Any]
+    ) -> None:
+        """Send a record again until the full buffer takes it; every other refusal is final."""
+        while isinstance(busy, BufferError):
+            self._producer.poll(0.05)  # returns as soon as a delivery makes room
+            self._raise_failure()
+            try:
+                self._producer.produce(topic, value, key, **more)
+                return
+            except (BufferError, KafkaException) as still:
+                busy = still
+        raise _refused(topic, key, value, busy.args[0]) from None
+
+    def flush(self) -> None:
+        """Wait until nothing is outstanding; `delivery.timeout.ms` bounds the wait, record by record."""
+        while self._producer.flush(1.0):
+            self._raise_failure()
+        self._raise_failure()
+        self.sent.lost = self._heard.lost
+
+    def _give_up(self) -> None:
+        """Nothing of a failed attempt may still go out while the next one is already sending."""
+        self._heard.checked = False
+        self._producer.purge()
+        self._producer.flush(1.0)
+
+    def _raise_failure(self) -> None:
+        if self._heard.failure is not None:
+            raise KafkaError(self._heard.failure)
+
+
+class Buffer:
+    """Keeps the last record of each key, as Flink's ReducingUpsertWriter: `sink.buffer-flush.*`.
+
+    Hands its records to `send`, in the order of their keys' last changes, when `max_rows` distinct keys are
+    held or `interval_ms` have passed since it last did, and when `flush` is called. It looks at the clock
+    with each record: no record waits longer than until the next one or the end of the batch.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[Records], None],
+        *,
+        max_rows: int,
+        interval_ms: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._send, self._max_rows, self._interval, self._clock = send, max_rows, interval_ms / 1000, clock
+        self._held: dict[tuple[str, bytes | None], Record] = {}
+        self._flushed = clock()
+
+    def add(self, records: Records) -> None:
+        """Take records in order; raises what `send` raises."""
+        held, clock = self._held, self._clock
+        for record in records.rows():
+            key = record[:2]
+            held.pop(key, None)  # a changed key goes to the end: the order of last changes
+            held[key] = record
+            if len(held) >= self._max_rows or clock() - self._flushed >= self._interval:
+                self.flush()
+
+    def flush(self) -> None:
+        """Hand over what is held, if anything."""
+        if self._held:
+            self._send(Records(*map(list, zip(*self._held.values(), strict=True))))
+            self._held.clear()
+        self._flushed = self._clock()
+
+
+def _checked_timestamp(milliseconds: int, topic: str) -> int:
+    # Kafka knows no time before 1970, and librdkafka takes 0 for "now".
+    if milliseconds <= 0:
+        raise KafkaError(
+            f"a record for '{topic}' has a timestamp at or before 1970-01-01T00:00:00Z, Kafka's first"
+        )
+    return milliseconds
+
+
+def _refused(
+    topic: str, key: bytes | None, value: bytes | None, error: confluent_kafka.KafkaError
+) -> KafkaError:
+    size = len(key or b"") + len(value or b"")
+    which = hashlib.sha256(key).hexdigest()[:16] if key is not None else "none"
+    way_out = ""
+    if error.code() == confluent_kafka.KafkaError.MSG_SIZE_TOO_LARGE:
+        way_out = "; raise 'properties.max.request.size' and the topic's max.message.bytes"
+    return KafkaError(f"a record of {size} bytes for '{topic}' ({which}) is refused: {words(error)}{way_out}")

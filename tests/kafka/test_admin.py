@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from bridge.definition import Bounded, Secret, Startup, Topic
+from bridge.errors import GapError, KafkaError, OptionError, TopicMissingError
+from bridge.kafka import admin
+from bridge.kafka.broker import Broker
+from bridge.positions import Offsets
+from tests.kafka.topics import send, topic_of, transaction
+
+Unique = Callable[[str], str]
+
+
+@pytest.fixture(scope="module")
+def filled(broker: Broker) -> str:
+    """A topic of two partitions: partition 0 holds three records of timestamps 1000, 2000, 3000."""
+    name = "admin-filled"
+    broker.create_topic(name, partitions=2)
+    for at in (1000, 2000, 3000):
+        send(broker.bootstrap, name, [(b"k", b"v")], partition=0, timestamp=at)
+    return name
+
+
+def _at(name: str, first: int, second: int) -> Offsets:
+    return Offsets({(name, 0): first, (name, 1): second})
+
+
+def test_describe_names_all_partitions_of_all_topics(broker: Broker, unique: Unique, filled: str) -> None:
+    other = unique("other")
+    broker.create_topic(other)
+    state = admin.describe(topic_of(filled, other, servers=broker.bootstrap))
+    assert state.earliest == Offsets({(filled, 0): 0, (filled, 1): 0, (other, 0): 0})
+    assert state.end == Offsets({(filled, 0): 3, (filled, 1): 0, (other, 0): 0})
+    assert set(state.ids) == {filled, other}
+    assert state.ids[filled] != state.ids[other]
+
+
+def test_the_end_is_what_committed_readers_see(broker: Broker, unique: Unique) -> None:
+    """An open transaction lies behind the end, unless the definition reads uncommitted."""
+    from confluent_kafka import Producer
+
+    name = unique("open")
+    broker.create_topic(name)
+    transaction(broker.bootstrap, name, [b"1"], commit=True)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": f"{name}-open"})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    producer.produce(name, b"2", b"k")
+    assert producer.flush(20) == 0
+    topic = topic_of(name, servers=broker.bootstrap)
+    loose = topic_of(name, servers=broker.bootstrap, properties={"isolation.level": "read_uncommitted"})
+    assert admin.describe(topic).end == Offsets({(name, 0): 2})
+    assert admin.describe(loose).end == Offsets({(name, 0): 3})
+    producer.abort_transaction(20)
+
+
+def test_a_missing_topic_is_told_with_the_way_to_make_it(broker: Broker) -> None:
+    topic = topic_of("nowhere", servers=broker.bootstrap)
+    with pytest.raises(TopicMissingError, match="topic 'nowhere' does not exist") as missing:
+        admin.describe(topic)
+    assert f"--bootstrap-server {broker.bootstrap} --create --topic nowhere" in str(missing.value)
+
+
+def test_an_unreachable_broker_is_told_in_time() -> None:
+    started = time.monotonic()
+    with pytest.raises(KafkaError, match="no answer from 127.0.0.1:9 within 2 s") as failed:
+        admin.describe(topic_of("t", servers="127.0.0.1:9"), timeout=2)
+    assert time.monotonic() - started < 5
+    assert "'properties.bootstrap.servers'" in str(failed.value)
+    assert "Connection refused" in str(failed.value)
+
+
+def test_a_failed_login_is_no_timeout(broker: Broker) -> None:
+    """A broker without SASL refuses the handshake: said at once, as a login, without the password."""
+    jaas = "x.PlainLoginModule required username='u' password='hunter2';"
+    sasl = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": Secret(jaas),
+    }
+    started = time.monotonic()
+    with pytest.raises(KafkaError, match=r"refuses the login .*_AUTHENTICATION") as failed:
+        admin.describe(topic_of("t", servers=broker.bootstrap, properties=sasl))
+    assert time.monotonic() - started < 5
+    assert "hunter2" not in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("startup", "first", "second"),
+    [
+        (Startup("earliest-offset"), 0, 0),
+        (Startup("latest-offset"), 3, 0),
+        (Startup("timestamp", timestamp_ms=1500), 1, 0),
+        (Startup("timestamp", timestamp_ms=2000), 1, 0),
+        (Startup("timestamp", timestamp_ms=9000), 3, 0),
+        (Startup("specific-offsets", offsets=Offsets({("admin-filled", 0): 2})), 2, 0),
+    ],
+)
+def test_startup_modes(broker: Broker, filled: str, startup: Startup, first: int, second: int) -> None:
+    topic = topic_of(filled, servers=broker.bootstrap, startup=startup)
+    assert admin.start_offsets(topic, admin.describe(topic)) == _at(filled, first, second)
+
+
+@pytest.mark.parametrize(
+    ("bounded", "end"),
+    [
+        (Bounded("unbounded"), None),
+        (Bounded("latest-offset"), (3, 0)),
+        (Bounded("timestamp", timestamp_ms=2000), (1, 0)),
+        (Bounded("timestamp", timestamp_ms=9000), (3, 0)),
+        (Bounded("specific-offsets", offsets=Offsets({("admin-filled", 0): 2})), (2, 0)),
+        (Bounded("specific-offsets", offsets=Offsets({("admin-filled", 1): 7})), (0, 7)),
+    ],
+)
+def test_bounded_modes(broker: Broker, filled: str, bounded: Bounded, end: tuple[int, int] | None) -> None:
+    """A partition that specific-offsets leaves out ends where it begins."""
+    topic = topic_of(filled, servers=broker.bootstrap, bounded=bounded)
+    found = admin.end_offsets(topic, admin.describe(topic))
+    assert found == (None if end is None else _at(filled, *end))
+
+
+def test_group_offsets_start_and_end(broker: Broker, unique: Unique, filled: str) -> None:
+    """Committed offsets decide; a partition without one goes by auto.offset.reset, which is none by default."""
+
+    def topic(**more: str) -> Topic:
+        properties = {"group.id": group, **{k.replace("_", "."): v for k, v in more.items()}}
+        modes = {"startup": Startup("group-offsets"), "bounded": Bounded("group-offsets")}
+        return topic_of(filled, servers=broker.bootstrap, properties=properties, **modes)
+
+    group = unique("group")
+    state = admin.describe(topic())
+    admin.commit_group_offsets(topic(), group, Offsets({(filled, 0): 2}))
+    assert admin.group_offsets(topic()) == Offsets({(filled, 0): 2})
+    assert admin.start_offsets(topic(auto_offset_reset="earliest"), state) == _at(filled, 2, 0)
+    assert admin.start_offsets(topic(auto_offset_reset="latest"), state) == _at(filled, 2, 0)
+    with pytest.raises(KafkaError, match=f"committed no offset for {filled}-1"):
+        admin.start_offsets(topic(), state)
+    with pytest.raises(KafkaError, match=f"committed no offset for {filled}-1"):
+        admin.end_offsets(topic(), state)
+    with pytest.raises(OptionError, match="earliest, latest or none, not 'never'"):
+        admin.start_offsets(topic(auto_offset_reset="never"), state)
+    admin.commit_group_offsets(topic(), group, Offsets({(filled, 1): 0}))
+    assert admin.end_offsets(topic(), state) == _at(filled, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("startup", "message"),
+    [
+        (Startup("group-offsets"), "needs 'properties.group.id'"),
+        (Startup("timestamp"), "needs 'scan.startup.timestamp-millis'"),
+        (Startup("sometime"), "legal: earliest-offset"),
+        (Startup("specific-offsets", offsets=Offsets({("admin-filled", 0): 4})), "legal is 0 to 3"),
+        (Startup("specific-offsets", offsets=Offsets({("admin-filled", 5): 0})), "has 2 partitions"),
+    ],
+)
+def test_impossible_starts_are_refused(broker: Broker, filled: str, startup: Startup, message: str) -> None:
+    topic = topic_of(filled, servers=broker.bootstrap, startup=startup)
+    with pytest.raises((KafkaError, OptionError), match=message):
+        admin.start_offsets(topic, admin.describe(topic))
+
+
+def test_ensure_topic_creates_once(broker: Broker, unique: Unique) -> None:
+    name, properties = unique("made"), {"bootstrap.servers": broker.bootstrap}
+    assert admin.ensure_topic(properties, name, 3, {"cleanup.policy": "compact"})
+    assert not admin.ensure_topic(properties, name, 1)
+    assert len(admin.describe(topic_of(name, servers=broker.bootstrap)).end) == 3
+    with pytest.raises(KafkaError, match="'made/bad'.*TOPIC_EXCEPTION"):
+        admin.ensure_topic(properties, "made/bad")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "ids", "message"),
+    [
+        ({("t", 0): 4}, None, r"t-0 is to be read from offset 4, but begins at 5: 1 offsets have expired"),
+        ({("t", 0): 10}, None, r"t-0 is to be read from offset 10, but ends at 9"),
+        ({("t", 1): 0}, None, r"t-1 is to be read from offset 0, but is not there any more"),
+        ({("t", 0): 6}, {"t": "old"}, r"topic 't' was deleted and created anew \(id old, now new\)"),
+    ],
+)
+def test_gaps_name_what_is_wanted_and_what_is_there(
+    wanted: dict[tuple[str, int], int], ids: dict[str, str] | None, message: str
+) -> None:
+    state = admin.TopicState({"t": "new"}, Offsets({("t", 0): 5}), Offsets({("t", 0): 9}))
+    admin.check_reachable(Offsets({("t", 0): 5}), state, {"t": "new"})
+    admin.check_reachable(Offsets({("t", 0): 9}), state)
+    with pytest.raises(GapError, match=message + ".*bridge resync"):
+        admin.check_reachable(Offsets(wanted), state, ids)
