@@ -8,4 +8,6 @@ import sys
 from bridge.cli import main
 
 if __name__ == "__main__":
-    raise SystemExit(main(["ingest", *sys.argv[1:]]))
+    code = main(["ingest", *sys.argv[1:]])
+    if code:  # a clean end stays silent: Databricks takes every sys.exit for a failure
+        sys.exit(code)
