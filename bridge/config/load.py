@@ -45,7 +45,7 @@ def load(
     """Read a pipeline file and check all of it; touches neither Kafka nor the table.
 
     `environ` (os.environ by default) and `secrets` feed `${env:...}` and `${secret:...}`. Raises
-    DefinitionError with file, line and YAML path; DdlError with the line and column in the file that holds the DDL;
+    DefinitionError with file, line and YAML path; DdlError with the place in the file that holds the DDL;
     OptionError for WITH; UnsupportedError for what this version cannot run. No message holds a secret.
     """
     path = Path(path)

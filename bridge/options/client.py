@@ -89,7 +89,7 @@ def check_property(connector: str, key: str) -> str | None:
     if key in _KNOWN or key.startswith(_OPEN_FAMILIES):
         return None
     near = get_close_matches(key.lower(), _KNOWN, 1, 0.85)
-    if near or not key:
+    if near or not re.fullmatch(r"[A-Za-z0-9._-]+", key):
         hint = f"; did you mean '{PREFIX}{near[0]}'?" if near else ""
         raise OptionError(f"'{PREFIX}{key}' is not a setting of Kafka's clients{hint}")
     return (

@@ -1,0 +1,146 @@
+"""A pipeline file becomes a Definition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bridge import config
+from bridge.definition import (
+    BadRecords,
+    DeltaTarget,
+    OnFailure,
+    PublishStart,
+    Quality,
+    Run,
+    Secret,
+)
+from bridge.errors import OptionError, UnsupportedError
+from tests.config.files import DDL, HEAD, REST, WHOLE, loaded
+
+
+def test_the_smallest_file(tmp_path: Path) -> None:
+    made = loaded(tmp_path, WHOLE)
+    assert made.name == "orders"
+    assert made.base == tmp_path
+    assert made.delta == DeltaTarget(path=str(tmp_path / "lake" / "orders"))
+    assert made.run == Run(str(tmp_path / "work" / "orders"))
+    assert made.bad_records is BadRecords.FAIL
+    assert not made.base_is_existing
+    assert made.publish.start == PublishStart("snapshot")
+    assert made.quality is None
+    assert made.warnings == ()
+    assert made.topic.bootstrap_servers == "localhost:9092"
+    assert made.primary_key == ("id",)
+
+
+def test_every_section(tmp_path: Path) -> None:
+    more = """\
+delta: {table: main.shop.orders, properties: {delta.appendOnly: false, delta.checkpointInterval: 20}}
+run: {checkpoint: "s3://bucket/orders", trigger: 10 s, max-offsets-per-batch: "${env:BATCH:500}"}
+ingest: {bad-records: skip, base: existing}
+publish: {start: version:12}
+quality: {suite: expectations/orders.json, on-failure: warn, report: /tmp/report.html}
+"""
+    made = loaded(tmp_path, WHOLE.replace(REST, more))
+    properties = {"delta.appendOnly": "false", "delta.checkpointInterval": "20"}
+    assert made.delta == DeltaTarget(table="main.shop.orders", properties=properties)
+    assert made.run == Run("s3://bucket/orders", 10.0, 500)
+    assert made.bad_records is BadRecords.SKIP
+    assert made.base_is_existing
+    assert made.publish.start == PublishStart("version", "12")
+    suite = tmp_path / "expectations" / "orders.json"
+    assert made.quality == Quality(suite, OnFailure.WARN, Path("/tmp/report.html"))
+
+
+@pytest.mark.parametrize("key", ["ddl_file", "ddl-file"])
+def test_the_ddl_in_a_file_of_its_own(tmp_path: Path, key: str) -> None:
+    (tmp_path / "orders.sql").write_text(DDL, encoding="utf-8")
+    made = loaded(tmp_path, f"{HEAD}topic: {{{key}: orders.sql}}\n{REST}", {"KAFKA": "broker:1"})
+    assert made.topic.bootstrap_servers == "broker:1"
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("dbfs:/lake/orders", "dbfs:/lake/orders"),
+        ("abfss://c@a.dfs/orders", "abfss://c@a.dfs/orders"),
+        ("file:/lake", "file:/lake"),
+        ("/lake/orders", "/lake/orders"),
+        ("./a/../orders", "{base}/orders"),
+    ],
+)
+def test_paths(tmp_path: Path, path: str, expected: str) -> None:
+    made = loaded(tmp_path, WHOLE.replace("path: lake/orders", f'path: "{path}"'))
+    assert made.delta.path == expected.format(base=tmp_path)
+
+
+def test_paths_are_relative_to_where_a_link_is(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    loaded(tmp_path / "real", WHOLE)
+    link = tmp_path / "orders.yaml"
+    link.symlink_to(tmp_path / "real" / "orders.yaml")
+    assert config.load(link, environ={}).base == tmp_path
+
+
+def test_a_start_position_with_a_base(tmp_path: Path) -> None:
+    text = WHOLE.replace("'topic' =", "'scan.startup.mode' = 'latest-offset', 'topic' =")
+    assert loaded(tmp_path, text + "ingest: {base: existing}\n").topic.startup.mode == "latest-offset"
+    with pytest.raises(
+        OptionError,
+        match=r"orders\.yaml:4: topic: 'scan\.startup\.mode' is "
+        "refused",
+    ) as caught:
+        loaded(tmp_path, text)
+    assert str(caught.value).endswith("say so with 'ingest.base: existing'")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("delta:", "ingest: {bad-records: quarantine}\ndelta:", "ingest.bad-records: quarantine"),
+        (
+            "delta:",
+            "quality: {suite: s.json, on-failure: quarantine}\ndelta:",
+            "quality.on-failure: quarantine",
+        ),
+        ("'topic' = 'orders'", "'topic' = 'a;b'", "'topic' with several names"),
+        ("'value.format' = 'json'", "'value.format' = 'csv'", "format 'csv'"),
+    ],
+)
+def test_what_cannot_be_run_yet(tmp_path: Path, old: str, new: str, what: str) -> None:
+    with pytest.raises(UnsupportedError, match=r"orders\.yaml:\d+: topic: ") as caught:
+        loaded(tmp_path, WHOLE.replace(old, new))
+    assert caught.value.what == what
+
+
+def test_warnings(tmp_path: Path) -> None:
+    options = "'sink.delivery-guarantee' = 'none', 'properties.x.y' = 'z', 'topic' ="
+    made = loaded(tmp_path, WHOLE.replace("'topic' =", options))
+    assert made.warnings == (
+        "'properties.x.y' is not a setting of Kafka's clients that the bridge knows; it is "
+        "handed on as it is",
+        "'sink.delivery-guarantee' = 'none': a failure may lose records; use 'at-least-once'",
+    )
+
+
+def test_secrets_in_with(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("hunter2\n", encoding="utf-8")
+    options = (
+        "'properties.ssl.key.password' = '${file:password}', 'properties.client.id' = 'c-${secret:s/k}',"
+    )
+    file = tmp_path / "orders.yaml"
+    file.write_text(WHOLE.replace("'topic' =", f"{options} 'topic' ="), encoding="utf-8")
+    made = config.load(file, environ={}, secrets=lambda scope, key: f"{scope}-{key}")
+    found = {k: v.reveal() for k, v in made.topic.properties.items() if isinstance(v, Secret)}
+    assert found == {"ssl.key.password": "hunter2", "client.id": "c-s-k"}
+    assert "hunter2" not in repr(made)
+    assert "s-k" not in repr(made)
+
+
+def test_a_secret_that_is_a_wrong_value_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "servers").write_text("hunter2", encoding="utf-8")
+    with pytest.raises(OptionError, match=r"its value \(not shown\) must be host:port") as caught:
+        loaded(tmp_path, WHOLE.replace("${env:KAFKA:localhost:9092}", "${file:servers}"))
+    assert "hunter2" not in str(caught.value)

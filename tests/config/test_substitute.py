@@ -1,0 +1,89 @@
+"""References in values."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bridge.config.substitute import Substitution, databricks_secret
+from bridge.definition import Secret
+from bridge.errors import DefinitionError
+
+
+def _lookup(scope: str, key: str) -> str:
+    if scope != "kafka":
+        raise LookupError("no such scope")
+    return f"<{key}>"
+
+
+@pytest.fixture
+def substitution(tmp_path: Path) -> Substitution:
+    """A variable A, a file f with a line break at its end, a scope `kafka`."""
+    (tmp_path / "f").write_text("from file\n", encoding="utf-8")
+    return Substitution({"A": "1", "EMPTY": ""}, tmp_path, _lookup)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain", "plain"),
+        ("${env:A}", "1"),
+        ("a${env:A}b${env:A}", "a1b1"),
+        ("${env:B:localhost:9092}", "localhost:9092"),
+        ("${env:B:}", ""),
+        ("${env:EMPTY:x}", ""),
+        ("$${env:A}", "${env:A}"),
+        ("5$ {}", "5$ {}"),
+    ],
+)
+def test_text(substitution: Substitution, text: str, expected: str) -> None:
+    made = substitution(text, "here")
+    assert type(made) is str
+    assert made == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("${file:f}", "from file"),
+        ("${secret:kafka/pw}", "<pw>"),
+        ("user=${env:A} pw=${secret:kafka/a/b}", "user=1 pw=<a/b>"),
+    ],
+)
+def test_secrets(substitution: Substitution, text: str, expected: str) -> None:
+    made = substitution(text, "here")
+    assert isinstance(made, Secret)
+    assert made.reveal() == expected
+    assert repr(made) == "'******'"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("${env:B}", "here: the environment variable B is not set; set it, or give a default: ${env:B:...}"),
+        ("${file:none}", "here: ${file:none} cannot be read: No such file or directory"),
+        ("${secret:other/pw}", "here: ${secret:other/pw}: no such scope"),
+        ("${secret:kafka}", "here: ${secret:kafka} cannot be substituted. Legal are ${env:NAME}, "),
+        ("${A}", "here: ${A} cannot be substituted"),
+        ("${env:}", "here: ${env:} cannot be substituted"),
+        ("x${env:A", "here: a '${' is not closed"),
+    ],
+)
+def test_what_cannot_be_substituted(substitution: Substitution, text: str, message: str) -> None:
+    with pytest.raises(DefinitionError, match=re.escape(message)):
+        substitution(text, "here")
+
+
+def test_a_file_that_is_not_text_is_not_quoted(substitution: Substitution) -> None:
+    (substitution.base / "f").write_bytes(b"pass\xff")
+    with pytest.raises(DefinitionError, match=r"^here: \$\{file:f\} is not UTF-8 text$"):
+        substitution("${file:f}", "here")
+
+
+def test_secret_scopes_need_databricks() -> None:
+    with pytest.raises(
+        LookupError, match=re.escape("dbutils is not here: run on Databricks, or use ${env:...}")
+    ):
+        databricks_secret("scope", "key")

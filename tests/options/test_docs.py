@@ -1,0 +1,93 @@
+"""docs/options.md is what the option values say, and the option values are what the manuals say."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from bridge.options import FORMATS, OPTIONS, declared
+from bridge.options.docs import markdown
+
+ROOT = Path(__file__).parents[2]
+UPSERT, KAFKA = "upsert-kafka", "kafka"
+
+FLINK_UPSERT = """
+    connector topic properties.bootstrap.servers key.format value.format value.fields-include sink.parallelism
+"""
+ALIBABA_UPSERT = """
+    connector properties.bootstrap.servers topic key.format value.format value.fields-include properties.*
+    key.fields-prefix sink.parallelism sink.buffer-flush.max-rows sink.buffer-flush.interval type name
+    sink.delivery-guarantee sink.add-tableId-to-header-enabled aliyun.kafka.accessKeyId
+    aliyun.kafka.accessKeySecret aliyun.kafka.instanceId aliyun.kafka.endpoint aliyun.kafka.regionId
+"""
+SHORT_KAFKA = """
+    connector topic topic-pattern properties.bootstrap.servers properties.group.id scan.startup.mode
+    scan.startup.timestamp-millis scan.startup.specific-offsets format key.format key.fields value.format
+    value.fields-include sink.partitioner sink.delivery-guarantee sink.transactional-id-prefix
+"""
+FLINK_KAFKA = """
+    connector topic topic-pattern properties.bootstrap.servers properties.group.id properties.*
+    format key.format key.fields key.fields-prefix value.format value.fields-include
+    scan.startup.mode scan.startup.specific-offsets scan.startup.timestamp-millis scan.bounded.mode
+    scan.bounded.specific-offsets scan.bounded.timestamp-millis
+    scan.topic-partition-discovery.interval scan.parallelism sink.partitioner sink.semantic
+    sink.delivery-guarantee sink.transactional-id-prefix sink.parallelism
+"""
+UNDOCUMENTED = """
+    scan.bounded.mode scan.bounded.specific-offsets scan.bounded.timestamp-millis scan.parallelism
+    sink.delivery-guarantee sink.transactional-id-prefix sink.transaction-naming-strategy topic-pattern
+"""
+"""What the upsert-kafka factory accepts and its manual omits."""
+
+# Beginning of the manual's file name -> connector, keys, how its table writes a key.
+MANUALS = {
+    "000": (UPSERT, FLINK_UPSERT, r"<h5>(.+?)</h5>"),
+    "001": (UPSERT, ALIBABA_UPSERT, r"^([a-z][\w.*-]+) (?:Yes|No) "),
+    "002": (UPSERT, "", r"<h5>(.+?)</h5>|^##### (\S+) \["),
+    "003": (KAFKA, SHORT_KAFKA, r"^([a-z][a-z.-]+?)(?:Yes|No)(?=$| \(|[A-Z]|[a-z])"),
+    "004": (KAFKA, FLINK_KAFKA, r"##### (\S+) \["),
+}
+
+
+def test_the_page_is_what_the_generator_writes() -> None:
+    page = ROOT / "docs" / "options.md"
+    assert page.read_text(encoding="utf-8") == markdown(), (
+        "run: python -m bridge.options.docs > docs/options.md"
+    )
+
+
+@pytest.mark.parametrize("manual", MANUALS)
+def test_every_option_of_a_manual_is_declared(manual: str) -> None:
+    connector, keys, _ = MANUALS[manual]
+    assert set(keys.split()) - set(declared(connector)) == set()
+
+
+def test_every_option_the_manual_omits_is_declared() -> None:
+    assert set(UNDOCUMENTED.split()) - set(declared(UPSERT)) == set()
+
+
+@pytest.mark.parametrize("manual", MANUALS)
+def test_the_keys_above_are_the_manual_s(manual: str) -> None:
+    named = os.environ.get("BRIDGE_SEEDS_DIR")
+    folder = Path(named) if named else ROOT.parent / "shared" / "seeds"
+    if not named and not folder.is_dir():
+        pytest.skip("the manuals are not beside the checkout; name their folder in BRIDGE_SEEDS_DIR")
+    [file] = folder.glob(f"{manual}*")
+    _, keys, pattern = MANUALS[manual]
+    found = re.findall(pattern, file.read_text(encoding="utf-8"), re.MULTILINE)
+    assert {key.replace("\\", "") for key in found} == set(keys.split())
+
+
+@pytest.mark.parametrize("key", sorted({o.key for o in OPTIONS}))
+def test_every_option_is_described_on_the_page(key: str) -> None:
+    assert f"| `{key}` |" in markdown()
+
+
+def test_defaults_are_legal_values() -> None:
+    options = [*OPTIONS, *(o for f in FORMATS.values() for o in f.options)]
+    for option in options:
+        if option.default is not None:
+            option.parse(option.default)

@@ -1,0 +1,174 @@
+"""Keys of WITH: which are legal where, what a wrong one is told."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from bridge.errors import OptionError
+from bridge.options import Given
+from bridge.options.general import TOPIC
+from bridge.options.scan import SCAN_PARALLELISM
+
+UPSERT = {
+    "connector": "upsert-kafka",
+    "topic": "t",
+    "properties.bootstrap.servers": "localhost:9092",
+    "key.format": "json",
+    "value.format": "json",
+}
+KAFKA = {
+    "connector": "kafka",
+    "topic": "t",
+    "properties.bootstrap.servers": "localhost:9092",
+    "format": "json",
+}
+
+
+@pytest.mark.parametrize(
+    ("base", "more", "message"),
+    [
+        (
+            UPSERT,
+            {"connector": "upsert_kafka"},
+            "'connector': Unsupported value 'upsert_kafka'. Supported values are",
+        ),
+        (UPSERT, {"sink.paralelism": "2"}, "did you mean 'sink.parallelism'?"),
+        (
+            UPSERT,
+            {"Topic": "t"},
+            "'Topic' is not an option of connector 'upsert-kafka'; did you mean 'topic'?",
+        ),
+        (UPSERT, {"zzz": "1"}, "'zzz' is not an option of connector 'upsert-kafka'; legal are "),
+        (
+            UPSERT,
+            {"key.fields": "id"},
+            "'key.fields' is an option of connector 'kafka', not of 'upsert-kafka'",
+        ),
+        (
+            KAFKA,
+            {"sink.buffer-flush.max-rows": "2"},
+            "'sink.buffer-flush.max-rows' is an option of connector 'upsert-kafka', not of 'kafka'",
+        ),
+        (
+            UPSERT,
+            {"json.ignore-parse-errors": "true"},
+            "'json.ignore-parse-errors' has the wrong prefix here: write 'value.json.ignore-parse-errors'",
+        ),
+        (
+            KAFKA,
+            {"value.json.ignore-parse-errors": "true"},
+            "has the wrong prefix here: write 'json.ignore-parse-errors'",
+        ),
+        (
+            UPSERT,
+            {"value.csv.null-literal": "x"},
+            "'value.csv.null-literal' is an option of format 'csv', which this table does not use",
+        ),
+        (UPSERT, {"value.json.ignore-parse-error": "x"}, "did you mean 'value.json.ignore-parse-errors'?"),
+        (UPSERT, {"properties.*": "x"}, "'properties.*' is not a setting of Kafka's clients"),
+        (
+            UPSERT,
+            {"format": "json"},
+            "'format' and 'value.format' are two names of one option; set one of them",
+        ),
+        (UPSERT, {"value.format": "togg-json"}, "format 'togg-json' is not known. Known are json, csv, raw,"),
+        (
+            UPSERT,
+            {"value.format": "protobuf"},
+            "'value.format' = 'protobuf' is refused: Flink reads it with Java",
+        ),
+        (
+            UPSERT,
+            {"aliyun.kafka.endpoint": "x"},
+            "'aliyun.kafka.endpoint' is refused: it logs in to ApsaraMQ",
+        ),
+        (
+            UPSERT,
+            {"scan.watermark.idle-timeout": "30s"},
+            "'scan.watermark.idle-timeout' is refused: it tunes how",
+        ),
+        (
+            UPSERT,
+            {"value.json.decode.json-parser.enabled": "false"},
+            "is refused: false chooses Flink's tree parser",
+        ),
+        (UPSERT, {"type": "upsert-kafka"}, "in WITH the same is said by 'connector'"),
+    ],
+)
+def test_a_key_that_is_not_legal(base: dict[str, str], more: dict[str, str], message: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(message)):
+        Given({**base, **more})
+
+
+@pytest.mark.parametrize(
+    ("left_out", "message"),
+    [
+        ("connector", "'connector' is missing in WITH; legal values are upsert-kafka, kafka"),
+        ("properties.bootstrap.servers", "connector 'upsert-kafka' requires 'properties.bootstrap.servers'"),
+        ("key.format", "requires 'key.format'"),
+        ("value.format", "requires 'value.format'"),
+    ],
+)
+def test_a_key_that_is_missing(left_out: str, message: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(message)):
+        Given({k: v for k, v in UPSERT.items() if k != left_out})
+
+
+def test_all_missing_keys_are_named_at_once() -> None:
+    with pytest.raises(OptionError, match=r"'properties.bootstrap.servers', 'key.format', 'value.format'"):
+        Given({"connector": "upsert-kafka"})
+
+
+def test_every_value_is_checked_even_if_nothing_reads_it() -> None:
+    with pytest.raises(OptionError, match=r"^'scan.bounded.timestamp-millis': 'soon' is not a whole number"):
+        Given({**UPSERT, "scan.bounded.timestamp-millis": "soon"})
+
+
+def test_refused_options_may_be_given_their_default() -> None:
+    given = Given({**UPSERT, "value.json.decode.json-parser.enabled": "TRUE"})
+    assert given.value_format
+    assert "decode.json-parser.enabled" not in given.format_values(given.value_format)
+
+
+def test_typed_values_and_defaults() -> None:
+    given = Given({**UPSERT, "scan.parallelism": "4", "key.json.map-null-key.mode": "literal"})
+    assert given.get(TOPIC) == ("t",)
+    assert given.get(SCAN_PARALLELISM) == 4
+    assert given.key_format
+    assert given.value_format
+    assert given.format_values(given.key_format)["map-null-key.mode"] == "LITERAL"
+    assert given.format_values(given.value_format) == {
+        "fail-on-missing-field": False,
+        "ignore-parse-errors": False,
+        "timestamp-format.standard": "SQL",
+        "map-null-key.mode": "FAIL",
+        "map-null-key.literal": "null",
+        "encode.decimal-as-plain-number": False,
+        "encode.ignore-null-fields": False,
+    }
+
+
+def test_format_is_another_name_of_value_format() -> None:
+    values = {k: v for k, v in UPSERT.items() if k != "value.format"}
+    given = Given({**values, "format": "json", "json.encode.ignore-null-fields": "true"})
+    assert given.value_format
+    assert given.format_values(given.value_format)["encode.ignore-null-fields"] is True
+
+
+def test_effective_options_name_their_origin() -> None:
+    given = Given({**UPSERT, "properties.client.id": "c"})
+    shown = {e.option.key: (e.text, e.given) for e in given.effective()}
+    assert shown["value.fields-include"] == ("ALL", False)
+    assert shown["topic"] == ("t", True)
+    assert shown["properties.client.id"] == ("c", True)
+    assert shown["value.json.timestamp-format.standard"] == ("SQL", False)
+    assert "properties.*" not in shown
+
+
+@pytest.mark.parametrize("key", ["format", "value.format"])
+def test_the_name_of_a_format_is_no_secret(key: str) -> None:
+    values = {k: v for k, v in UPSERT.items() if k != "value.format"}
+    with pytest.raises(OptionError, match="cannot come from a secret"):
+        Given({**values, key: "json"}, {key})

@@ -1,0 +1,142 @@
+"""Values of options: Flink's grammar and Flink's words."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from bridge.errors import OptionError
+from bridge.options.kinds import (
+    BOOLEAN,
+    INT,
+    LIST,
+    LONG,
+    POSITIVE,
+    SERVERS,
+    TOPICS,
+    Kind,
+    choice,
+    duration_ms,
+    partition_offsets,
+)
+from bridge.options.model import Fate, Option
+
+DAY = 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("1s", 1000),
+        ("1 s", 1000),
+        (" 100 ms ", 100),
+        ("5 min", 300_000),
+        ("5m", 300_000),
+        ("100000", 100_000),
+        ("0", 0),
+        ("2 Hours", 7_200_000),
+        ("1 day", DAY),
+        ("3 d", 3 * DAY),
+        ("1500 micros", 1),
+        ("1500 µs", 1),
+        ("1500 \u03bcs", 1),
+        ("2000000 ns", 2),
+        ("10 secs", 10_000),
+        ("PT1M30S", 90_000),
+        ("P1DT0.25S", DAY + 250),
+    ],
+)
+def test_durations(text: str, milliseconds: int) -> None:
+    assert duration_ms(text) == milliseconds
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "text does not start with a number"),
+        ("-1 s", "text does not start with a number"),
+        ("PT", "text does not start with a number"),
+        (
+            "1.5 s",
+            "Time interval unit label '.5 s' does not match any of the recognized units: (d | day | days)",
+        ),
+        ("1 fortnight", "Time interval unit label 'fortnight' does not match any of the recognized units"),
+        ("99999999999999999999 d", "cannot be represented as 64bit number (numeric overflow)"),
+    ],
+)
+def test_durations_that_are_none(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        duration_ms(text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (BOOLEAN, "TRUE", True),
+        (BOOLEAN, "false", False),
+        (INT, "-5", -5),
+        (LONG, "1678456800000", 1_678_456_800_000),
+        (POSITIVE, "3", 3),
+        (LIST, "address; name", ("address", "name")),
+        (LIST, "'a;b';c;", ("a;b", "c")),
+        (LIST, "'it''s'", ("it's",)),
+        (TOPICS, "orders;returns_v2", ("orders", "returns_v2")),
+        (SERVERS, "a:9092, SSL://[::1]:9093", "a:9092, SSL://[::1]:9093"),
+        (choice("ALL", "EXCEPT_KEY"), "except_key", "EXCEPT_KEY"),
+        (partition_offsets("x"), "partition:0,offset:42;partition:1,offset:300", {0: 42, 1: 300}),
+    ],
+)
+def test_values(kind: Kind[object], text: str, value: object) -> None:
+    assert kind.parse(text) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "message"),
+    [
+        (
+            BOOLEAN,
+            "abc",
+            "Unrecognized option for boolean: abc. Expected either true or false(case insensitive)",
+        ),
+        (BOOLEAN, " true", "Unrecognized option for boolean:  true."),
+        (INT, "1e3", "'1e3' is not a whole number from -2147483648 to 2147483647"),
+        (POSITIVE, "0", "'0' is not a whole number from 1 to 2147483647"),
+        (LONG, "-1", "'-1' is not a whole number from 0 to"),
+        (LIST, "a;;b", "'a;;b' has an empty item"),
+        (TOPICS, "a b", "'a b' is not a topic name: Kafka allows 1 to 249 letters"),
+        (SERVERS, "make no sense", "'make no sense' is not host:port"),
+        (SERVERS, "a:9092,b:99999", "'b:99999' is not host:port"),
+        (choice("a", "b", exact=True), "A", "Unsupported value 'A'. Supported values are [a, b]."),
+        (
+            partition_offsets("scan.x"),
+            "partition:0;offset:1",
+            "Invalid properties 'scan.x' should follow the format "
+            "'partition:0,offset:42;partition:1,offset:300', "
+            "but is 'partition:0;offset:1'.",
+        ),
+        (partition_offsets("x"), "partition:0,offset:1;partition:0,offset:2", "partition 0 is named twice"),
+    ],
+)
+def test_values_that_are_none(kind: Kind[object], text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        kind.parse(text)
+
+
+def test_a_message_names_the_key() -> None:
+    with pytest.raises(OptionError, match=r"^'x\.y': 'ten' is not a whole number"):
+        Option("x.y", POSITIVE, "").parse("ten")
+
+
+def test_a_masked_value_is_not_quoted() -> None:
+    with pytest.raises(OptionError) as caught:
+        Option("x.y", SERVERS, "").parse("hunter2", masked=True)
+    assert str(caught.value) == "'x.y': its value (not shown) must be host:port addresses separated by ','"
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize("fate", [f for f in Fate if f is not Fate.HONOURED])
+def test_a_fate_other_than_honoured_needs_a_reason(fate: Fate) -> None:
+    with pytest.raises(ValueError, match="has a reason"):
+        Option("x", INT, "", fate=fate)
