@@ -1,6 +1,7 @@
 """The command line: one verb per pipeline. jobs/ call the same `main`.
 
-Exit codes: 0 done, 1 failed while running, 2 definition refused, 3 quality failed, 4 verify found a difference.
+Exit codes: 0 done, 1 failed while running, 2 definition refused, 3 quality failed, 4 verify found a
+difference.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -26,9 +28,10 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
+# Verbs import their pipeline after they have read the pipeline file: a refusal must not wait for Spark.
+
 app = typer.Typer(
     name="bridge",
-    help=__doc__.replace("The command line: one verb per pipeline. jobs/ call the same `main`.", "").strip(),
     no_args_is_help=True,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -49,9 +52,10 @@ def ingest(file: File, quiet: Quiet = False, master: Master = None, conf: Conf =
     Goes on where the table says the last run ended. With `trigger: available-now` it ends when the topic has no
     more; with an interval it goes on until Ctrl-C, which lets the running batch commit first.
     """
+    definition = config.load(file)
     from bridge.pipelines.ingest import ingest as run
 
-    _run(file, quiet, master, conf, lambda s, d, listen, stop: run(s, d, listener=listen, stop=stop))
+    _run(definition, quiet, master, conf, lambda s, d, listen, stop: run(s, d, listener=listen, stop=stop))
 
 
 @app.command()
@@ -60,9 +64,10 @@ def publish(file: File, quiet: Quiet = False, master: Master = None, conf: Conf 
 
     The first run starts where `publish.start` says (snapshot by default); later runs go on from there.
     """
+    definition = config.load(file)
     from bridge.pipelines.publish import publish as run
 
-    _run(file, quiet, master, conf, lambda s, d, listen, stop: run(s, d, listener=listen, stop=stop))
+    _run(definition, quiet, master, conf, lambda s, d, listen, stop: run(s, d, listener=listen, stop=stop))
 
 
 @app.command()
@@ -70,10 +75,10 @@ def check(
     file: File, quiet: Quiet = False, json: Json = False, master: Master = None, conf: Conf = None
 ) -> None:
     """Run the quality suite on the table and write the HTML report. Exits 3 when an expectation failed."""
+    screen, definition = Screen(quiet=quiet or json), config.load(file)
     from bridge.pipelines.check import check as run
     from bridge.quality.report import to_json
 
-    screen, definition = Screen(quiet=quiet or json), config.load(file)
     with process.session(screen, definition, master, conf) as spark:
         checked = run(spark, definition)
     verdict = checked.verdict
@@ -102,13 +107,11 @@ def verify(
     conf: Conf = None,
 ) -> None:
     """Prove that topic and table hold the same rows. Exits 4 when they do not."""
-    from dataclasses import asdict
-
-    from bridge.pipelines.verify import verify as run
-
     if direction not in (None, "ingest", "publish"):
         raise DefinitionError(f"--direction {direction}: legal values are ingest, publish")
     screen, definition = Screen(quiet=quiet or json), config.load(file)
+    from bridge.pipelines.verify import verify as run
+
     with process.session(screen, definition, master, conf) as spark:
         proof = run(spark, definition, direction=direction)
     found = proof.comparison
@@ -132,9 +135,9 @@ def verify(
 @app.command()
 def status(file: File, json: Json = False, master: Master = None, conf: Conf = None) -> None:
     """Show how far a pipeline has got and how much is left. Moves nothing."""
+    screen, definition = Screen(quiet=json), config.load(file)
     from bridge.pipelines.status import status as run
 
-    screen, definition = Screen(quiet=json), config.load(file)
     with process.session(screen, definition, master, conf) as spark:
         found = run(spark, definition).as_dict()
     if json:
@@ -225,15 +228,18 @@ def _root(
     """Move a changelog between Kafka upsert topics and Delta Lake tables, both ways, provably right.
 
     \b
-    Exit codes: 0 done, 1 failed while running, 2 definition refused, 3 quality failed, 4 verify found a difference.
+    Exit codes: 0 done, 1 failed while running, 2 definition refused, 3 quality failed,
+    4 verify found a difference.
     """
 
 
 _Pipeline = Callable[["SparkSession", Definition, "Listener", threading.Event], "Summary"]
 
 
-def _run(file: Path, quiet: bool, master: str | None, conf: list[str] | None, pipeline: _Pipeline) -> None:
-    screen, definition = Screen(quiet=quiet), config.load(file)
+def _run(
+    definition: Definition, quiet: bool, master: str | None, conf: list[str] | None, pipeline: _Pipeline
+) -> None:
+    screen = Screen(quiet=quiet)
     with (
         process.session(screen, definition, master, conf) as spark,
         process.stopping(screen) as stop,

@@ -11,7 +11,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-import click
+import typer
+from typer._click.exceptions import ClickException as UsageError  # typer exports no name for it
 
 from bridge.console import Screen
 from bridge.definition import Definition
@@ -77,10 +78,10 @@ def guarded(verb: Callable[[], object]) -> int:
     except BridgeError as error:
         screen.error(_TITLES.get(error.exit_code, "failed"), str(error))
         return error.exit_code
-    except click.ClickException as error:
+    except UsageError as error:
         error.show()
         return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         screen.error("broken off", "the running batch was not committed; the next run goes on before it")
         return 130
     except Exception as error:
