@@ -1,0 +1,119 @@
+"""Options of the formats, keys without any prefix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bridge.options.kinds import BOOLEAN, STRING, choice
+from bridge.options.model import Fate, Option, Side
+
+__all__ = ["AVRO", "CANAL_JSON", "CDC_JSON", "CSV", "DEBEZIUM_JSON", "JSON", "RAW", "REGISTRY"]
+
+_OTHER_PARSER = (
+    "false chooses Flink's tree parser, whose casts differ; the bridge reads as the streaming parser does: "
+    "use true"
+)
+
+
+def _flag(key: str, text: str, default: str = "false", side: Side = Side.BOTH) -> Option[bool]:
+    return Option(key, BOOLEAN, text, default=default, side=side)
+
+
+def _text(key: str, text: str, default: str | None = None, required: bool = False) -> Option[str]:
+    return Option(key, STRING, text, default=default, required=required)
+
+
+_SKIP_BAD = _flag(
+    "ignore-parse-errors",
+    "Skip documents that cannot be read, and count them, instead of leaving them to 'ingest.bad-records'.",
+    side=Side.SOURCE,
+)
+_TIMES = Option(
+    "timestamp-format.standard",
+    choice("SQL", "ISO-8601", subject="timestamp-format.standard", exact=True),
+    "How timestamps are written: 'SQL' as 2020-12-30 12:13:14.123, 'ISO-8601' as 2020-12-30T12:13:14.123.",
+    default="SQL",
+)
+_WRITING: tuple[Option[Any], ...] = (
+    Option(
+        "map-null-key.mode",
+        choice("LITERAL", "FAIL", "DROP", subject="option map-null-key.mode"),
+        "What is done with a null key of a map: fail, leave the entry out, or write 'map-null-key.literal'.",
+        default="FAIL",
+        side=Side.SINK,
+    ),
+    Option(
+        "map-null-key.literal",
+        STRING,
+        "Written for a null key in mode LITERAL.",
+        default="null",
+        side=Side.SINK,
+    ),
+    _flag("encode.decimal-as-plain-number", "Write 0.000000027, not 2.7E-8.", side=Side.SINK),
+    _flag("encode.ignore-null-fields", "Leave fields out that are null.", side=Side.SINK),
+)
+JSON = (
+    _flag(
+        "fail-on-missing-field", "Treat a missing field as a bad record instead of null.", side=Side.SOURCE
+    ),
+    _SKIP_BAD,
+    _TIMES,
+    *_WRITING,
+    Option(
+        "decode.json-parser.enabled",
+        BOOLEAN,
+        "Flink's choice of parser.",
+        default="true",
+        side=Side.SOURCE,
+        fate=Fate.REFUSED,
+        reason=_OTHER_PARSER,
+    ),
+)
+CDC_JSON = (_SKIP_BAD, _TIMES, *_WRITING)
+CSV = (
+    _text("field-delimiter", "One character between fields.", ","),
+    _flag("disable-quote-character", "Neither expect nor write quotes."),
+    _text("quote-character", "Character round values that hold a delimiter.", '"'),
+    _flag("allow-comments", "Skip lines that begin with '#'."),
+    _flag("ignore-parse-errors", "Read a field that cannot be read as null, and skip a line that is broken."),
+    _text("array-element-delimiter", "Text between the elements of an array or row.", ";"),
+    _text("escape-character", "Character that makes the next one literal."),
+    _text("null-literal", "Text that stands for null."),
+    _flag("write-bigdecimal-in-scientific-notation", "Write 100000 as 1E+5.", "true"),
+)
+REGISTRY = (
+    _text("url", "Address of the schema registry.", required=True),
+    _text("subject", "Subject a schema is registered under; by default the topic with -key or -value."),
+    _text("schema", "Avro schema to use instead of the one derived from the table."),
+    _text("basic-auth.credentials-source", "Where the registry client takes basic credentials from."),
+    _text("basic-auth.user-info", "user:password for the registry."),
+    _text("bearer-auth.credentials-source", "Where the registry client takes a bearer token from."),
+    _text("bearer-auth.token", "Bearer token for the registry."),
+    _text("ssl.keystore.location", "Key store for the registry."),
+    _text("ssl.keystore.password", "Password of the key store."),
+    _text("ssl.truststore.location", "Trust store for the registry."),
+    _text("ssl.truststore.password", "Password of the trust store."),
+    _text("properties.*", "Any other setting of the registry client."),
+)
+DEBEZIUM_JSON = (
+    _flag("schema-include", "The event is wrapped in Kafka Connect's schema and payload."),
+    *CDC_JSON,
+)
+CANAL_JSON = (
+    _text("database.include", "Regular expression: only changes of matching databases are read."),
+    _text("table.include", "Regular expression: only changes of matching tables are read."),
+    *CDC_JSON,
+)
+RAW: tuple[Option[Any], ...] = (
+    _text("charset", "Character set of a string.", "UTF-8"),
+    Option(
+        "endianness",
+        choice("big-endian", "little-endian"),
+        "Byte order of a number.",
+        default="big-endian",
+    ),
+)
+AVRO: tuple[Option[Any], ...] = (
+    Option("encoding", choice("binary", "json"), "Avro's encoding.", default="binary"),
+    _flag("timestamp_mapping.legacy", "Map timestamps as Flink did before 1.19.", "true"),
+)

@@ -1,0 +1,137 @@
+"""What is refused of an upsert-kafka table: in Flink's words where Flink refuses it, too."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from bridge.config import resolve_topic
+from bridge.errors import OptionError
+from tests.config.tables import COLUMNS, KEYED, upsert
+
+UPSERT_RULES: list[tuple[str, dict[str, str], str]] = [
+    (
+        COLUMNS,
+        {},
+        "'upsert-kafka' tables require to define a PRIMARY KEY constraint. The PRIMARY KEY specifies which "
+        "columns "
+        "should be read from or write to the Kafka message key. The PRIMARY KEY also defines records in the "
+        "'upsert-kafka' table should update or delete on which keys.",
+    ),
+    (
+        KEYED,
+        {"value__format": "debezium-json"},
+        "'upsert-kafka' connector doesn't support 'debezium-json' as value format, because 'debezium-json' "
+        "is not in "
+        "insert-only mode.",
+    ),
+    (
+        KEYED,
+        {"key__format": "canal-json"},
+        "'upsert-kafka' connector doesn't support 'canal-json' as key format, because 'canal-json' is not in "
+        "insert-only mode.",
+    ),
+    (
+        KEYED,
+        {"sink__buffer_flush__max_rows": "0", "sink__buffer_flush__interval": "1s"},
+        "'sink.buffer-flush.max-rows' and 'sink.buffer-flush.interval' must be set to be greater than zero "
+        "together "
+        "to enable sink buffer flushing.",
+    ),
+    (KEYED, {"sink__buffer_flush__max_rows": "10"}, "must be set to be greater than zero together"),
+    (
+        KEYED,
+        {"scan__bounded__mode": "specific-offsets"},
+        "'scan.bounded.specific-offsets' is required in 'specific-offsets' bounded mode but missing.",
+    ),
+    (
+        KEYED,
+        {"scan__bounded__mode": "timestamp"},
+        "'scan.bounded.timestamp-millis' is required in 'timestamp' bounded mode but missing.",
+    ),
+    (
+        KEYED,
+        {"scan__bounded__mode": "group-offsets"},
+        "'properties.group.id' is required in 'group-offsets' bounded mode but missing.",
+    ),
+    (
+        KEYED,
+        {"scan__bounded__timestamp_millis": "1"},
+        "'scan.bounded.timestamp-millis' has no effect unless 'scan.bounded.mode' = 'timestamp'; it is "
+        "'unbounded' "
+        "now. Set the mode, or remove it",
+    ),
+    (
+        KEYED,
+        {"scan__startup__mode": "earliest-offset"},
+        "'scan.startup.mode' is refused: 'upsert-kafka' always begins at the earliest offset, because a "
+        "changelog "
+        "without its beginning is not a table. If the Delta table already holds what was before, say so with "
+        "'ingest.base: existing'",
+    ),
+    (
+        KEYED,
+        {"sink__delivery_guarantee": "exactly-once"},
+        "sink.transactional-id-prefix must be specified when using DeliveryGuarantee.EXACTLY_ONCE.",
+    ),
+    (
+        KEYED,
+        {"key__fields_prefix": "r"},
+        "A key prefix is not allowed when option 'value.fields-include' is set to 'ALL'. Set it to "
+        "'EXCEPT_KEY' "
+        "instead to avoid field overlaps.",
+    ),
+    (
+        KEYED,
+        {"key__fields_prefix": "k_", "value__fields_include": "EXCEPT_KEY"},
+        "All fields in the PRIMARY KEY must be prefixed with 'k_' when option 'key.fields-prefix' is set but "
+        "field "
+        "'region' is not prefixed.",
+    ),
+    (
+        KEYED,
+        {"key__fields_prefix": "region", "value__fields_include": "EXCEPT_KEY"},
+        "without the prefix, key field 'region' has no name",
+    ),
+    (
+        KEYED,
+        {"value__json__fail_on_missing_field": "true", "value__json__ignore_parse_errors": "true"},
+        "'value.format': fail-on-missing-field and ignore-parse-errors shouldn't both be true.",
+    ),
+    (
+        KEYED,
+        {"topic_pattern": "t.*"},
+        "Option 'topic' and 'topic-pattern' shouldn't be set together.",
+    ),
+    (
+        "id FLOAT, PRIMARY KEY (id) NOT ENFORCED",
+        {},
+        "column 'id' FLOAT cannot be in the PRIMARY KEY",
+    ),
+    ("id DOUBLE, PRIMARY KEY (id) NOT ENFORCED", {}, "equality of DOUBLE is not the same everywhere"),
+    ("id ARRAY<INT>, PRIMARY KEY (id) NOT ENFORCED", {}, "equality of ARRAY is not the same everywhere"),
+    (
+        "id ROW<a MAP<INT, INT>>, PRIMARY KEY (id) NOT ENFORCED",
+        {},
+        "equality of MAP is not the same everywhere",
+    ),
+    (
+        "id INT, x STRING METADATA FROM 'time', PRIMARY KEY (id) NOT ENFORCED",
+        {},
+        "Invalid metadata key 'time' in column 'x'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("columns", "options", "message"), UPSERT_RULES)
+def test_upsert_kafka(columns: str, options: dict[str, str], message: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(message)):
+        resolve_topic(upsert(columns, **options))
+
+
+def test_a_secret_is_not_quoted_by_a_rule() -> None:
+    table = upsert(properties__sasl__jaas__config="hunter2", scan__bounded__mode="timestamp")
+    with pytest.raises(OptionError, match=r"scan\.bounded\.timestamp-millis") as caught:
+        resolve_topic(table)
+    assert "hunter2" not in str(caught.value)
