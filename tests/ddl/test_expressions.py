@@ -120,7 +120,7 @@ def test_casts(flink: str, spark: str) -> None:
 )
 def test_what_gives_another_value_each_time_is_refused(expression: str) -> None:
     error = refusal(*COLUMNS, f"c AS COALESCE(l, {expression})")
-    word = expression.split("(")[0].strip().upper()
+    word = expression.partition("(")[0].strip().upper()
     assert error.message == (
         f"computed column `c`: {word} gives another value each time, and a replayed record must give "
         "the same row; leave the column out, or take the record's time (METADATA FROM 'timestamp')"

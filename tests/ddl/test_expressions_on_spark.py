@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from decimal import Decimal
 
+import pytest
 from pyspark.sql import SparkSession
 
 from tests.ddl.helpers import table
@@ -67,6 +68,8 @@ EXPECTED: list[tuple[str, object]] = [
 ]
 
 
+# PySpark leaves the socket of a collect() for the garbage collector to close.
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_values(spark: SparkSession) -> None:
     schema = table(*COLUMNS, *(f"c{i} AS {flink}" for i, (flink, _) in enumerate(EXPECTED))).schema
     row = spark.sql(ROW).selectExpr(*(f"{c.spark} AS {c.name}" for c in schema.computed)).first()
