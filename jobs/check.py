@@ -9,5 +9,5 @@ from bridge.cli import main
 
 if __name__ == "__main__":
     code = main(["check", *sys.argv[1:]])
-    if code:  # a clean end stays silent: Databricks takes every sys.exit for a failure
+    if code:  # a clean end stays silent: some job runners take any sys.exit for a failure
         sys.exit(code)

@@ -1,0 +1,134 @@
+"""jobs/: the verbs under spark-submit, with the wheel as it is built and the pipeline files as they are shipped."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pyspark
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from pyspark.sql import SparkSession
+
+from bridge.demo.orders import changes, write
+from bridge.kafka.broker import Broker
+
+ROOT = Path(__file__).parents[1]
+JOBS = sorted((ROOT / "jobs").glob("*.py"))
+PARTITIONS = 2
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy, so that no build/ is left in the checkout."""
+    tree, dist = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("dist")
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, tree)
+    shutil.copytree(ROOT / "bridge", tree / "bridge", ignore=shutil.ignore_patterns("__pycache__"))
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(dist), str(tree)]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (built,) = dist.glob("*.whl")
+    return built
+
+
+def submit(
+    wheel: Path, script: Path, *arguments: str, cwd: Path, **environ: str
+) -> subprocess.CompletedProcess[str]:
+    """spark-submit from a folder that holds nothing of the project."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "PYTHONPATH", "SPARK"))}
+    command = [str(Path(pyspark.__path__[0]) / "bin" / "spark-submit"), "--master", "local[2]"]
+    command += ["--properties-file", str(ROOT / "conf" / "spark.conf"), "--py-files", str(wheel)]
+    return subprocess.run(
+        [*command, str(script), *arguments],
+        cwd=cwd,
+        env={**kept, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", **environ},
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=240,
+        check=False,
+    )
+
+
+def test_the_wheel_holds_the_package_and_its_data_and_nothing_else(wheel: Path) -> None:
+    names = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
+    wanted = {str(p.relative_to(ROOT)) for p in (ROOT / "bridge").rglob("*") if p.is_file()}
+    assert names == {n for n in wanted if "__pycache__" not in n}
+
+
+@pytest.mark.parametrize("job", JOBS, ids=lambda p: p.stem)
+def test_a_job_is_a_verb_in_under_twenty_lines(job: Path) -> None:
+    text = job.read_text()
+    assert len(text.splitlines()) < 20
+    assert f'main(["{job.stem}", *sys.argv[1:]])' in text
+
+
+def test_spark_submit_runs_the_wheel(wheel: Path, tmp_path: Path) -> None:
+    """The tests below would prove little if they ran the checkout."""
+    probe = tmp_path / "probe.py"
+    probe.write_text("import bridge.cli\nprint('running', bridge.cli.__file__)\n")
+    done = submit(wheel, probe, cwd=tmp_path)
+    assert f"running {wheel}" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_refused_definition_is_exit_code_two(wheel: Path, tmp_path: Path) -> None:
+    (tmp_path / "orders.yaml").write_text("version: 1\nname: orders\n")
+    done = submit(wheel, ROOT / "jobs" / "ingest.py", "orders.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "refused: " in done.stderr and "topic" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.timeout(600)
+def test_ingest_publish_and_check(wheel: Path, tmp_path: Path, broker: Broker, spark: SparkSession) -> None:
+    story = list(changes(5, keys=200, count=2_000))
+    rows = {change.order_id: change.order for change in story}
+    present = {key: order for key, order in rows.items() if order is not None}
+    for topic in ("orders", "orders_out"):
+        broker.create_topic(topic, partitions=PARTITIONS, config={"cleanup.policy": "compact"})
+    write(broker.bootstrap, "orders", story)
+
+    where = {"KAFKA": broker.bootstrap, "LAKE": str(tmp_path / "lake")}
+    for job, file in (("ingest", "orders"), ("publish", "orders_publish"), ("check", "orders")):
+        done = submit(
+            wheel,
+            ROOT / "jobs" / f"{job}.py",
+            str(ROOT / "conf" / f"{file}.yaml"),
+            cwd=tmp_path,
+            **where,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    table = spark.read.format("delta").load(str(tmp_path / "lake" / "orders"))
+    assert sorted(map(tuple, table.collect())) == sorted(map(tuple, present.values()))
+    assert fold(broker, "orders_out") == {
+        key: (order.status, order.quantity) for key, order in present.items()
+    }
+
+
+def fold(broker: Broker, topic: str) -> dict[int, tuple[str, int]]:
+    """What the topic says of each order now: status and quantity."""
+    found: dict[int, tuple[str, int]] = {}
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "test"})
+    try:
+        for partition in range(PARTITIONS):
+            _, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)
+            consumer.assign([TopicPartition(topic, partition, 0)])
+            for message in consumer.consume(end, timeout=30):
+                key, value = message.key(), message.value()
+                assert key is not None
+                order_id = json.loads(key)["order_id"]
+                if value is None:
+                    found.pop(order_id, None)
+                else:
+                    row = json.loads(value)
+                    found[order_id] = (row["status"], row["quantity"])
+    finally:
+        consumer.close()
+    return found
