@@ -1,30 +1,29 @@
-"""Column names the bridge reserves, quoting, and equality of columns as the table sees it.
+"""The bridge's own columns, quoting, and equality of columns as the table sees it.
+
+Users' columns cannot collide with them: names that begin with two underscores are refused (config.rules).
 
 Lowest module that imports pyspark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from bridge.errors import DefinitionError
 from bridge.schema import quote
 
 __all__ = [
     "BAD",
     "KIND",
     "POSITION",
-    "RESERVED",
     "col",
     "comparable",
     "differs",
     "fingerprint",
-    "refuse_reserved",
     "same_key",
     "struct_type",
 ]
@@ -38,22 +37,10 @@ POSITION = "__position"
 BAD = "__bad"
 """Why a record cannot be applied (no payload in it); null for a good one."""
 
-RESERVED = (KIND, POSITION, BAD)
-
 
 def col(name: str, frame: str | None = None) -> Column:
     """The column named exactly `name` (dots and backquotes are part of the name), of alias `frame` if given."""
     return F.col(f"{frame}.{quote(name)}" if frame else quote(name))
-
-
-def refuse_reserved(names: Iterable[str]) -> None:
-    """Raise DefinitionError when a user's column has a name that starts as the bridge's own do."""
-    taken = [n for n in names if n.startswith("__")]
-    if taken:
-        raise DefinitionError(
-            f"column {taken[0]!r}: names that start with two underscores are the bridge's own "
-            f"({', '.join(RESERVED)}); rename the column, or give it another name in the DDL"
-        )
 
 
 def struct_type(spark_ddl: str) -> T.StructType:

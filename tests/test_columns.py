@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge import columns
-from bridge.errors import DefinitionError
 from bridge.schema import RowField, RowType, ScalarType
 
 NESTED = "struct<m: map<string, map<string,int>>, a: array<map<string,int>>, s: struct<x: map<int,string>, y: int>>"
@@ -69,12 +67,6 @@ def test_keys_compare_null_safely(spark: SparkSession) -> None:
 def test_names_are_taken_literally(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(1, 2)], "`a.b` int, `we``ird` int").alias("f")
     assert frame.select(columns.col("a.b", "f"), columns.col("we`ird")).collect() == [(1, 2)]
-
-
-def test_reserved_names_are_refused() -> None:
-    columns.refuse_reserved(["_ok", "id"])
-    with pytest.raises(DefinitionError, match="column '__kind': names that start with two underscores"):
-        columns.refuse_reserved(["id", "__kind"])
 
 
 def test_a_row_type_becomes_a_struct_type() -> None:

@@ -137,7 +137,13 @@ def delivery_guarantee(given: Given) -> str:
 
 
 def check_schema(given: Given, schema: TableSchema) -> None:
-    """Primary-key types that can be compared (design.md 5.4), and metadata columns that exist."""
+    """Names that are free, primary-key types that can be compared (design.md 5.4), metadata that exists."""
+    for name in schema.names:
+        if name.startswith("__"):
+            raise OptionError(
+                f"column '{name}': names that begin with two underscores are the bridge's own; "
+                "rename the column, or give it another name in the DDL"
+            )
     for column in schema.physical:
         if column.name in schema.primary_key:
             _check_key_type(column)

@@ -8,19 +8,15 @@ from pyspark.sql import DataFrame, Observation, Row
 from pyspark.sql import functions as F
 
 from bridge import compact
-from bridge.columns import BAD, KIND, POSITION, col
-from bridge.decode import decode
-from bridge.definition import BadRecords, Definition
+from bridge.columns import BAD, POSITION, col
+from bridge.definition import Definition
 from bridge.delta.merge import MergeResult, merge
 from bridge.delta.progress import IngestProgress
 from bridge.delta.table import Table
 from bridge.errors import BadRecordError
+from bridge.pipelines import fold
 
 __all__ = ["Applied", "apply"]
-
-_SKIP = "skip"
-"""The row kind `decode` gives to a document that a format's ignore-parse-errors drops."""
-
 
 @dataclass(frozen=True)
 class Applied:
@@ -41,56 +37,55 @@ def apply(definition: Definition, table: Table, records: DataFrame, progress: In
     BadRecordError with nothing written; under `skip` every record is decoded and the last good one counts.
     The frame's session carries the write; the table's own session is left alone.
     """
-    strict = definition.bad_records is BadRecords.FAIL
-    key = list(definition.primary_key)
+    strict = fold.is_strict(definition)
     seen = Observation()
-    decoded = decode(
-        records.observe(seen, F.count(F.lit(1)).alias("records")), definition.topic, latest_only=strict
-    ).persist()
-    folded = decoded.where(col(BAD).isNull() & (col(KIND) != _SKIP))
+    changes = fold.decoded(records.observe(seen, F.count(F.lit(1)).alias("records")), definition).persist()
+    folded = fold.folded(changes, definition)
     try:
-        found = _survey(definition, decoded)
+        found = _survey(definition, changes)
         if found["bad"] and strict:
             raise BadRecordError(_first_bad(definition, found))
-        changes, two = found["good"], found["two"]
+        keys, two = found["good"], found["two"]
         if not strict:
-            folded = compact.latest_by_offset(folded, key).persist()
+            folded = folded.persist()
             counted = folded.agg(
-                F.count(F.lit(1)).alias("changes"), F.count_if(F.col(compact.TWO_PARTITIONS)).alias("two")
+                F.count(F.lit(1)).alias("keys"), F.count_if(F.col(compact.TWO_PARTITIONS)).alias("two")
             ).first()
             assert counted is not None
-            changes, two = counted["changes"], counted["two"]
-        merged = merge(table.on(records.sparkSession), folded, key=key, progress=progress)
+            keys, two = counted["keys"], counted["two"]
+        merged = merge(
+            table.on(records.sparkSession), folded, key=definition.primary_key, progress=progress
+        )
     finally:
         folded.unpersist()
-        decoded.unpersist()
+        changes.unpersist()
     return Applied(
         merged=merged,
         records=seen.get["records"],
         bad=found["bad"] + found["skipped"],
-        unchanged=changes - merged.inserted - merged.updated - merged.deleted,
+        unchanged=keys - merged.inserted - merged.updated - merged.deleted,
         two_partitions=two,
         event_time_lag_seconds=found["lag"],
     )
 
 
-def _survey(definition: Definition, decoded: DataFrame) -> Row:
+def _survey(definition: Definition, changes: DataFrame) -> Row:
     """One pass over the batch: what is in it. This also fills the cache that MERGE then reads twice."""
     watermark = definition.topic.schema.watermark
     now = F.current_timestamp().cast("double")
     lag = now - F.max(col(watermark.column).cast("timestamp")).cast("double") if watermark else F.lit(None)
     bad = col(BAD).isNotNull()
-    good = ~bad & (col(KIND) != _SKIP)
+    good = fold.is_good()
     two = (
         F.count_if(col(compact.TWO_PARTITIONS) & good)
-        if compact.TWO_PARTITIONS in decoded.columns
+        if compact.TWO_PARTITIONS in changes.columns
         else F.lit(0)
     )
     where = F.struct(*[col(POSITION).getField(part) for part in ("topic", "partition", "offset")])
-    row = decoded.agg(
+    row = changes.agg(
         F.count_if(good).alias("good"),
         F.count_if(bad).alias("bad"),
-        F.count_if(~bad & (col(KIND) == _SKIP)).alias("skipped"),
+        F.count_if(~bad & ~good).alias("skipped"),
         F.min(F.when(bad, F.struct(where.alias("at"), col(BAD).alias("why")))).alias("first_bad"),
         two.alias("two"),
         lag.cast("double").alias("lag"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from bridge.columns import refuse_reserved
+from bridge.config import refuse_unpublishable
 from bridge.definition import Definition
 from bridge.delta.checks import MARKER
 from bridge.delta.progress import IngestProgress, read_progress
@@ -16,13 +16,8 @@ __all__ = ["ingest_table", "ingested", "published_table", "refuse_gaps", "whole_
 
 
 def ingest_table(spark: SparkSession, definition: Definition) -> Table:
-    """The table to ingest into, created when it is not there; raises TableError when it is another's.
-
-    Raises DefinitionError for column names the bridge keeps to itself.
-    """
-    schema = definition.topic.schema
-    refuse_reserved(schema.names)
-    fields = table_fields(spark, schema)
+    """The table to ingest into, created when it is not there; raises TableError when it is another's."""
+    fields = table_fields(spark, definition.topic.schema)
     if not exists(spark, definition.delta):
         return create_table(spark, definition.delta, fields, pipeline=definition.name)
     return claim(open_table(spark, definition.delta, fields), definition.name)
@@ -31,10 +26,11 @@ def ingest_table(spark: SparkSession, definition: Definition) -> Table:
 def published_table(spark: SparkSession, definition: Definition) -> Table:
     """The table to read, which must exist with all columns that a published record carries; it may have more.
 
-    VIRTUAL metadata columns and computed columns are not among them, as in Flink's sinks.
+    VIRTUAL metadata columns and computed columns are not among them, as in Flink's sinks. Raises OptionError
+    for columns that a record cannot carry.
     """
+    refuse_unpublishable(definition.topic)
     schema = definition.topic.schema
-    refuse_reserved(schema.names)
     left_out = {c.name for c in schema.metadata if c.virtual} | {c.name for c in schema.computed}
     fields = [f for f in table_fields(spark, schema) if f.name not in left_out]
     return open_table(spark, definition.delta, fields, extra_columns=True)

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bridge import compact
-from bridge.columns import BAD, KIND, col
-from bridge.decode import decode
-from bridge.definition import BadRecords, Definition
+from bridge.columns import KIND, col
+from bridge.definition import Definition
 from bridge.delta import feed
 from bridge.delta.failures import gaps
 from bridge.delta.publish_log import PublishLog
 from bridge.errors import DefinitionError, GapError
 from bridge.kafka import admin, source
+from bridge.pipelines import fold
 from bridge.pipelines.compare import Comparison, compare
 from bridge.pipelines.preflight import ingested, published_table, whole_table
 from bridge.positions import Offsets
+from bridge.rows import RowKind
 
 __all__ = ["Proof", "verify"]
 
@@ -96,8 +96,6 @@ def _beginning(earliest: Offsets, end: Offsets) -> Offsets:
 
 def _fold(spark: SparkSession, definition: Definition, start: Offsets, end: Offsets) -> DataFrame:
     """One row per key that is there at `end`, from the records alone."""
-    strict = definition.bad_records is BadRecords.FAIL
-    changes = decode(source.read(spark, definition.topic, start, end), definition.topic, latest_only=strict)
-    good = changes.where(col(BAD).isNull() & col(KIND).isin("+U", "-D"))
-    folded = good if strict else compact.latest_by_offset(good, list(definition.primary_key))
-    return folded.where(col(KIND) != "-D")
+    records = source.read(spark, definition.topic, start, end)
+    changes = fold.folded(fold.decoded(records, definition), definition)
+    return changes.where(col(KIND) != RowKind.DELETE.value)
