@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from bridge.columns import col
 from bridge.definition import Definition
 from bridge.delta import feed
-from bridge.delta.failures import gaps
+from bridge.delta.failures import reading
 from bridge.errors import DefinitionError
 from bridge.pipelines.preflight import ingested, whole_table
 from bridge.quality import report, suite
@@ -49,7 +49,7 @@ def check(spark: SparkSession, definition: Definition) -> Checked:
         version=version,
         offsets=followed[0].offsets if followed else None,
     )
-    with gaps(table, version, version):
+    with reading(table, version, version):
         rows = table.read({"versionAsOf": str(version)}).select(*(col(name) for name in table.names)).persist()
         try:
             verdict = run(rows, expectations, key=definition.primary_key, subject=subject)

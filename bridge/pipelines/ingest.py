@@ -72,12 +72,12 @@ class _Run:
             refuse_gaps(definition, state, known[0])
         # A partition that progress does not know was added since: its first record is the earliest one.
         self.start = Offsets({**state.earliest.by_partition, **offsets.by_partition})
-        self.end = admin.end_offsets(self.topic, state)
+        self.end, self.topic_end = admin.end_offsets(self.topic, state), state.end
         self.progress = IngestProgress(definition.name, uuid.uuid4().hex[:12], batch, self.start, ids)
 
     def run(self) -> Summary:
         started = time.monotonic()
-        if not self._finished():
+        if not self._finished() and not (self.definition.run.trigger_seconds is None and self._at_end()):
             checkpoint = self.definition.run.checkpoint
             with scratch.folder(self.spark, checkpoint, "ingest", self.progress.run) as place:
                 self.checkpoint = place
@@ -85,6 +85,10 @@ class _Run:
         if self.failure is not None and not isinstance(self.failure, _StopAsked):
             raise self.failure
         return replace(self.summary, seconds=time.monotonic() - started)
+
+    def _at_end(self) -> bool:
+        """Nothing has come since the last batch: no need to start a query to learn that."""
+        return self.progress.offsets.reaches(self.topic_end)
 
     def _finished(self) -> bool:
         return self.end is not None and self.progress.offsets.reaches(self.end)
@@ -133,9 +137,10 @@ class _Run:
         if self.end is not None:
             end = end.capped(self.end)
             records = records.where(_before(self.end))
-        progress = replace(
-            self.progress, batch=self.progress.batch + 1, offsets=self.progress.offsets.advanced(end)
-        )
+        offsets = self.progress.offsets.advanced(end)
+        if offsets == self.progress.offsets:
+            return  # the first batch of a query may be empty: no progress, no commit
+        progress = replace(self.progress, batch=self.progress.batch + 1, offsets=offsets)
         applied = apply(self.definition, self.table, records, progress)
         self.progress = progress
         report = BatchReport(
@@ -150,12 +155,19 @@ class _Run:
             unchanged=applied.unchanged,
             bad_records=applied.bad,
             keys_in_two_partitions=applied.two_partitions,
-            pending_records=progress.offsets.behind(self.end or admin.describe(self.topic).end),
+            pending_records=progress.offsets.behind(self._newest_end()),
             event_time_lag_seconds=applied.event_time_lag_seconds,
             seconds=time.monotonic() - started,
         )
         self.summary = self.summary.plus(report)
         self.listener(report)
+
+    def _newest_end(self) -> Offsets:
+        if self.end is not None:
+            return self.end
+        if self.definition.run.trigger_seconds is not None:
+            self.topic_end = admin.describe(self.topic).end
+        return self.topic_end
 
 
 def _before(end: Offsets) -> Column:

@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
+from bridge.columns import struct_type
 from bridge.config import refuse_unpublishable
 from bridge.definition import Definition
 from bridge.delta.checks import MARKER
 from bridge.delta.progress import IngestProgress, read_progress
-from bridge.delta.table import Table, claim, create_table, exists, open_table, table_fields
-from bridge.errors import GapError
+from bridge.delta.table import Table, claim, create_table, exists, open_table
+from bridge.errors import DefinitionError, GapError
 from bridge.kafka.admin import TopicState
+from bridge.schema import RowField, RowType, TableSchema
 
-__all__ = ["ingest_table", "ingested", "published_table", "refuse_gaps", "whole_table"]
+__all__ = ["ingest_table", "ingested", "published_table", "refuse_gaps", "table_fields", "whole_table"]
+
+
+def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField]:
+    """The Delta table's columns in DDL order, all nullable; computed ones as Spark types them.
+
+    Raises DefinitionError for an expression Spark cannot resolve.
+    """
+    known = [RowField(c.name, c.type) for c in (*schema.physical, *schema.metadata)]
+    row = struct_type(RowType(tuple(known)).spark())
+    types = {f.name: f.dataType for f in row.fields}
+    empty = spark.createDataFrame([], row)
+    for column in schema.computed:
+        try:
+            types[column.name] = empty.select(F.expr(column.spark)).schema[0].dataType
+        except PySparkException as error:
+            raise DefinitionError(
+                f"computed column {column.name!r}: Spark cannot resolve {column.expression!r} over the columns "
+                f"{', '.join(empty.columns)}"
+            ) from error
+    return [T.StructField(name, types[name]) for name in schema.names]
 
 
 def ingest_table(spark: SparkSession, definition: Definition) -> Table:

@@ -18,7 +18,7 @@ from bridge.columns import POSITION
 from bridge.compact import latest_per_version
 from bridge.definition import Definition
 from bridge.delta import feed
-from bridge.delta.failures import gaps
+from bridge.delta.failures import reading
 from bridge.delta.publish_log import PublishLog, PublishProgress
 from bridge.encode import encode
 from bridge.kafka import admin, sink
@@ -77,7 +77,7 @@ class _Run:
         """Take the start position; a snapshot sends every present row as +I."""
         start, latest = self.definition.publish.start, feed.latest_version(self.table)
         if start.mode == "snapshot":
-            with gaps(self.table, latest, latest):
+            with reading(self.table, latest, latest):
                 self._send(feed.snapshot(self.table, latest), latest)
         elif start.mode == "latest":
             self._record(latest)
@@ -92,7 +92,7 @@ class _Run:
             return
         first = done.version + 1
         feed.check_feed(self.table, first, max(first, latest), done.table_id)
-        with gaps(self.table, first, latest):
+        with reading(self.table, first, latest):
             self._send(feed.changes(self.table, first, latest), latest)
 
     def _send(self, changes: DataFrame, version: int) -> None:

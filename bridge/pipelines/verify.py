@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from bridge.columns import KIND, col
 from bridge.definition import Definition
 from bridge.delta import feed
-from bridge.delta.failures import gaps
+from bridge.delta.failures import reading
 from bridge.delta.publish_log import PublishLog
 from bridge.errors import DefinitionError, GapError
 from bridge.kafka import admin, source
@@ -64,7 +64,7 @@ def verify(spark: SparkSession, definition: Definition, *, direction: str | None
         table = published_table(spark, definition)
         end, version = state.end, published.version
     topic = _fold(spark, definition, _beginning(state.earliest, end), end)
-    with gaps(table, version, version):
+    with reading(table, version, version):
         found = compare(
             topic, feed.snapshot(table, version), key=definition.primary_key, fields=table.fields
         )
