@@ -33,7 +33,7 @@ _STOP_SECONDS = 15.0
 # Kafka's pom leaves the binding of slf4j to the distribution; Spark ships one, so nothing else is fetched.
 _LOGGING = ("slf4j-api-2.*.jar", "log4j-slf4j2-impl-*.jar", "log4j-api-2.*.jar", "log4j-core-2.*.jar")
 _JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
-
+# Retention goes by the records' own timestamps: tests and demos that set old ones would lose them.
 _SERVER = """\
 process.roles=broker,controller
 node.id=1
@@ -43,6 +43,7 @@ listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller}
 advertised.listeners=PLAINTEXT://{host}:{port}
 log.dirs={data}
 num.partitions=1
+log.retention.ms=-1
 auto.create.topics.enable=false
 group.initial.rebalance.delay.ms=0
 offsets.topic.num.partitions=4
@@ -51,6 +52,7 @@ transaction.state.log.num.partitions=4
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 share.coordinator.state.topic.num.partitions=1
+log.retention.ms=-1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 log.cleaner.dedupe.buffer.size=16777216

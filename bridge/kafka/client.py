@@ -40,7 +40,7 @@ _log.addHandler(logging.NullHandler())
 
 
 class LastError:
-    """An `error_cb` that keeps the telling error. It knows no client: a cycle would delay the client's end."""
+    """An `error_cb` that keeps the telling error; with a reference to its client that could not end."""
 
     error: confluent_kafka.KafkaError | None = None
 

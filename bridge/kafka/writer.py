@@ -83,7 +83,7 @@ class Sent:
 
 
 class _Heard:
-    """What librdkafka's callbacks told. It knows no producer: a cycle would keep the producer's threads alive."""
+    """What librdkafka's callbacks told; it refers to no producer, which could then not end."""
 
     def __init__(self, checked: bool) -> None:
         self.checked = checked
@@ -230,9 +230,7 @@ class Buffer:
 def _checked_timestamp(milliseconds: int, topic: str) -> int:
     # Kafka knows no time before 1970, and librdkafka takes 0 for "now".
     if milliseconds <= 0:
-        raise KafkaError(
-            f"a record for '{topic}' has a timestamp at or before 1970-01-01T00:00:00Z, Kafka's first"
-        )
+        raise KafkaError(f"a record for '{topic}' has a timestamp not after 1970-01-01T00:00:00Z")
     return milliseconds
 
 
@@ -240,7 +238,7 @@ def _refused(
     topic: str, key: bytes | None, value: bytes | None, error: confluent_kafka.KafkaError
 ) -> KafkaError:
     size = len(key or b"") + len(value or b"")
-    which = hashlib.sha256(key).hexdigest()[:16] if key is not None else "none"
+    which = f"key's SHA-256 begins {hashlib.sha256(key).hexdigest()[:16]}" if key is not None else "no key"
     way_out = ""
     if error.code() == confluent_kafka.KafkaError.MSG_SIZE_TOO_LARGE:
         way_out = "; raise 'properties.max.request.size' and the topic's max.message.bytes"

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from confluent_kafka import Producer
 
 from bridge.definition import Bounded, Secret, Startup, Topic
 from bridge.errors import GapError, KafkaError, OptionError, TopicMissingError
@@ -41,8 +42,6 @@ def test_describe_names_all_partitions_of_all_topics(broker: Broker, unique: Uni
 
 def test_the_end_is_what_committed_readers_see(broker: Broker, unique: Unique) -> None:
     """An open transaction lies behind the end, unless the definition reads uncommitted."""
-    from confluent_kafka import Producer
-
     name = unique("open")
     broker.create_topic(name)
     transaction(broker.bootstrap, name, [b"1"], commit=True)
@@ -67,7 +66,7 @@ def test_a_missing_topic_is_told_with_the_way_to_make_it(broker: Broker) -> None
 
 def test_an_unreachable_broker_is_told_in_time() -> None:
     started = time.monotonic()
-    with pytest.raises(KafkaError, match="no answer from 127.0.0.1:9 within 2 s") as failed:
+    with pytest.raises(KafkaError, match=r"no answer from 127\.0\.0\.1:9 within 2 s") as failed:
         admin.describe(topic_of("t", servers="127.0.0.1:9"), timeout=2)
     assert time.monotonic() - started < 5
     assert "'properties.bootstrap.servers'" in str(failed.value)
@@ -124,12 +123,13 @@ def test_bounded_modes(broker: Broker, filled: str, bounded: Bounded, end: tuple
 
 
 def test_group_offsets_start_and_end(broker: Broker, unique: Unique, filled: str) -> None:
-    """Committed offsets decide; a partition without one goes by auto.offset.reset, which is none by default."""
+    """Committed offsets decide; a partition without one goes by auto.offset.reset (default: none)."""
 
     def topic(**more: str) -> Topic:
         properties = {"group.id": group, **{k.replace("_", "."): v for k, v in more.items()}}
-        modes = {"startup": Startup("group-offsets"), "bounded": Bounded("group-offsets")}
-        return topic_of(filled, servers=broker.bootstrap, properties=properties, **modes)
+        startup, bounded = Startup("group-offsets"), Bounded("group-offsets")
+        servers = broker.bootstrap
+        return topic_of(filled, servers=servers, properties=properties, startup=startup, bounded=bounded)
 
     group = unique("group")
     state = admin.describe(topic())
@@ -168,7 +168,7 @@ def test_ensure_topic_creates_once(broker: Broker, unique: Unique) -> None:
     assert admin.ensure_topic(properties, name, 3, {"cleanup.policy": "compact"})
     assert not admin.ensure_topic(properties, name, 1)
     assert len(admin.describe(topic_of(name, servers=broker.bootstrap)).end) == 3
-    with pytest.raises(KafkaError, match="'made/bad'.*TOPIC_EXCEPTION"):
+    with pytest.raises(KafkaError, match=r"'made/bad'.*TOPIC_EXCEPTION"):
         admin.ensure_topic(properties, "made/bad")
 
 

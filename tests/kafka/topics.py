@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from bridge.definition import FormatSpec, Topic
+from bridge.kafka.admin import describe
 from bridge.schema import RowType, TableSchema
 
 _NO_FORMAT = FormatSpec("raw", {}, RowType(()), ())
@@ -42,7 +44,13 @@ def send(servers: str, topic: str, records: Iterable[tuple[bytes | None, bytes |
 
 
 def transaction(servers: str, topic: str, values: Iterable[bytes], *, commit: bool) -> None:
-    """One transaction on partition 0, committed or aborted after its records have reached the broker."""
+    """One transaction on partition 0, committed or aborted after its records have reached the broker.
+
+    Returns when readers can see past it: the broker writes the marker after it has answered.
+    """
+    plain = topic_of(topic, servers=servers)
+    before = describe(plain).end.by_partition[topic, 0]
+    values = list(values)
     producer = Producer({"bootstrap.servers": servers, "transactional.id": f"{topic}-writer"})
     producer.init_transactions(20)
     producer.begin_transaction()
@@ -53,6 +61,10 @@ def transaction(servers: str, topic: str, values: Iterable[bytes], *, commit: bo
         producer.commit_transaction(20)
     else:
         producer.abort_transaction(20)
+    deadline = time.monotonic() + 20
+    while describe(plain).end.by_partition[topic, 0] != before + len(values) + 1:
+        assert time.monotonic() < deadline, "the transaction's marker is not there"
+        time.sleep(0.01)
 
 
 def read_all(servers: str, topic: str) -> list[Message]:

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import random
+from collections.abc import Callable
+
+import pytest
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+
+from bridge.definition import DeliveryGuarantee, Secret, Sink
+from bridge.errors import KafkaError, UnsupportedError
+from bridge.kafka.broker import Broker
+from bridge.kafka.sink import ProduceResult, _Task, produce
+from tests.kafka.topics import read_all, topic_of
+
+Unique = Callable[[str], str]
+_ROWS = "key binary, value binary, version long"
+
+
+def _java_partition(key: bytes, partitions: int) -> int:
+    jvm = SparkContext._jvm
+    assert jvm is not None
+    partitioner = jvm.org.apache.kafka.clients.producer.internals.BuiltInPartitioner
+    return int(partitioner.partitionForKey(bytearray(key), partitions))
+
+
+def _history(spark: SparkSession, keys: int, versions: int) -> DataFrame:
+    """Each of `keys` keys once per version, shuffled; every seventh change is a delete."""
+    rows = [
+        (b"key-%d" % k, None if (k + v) % 7 == 0 else b"%d" % v, v)
+        for k, v in itertools.product(range(keys), range(versions))
+    ]
+    random.Random(7).shuffle(rows)
+    return spark.createDataFrame(rows, _ROWS)
+
+
+def test_keys_go_where_java_puts_them(spark: SparkSession, broker: Broker, unique: Unique) -> None:
+    """Murmur2 as in Java's default partitioner, for empty, short, long, binary and non-ASCII keys."""
+    name = unique("keys")
+    broker.create_topic(name, partitions=7)
+    dice = random.Random(42)
+    keys = {b"", b"\x00", b"\xff" * 4, "ключ-鍵".encode(), b"x" * 10_000}
+    keys |= {b'{"id":%d}' % i for i in range(1000)}
+    keys |= {dice.randbytes(dice.randrange(1, 40)) for _ in range(1000)}
+    frame = spark.createDataFrame([(k, b"v") for k in keys], "key binary, value binary")
+    assert produce(frame, topic_of(name, servers=broker.bootstrap)).records == len(keys)
+    found = {m.key() or b"": m.partition() for m in read_all(broker.bootstrap, name)}
+    assert found == {k: _java_partition(k, 7) for k in keys}
+    assert len(set(found.values())) == 7
+
+
+def test_every_change_of_a_key_arrives_in_order(spark: SparkSession, broker: Broker, unique: Unique) -> None:
+    """Unbuffered: nothing lost, nothing twice, each key's versions ascending; deletes are null values."""
+    name = unique("order")
+    broker.create_topic(name, partitions=3)
+    topic = topic_of(name, servers=broker.bootstrap, sink=Sink(parallelism=3))
+    result = produce(_history(spark, 50, 20).repartition(5), topic, order_by=["version"])
+    got: dict[bytes | None, list[bytes | None]] = {}
+    for message in read_all(broker.bootstrap, name):
+        got.setdefault(message.key(), []).append(message.value())
+    expected = {
+        b"key-%d" % k: [None if (k + v) % 7 == 0 else b"%d" % v for v in range(20)] for k in range(50)
+    }
+    assert got == expected
+    values = [v for history in expected.values() for v in history]
+    size = sum(len(k) * 20 for k in expected) + sum(len(v) for v in values if v is not None)
+    assert result == ProduceResult(records=1000, tombstones=values.count(None), bytes=size)
+
+
+def test_a_buffer_sends_the_last_change_of_each_key(
+    spark: SparkSession, broker: Broker, unique: Unique
+) -> None:
+    name = unique("buffered")
+    broker.create_topic(name, partitions=3)
+    sink = Sink(buffer_rows=10_000, buffer_interval_ms=600_000)
+    result = produce(
+        _history(spark, 50, 20),
+        topic_of(name, servers=broker.bootstrap, sink=sink),
+        order_by=["version"],
+    )
+    got = [(m.key(), m.value()) for m in read_all(broker.bootstrap, name)]
+    assert dict(got) == {b"key-%d" % k: None if (k + 19) % 7 == 0 else b"19" for k in range(50)}
+    assert len(got) == result.records == 50
+
+
+def test_metadata_is_written(spark: SparkSession, broker: Broker, unique: Unique) -> None:
+    """Timestamps to the millisecond, headers, and the topic, each null or not."""
+    one, two = unique("one"), unique("two")
+    broker.create_topic(one)
+    broker.create_topic(two)
+    at = dt.datetime(2024, 2, 29, 12, 0, 0, 123_999, tzinfo=dt.timezone.utc)
+    frame = spark.createDataFrame(
+        [(b"a", b"1", at, [("h", b"x"), ("n", None)], one), (b"b", b"2", None, None, two)],
+        "key binary, value binary, timestamp timestamp, headers array<struct<key: string, value: binary>>, "
+        "topic string",
+    )
+    topic = topic_of(one, two, servers=broker.bootstrap)
+    assert produce(frame, topic).records == 2
+    (first,), (second,) = read_all(broker.bootstrap, one), read_all(broker.bootstrap, two)
+    assert first.timestamp() == (1, int(at.timestamp()) * 1000 + 123)
+    assert first.headers() == [("h", b"x"), ("n", None)]
+    assert abs(second.timestamp()[1] / 1000 - dt.datetime.now().timestamp()) < 600
+    assert second.headers() is None
+    only_one = topic_of(one, servers=broker.bootstrap)
+    with pytest.raises(KafkaError, match=f"a row's topic is '{two}'; 'topic' allows {one}"):
+        produce(frame, only_one)
+
+
+def test_records_without_a_key_format_are_sent_too(
+    spark: SparkSession, broker: Broker, unique: Unique
+) -> None:
+    name = unique("append")
+    broker.create_topic(name)
+    frame = spark.range(10).selectExpr(
+        "CAST(NULL AS BINARY) AS key", "CAST(CAST(id AS STRING) AS BINARY) AS value"
+    )
+    topic = topic_of(name, servers=broker.bootstrap, keyed=False, sink=Sink(parallelism=1))
+    assert produce(frame, topic) == ProduceResult(records=10, tombstones=0, bytes=10)
+    found = read_all(broker.bootstrap, name)
+    assert sorted((m.key(), m.value()) for m in found) == [(None, b"%d" % i) for i in range(10)]
+
+
+def test_nothing_to_send_is_nothing_sent(spark: SparkSession, broker: Broker, unique: Unique) -> None:
+    name = unique("empty")
+    broker.create_topic(name)
+    empty = spark.createDataFrame([], _ROWS)
+    assert produce(empty, topic_of(name, servers=broker.bootstrap)) == ProduceResult()
+
+
+def test_what_the_broker_refuses_fails_the_batch(spark: SparkSession, broker: Broker, unique: Unique) -> None:
+    """Topic, partition and reason reach the caller, the payload does not; `none` counts instead."""
+    name = unique("limited")
+    broker.create_topic(name, config={"max.message.bytes": "1000"})
+    frame = spark.createDataFrame(
+        [(b"k", random.Random(1).randbytes(5000)), (b"l", b"v")], "key binary, value binary"
+    )
+    with pytest.raises(KafkaError, match=f"^{name}-0 did not take a record: MSG_SIZE_TOO_LARGE"):
+        produce(frame, topic_of(name, servers=broker.bootstrap))
+    loose = Sink(delivery_guarantee=DeliveryGuarantee.NONE)
+    result = produce(frame, topic_of(name, servers=broker.bootstrap, sink=loose))
+    assert (result.records, result.lost >= 1) == (2, True)
+
+
+def test_what_cannot_be_promised_is_refused(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([], _ROWS)
+    exactly = Sink(delivery_guarantee=DeliveryGuarantee.EXACTLY_ONCE)
+    with pytest.raises(UnsupportedError, match="exactly-once' needs transactions"):
+        produce(frame, topic_of("t", servers="127.0.0.1:9", sink=exactly))
+
+
+def test_a_task_shows_no_secret() -> None:
+    task = _Task({"sasl.password": Secret("hunter2").reveal()}, ("t",), True, 0, 0)
+    assert "hunter2" not in repr(task)
