@@ -1,0 +1,149 @@
+"""Spark's and Delta's exceptions as the bridge's own, in words that fit on one screen.
+
+Only what is known here is translated: everything else passes through untouched, because a lazy frame brings
+other steps' failures to the surface, too (a bad record, an offset that has expired).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from bridge.errors import BridgeError, GapError, TableError
+
+__all__ = ["CONFLICTS", "names", "reading", "table_errors", "translated"]
+
+CONFLICTS = frozenset(
+    {
+        "ConcurrentAppendException",
+        "ConcurrentDeleteDeleteException",
+        "ConcurrentDeleteReadException",
+        "ConcurrentWriteException",
+        "MetadataChangedException",
+        "ProtocolChangedException",
+    }
+)
+"""Delta's losers of an optimistic commit that may simply try again."""
+
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
+
+_LOG_GONE = {
+    "DELTA_EMPTY_DIRECTORY",
+    "DELTA_LOG_FILE_NOT_FOUND",
+    "DELTA_MISSING_FILES_UNEXPECTED_VERSION",
+    "DELTA_TRUNCATED_TRANSACTION_LOG",
+    "DELTA_VERSIONS_NOT_CONTIGUOUS",
+    "VersionNotFoundException",
+}
+_FILES_GONE = {"FAILED_READ_FILE.FILE_NOT_EXIST", "FileNotFoundException", "DELTA_FILE_NOT_FOUND"}
+_FEED_OFF = {"DELTA_MISSING_CHANGE_DATA", "DELTA_CHANGE_TABLE_FEED_DISABLED"}
+_SHAPE_CHANGED = {
+    "DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION",
+    "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
+    "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
+}
+_NO_TABLE = {"DELTA_MISSING_DELTA_TABLE", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST"}
+_UNSUPPORTED = {
+    "DELTA_INVALID_PROTOCOL_VERSION",
+    "DELTA_UNSUPPORTED_FEATURES_FOR_READ",
+    "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
+}
+_CONSTRAINTS = {
+    "DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+    "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+    "DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+}
+
+
+def names(error: BaseException) -> frozenset[str]:
+    """Error conditions (DELTA_...) and simple class names of a Java exception and its causes.
+
+    Empty for an exception that did not come from Java.
+    """
+    found: set[str] = set()
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    while java is not None:
+        found.add(java.getClass().getSimpleName())
+        condition = _CONDITION.match(java.getMessage() or "")
+        if condition:
+            found.add(condition[1])
+        java = java.getCause()
+    return frozenset(found)
+
+
+@contextmanager
+def translated(explain: Callable[[frozenset[str]], BridgeError | None]) -> Iterator[None]:
+    """Raise what `explain` makes of the names of an exception; let it pass when that is None."""
+    try:
+        yield
+    except BridgeError:
+        raise
+    except Exception as error:
+        ours = explain(names(error))
+        if ours is None:
+            raise
+        raise ours from error
+
+
+@contextmanager
+def table_errors(target: object) -> Iterator[None]:
+    """Turn what Delta says about table `target` itself into TableError; values are never shown."""
+
+    def explain(found: frozenset[str]) -> BridgeError | None:
+        if found & _NO_TABLE:
+            return TableError(f"no Delta table at {target}: check `delta.path` or `delta.table`")
+        if "UnsupportedFileSystemException" in found or "ClassNotFoundException" in found:
+            return TableError(
+                f"Spark has no file system for {target}; add the jar of that store to spark.jars"
+            )
+        if found & _UNSUPPORTED:
+            return TableError(
+                f"table {target} uses Delta features that this version of Delta cannot handle; use a newer "
+                "delta-spark, or drop the feature (ALTER TABLE ... DROP FEATURE, see DESCRIBE DETAIL)"
+            )
+        if found & _CONSTRAINTS:
+            return TableError(
+                f"a row of this batch breaks a constraint of table {target} (NOT NULL, CHECK or a length); "
+                "see DESCRIBE DETAIL and SHOW TBLPROPERTIES; drop the constraint or mend the source"
+            )
+        if "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE" in found:
+            return BridgeError(
+                f"the changes for table {target} hold a key twice: compact them before merging"
+            )
+        if found & (_LOG_GONE | _FILES_GONE):
+            return TableError(
+                f"table {target} has lost files that its newest version needs; bring them back, or RESTORE the "
+                "table to a version that is whole, or drop the table and run `bridge resync`"
+            )
+        return None
+
+    with translated(explain):
+        yield
+
+
+@contextmanager
+def reading(target: object, first: int, last: int) -> Iterator[None]:
+    """Wrap any action on a frame of `feed`: raise GapError when versions first..last cannot be read (any more).
+
+    Covers cleaned logs, vacuumed files, a change feed that was off, and columns renamed or dropped in between.
+    """
+    wanted = f"versions {first} to {last}" if last > first else f"version {first}"
+
+    def explain(found: frozenset[str]) -> BridgeError | None:
+        reasons = (
+            (_FEED_OFF, "the change data feed was off for part of them"),
+            (_SHAPE_CHANGED, "columns were renamed, dropped or retyped in between"),
+            (_LOG_GONE, "the table's log no longer reaches back that far"),
+            (_FILES_GONE, "files of those versions have been vacuumed"),
+        )
+        for conditions, reason in reasons:
+            if found & conditions:
+                return GapError(
+                    f"table {target}: {wanted} wanted, but {reason}. `bridge resync` publishes the table anew; "
+                    "to keep more history raise delta.logRetentionDuration and delta.deletedFileRetentionDuration"
+                )
+        return None
+
+    with translated(explain):
+        yield

@@ -1,0 +1,132 @@
+"""Delta -> changes: a snapshot of one version, or the change data feed of a range of versions."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from bridge.columns import KIND, POSITION, col
+from bridge.delta.failures import reading, table_errors
+from bridge.delta.table import Table
+from bridge.errors import DefinitionError, GapError
+from bridge.rows import RowKind
+
+__all__ = ["changes", "check_feed", "check_same", "latest_version", "reading", "snapshot", "version_at"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_KINDS = {
+    "insert": RowKind.INSERT,
+    "update_preimage": RowKind.UPDATE_BEFORE,
+    "update_postimage": RowKind.UPDATE_AFTER,
+    "delete": RowKind.DELETE,
+}
+
+
+def snapshot(table: Table, version: int) -> DataFrame:
+    """All rows of one version as changes: kind +I, `__position` struct<version bigint>; no order.
+
+    Raises GapError when the log no longer holds that version; wrap actions in `reading`, as its files
+    may have been vacuumed.
+    """
+    with reading(table, version, version):
+        rows = table.read({"versionAsOf": str(version)})
+        return _as_changes(table, rows, F.lit(RowKind.INSERT.value), F.lit(version).cast("bigint"))
+
+
+def changes(table: Table, first: int, last: int) -> DataFrame:
+    """Every row change of versions first..last, both inclusive, as changes; no order.
+
+    Kinds are +I, -U, +U, -D; an update gives -U and +U at the same version, whether or not it moved the key;
+    `__position` is struct<version bigint>. Commits that changed no rows (OPTIMIZE, progress alone) give nothing. Raises
+    GapError when the log no longer reaches back; call `check_feed` first and wrap actions in `reading`.
+    """
+    options = {"readChangeFeed": "true", "startingVersion": str(first), "endingVersion": str(last)}
+    with reading(table, first, last):
+        rows = table.read(options)
+        pairs = [F.lit(text) for change, kind in _KINDS.items() for text in (change, kind.value)]
+        kind = F.create_map(*pairs)[col("_change_type")]
+        return _as_changes(table, rows, kind, col("_commit_version"))
+
+
+def _as_changes(table: Table, rows: DataFrame, kind: Column, version: Column) -> DataFrame:
+    position = F.struct(version.alias("version"))
+    return rows.select(*(col(n) for n in table.columns), kind.alias(KIND), position.alias(POSITION))
+
+
+def latest_version(table: Table) -> int:
+    """The newest version of the table. Raises TableError when the table has gone."""
+    with table_errors(table):
+        return int(table.delta().history(1).select("version").collect()[0][0])
+
+
+def version_at(table: Table, timestamp: str) -> int:
+    """The first version committed at `timestamp` (ISO 8601; UTC where it names no zone) or later.
+
+    Raises DefinitionError when it is no timestamp, when the table has no commit that late, or when the log may
+    have held an earlier one and does no more.
+    """
+    moment = _parsed(timestamp)
+    # Whole microseconds: seconds as a float would round a commit's own time away.
+    micros = (moment - _EPOCH) // timedelta(microseconds=1)
+    with table_errors(table):
+        log = table.delta().history().select("version", F.unix_micros("timestamp").alias("at"))
+        kept = log.agg(F.min("version"), F.max("version"), F.min("at"), F.max("at")).collect()[0]
+        found = log.where(F.col("at") >= micros).agg(F.min("version")).collect()[0][0]
+    oldest, newest, first_at, last_at = kept
+    if found is None:
+        raise DefinitionError(
+            f"publish.start: no version of table {table} was committed at {moment.isoformat()} or later; the newest, "
+            f"version {newest}, is of {_shown(last_at)}"
+        )
+    if found == oldest and oldest > 0 and micros < first_at:
+        raise DefinitionError(
+            f"publish.start: {moment.isoformat()} is before version {oldest} of {_shown(first_at)}, the oldest that "
+            f"the log of table {table} still holds; start from `snapshot`, or at that time or later"
+        )
+    return int(found)
+
+
+def check_same(table: Table, known_id: str) -> None:
+    """Raise GapError when the table is another one by now than the progress belongs to (dropped, replaced)."""
+    with table_errors(table):
+        there = table.delta().detail().select("id").collect()[0][0]
+    if there != known_id:
+        raise GapError(
+            f"table {table} was replaced: progress belongs to table id {known_id}, there is now {there}. "
+            "`bridge resync` publishes the new table and deletes keys that are not in it"
+        )
+
+
+def check_feed(table: Table, first: int, last: int, known_id: str) -> None:
+    """Raise GapError unless the change feed of versions first..last can be read from the table known by that id.
+
+    Reads the log of those versions, no data: files that were vacuumed show up in the action itself.
+    """
+    check_same(table, known_id)
+    newest = latest_version(table)
+    if last > newest:
+        raise GapError(
+            f"table {table}: versions {first} to {last} wanted, but the newest is {newest}: its log was "
+            "cut back. `bridge resync` publishes the table anew"
+        )
+    frame = changes(table, first, last)
+    with reading(table, first, last):
+        frame._jdf.queryExecution().executedPlan()
+
+
+def _shown(micros: int) -> str:
+    return (_EPOCH + timedelta(microseconds=micros)).isoformat()
+
+
+def _parsed(timestamp: str) -> datetime:
+    try:
+        # Python 3.10 does not read the Z.
+        moment = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", timestamp))
+    except ValueError:
+        raise DefinitionError(
+            f"publish.start: {timestamp!r} is no timestamp; write one as 2026-01-31T12:00:00Z"
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)

@@ -1,0 +1,150 @@
+"""How far a pipeline has got.
+
+An ingest writes a line of JSON into the userMetadata of the very commit that holds the rows. A publish keeps a
+log of its own, see `publish_log`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import Row
+
+from bridge.delta.checks import MARKER
+from bridge.delta.failures import table_errors
+from bridge.delta.publish_log import PublishLog, PublishProgress
+from bridge.delta.table import Table
+from bridge.errors import GapError, TableError
+from bridge.positions import Offsets
+
+__all__ = ["IngestProgress", "PublishLog", "PublishProgress", "read_progress"]
+
+_FORMAT = 1
+_LOOK_BACK = (1, 20, 400, None)
+"""How many commits are asked for at a time: the newest is nearly always the one."""
+
+
+@dataclass(frozen=True)
+class IngestProgress:
+    """The state of an ingest after one batch. A table holds at most one commit per (pipeline, batch)."""
+
+    pipeline: str
+    run: str
+    """Names the process that made the commit, so that two runs can tell each other apart."""
+    batch: int
+    """Counts up by one per commit, over restarts, and never down: Delta skips a number it has seen."""
+    offsets: Offsets
+    """The next offset of every partition; the table is the fold of everything before."""
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    """Kafka's id of each topic: a recreated topic has another."""
+
+    def to_json(self, table_id: str) -> str:
+        """The text for userMetadata of a commit to the table with that id."""
+        return json.dumps(
+            {
+                "bridge": {
+                    "format": _FORMAT,
+                    "pipeline": self.pipeline,
+                    "run": self.run,
+                    "batch": self.batch,
+                    "offsets": json.loads(self.offsets.to_json()),
+                    "topic_ids": dict(self.topic_ids),
+                    "table": table_id,
+                }
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str | None) -> tuple[IngestProgress, str] | None:
+        """(progress, table id) as written by `to_json`; None for any text that is not the bridge's.
+
+        Raises TableError for a text of a newer bridge.
+        """
+        try:
+            found = json.loads(text or "")["bridge"]
+            written = found["format"]
+        except (ValueError, TypeError, KeyError):
+            return None
+        if written != _FORMAT:
+            raise TableError(
+                f"progress is written in format {written}, this bridge reads {_FORMAT}: use the newer bridge"
+            )
+        offsets = Offsets.from_json(json.dumps(found["offsets"]))
+        progress = cls(found["pipeline"], found["run"], found["batch"], offsets, found["topic_ids"])
+        return progress, found["table"]
+
+
+def read_progress(table: Table, pipeline: str) -> tuple[IngestProgress, int] | None:
+    """The newest progress of `pipeline` in the table's history and the version that holds it; None before the first,
+    and in a table that another pipeline keeps.
+
+    Commits of others (OPTIMIZE, a user's UPDATE) may lie on top. After a RESTORE it is the progress that goes
+    with the restored rows, so the ingest takes up there; `batch` still is the highest ever used. Offsets are empty
+    when the table was restored to a version before the first batch.
+
+    Raises GapError when progress cannot be known: the log has been cleaned past it, the table was replaced, cloned
+    or restored by timestamp.
+    """
+    if table.properties.get(MARKER, pipeline) != pipeline:
+        return None
+    newest: IngestProgress | None = None
+    restored_to: int | None = None
+    oldest = None
+    for commit in _history(table):
+        oldest = commit
+        found = IngestProgress.from_json(commit["userMetadata"])
+        if found and found[0].pipeline == pipeline:
+            progress, table_id = found
+            if table_id != table.id:
+                raise _gap(table, f"it was replaced by another table after version {commit['version']}")
+            newest = newest or progress
+            if restored_to is None or commit["version"] <= restored_to:
+                return replace(progress, batch=newest.batch), commit["version"]
+        elif commit["operation"] == "RESTORE" and (restored_to is None or commit["version"] <= restored_to):
+            restored_to = _restored_to(table, commit)
+    assert oldest is not None
+    if oldest["version"] == 0 and newest is not None:
+        return replace(newest, offsets=Offsets(), topic_ids={}), 0
+    if MARKER in table.properties or newest is not None:
+        if oldest["version"] > 0:
+            raise _gap(table, f"its log begins at version {oldest['version']} and holds no progress any more")
+        if oldest["operation"] == "CLONE":
+            raise _gap(table, "it is a clone, and a clone's log starts without the progress of its source")
+    return None
+
+
+def _history(table: Table) -> Iterator[Row]:
+    """Commits from the newest to the oldest the log keeps, each once."""
+    below: int | None = None
+    for limit in _LOOK_BACK:
+        with table_errors(table):
+            commits = (
+                table.delta()
+                .history(limit)
+                .select("version", "operation", "operationParameters", "userMetadata")
+                .collect()
+            )
+        for commit in commits:
+            if below is None or commit["version"] < below:
+                below = commit["version"]
+                yield commit
+        if limit is None or len(commits) < limit:
+            return
+
+
+def _restored_to(table: Table, commit: Row) -> int:
+    version = (commit["operationParameters"] or {}).get("version")
+    if version is None:
+        raise _gap(
+            table, f"version {commit['version']} restored it by timestamp, which progress cannot follow"
+        )
+    return int(version)
+
+
+def _gap(table: Table, reason: str) -> GapError:
+    return GapError(
+        f"table {table}: how far it follows the topic is not known: {reason}. `bridge resync` reads the topic from "
+        "its earliest offset and removes rows that are not in it"
+    )

@@ -1,0 +1,105 @@
+"""How far a publish has got: small numbered files under the checkpoint, each written once.
+
+Used where Kafka itself does not hold the progress, that is by the at-least-once sink.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass
+
+from pyspark.sql import SparkSession
+
+from bridge import storage
+from bridge.delta.write_once import write_once
+from bridge.errors import ConcurrentRunError, DefinitionError, GapError
+
+__all__ = ["PublishLog", "PublishProgress"]
+
+_FORMAT = 1
+_KEPT = 20
+_FILE = re.compile(r"(\d{20})\.json")
+
+
+@dataclass(frozen=True)
+class PublishProgress:
+    """The state of a publish after one batch."""
+
+    pipeline: str
+    table_id: str
+    """Delta's id of the table: another one means the table was replaced."""
+    version: int
+    """The table version up to which everything has been sent, inclusive."""
+    batch: int
+    """Counts up by one; the number of the file."""
+
+
+class PublishLog:
+    """The files of one pipeline in `<checkpoint>/publish`; file N holds the progress after batch N."""
+
+    def __init__(self, spark: SparkSession, checkpoint: str, pipeline: str) -> None:
+        self._spark, self._pipeline = spark, pipeline
+        self._folder = f"{checkpoint.rstrip('/')}/publish"
+
+    def last(self) -> PublishProgress | None:
+        """The newest progress; None before the first batch.
+
+        A file that cannot be read (a disk was full, the machine went down) counts as not written: the one
+        before holds, and its batch is sent again. Raises GapError when no file can be read, DefinitionError when
+        the checkpoint belongs to another pipeline.
+        """
+        numbers = self._numbers()
+        for number in reversed(numbers):
+            found = self._parsed(number)
+            if found is None:
+                continue
+            if found.pipeline != self._pipeline:
+                raise DefinitionError(
+                    f"run.checkpoint: {self._folder} belongs to pipeline {found.pipeline!r}, not "
+                    f"{self._pipeline!r}; give each pipeline a checkpoint of its own"
+                )
+            return found
+        if numbers:
+            raise GapError(
+                f"none of the {len(numbers)} files in {self._folder} can be read, so it is not known what was "
+                "published; bring them back, or delete them and run `bridge resync`"
+            )
+        return None
+
+    def write(self, progress: PublishProgress) -> None:
+        """Record a finished batch, atomically; only the last 20 files are kept.
+
+        Raises ConcurrentRunError when that batch is recorded already, as then another run is at work.
+        """
+        path = self._file(progress.batch)
+        text = json.dumps({"bridge": {"format": _FORMAT, **asdict(progress)}})
+        if not write_once(self._spark, path, text):
+            if self._parsed(progress.batch) is not None:
+                raise ConcurrentRunError(
+                    f"batch {progress.batch} of pipeline {self._pipeline!r} is recorded in {self._folder} by another "
+                    "run; stop one of the two, then start again: it goes on where the other ended"
+                )
+            storage.delete(self._spark, path)
+            if not write_once(self._spark, path, text):
+                raise ConcurrentRunError(f"another run writes to {self._folder}; stop one of the two")
+        for number in self._numbers()[:-_KEPT]:
+            storage.delete(self._spark, self._file(number))
+
+    def _numbers(self) -> list[int]:
+        found = (_FILE.fullmatch(name) for name in storage.list_names(self._spark, self._folder))
+        return sorted(int(match[1]) for match in found if match)
+
+    def _parsed(self, number: int) -> PublishProgress | None:
+        try:
+            found = json.loads(storage.read_text(self._spark, self._file(number)))["bridge"]
+            if found.pop("format") != _FORMAT:
+                raise DefinitionError(
+                    f"{self._folder} was written by a newer bridge; use that one, or another run.checkpoint"
+                )
+            return PublishProgress(**found)
+        except (ValueError, TypeError, KeyError):
+            return None
+
+    def _file(self, number: int) -> str:
+        return f"{self._folder}/{number:020}.json"

@@ -1,0 +1,194 @@
+"""The Delta table of a pipeline: opened, checked, created.
+
+table = create_table(spark, definition.delta, fields, pipeline="orders")
+table = claim(open_table(spark, definition.delta, fields), "orders")      # a table made by others
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from bridge import storage
+from bridge.definition import DeltaTarget
+from bridge.delta.checks import (
+    FEED,
+    MARKER,
+    is_on,
+    new_properties,
+    refuse_different,
+    refuse_hidden_loss,
+    refuse_names,
+    refuse_unfit,
+    sql_name,
+)
+from bridge.delta.failures import names, table_errors
+from bridge.errors import TableError
+
+__all__ = ["Table", "claim", "create_table", "exists", "open_table"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A checked table. It holds no snapshot: every read sees the newest version, unless it names one."""
+
+    spark: SparkSession = field(repr=False, compare=False)
+    """The session all work on this table happens in; settings that steer a MERGE are set on it."""
+    target: DeltaTarget
+    id: str
+    """Delta's own id: another one means another table, even under the same name or path."""
+    fields: tuple[T.StructField, ...]
+    """The definition's columns, in its order; the table may have more."""
+    properties: Mapping[str, str]
+    """Table properties as they were when the table was opened."""
+
+    def __str__(self) -> str:
+        return str(self.target)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(f.name for f in self.fields)
+
+    @property
+    def deletion_vectors(self) -> bool:
+        """True when a MERGE marks rows as gone instead of rewriting their files."""
+        return is_on(self.properties, "delta.enableDeletionVectors")
+
+    def on(self, spark: SparkSession) -> Table:
+        """The same table in another session (foreachBatch hands out a clone with settings of its own)."""
+        return replace(self, spark=spark)
+
+    def delta(self) -> DeltaTable:
+        """Delta's handle, bound to `spark`. Raises TableError when the table has gone."""
+        return _handle(self.spark, self.target)
+
+    def read(self, options: Mapping[str, str]) -> DataFrame:
+        """A lazy batch read with Delta's reader options; columns are the table's own."""
+        reader = self.spark.read.format("delta").options(**options)
+        with table_errors(self):
+            return reader.table(self.target.table) if self.target.table else reader.load(self.target.path)
+
+
+def exists(spark: SparkSession, target: DeltaTarget) -> bool:
+    """True for a Delta table, False where there is nothing (an empty folder counts as nothing).
+
+    Raises TableError for a path or name that holds something else.
+    """
+    if target.table:
+        return _in_catalog(spark, target.table)
+    assert target.path is not None
+    with table_errors(target):
+        if DeltaTable.isDeltaTable(spark, target.path):
+            return True
+    if storage.list_names(spark, target.path):
+        raise TableError(
+            f"{target.path} holds files, but no Delta table; choose another `delta.path`, or empty the folder"
+        )
+    return False
+
+
+def create_table(
+    spark: SparkSession, target: DeltaTarget, fields: Sequence[T.StructField], *, pipeline: str
+) -> Table:
+    """Create the table when it is absent, then open and check it as `open_table` does.
+
+    Columns in the order given, all nullable; change data feed and deletion vectors on, the target's own properties
+    on top; marked as kept by `pipeline`. Column mapping is switched on only for names that Parquet forbids.
+    Raises TableError for what Delta refuses, DefinitionError for properties the bridge refuses.
+    """
+    properties = new_properties(fields, target.properties, pipeline)
+    if not exists(spark, target):
+        builder = DeltaTable.createIfNotExists(spark)
+        builder = builder.tableName(target.table) if target.table else builder.location(str(target.path))
+        for f in fields:
+            builder = builder.addColumn(f.name, f.dataType)
+        for key, value in properties.items():
+            builder = builder.property(key, value)
+        try:
+            with table_errors(target):
+                builder.execute()
+        except TableError:
+            raise
+        except Exception as error:
+            # What Delta refuses here are names and properties of the definition; none of it is payload.
+            reason = str(error).split(". ")[0].splitlines()[0][:300]
+            raise TableError(f"Delta refused to create {target}: {reason}") from error
+    return open_table(spark, target, fields)
+
+
+def open_table(
+    spark: SparkSession,
+    target: DeltaTarget,
+    fields: Sequence[T.StructField],
+    *,
+    extra_columns: bool = False,
+    feed: bool = True,
+) -> Table:
+    """Open an existing table and check that it fits: all `fields` there, of the same types (nullability aside).
+
+    `extra_columns`: the table may have more columns than `fields` (publish; an ingest would leave them null).
+    `feed`: its change data feed must be on. Raises TableError saying what differs and what mends it,
+    DefinitionError for column names and session settings under which rows would be lost or refused.
+    """
+    refuse_hidden_loss(spark)
+    refuse_names(fields)
+    if not exists(spark, target):
+        raise TableError(f"no Delta table at {target}: `bridge ingest` creates it; or check the path or name")
+    handle = _handle(spark, target)
+    with table_errors(target):
+        detail = handle.detail().select("id", "properties").collect()[0]
+        present = handle.toDF().schema
+    refuse_different(target, present, fields, extra_columns)
+    properties = dict(detail["properties"])
+    if feed and not is_on(properties, FEED):
+        raise TableError(
+            f"table {target}: the change data feed is off; switch it on with\n"
+            f"  ALTER TABLE {sql_name(target)} SET TBLPROPERTIES ({FEED} = true)\n"
+            "(changes made before that cannot be published; start from a snapshot)"
+        )
+    return Table(spark, target, detail["id"], tuple(fields), properties)
+
+
+def claim(table: Table, pipeline: str) -> Table:
+    """Mark a table that was made by others as kept by `pipeline`; nothing is done when it is marked already.
+
+    Marking is a commit of its own. Raises TableError when another pipeline keeps the table, and for properties
+    under which an ingest would fail or lose its protection.
+    """
+    refuse_unfit(str(table), table.properties, pipeline)
+    if MARKER in table.properties:
+        return table
+    owner = pipeline.replace("\\", "\\\\").replace("'", "\\'")
+    with table_errors(table):
+        table.spark.sql(f"ALTER TABLE {sql_name(table.target)} SET TBLPROPERTIES ('{MARKER}' = '{owner}')")
+    return replace(table, properties={**table.properties, MARKER: pipeline})
+
+
+def _handle(spark: SparkSession, target: DeltaTarget) -> DeltaTable:
+    with table_errors(target):
+        if target.table:
+            return DeltaTable.forName(spark, target.table)
+        return DeltaTable.forPath(spark, str(target.path))
+
+
+def _in_catalog(spark: SparkSession, name: str) -> bool:
+    try:
+        if not spark.catalog.tableExists(name):
+            return False
+    except Exception as error:
+        raise TableError(
+            f"`delta.table`: {name!r} cannot be looked up; write [catalog.]schema.table"
+        ) from error
+    try:
+        DeltaTable.forName(spark, name)
+    except Exception as error:
+        if "DELTA_MISSING_DELTA_TABLE" not in names(error):
+            raise
+        raise TableError(
+            f"{name} is a table or view, but no Delta table; choose another `delta.table`"
+        ) from error
+    return True

@@ -1,0 +1,83 @@
+"""What the tests of bridge.delta share: one small shape of table, and commits made by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from bridge.columns import KIND
+from bridge.definition import DeltaTarget
+from bridge.delta.progress import IngestProgress
+from bridge.delta.table import Table, create_table
+from bridge.positions import Offsets
+
+FIELDS = (T.StructField("id", T.LongType()), T.StructField("v", T.StringType()))
+NO_VECTORS = {"delta.enableDeletionVectors": "false"}
+
+
+def target(folder: Path, properties: Mapping[str, str] | None = None) -> DeltaTarget:
+    return DeltaTarget(path=str(folder), properties=properties or {})
+
+
+def made(
+    spark: SparkSession,
+    folder: Path,
+    *,
+    rows: Sequence[tuple[Any, ...]] = (),
+    fields: Sequence[T.StructField] = FIELDS,
+    properties: Mapping[str, str] | None = None,
+) -> Table:
+    """A table of pipeline `p` with `rows` in one file."""
+    table = create_table(spark, target(folder, properties), fields, pipeline="p")
+    if rows:
+        append(table, rows)
+    return table
+
+
+def append(table: Table, rows: Sequence[tuple[Any, ...]], **options: str) -> None:
+    frame = table.spark.createDataFrame(rows, T.StructType(list(table.fields))).coalesce(1)
+    frame.write.format("delta").mode("append").options(**options).save(table.target.path)
+
+
+def frame(table: Table, changes: Iterable[tuple[Any, ...]]) -> DataFrame:
+    """changes from (kind, *columns)."""
+    shape = T.StructType([*table.fields, T.StructField(KIND, T.StringType())])
+    return table.spark.createDataFrame([(*row, kind) for kind, *row in changes], shape)
+
+
+def at(batch: int, run: str = "run-1", offset: int | None = None) -> IngestProgress:
+    offsets = Offsets({("t", 0): batch * 10 if offset is None else offset})
+    return IngestProgress("p", run, batch, offsets, {"t": "topic-id"})
+
+
+def content(table: Table) -> set[tuple[Any, ...]]:
+    return {tuple(row) for row in table.delta().toDF().collect()}
+
+
+def log_file(table: Table, version: int) -> Path:
+    return Path(str(table.target.path)) / "_delta_log" / f"{version:020}.json"
+
+
+def actions(table: Table, version: int) -> list[dict[str, Any]]:
+    """One commit as Delta wrote it: {"commitInfo": …}, {"add": …}, {"cdc": …}, …"""
+    return [json.loads(line) for line in log_file(table, version).read_text().splitlines()]
+
+
+def kinds(table: Table, version: int) -> set[str]:
+    return {key for action in actions(table, version) for key in action}
+
+
+def commit_by_hand(
+    table: Table, version: int, metadata: str | None = None, operation: str = "OPTIMIZE", **parameters: str
+) -> None:
+    """A valid commit without rows; hundreds of real ones would take minutes."""
+    info: dict[str, Any] = {"timestamp": 1_700_000_000_000 + version, "operation": operation}
+    info["operationParameters"] = {key: json.dumps(value) for key, value in parameters.items()}
+    if metadata:
+        info["userMetadata"] = metadata
+    log_file(table, version).write_text(json.dumps({"commitInfo": info}) + "\n")

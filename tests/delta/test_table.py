@@ -1,0 +1,259 @@
+"""Opening, checking and creating tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+from bridge.definition import DeltaTarget
+from bridge.delta.table import claim, create_table, exists, open_table
+from bridge.errors import BridgeError, DefinitionError, TableError
+from tests.delta.tables import FIELDS, actions, content, log_file, made, target
+
+
+@pytest.fixture(scope="module")
+def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table made by the bridge, for tests that only read it."""
+    place = tmp_path_factory.mktemp("tables") / "made"
+    made(spark, place, rows=[(1, "a")])
+    return place
+
+
+def test_created_table_has_the_columns_feed_vectors_and_mark(spark: SparkSession, folder: Path) -> None:
+    table = open_table(spark, target(folder), FIELDS)
+    assert table.columns == ("id", "v")
+    assert [f.name for f in table.delta().toDF().schema] == ["id", "v"]
+    assert table.properties == {
+        "delta.enableChangeDataFeed": "true",
+        "delta.enableDeletionVectors": "true",
+        "bridge.pipeline": "p",
+    }
+    assert table.deletion_vectors
+    assert table.id == next(a["metaData"]["id"] for a in actions(table, 0) if "metaData" in a)
+
+
+def test_create_leaves_an_existing_table_as_it_is(spark: SparkSession, folder: Path) -> None:
+    table = create_table(spark, target(folder), FIELDS, pipeline="p")
+    assert content(table) == {(1, "a")}
+    assert not log_file(table, 2).exists()
+
+
+def test_catalog_table_is_created_and_found_by_name(
+    spark: SparkSession, unique: Callable[[str], str]
+) -> None:
+    named = DeltaTarget(table="default." + unique("t").replace("-", "_"))
+    assert not exists(spark, named)
+    created = create_table(spark, named, FIELDS, pipeline="p")
+    assert exists(spark, named)
+    assert created.read({}).columns == ["id", "v"]
+    spark.sql(f"DROP TABLE {named.table}")
+    with pytest.raises(TableError, match=f"no Delta table at {named.table}"):
+        open_table(spark, named, FIELDS)
+    with pytest.raises(TableError, match=f"no Delta table at {named.table}"):
+        created.delta()
+
+
+def test_users_properties_go_on_top(spark: SparkSession, lake: Path) -> None:
+    properties = {"delta.enableDeletionVectors": "false", "delta.logRetentionDuration": "interval 90 days"}
+    table = made(spark, lake / "t", properties=properties)
+    assert not table.deletion_vectors
+    assert table.properties["delta.logRetentionDuration"] == "interval 90 days"
+
+
+@pytest.mark.parametrize("name", ["a.b", "a b", "a,b;{c}(d)=e", "ü"])
+def test_any_column_name_works(spark: SparkSession, lake: Path, name: str) -> None:
+    fields = [
+        T.StructField(name, T.StringType()),
+        T.StructField("n", T.StructType([T.StructField("x", T.LongType())])),
+    ]
+    table = made(spark, lake / "t", fields=fields, rows=[("v", (1,))])
+    assert table.read({}).columns == [name, "n"]
+    assert table.properties.get("delta.columnMapping.mode") == (
+        "name" if " " in name or "," in name else None
+    )
+
+
+def test_a_forbidden_name_inside_a_struct_switches_mapping_on(spark: SparkSession, lake: Path) -> None:
+    inner = T.ArrayType(T.MapType(T.StringType(), T.StructType([T.StructField("a b", T.LongType())])))
+    table = made(spark, lake / "t", fields=[T.StructField("n", inner)])
+    assert table.properties["delta.columnMapping.mode"] == "name"
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"delta.enableChangeDataFeed": "false"}, "'delta.enableChangeDataFeed' must stay on"),
+        ({"delta.appendOnly": "true"}, "an ingest updates and deletes rows; unset the property"),
+        (
+            {"delta.setTransactionRetentionDuration": "interval 1 day"},
+            "Delta would forget which batches it holds",
+        ),
+        ({"bridge.pipeline": "x"}, "'bridge.pipeline' is set by the bridge; leave it out"),
+    ],
+)
+def test_properties_that_break_the_bridge_are_refused(
+    spark: SparkSession, lake: Path, properties: dict[str, str], message: str
+) -> None:
+    with pytest.raises(DefinitionError, match=f"^delta.properties: .*{re.escape(message)}"):
+        create_table(spark, target(lake / "t", properties), FIELDS, pipeline="p")
+    assert not (lake / "t").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("_Commit_Version", "column '_Commit_Version': the change data feed uses that name"),
+        ("a`b", "column 'a`b': Delta cannot MERGE a name with a backquote; rename it"),
+    ],
+)
+def test_names_the_change_feed_cannot_carry_are_refused(
+    spark: SparkSession, lake: Path, name: str, message: str
+) -> None:
+    fields = [T.StructField(name, T.LongType())]
+    for act in (open_table, lambda s, t, f: create_table(s, t, f, pipeline="p")):
+        with pytest.raises(DefinitionError, match=message):
+            act(spark, target(lake / "t"), fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "properties", "reason"),
+    [
+        ([*FIELDS, T.StructField("ID", T.LongType())], {}, "The column `id` already exists"),
+        (FIELDS, {"delta.nonsense": "1"}, "Unknown configuration was specified: delta.nonsense"),
+        (FIELDS, {"delta.logRetentionDuration": "soon"}, "soon is not a valid INTERVAL"),
+    ],
+)
+def test_what_delta_refuses_is_told_in_one_line(
+    spark: SparkSession, lake: Path, fields: list[T.StructField], properties: dict[str, str], reason: str
+) -> None:
+    with pytest.raises(TableError, match=re.escape(reason)) as caught:
+        create_table(spark, target(lake / "t", properties), fields, pipeline="p")
+    assert str(caught.value).startswith(f"Delta refused to create {lake / 't'}: ")
+    assert _fits_one_screen(caught.value)
+
+
+def test_missing_other_and_extra_columns_are_all_named(spark: SparkSession, folder: Path) -> None:
+    wanted = [T.StructField("id", T.IntegerType()), T.StructField("w", T.DecimalType(10, 2))]
+    with pytest.raises(TableError) as caught:
+        open_table(spark, target(folder), wanted)
+    assert str(caught.value).splitlines()[:4] == [
+        f"table {folder} does not fit the definition:",
+        "  missing: `w` decimal(10,2)",
+        "  other type: `id` is bigint, wanted int",
+        "  not in the definition: `v` string",
+    ]
+
+
+def test_extra_columns_are_accepted_on_request(spark: SparkSession, folder: Path) -> None:
+    table = open_table(spark, target(folder), FIELDS[:1], extra_columns=True)
+    assert table.columns == ("id",)
+
+
+def test_nullability_does_not_count(spark: SparkSession, folder: Path) -> None:
+    assert open_table(spark, target(folder), [_required(f) for f in FIELDS])
+
+
+def _required(field: T.StructField) -> T.StructField:
+    return T.StructField(field.name, field.dataType, nullable=False)
+
+
+def test_feed_switched_off_is_refused_with_the_statement_that_mends_it(
+    spark: SparkSession, lake: Path
+) -> None:
+    folder = lake / "t"
+    made(spark, folder)
+    spark.sql(f"ALTER TABLE delta.`{folder}` SET TBLPROPERTIES (delta.enableChangeDataFeed = false)")
+    with pytest.raises(TableError, match="the change data feed is off") as caught:
+        open_table(spark, target(folder), FIELDS)
+    assert open_table(spark, target(folder), FIELDS, feed=False)
+    mend = next(line for line in str(caught.value).splitlines() if "ALTER TABLE" in line)
+    spark.sql(mend)
+    open_table(spark, target(folder), FIELDS)
+
+
+def test_a_folder_with_other_files_is_refused(spark: SparkSession, lake: Path) -> None:
+    (lake / "other").mkdir()
+    assert not exists(spark, target(lake / "other"))
+    (lake / "other" / "part-0.parquet").touch()
+    for act in (exists, lambda s, t: create_table(s, t, FIELDS, pipeline="p")):
+        with pytest.raises(
+            TableError, match=r"other holds files, but no Delta table; choose another `delta.path`"
+        ):
+            act(spark, target(lake / "other"))
+
+
+def test_a_catalog_table_of_another_kind_is_refused(
+    spark: SparkSession, unique: Callable[[str], str]
+) -> None:
+    name = "default." + unique("pq").replace("-", "_")
+    spark.sql(f"CREATE TABLE {name} (id INT) USING parquet")
+    with pytest.raises(TableError, match=f"{name} is a table or view, but no Delta table"):
+        exists(spark, DeltaTarget(table=name))
+    spark.sql(f"DROP TABLE {name}")
+    with pytest.raises(TableError, match=r"'a b c' cannot be looked up; write \[catalog.\]schema.table"):
+        exists(spark, DeltaTarget(table="a b c"))
+
+
+def test_no_table_and_no_file_system(spark: SparkSession, lake: Path) -> None:
+    with pytest.raises(TableError, match="no Delta table at .*/none: `bridge ingest` creates it"):
+        open_table(spark, target(lake / "none"), FIELDS)
+    with pytest.raises(TableError, match="no file system for moon://lake/t; add the jar") as caught:
+        exists(spark, DeltaTarget(path="moon://lake/t"))
+    assert _fits_one_screen(caught.value)
+
+
+def test_unknown_table_features_are_refused(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t")
+    features = '["deletionVectors", "teleport"]'
+    log_file(table, 1).write_text(
+        '{"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, '
+        f'"readerFeatures": {features}, "writerFeatures": {features}}}}}\n'
+    )
+    with pytest.raises(
+        TableError, match="uses Delta features that this version of Delta cannot handle"
+    ) as caught:
+        open_table(spark, table.target, FIELDS)
+    assert _fits_one_screen(caught.value)
+
+
+@pytest.mark.parametrize("key", ["spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles"])
+def test_settings_that_hide_loss_are_refused(spark: SparkSession, folder: Path, key: str) -> None:
+    other = spark.newSession()
+    other.conf.set(key, "true")
+    with pytest.raises(DefinitionError, match=f"{key} = true hides lost data; set it to false"):
+        open_table(other, target(folder), FIELDS)
+
+
+def test_claim_marks_a_foreign_table_once_and_keeps_others_out(spark: SparkSession, lake: Path) -> None:
+    folder = lake / "t"
+    spark.sql(
+        f"CREATE TABLE delta.`{folder}` (id BIGINT, v STRING) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    claimed = claim(open_table(spark, target(folder), FIELDS), "it's")
+    assert claimed.properties["bridge.pipeline"] == "it's"
+    again = open_table(spark, target(folder), FIELDS)
+    assert again == claimed
+    assert claim(again, "it's") == again
+    assert not log_file(again, 2).exists()
+    with pytest.raises(TableError, match="is kept by pipeline \"it's\", not 'p': two pipelines would undo"):
+        claim(again, "p")
+
+
+def test_a_table_can_move_to_another_session(spark: SparkSession, folder: Path) -> None:
+    other = spark.newSession()
+    table = open_table(spark, target(folder), FIELDS).on(other)
+    assert table.spark is other
+    assert table.delta().toDF().sparkSession._jsparkSession.equals(other._jsparkSession)
+    assert replace(table, spark=spark) == table
+
+
+def _fits_one_screen(error: BridgeError) -> bool:
+    text = str(error)
+    return len(text.splitlines()) <= 6 and "\tat " not in text and "Exception" not in text
