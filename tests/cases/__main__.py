@@ -1,0 +1,58 @@
+"""Run every case file of BRIDGE_CASES_DIR: `python -m tests.cases [ID ...]`; exit 1 when any fails."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bridge.kafka.broker import Broker
+from bridge.session import build_session
+from tests.cases.bench import World
+from tests.cases.case import load
+from tests.cases.divergences import read
+from tests.cases.judge import Judge
+from tests.cases.outcome import Kind, Outcome, summary
+
+
+def main(ids: list[str]) -> int:
+    """Print a line per case and the counts; ids (or their beginnings) choose cases."""
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    given = os.environ.get("BRIDGE_CASES_DIR", "")
+    folder = Path(given)
+    if not given or not folder.is_dir():
+        print(f"BRIDGE_CASES_DIR must name a folder of case files; it is {given!r}", file=sys.stderr)
+        return 2
+    cases = [case for case in load(folder) if not ids or case.id.startswith(tuple(ids))]
+    if not cases:
+        chosen = f" begins with {', '.join(ids)}" if ids else ""
+        print(f"no case file in {folder}{chosen}", file=sys.stderr)
+        return 2
+    outcomes: list[Outcome] = []
+    with tempfile.TemporaryDirectory(prefix="cases-", ignore_cleanup_errors=True) as work:
+        os.environ.setdefault("BRIDGE_LOG", str(Path(work) / "bridge.log"))
+        spark = build_session("bridge-cases", master="local[2]", conf={"spark.sql.shuffle.partitions": "2"})
+        try:
+            with Broker(Path(work) / "broker") as broker:
+                judge = Judge(World(spark, broker, Path(work)), read(), _seconds())
+                for case in cases:
+                    started = time.monotonic()
+                    outcomes.append(judge.verdict(case))
+                    took = f" ({time.monotonic() - started:.0f} s)"
+                    print(outcomes[-1].line(f"{case.id} {case.name}".strip() + took), flush=True)
+        finally:
+            spark.sparkContext.stop()
+    print(summary(outcomes))
+    return 1 if any(outcome.kind is Kind.FAIL for outcome in outcomes) else 0
+
+
+def _seconds() -> float:
+    """How long a case may take; BRIDGE_CASE_SECONDS changes it."""
+    return float(os.environ.get("BRIDGE_CASE_SECONDS", "180"))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,164 @@
+"""Where a case happens: one topic and one table of its own, on the session and broker of the run."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import DataFrame, SparkSession
+
+from bridge.columns import col
+from bridge.definition import Definition
+from bridge.kafka.broker import Broker
+from bridge.schema import DataType
+from tests.cases import pipeline
+from tests.cases.case import Part
+from tests.cases.values import comparable, payload
+
+__all__ = ["Bench", "Wire", "World", "rows_of"]
+
+_SECONDS = 20.0
+_count = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class World:
+    """What all cases of a run share."""
+
+    spark: SparkSession
+    broker: Broker
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Wire:
+    """A record as a plain consumer saw it."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+@dataclass
+class Bench:
+    """One case's own place. Topics are named after `label`, and no other case gets the same."""
+
+    world: World
+    label: str
+    name: str = field(init=False)
+    folder: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.name = f"{re.sub(r'[^A-Za-z0-9]+', '-', self.label).lower()}-{next(_count)}"
+        self.folder = self.world.folder / self.name
+
+    def topic(self, partitions: int = 1, suffix: str = "") -> str:
+        """Create a topic and return its name. Time and size retention are off: cases carry old timestamps."""
+        name = f"{self.name}{suffix}"
+        kept = {"retention.ms": "-1", "message.timestamp.before.max.ms": "9223372036854775807"}
+        self.world.broker.create_topic(name, partitions=partitions, config=kept)
+        return name
+
+    def define(
+        self,
+        part: Part,
+        topic: str,
+        *,
+        name: str = "case",
+        writes: bool = False,
+        cut: int | None = None,
+        sections: str = "",
+    ) -> Definition:
+        """Write the case's pipeline file for `topic` and load it; raises what config.load raises."""
+        options = pipeline.options_of(part, topic, self.world.broker.bootstrap)
+        statement = pipeline.create_table(part, options, writes=writes)
+        return pipeline.write(self.folder, f"{self.name}-{name}", statement, cut=cut, sections=sections)
+
+    def produce(self, topic: str, records: Iterable[dict[str, Any]]) -> None:
+        """Send records in order, each to its partition (none given: murmur2 of the key), and wait."""
+        producer = Producer(
+            {"bootstrap.servers": self.world.broker.bootstrap, "partitioner": "murmur2_random"}
+        )
+        errors: list[Any] = []
+        for record in records:
+            more: dict[str, Any] = {}
+            if record.get("partition") is not None:
+                more["partition"] = record["partition"]
+            if record.get("timestamp") is not None:
+                more["timestamp"] = record["timestamp"]
+            if record.get("headers"):
+                more["headers"] = [(k, payload(v)) for k, v in record["headers"]]
+            producer.produce(
+                topic,
+                key=payload(record.get("key")),
+                value=payload(record.get("value")),
+                on_delivery=lambda error, _: errors.append(error) if error else None,
+                **more,
+            )
+        if producer.flush(_SECONDS) or errors:
+            raise RuntimeError(f"cannot write to topic {topic!r}: {errors[:1]}")
+
+    def consume(self, topic: str) -> list[Wire]:
+        """All records of the topic, partition by partition, by a consumer that knows no bridge."""
+        settings = {
+            "bootstrap.servers": self.world.broker.bootstrap,
+            "group.id": f"reader-{uuid.uuid4()}",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+        }
+        consumer = Consumer(settings)
+        try:
+            partitions = sorted(consumer.list_topics(topic, timeout=_SECONDS).topics[topic].partitions)
+            return [wire for number in partitions for wire in _read(consumer, topic, number)]
+        finally:
+            consumer.close()
+
+    def delete_records(self, topic: str, before: dict[str, int]) -> None:
+        """Make the broker forget the records before the given offset of each partition."""
+        admin = AdminClient({"bootstrap.servers": self.world.broker.bootstrap})
+        wanted = [TopicPartition(topic, int(number), offset) for number, offset in before.items()]
+        for future in admin.delete_records(wanted, request_timeout=_SECONDS).values():
+            future.result()
+
+    def table(self, definition: Definition) -> DataFrame:
+        """The newest version of the Delta table, read by plain Spark."""
+        return self.world.spark.read.format("delta").load(str(definition.delta.path))
+
+    def rows(self, definition: Definition, shape: Sequence[tuple[str, DataType]]) -> list[tuple[Any, ...]]:
+        """The table's rows over the columns of `shape`, in comparable form."""
+        return rows_of(self.table(definition), shape)
+
+
+def rows_of(frame: DataFrame, shape: Sequence[tuple[str, DataType]]) -> list[tuple[Any, ...]]:
+    """A frame's rows over the columns of `shape`, in comparable form."""
+    found = frame.select(*[col(name) for name, _ in shape]).collect()
+    return [tuple(comparable(v, t) for v, (_, t) in zip(row, shape, strict=True)) for row in found]
+
+
+def _read(consumer: Consumer, topic: str, number: int) -> list[Wire]:
+    consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING)])
+    found: list[Wire] = []
+    until = time.monotonic() + _SECONDS
+    while time.monotonic() < until:
+        message = consumer.poll(1.0)
+        if message is None:
+            continue
+        if message.error():
+            return found
+        offset = message.offset() or 0
+        headers = tuple((str(pair[0]), payload(pair[1])) for pair in message.headers() or [])
+        timestamp = message.timestamp()[1]
+        found.append(Wire(number, offset, message.key(), message.value(), timestamp, headers))
+    raise RuntimeError(f"{topic}-{number}: no end of partition within {_SECONDS:g} s")

@@ -1,0 +1,103 @@
+"""Changes of a table: applied as a user would commit them, and read back from the change feed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+from bridge.columns import same_key
+from bridge.definition import Definition
+from bridge.schema import DataType, quote
+from tests.cases.outcome import Unsupported
+from tests.cases.values import comparable, from_case
+
+__all__ = ["Shape", "commit", "read_feed"]
+
+Shape = Sequence[tuple[str, DataType]]
+"""Column names and types, in the order in which a case writes its rows."""
+
+_KINDS = {"insert": "+I", "update_preimage": "-U", "update_postimage": "+U", "delete": "-D"}
+
+
+def commit(
+    spark: SparkSession, definition: Definition, shape: Shape, changes: Sequence[Sequence[Any]]
+) -> None:
+    """Apply [kind, values...] changes one by one, each as one Delta commit.
+
+    A -U followed by +U is one UPDATE (of the key, too); +I and +U alone are a MERGE that inserts or updates;
+    -D and -U alone delete by key.
+    """
+    path = str(definition.delta.path)
+    fields = {f.name: f for f in spark.read.format("delta").load(path).schema}
+    key = list(definition.primary_key) or [name for name, _ in shape]
+    for old, new in _pairs(changes):
+        rows = {"old": old, "new": new}
+        columns: dict[str, tuple[T.DataType, Any]] = {}
+        for side, row in rows.items():
+            for at, (name, type) in enumerate(shape):
+                value = None if row is None else from_case(row[at + 1], type)
+                columns[f"{side}.{name}"] = (fields[name].dataType, value)
+        schema = T.StructType([T.StructField(name, type) for name, (type, _) in columns.items()])
+        frame = spark.createDataFrame([tuple(v for _, v in columns.values())], schema, verifySchema=False)
+        side = "new" if old is None else "old"
+        source = frame.select(
+            *[frame[quote(f"{side}.{name}")].alias(name) for name in key],
+            *[frame[quote(f"new.{name}")].alias(f"__{name}") for name, _ in shape],
+        )
+        merge = DeltaTable.forPath(spark, path).alias("t").merge(source.alias("s"), same_key(key, "t", "s"))
+        sets = {quote(name): f"s.{quote(f'__{name}')}" for name, _ in shape}
+        if new is None:
+            merge = merge.whenMatchedDelete()
+        else:
+            merge = merge.whenMatchedUpdate(set=dict(sets))
+            merge = merge.whenNotMatchedInsert(values=dict(sets)) if old is None else merge
+        merge.execute()
+
+
+Row = Sequence[Any]
+
+
+def _pairs(changes: Sequence[Row]) -> Iterator[tuple[Row | None, Row | None]]:
+    waiting: Row | None = None
+    for change in changes:
+        kind = change[0]
+        if kind not in _KINDS.values():
+            raise Unsupported(f"row kind {kind!r}")
+        if kind == "+U" and waiting is not None:
+            yield waiting, change
+            waiting = None
+            continue
+        if waiting is not None:
+            yield waiting, None
+            waiting = None
+        if kind == "-U":
+            waiting = change
+        else:
+            yield (change, None) if kind == "-D" else (None, change)
+    if waiting is not None:
+        yield waiting, None
+
+
+def read_feed(spark: SparkSession, definition: Definition, shape: Shape, start: int) -> list[tuple[Any, ...]]:
+    """The change feed from version `start` on as (kind, values...) in comparable form.
+
+    Ordered by version; inside one, retractions before adds.
+    """
+    reader = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", start)
+    names = [quote(name) for name, _ in shape]
+    feed = reader.load(str(definition.delta.path))
+    found = feed.select("_change_type", "_commit_version", *names).collect()
+    kinds = list(_KINDS.values())
+    rows = [
+        (
+            row[1],
+            kinds.index(_KINDS[row[0]]) in (0, 2),
+            (_KINDS[row[0]], *[comparable(v, t) for v, (_, t) in zip(row[2:], shape, strict=True)]),
+        )
+        for row in found
+    ]
+    return [change for _, _, change in sorted(rows, key=lambda r: (r[0], r[1], repr(r[2])))]

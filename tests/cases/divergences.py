@@ -1,0 +1,50 @@
+"""Known differences from upstream, each tied to one case by id and name, and to a decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.cases.case import Case
+
+__all__ = ["Divergence", "find", "read"]
+
+FILE = Path(__file__).parent / "divergences.yaml"
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """What we decided instead of what the case (or its vector) expects."""
+
+    case: str
+    name: str
+    decision: int | str
+    why: str
+    vector: int | None = None
+    drop: list[str] = field(default_factory=list)
+    instead: Mapping[str, Any] = field(default_factory=dict)
+
+    def applied(self, case: Case) -> Case:
+        """The case with our decision as its expectation."""
+        return case.changed(self.vector, self.drop, self.instead)
+
+    @property
+    def words(self) -> str:
+        """The decision by its number in design.md section 5, or by the record (ADR) that holds it."""
+        number = f"decision {self.decision}" if isinstance(self.decision, int) else self.decision
+        return f"{number}: {self.why}"
+
+
+def read(file: Path = FILE) -> list[Divergence]:
+    """All entries; raises TypeError for a key that is none."""
+    return [Divergence(**entry) for entry in yaml.safe_load(file.read_text(encoding="utf-8"))]
+
+
+def find(known: list[Divergence], case: Case, vector: int | None) -> Divergence | None:
+    """The entry about exactly this case and vector; a case of another name is another case."""
+    matching = (d for d in known if (d.case, d.name, d.vector) == (case.id, case.name, vector))
+    return next(matching, None)

@@ -1,0 +1,254 @@
+"""The runner of acceptance cases is judged, too: it must see what is wrong, and must not see what is not there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.errors import OptionError
+from bridge.kafka.broker import Broker
+from tests.cases.__main__ import main
+from tests.cases.bench import World
+from tests.cases.case import Case, Part, load
+from tests.cases.divergences import FILE, Divergence, read
+from tests.cases.judge import Judge
+from tests.cases.outcome import Kind, Mismatch, Outcome, summary, worst
+from tests.cases.pipeline import create_table, options_of
+from tests.cases.refusal import check_refusal
+from tests.cases.values import comparable, from_case, payload, types
+
+INGEST: Mapping[str, Any] = {
+    "connector": "upsert-kafka",
+    "format": "json",
+    "columns": [{"name": "id", "type": "INT"}, {"name": "v", "type": "STRING"}],
+    "primary_key": ["id"],
+    "records": [
+        {"key": '{"id":1}', "value": '{"id":1,"v":"a"}', "partition": 0},
+        {"key": '{"id":1}', "value": '{"id":1,"v":"b"}', "partition": 0},
+        {"key": '{"id":2}', "value": '{"id":2,"v":"c"}', "partition": 0},
+        {"key": '{"id":2}', "value": None, "partition": 0},
+    ],
+    "expected_table": [[1, "b"]],
+}
+EGRESS: Mapping[str, Any] = {
+    **{k: INGEST[k] for k in ("connector", "format", "columns", "primary_key")},
+    "changes": [["+I", 1, "a"], ["-U", 1, "a"], ["+U", 1, "b"], ["-D", 1, "b"]],
+    "expected_records": [
+        {"key": '{"id":1}', "value": '{"id":1,"v":"a"}'},
+        {"key": '{"id":1}', "value": '{"id":1,"v":"b"}'},
+        {"key": '{"id":1}', "value": None},
+    ],
+}
+REFUSED: Mapping[str, Any] = {
+    **{k: INGEST[k] for k in ("connector", "format", "columns")},
+    "primary_key": [],
+    "expected_error": {"when": "ddl", "message_contains": "require to define a PRIMARY KEY constraint"},
+}
+VECTORS: Mapping[str, Any] = {
+    "format": "json",
+    "vectors": [
+        {"column": "id INT", "value": '{"id":"7"}', "row": [7]},
+        {
+            "column": "id INT",
+            "value": '{"id":"x"}',
+            "error_contains": "Failed",
+            "with_ignore_parse_errors": [None],
+        },
+    ],
+}
+
+
+def case(kind: str, data: Mapping[str, Any], **changed: Any) -> Case:
+    return Case("T1", "tiny", kind, {"id": "T1", "name": "tiny", "kind": kind, **data, **changed})
+
+
+@pytest.fixture(scope="module")
+def world(spark: SparkSession, broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> World:
+    return World(spark, broker, tmp_path_factory.mktemp("cases"))
+
+
+@pytest.fixture
+def judge(world: World) -> Judge:
+    return Judge(world)
+
+
+def test_what_is_right_passes(judge: Judge) -> None:
+    assert judge.verdict(case("ingest", INGEST)) == Outcome(Kind.PASS)
+    assert judge.verdict(case("egress", EGRESS)) == Outcome(Kind.PASS)
+    assert judge.verdict(case("validate", REFUSED)) == Outcome(Kind.PASS)
+    assert judge.verdict(case("vectors", VECTORS)) == Outcome(Kind.PASS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "wrong", "words"),
+    [
+        ("ingest", INGEST, {"expected_table": [[1, "a"]]}, "table: missing (1, 'a'), unexpected (1, 'b')"),
+        (
+            "ingest",
+            INGEST,
+            {"expected_table": [[1, "b"], [2, "c"]]},
+            "table: missing (2, 'c') (1 missing, 0 un",
+        ),
+        ("ingest", INGEST, {"expected_changelog": [["+I", 1, "a"], ["+U", 1, "b"]]}, "changelog, at 1"),
+        ("ingest", INGEST, {"expected_error": {"when": "decode"}}, "it was accepted"),
+        ("egress", EGRESS, {"expected_records": EGRESS["expected_records"][:2]}, "wanted 2, there are 3"),
+        ("egress", EGRESS, {"expected_record_count": 4}, "records on the topic: wanted 4, there are 3"),
+        ("validate", REFUSED, {"primary_key": ["id"]}, "accepted, but should be refused"),
+        ("validate", REFUSED, {"columns": "id FROB"}, "refused for another reason"),
+        (
+            "vectors",
+            {"format": "json"},
+            {"vectors": [{"column": "i INT", "value": '{"i":7}', "row": [8]}]},
+            "rows:",
+        ),
+    ],
+)
+def test_what_is_wrong_fails_with_the_first_difference(
+    judge: Judge, kind: str, data: Mapping[str, Any], wrong: Mapping[str, Any], words: str
+) -> None:
+    found = judge.verdict(case(kind, data, **wrong))
+    assert found.kind is Kind.FAIL
+    assert words in found.words
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "more", "words"),
+    [
+        ("ingest", INGEST, {"expected_moon": "full"}, "case key expected_moon"),
+        (
+            "ingest",
+            INGEST,
+            {"steps": [{"records": [], "expected_tide": 1, "expected_table": []}]},
+            "steps.expected_tide",
+        ),
+        ("ingest", INGEST, {"format": "csv"}, "format 'csv'"),
+        ("ingest", INGEST, {"connector": "upsert-kafka, schema evolution on"}, "schema evolution"),
+        ("ingest", INGEST, {"records": [{"key": {"avro": {}}, "value": None}]}, "avro-confluent"),
+        ("dance", INGEST, {}, "case kind 'dance'"),
+        ("validate", {"vectors": [{"ddl": "as nobody ever wrote it", "error_contains": "x"}]}, {}, "prose"),
+    ],
+)
+def test_what_is_not_there_yet_is_named(
+    judge: Judge, kind: str, data: Mapping[str, Any], more: Mapping[str, Any], words: str
+) -> None:
+    found = judge.verdict(case(kind, data, **more))
+    assert found.kind is Kind.UNSUPPORTED
+    assert words in found.words
+
+
+def test_a_divergence_holds_only_as_it_is_written(world: World) -> None:
+    other = {"drop": ["expected_table"], "instead": {"expected_rows": [[1, "b"]]}}
+    known = Divergence("T1", "tiny", 7, "the newest wins", **other)  # type: ignore[arg-type]
+    judge = Judge(world, [known])
+    wrong = case("ingest", INGEST, expected_table=[[1, "a"]])
+    assert judge.verdict(wrong) == Outcome(Kind.DIVERGENCE, "decision 7: the newest wins")
+    passing = judge.verdict(case("ingest", INGEST))
+    assert passing.kind is Kind.FAIL and "divergence no longer holds" in passing.words
+    unlike = Divergence("T1", "tiny", 7, "the newest wins", instead={"expected_table": [[1, "x"]]})
+    otherwise = Judge(world, [unlike]).verdict(wrong)
+    assert otherwise.kind is Kind.FAIL and "differs, but not as decision 7" in otherwise.words
+    stranger = Case("T1", "another", "ingest", wrong.data)
+    assert judge.verdict(stranger).kind is Kind.FAIL
+
+
+def test_a_case_that_takes_too_long_fails_and_the_next_one_runs(world: World) -> None:
+    assert "not finished after 0.01 s" in Judge(world, seconds=0.01).verdict(case("ingest", INGEST)).words
+    assert Judge(world).verdict(case("validate", REFUSED)).kind is Kind.PASS
+
+
+def test_a_crash_is_a_failure_of_its_case(judge: Judge) -> None:
+    found = judge.verdict(case("ingest", INGEST, records=[17]))
+    assert found.kind is Kind.FAIL and found.words.startswith("AttributeError")
+
+
+def test_files_are_taken_by_content(tmp_path: Path) -> None:
+    (tmp_path / "b.json").write_text(json.dumps({"id": "B", "name": "b", "kind": "ingest"}))
+    (tmp_path / "a.json").write_text("{")
+    (tmp_path / "README.md").write_text("no case")
+    found = list(load(tmp_path))
+    assert [c.id for c in found] == ["a", "B"]
+    assert found[0].problem.startswith("not a case file") and not found[1].problem
+
+
+def test_without_a_folder_nothing_is_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BRIDGE_CASES_DIR", "/no/such/folder")
+    assert main([]) == 2
+    assert "BRIDGE_CASES_DIR must name a folder" in capsys.readouterr().err
+
+
+def test_the_worst_vector_decides_and_all_reasons_are_told() -> None:
+    passed, waits = Outcome(Kind.PASS), Outcome(Kind.UNSUPPORTED, "csv")
+    differs, failed = Outcome(Kind.DIVERGENCE, "decision 2"), Outcome(Kind.FAIL, "boom")
+    assert worst([(0, passed), (1, passed)]) == passed
+    some = worst([(0, waits), (1, waits), (2, passed), (3, waits), (4, differs)])
+    assert some == Outcome(Kind.DIVERGENCE, "[4] divergence: decision 2; [0-1, 3] unsupported: csv")
+    assert worst([(0, waits), (1, failed), (2, differs)]).kind is Kind.FAIL
+    line = summary([passed, passed, failed, differs, waits])
+    assert line == "2 passed, 1 failed, 1 diverging, 1 unsupported"
+
+
+def test_a_refusal_is_the_same_when_it_names_the_same() -> None:
+    theirs = "Could not find the field 'nope' for 'key.fields'"
+    check_refusal(OptionError("'key.fields' names 'nope', which is no column"), theirs)
+    check_refusal(OptionError(theirs), theirs)
+    with pytest.raises(Mismatch, match="without \\['nope'\\]"):
+        check_refusal(OptionError("'key.fields' is not for this connector"), theirs)
+    with pytest.raises(Mismatch, match="another reason"):
+        check_refusal(OptionError("something else"), "words that name nothing")
+
+
+def test_columns_that_a_computed_one_reads_are_declared() -> None:
+    part = Part(
+        {"columns": [{"name": "n", "type": "STRING"}], "computed_columns": {"n": "a || 'b c' || upper(`d`)"}}
+    )
+    statement = create_table(part, {"connector": "upsert-kafka"})
+    assert "`n` AS a || 'b c' || upper(`d`)" in statement
+    assert "`a` STRING" in statement and "`d` STRING" in statement
+    assert "`b`" not in statement and "`upper`" not in statement
+
+
+def test_options_follow_the_connector() -> None:
+    upsert = Part(
+        {"connector": "upsert-kafka", "format": "json", "options": {"json.ignore-parse-errors": "true"}}
+    )
+    assert options_of(upsert, "t", "h:1") == {
+        "connector": "upsert-kafka",
+        "topic": "t",
+        "properties.bootstrap.servers": "h:1",
+        "key.format": "json",
+        "value.format": "json",
+        "value.json.ignore-parse-errors": "true",
+    }
+    kafka = Part({"connector": "kafka + PRIMARY KEY", "format": "debezium-json", "options": {"note": "n"}})
+    assert options_of(kafka, "t", "h:1")["format"] == "debezium-json"
+    never = options_of(Part({"options": {"sink.buffer-flush.interval": "never (Long.MAX)"}}), "t", "h:1")
+    assert never["sink.buffer-flush.interval"] == "9223372036854775807 ms"
+
+
+def test_values_are_compared_by_their_type() -> None:
+    shape = types(
+        [("f", "FLOAT"), ("d", "DECIMAL(5, 2)"), ("t", "TIMESTAMP(3)"), ("b", "BOOLEAN"), ("i", "INT")]
+    )
+
+    def same(name: str, one: Any, other: Any) -> bool:
+        type = shape[name]
+        left, right = (comparable(from_case(v, type), type) for v in (one, other))
+        return bool(left == right)
+
+    assert same("f", 8.1, 8.100000381469727) and not same("f", 8.1, 8.2)
+    assert same("d", "1.5", 1.50) and not same("d", "1.5", "1.51")
+    assert same("t", "2020-03-08T13:12:11.12", "2020-03-08 13:12:11.120")
+    assert not same("b", True, False) and comparable(True, shape["b"]) != comparable(1, shape["i"])
+    assert (payload(""), payload(None), payload({"hex": "C0FF"})) == (b"", None, b"\xc0\xff")
+
+
+def test_the_list_of_divergences_can_be_read_and_names_each_place_once() -> None:
+    places = [(d.case, d.name, d.vector) for d in read(FILE)]
+    assert places and len(places) == len(set(places))

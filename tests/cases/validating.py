@@ -1,0 +1,132 @@
+"""Kind `validate`: a definition that must be refused, or be resolved in a given way. Touches no topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bridge import config, ddl
+from bridge.definition import Topic
+from bridge.errors import BridgeError, DefinitionError, UnsupportedError
+from bridge.pipelines.ingest import ingest
+from bridge.schema import quote
+from tests.cases import pipeline
+from tests.cases.bench import Bench
+from tests.cases.case import Part
+from tests.cases.outcome import Mismatch, Unsupported
+from tests.cases.refusal import check_refusal
+from tests.cases.values import split
+
+__all__ = ["run"]
+
+_PROSE: Mapping[str, Any] = yaml.safe_load((Path(__file__).parent / "prose.yaml").read_text(encoding="utf-8"))
+_TOPIC = "validated"
+
+
+def run(bench: Bench, part: Part) -> None:
+    """Load the definition; raises Mismatch when it is taken or refused other than the case says."""
+    part.take("records")
+    if part.has("target_table"):
+        _table_that_does_not_fit(bench, part)
+        return
+    part, also = _in_our_words(part)
+    error = part.take("expected_error") or {}
+    words = part.take("error_contains", error.get("message_contains"))
+    if error.get("when", "ddl") != "ddl":
+        raise Unsupported(f"a definition refused at {error['when']!r}")
+    try:
+        topic = _resolve(bench, part)
+    except UnsupportedError as raised:
+        if words is None or words not in str(raised):
+            raise
+        return
+    except DefinitionError as raised:
+        if words is None:
+            raise Mismatch(f"refused: {raised}") from raised
+        check_refusal(raised, words, also=also)
+        return
+    if words is not None:
+        raise Mismatch(f"accepted, but should be refused: {words[:120]!r}")
+    _check(topic, part)
+
+
+def _resolve(bench: Bench, part: Part) -> Topic:
+    """The topic of the case's pipeline file, as `bridge validate` checks it.
+
+    What only cannot be run yet is resolved all the same: the rules hold already.
+    """
+    options = pipeline.options_of(part, _TOPIC, bench.world.broker.bootstrap)
+    statement = pipeline.create_table(part, options, writes=True)
+    try:
+        topic = pipeline.write(bench.folder, bench.name, statement).topic
+    except UnsupportedError:
+        topic = config.resolve_topic(ddl.parse(statement))
+        if part.has("expected_error") or part.has("error_contains"):
+            config.refuse_unpublishable(topic)
+            raise
+    if part.take("role") == "sink":
+        config.refuse_unpublishable(topic)
+    return topic
+
+
+def _check(topic: Topic, part: Part) -> None:
+    for side, spec in (("key", topic.key), ("value", topic.value)):
+        wanted = part.take(f"expected_{side}_projection")
+        if wanted is not None and (spec is None or list(spec.columns) != wanted):
+            raise Mismatch(f"{side} projection: wanted {wanted}, got {spec and list(spec.columns)}")
+    interval = part.take("partition.discovery.interval.ms")
+    if interval is not None and int(interval) != topic.discovery_interval_ms:
+        raise Mismatch(f"discovery interval: wanted {interval} ms, got {topic.discovery_interval_ms} ms")
+    if part.take("ok") is False:
+        raise Unsupported("ok: false")
+
+
+def _in_our_words(part: Part) -> tuple[Part, tuple[str, ...]]:
+    """A definition that upstream tells in prose (`ddl`), as one of ours, and what our refusal must name."""
+    prose = part.take("ddl")
+    if prose is None:
+        return part, ()
+    entry = _PROSE.get(prose)
+    if entry is None:
+        raise Unsupported(f"a definition told in prose: {prose!r}")
+    if "unsupported" in entry:
+        raise Unsupported(entry["unsupported"])
+    own = {k: v for k, v in entry.items() if k != "names"}
+    said = {k: part.take(k) for k in ("expected_error", "ok") if part.has(k)}
+    if part.has("error_contains"):
+        # Their words are of their own DDL; ours must have the names below.
+        part.take("error_contains")
+        said["error_contains"] = ""
+    return Part({**said, **own}, part.parent), tuple(entry.get("names", ()))
+
+
+def _table_that_does_not_fit(bench: Bench, part: Part) -> None:
+    """A Delta table is there already, with other columns than the definition declares."""
+    declared = split(part.take("source_columns"))
+    source = [(name, type.removesuffix(" NOT NULL"), type) for name, type in declared]
+    body = Part(
+        {
+            "connector": "upsert-kafka",
+            "columns": [{"name": name, "type": type} for name, type, _ in source],
+            "primary_key": [name for name, short, type in source if short != type],
+        }
+    )
+    for key in ("connector", "format"):
+        part.take(key)
+    definition = bench.define(body, bench.topic())
+    path = str(definition.delta.path).replace("`", "``")
+    columns = ", ".join(f"{quote(name)} {type}" for name, type in split(part.take("target_table")))
+    bench.world.spark.sql(
+        f"CREATE TABLE delta.`{path}` ({columns}) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    try:
+        ingest(bench.world.spark, definition)
+    except BridgeError as raised:
+        part.take("error_contains")
+        check_refusal(raised, "", also=(source[0][0],))
+        return
+    raise Mismatch("the table was taken though its columns are others")

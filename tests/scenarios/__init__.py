@@ -1,0 +1,1 @@
+"""Scenarios in our own words, each run against the oracle, the Spark steps and a real broker."""
