@@ -51,7 +51,7 @@ def submit(
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        timeout=240,
+        timeout=500,
         check=False,
     )
 
@@ -85,7 +85,7 @@ def test_a_refused_definition_is_exit_code_two(wheel: Path, tmp_path: Path) -> N
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1500)
 def test_ingest_publish_and_check(wheel: Path, tmp_path: Path, broker: Broker, spark: SparkSession) -> None:
     story = list(changes(5, keys=200, count=2_000))
     rows = {change.order_id: change.order for change in story}
