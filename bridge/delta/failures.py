@@ -89,36 +89,7 @@ def translated(explain: Callable[[frozenset[str]], BridgeError | None]) -> Itera
 @contextmanager
 def table_errors(target: object) -> Iterator[None]:
     """Turn what Delta says about table `target` itself into TableError; values are never shown."""
-
-    def explain(found: frozenset[str]) -> BridgeError | None:
-        if found & _NO_TABLE:
-            return TableError(f"no Delta table at {target}: check `delta.path` or `delta.table`")
-        if "UnsupportedFileSystemException" in found or "ClassNotFoundException" in found:
-            return TableError(
-                f"Spark has no file system for {target}; add the jar of that store to spark.jars"
-            )
-        if found & _UNSUPPORTED:
-            return TableError(
-                f"table {target} uses Delta features that this version of Delta cannot handle; use a newer "
-                "delta-spark, or drop the feature (ALTER TABLE ... DROP FEATURE, see DESCRIBE DETAIL)"
-            )
-        if found & _CONSTRAINTS:
-            return TableError(
-                f"a row of this batch breaks a constraint of table {target} (NOT NULL, CHECK or a length); "
-                "see DESCRIBE DETAIL and SHOW TBLPROPERTIES; drop the constraint or mend the source"
-            )
-        if "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE" in found:
-            return BridgeError(
-                f"the changes for table {target} hold a key twice: compact them before merging"
-            )
-        if found & (_LOG_GONE | _FILES_GONE):
-            return TableError(
-                f"table {target} has lost files that its newest version needs; bring them back, or RESTORE the "
-                "table to a version that is whole, or drop the table and run `bridge resync`"
-            )
-        return None
-
-    with translated(explain):
+    with translated(lambda found: _table_error(target, found)):
         yield
 
 
@@ -126,7 +97,8 @@ def table_errors(target: object) -> Iterator[None]:
 def reading(target: object, first: int, last: int) -> Iterator[None]:
     """Wrap any action on a frame of `feed`: raise GapError when versions first..last cannot be read (any more).
 
-    Covers cleaned logs, vacuumed files, a change feed that was off, and columns renamed or dropped in between.
+    Covers cleaned logs, vacuumed files, a change feed that was off, and columns renamed or dropped in between. Other
+    troubles of the table are TableError.
     """
     wanted = f"versions {first} to {last}" if last > first else f"version {first}"
 
@@ -143,7 +115,32 @@ def reading(target: object, first: int, last: int) -> Iterator[None]:
                     f"table {target}: {wanted} wanted, but {reason}. `bridge resync` publishes the table anew; "
                     "to keep more history raise delta.logRetentionDuration and delta.deletedFileRetentionDuration"
                 )
-        return None
+        return _table_error(target, found)
 
     with translated(explain):
         yield
+
+
+def _table_error(target: object, found: frozenset[str]) -> BridgeError | None:
+    if found & _NO_TABLE:
+        return TableError(f"no Delta table at {target}: check `delta.path` or `delta.table`")
+    if "UnsupportedFileSystemException" in found or "ClassNotFoundException" in found:
+        return TableError(f"Spark has no file system for {target}; add the jar of that store to spark.jars")
+    if found & _UNSUPPORTED:
+        return TableError(
+            f"table {target} uses Delta features that this version of Delta cannot handle; use a newer "
+            "delta-spark, or drop the feature (ALTER TABLE ... DROP FEATURE, see DESCRIBE DETAIL)"
+        )
+    if found & _CONSTRAINTS:
+        return TableError(
+            f"a row of this batch breaks a constraint of table {target} (NOT NULL, CHECK or a length); "
+            "see DESCRIBE DETAIL and SHOW TBLPROPERTIES; drop the constraint or mend the source"
+        )
+    if "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE" in found:
+        return BridgeError(f"the changes for table {target} hold a key twice: compact them before merging")
+    if found & (_LOG_GONE | _FILES_GONE):
+        return TableError(
+            f"table {target} has lost files that its newest version needs; bring them back, or RESTORE the "
+            "table to a version that is whole, or drop the table and run `bridge resync`"
+        )
+    return None

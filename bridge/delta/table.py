@@ -67,10 +67,12 @@ class Table:
         return _handle(self.spark, self.target)
 
     def read(self, options: Mapping[str, str]) -> DataFrame:
-        """A lazy batch read with Delta's reader options; columns are the table's own."""
+        """A lazy batch read with Delta's reader options; columns are the table's own.
+
+        Spark's exceptions come as they are, see `failures.reading`.
+        """
         reader = self.spark.read.format("delta").options(**options)
-        with table_errors(self):
-            return reader.table(self.target.table) if self.target.table else reader.load(self.target.path)
+        return reader.table(self.target.table) if self.target.table else reader.load(self.target.path)
 
 
 def exists(spark: SparkSession, target: DeltaTarget) -> bool:

@@ -73,11 +73,15 @@ def kinds(table: Table, version: int) -> set[str]:
 
 
 def commit_by_hand(
-    table: Table, version: int, metadata: str | None = None, operation: str = "OPTIMIZE", **parameters: str
+    table: Table,
+    version: int,
+    metadata: str | None = None,
+    operation: str = "OPTIMIZE",
+    parameters: Mapping[str, str] | None = None,
 ) -> None:
     """A valid commit without rows; hundreds of real ones would take minutes."""
     info: dict[str, Any] = {"timestamp": 1_700_000_000_000 + version, "operation": operation}
-    info["operationParameters"] = {key: json.dumps(value) for key, value in parameters.items()}
+    info["operationParameters"] = {key: json.dumps(value) for key, value in (parameters or {}).items()}
     if metadata:
         info["userMetadata"] = metadata
     log_file(table, version).write_text(json.dumps({"commitInfo": info}) + "\n")

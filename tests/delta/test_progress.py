@@ -80,16 +80,16 @@ def test_after_a_restore_it_is_the_progress_of_the_restored_rows(spark: SparkSes
     assert read_progress(table, "p") == (rewound, 1)
     commit_by_hand(table, 5, at(2, offset=5).to_json(table.id), "MERGE")
     assert read_progress(table, "p") == (at(2, offset=5), 5)
-    commit_by_hand(table, 6, operation="RESTORE", version="0")
+    commit_by_hand(table, 6, operation="RESTORE", parameters={"version": "0"})
     assert read_progress(table, "p") == (IngestProgress("p", "run-1", 2, Offsets(), {}), 0)
-    commit_by_hand(table, 7, operation="RESTORE", version="5")
+    commit_by_hand(table, 7, operation="RESTORE", parameters={"version": "5"})
     assert read_progress(table, "p") == (at(2, offset=5), 5)
 
 
 def test_a_restore_by_timestamp_cannot_be_followed(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t")
     commit_by_hand(table, 1, at(0).to_json(table.id), "MERGE")
-    commit_by_hand(table, 2, operation="RESTORE", timestamp="2026-01-01 00:00:00.0")
+    commit_by_hand(table, 2, operation="RESTORE", parameters={"timestamp": "2026-01-01 00:00:00.0"})
     with pytest.raises(GapError, match=r"version 2 restored it by timestamp.*`bridge resync`"):
         read_progress(table, "p")
 

@@ -201,9 +201,9 @@ def test_a_catalog_table_of_another_kind_is_refused(
 
 
 def test_no_table_and_no_file_system(spark: SparkSession, lake: Path) -> None:
-    with pytest.raises(TableError, match="no Delta table at .*/none: `bridge ingest` creates it"):
+    with pytest.raises(TableError, match=r"no Delta table at .*/none: `bridge ingest` creates it"):
         open_table(spark, target(lake / "none"), FIELDS)
-    with pytest.raises(TableError, match="no file system for moon://lake/t; add the jar") as caught:
+    with pytest.raises(TableError, match=r"no file system for moon://lake/t; add the jar") as caught:
         exists(spark, DeltaTarget(path="moon://lake/t"))
     assert _fits_one_screen(caught.value)
 

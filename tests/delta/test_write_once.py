@@ -47,6 +47,6 @@ def test_of_many_writers_one_wins(spark: SparkSession, lake: Path) -> None:
     for number in range(20):
         path = str(lake / f"{number}.json")
         with ThreadPoolExecutor(8) as pool:
-            won = list(pool.map(lambda n, p=path: write_once(spark, p, str(n)), range(8)))  # type: ignore[misc]
+            won = list(pool.map(lambda n, p=path: write_once(spark, p, str(n)), range(8)))
         assert won.count(True) == 1
         assert Path(path).read_text() == str(won.index(True))
