@@ -1,0 +1,59 @@
+"""JSON documents to rows: the fast path where it is safe, else the slow one, in one expression."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+
+from bridge.formats.base import DOUBTFUL
+from bridge.formats.json.fast import Fast
+from bridge.formats.json.options import JsonOptions
+from bridge.formats.json.slow import Slow
+from bridge.formats.sql import Names, apply, let, literal, null, struct
+from bridge.schema import RowType
+
+__all__ = ["JsonDecoder"]
+
+_INSERT = "'+I'"
+_NOT_UTF8 = "not valid UTF-8"
+
+
+class JsonDecoder:
+    """Reads objects, and arrays of objects as several rows. Fields that the row does not name are ignored."""
+
+    def __init__(self, row: RowType, options: JsonOptions) -> None:
+        self.row = row
+        self.options = options
+        self.skips_errors = options.ignore_parse_errors
+        self._rows_type = f"ARRAY<STRUCT<kind: STRING, row: {row.spark()}>>"
+
+    def decode(self, payload: Column, *, glance: bool = False) -> Column:
+        """See Decoder.decode. Under ignore-parse-errors a bad field is null; a bad document is an error still."""
+        names = Names()
+        fast, slow = Fast(self.row, self.options, names), Slow(self.row, self.options, names)
+
+        def slowly(text: str) -> str:
+            def outcome(found: str) -> str:
+                rows = f"transform({found}.v, r -> {struct(kind=_INSERT, row='r')})"
+                return struct(rows=rows, error=f"{found}.e")
+
+            return let(names, slow.rows(text), outcome)
+
+        def quickly(text: str) -> str:
+            def judge(parsed: str, converted: str) -> str:
+                rows = struct(rows=f"array({struct(kind=_INSERT, row=converted)})", error=null("STRING"))
+                closer = self._none(literal(DOUBTFUL)) if glance else slowly(text)
+                return f"IF({fast.doubtful(text, parsed, converted)}, {closer}, {rows})"
+
+            return let(names, fast.parse(text), lambda p: let(names, fast.convert(p), lambda c: judge(p, c)))
+
+        def classify(text: str) -> str:
+            return (
+                f"CASE WHEN {text} IS NULL THEN {self._none(null('STRING'))} "
+                f"WHEN NOT is_valid_utf8({text}) THEN {self._none(literal(_NOT_UTF8))} ELSE {quickly(text)} END"
+            )
+
+        variable = names.fresh()
+        return apply(payload, let(names, f"CAST({variable} AS STRING)", classify), variable)
+
+    def _none(self, error: str) -> str:
+        return struct(rows=null(self._rows_type), error=error)

@@ -1,0 +1,44 @@
+"""The formats this version has, by Flink's names."""
+
+from __future__ import annotations
+
+from bridge.errors import OptionError, UnsupportedError
+from bridge.formats.base import Format
+from bridge.formats.json import JsonFormat
+
+__all__ = ["available", "get"]
+
+_FORMATS: dict[str, Format] = {"json": JsonFormat()}
+
+_NOT_YET = (
+    "csv",
+    "raw",
+    "avro",
+    "avro-confluent",
+    "debezium-json",
+    "debezium-avro-confluent",
+    "canal-json",
+    "maxwell-json",
+    "ogg-json",
+    "protobuf",
+)
+
+
+def available() -> tuple[str, ...]:
+    """The names `get` knows, sorted."""
+    return tuple(sorted(_FORMATS))
+
+
+def get(name: str) -> Format:
+    """The format of that name.
+
+    Raises UnsupportedError for a format of Flink's that is not here yet, OptionError for any other name.
+    """
+    if name in _FORMATS:
+        return _FORMATS[name]
+    listed = ", ".join(available())
+    if name in _NOT_YET:
+        raise UnsupportedError(
+            f"format '{name}' is not supported yet; available: {listed}", what=f"format '{name}'"
+        )
+    raise OptionError(f"format '{name}' is unknown; available: {listed}")

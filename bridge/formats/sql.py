@@ -1,0 +1,64 @@
+"""Spark SQL text as the way to build large expressions.
+
+Column objects cost a call into the JVM per operator; a text costs one call and can be read in a log. Every
+subexpression that is used twice is bound to a lambda variable, so Spark evaluates it once and an expression's
+size stays linear in the schema's.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from bridge.schema import quote
+
+__all__ = ["Names", "apply", "first", "let", "literal", "member", "null", "struct"]
+
+
+def literal(text: str) -> str:
+    """`text` as a SQL string literal."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def member(value: str, name: str) -> str:
+    """Field `name` of the struct `value`."""
+    return f"{value}.{quote(name)}"
+
+
+def null(type: str) -> str:
+    """A null of a Spark type."""
+    return f"CAST(NULL AS {type})"
+
+
+def struct(**fields: str) -> str:
+    """A struct of expressions by plain names."""
+    return "named_struct(" + ", ".join(f"'{n}', {e}" for n, e in fields.items()) + ")"
+
+
+def first(array: str) -> str:
+    """The first element that is not null, or null."""
+    return f"get(filter({array}, found -> found IS NOT NULL), 0)"
+
+
+class Names:
+    """Variable names, each used once in an expression."""
+
+    def __init__(self) -> None:
+        self._count = itertools.count(1)
+
+    def fresh(self) -> str:
+        return f"v{next(self._count)}"
+
+
+def let(names: Names, value: str, body: Callable[[str], str]) -> str:
+    """`body` of a variable that holds `value`, which is evaluated once."""
+    variable = names.fresh()
+    return f"transform(array({value}), {variable} -> {body(variable)})[0]"
+
+
+def apply(column: Column, body: str, variable: str) -> Column:
+    """The SQL expression `body`, in which `variable` stands for `column`."""
+    return F.call_function("transform", F.array(column), F.expr(f"{variable} -> {body}"))[0]

@@ -1,0 +1,75 @@
+"""Formats run over many payloads or rows in one Spark job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_type
+
+from bridge.formats.base import Decoder, Encoder
+from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
+
+Outcome = tuple[list[tuple[str, Any]] | None, str | None]
+
+
+def scalar(name: str, *parameters: int) -> ScalarType:
+    return ScalarType(name, parameters)
+
+
+def row_type(**fields: Any) -> RowType:
+    return RowType(tuple(RowField(name, type) for name, type in fields.items()))
+
+
+def decode_all(spark: SparkSession, decoder: Decoder, payloads: Sequence[bytes | None]) -> list[Outcome]:
+    """What each payload decodes to: its rows as (kind, plain values by name), and the error."""
+    frame = _frame(spark, "BINARY", payloads)
+    found = sorted(frame.select("i", decoder.decode(F.col("x")).alias("d")).collect())
+    return [
+        (None if r.d.rows is None else [(x.kind, plain(x.row)) for x in r.d.rows], r.d.error) for r in found
+    ]
+
+
+def encode_all(
+    spark: SparkSession, encoder: Encoder, row: RowType, rows: Sequence[Any]
+) -> list[bytes | None]:
+    """The bytes of each row; a row is a tuple in the order of `row`, or None."""
+    frame = _frame(spark, row.spark(), [_arrow(r, row) for r in rows])
+    found = sorted(frame.select("i", encoder.encode(F.col("x")).alias("e")).collect())
+    return [None if r.e is None else bytes(r.e) for r in found]
+
+
+def _frame(spark: SparkSession, type: str, values: Sequence[Any]) -> DataFrame:
+    """Columns i and x, by way of Arrow: a list would cost a Python worker per job."""
+    made = pa.array(values, type=to_arrow_type(T.DataType.fromDDL(type)))
+    return spark.createDataFrame(pa.table({"i": pa.array(range(len(values))), "x": made})).coalesce(1)
+
+
+def _arrow(value: Any, type: DataType) -> Any:
+    """`value` as pyarrow wants it: a ROW as dict, a MAP as pairs."""
+    if value is None:
+        return None
+    if isinstance(type, RowType):
+        return {f.name: _arrow(v, f.type) for f, v in zip(type.fields, value, strict=True)}
+    if isinstance(type, ArrayType):
+        return [_arrow(v, type.element) for v in value]
+    if isinstance(type, MapType):
+        return [(k, _arrow(v, type.value)) for k, v in value.items()]
+    return value
+
+
+def plain(value: Any) -> Any:
+    """Rows as dicts and binary as bytes, on every level; NaN as a text, so that it equals itself."""
+    if isinstance(value, Row):
+        return {k: plain(v) for k, v in zip(value.__fields__, value, strict=True)}
+    if isinstance(value, list):
+        return [plain(v) for v in value]
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, bytearray):
+        return bytes(value)
+    return "NaN" if isinstance(value, float) and value != value else value
