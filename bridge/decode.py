@@ -16,7 +16,7 @@ from bridge.columns import BAD, KIND, POSITION, col
 from bridge.definition import FormatSpec, Topic
 from bridge.errors import DefinitionError
 from bridge.formats import registry
-from bridge.formats.base import Decoded
+from bridge.formats.base import DOUBTFUL, Decoded
 from bridge.rows import RowKind
 from bridge.schema import DataType, MetadataColumn, PhysicalColumn, ScalarType
 
@@ -33,12 +33,13 @@ _DECODED = "__decoded"
 _PARTS = Decoded()
 
 
-def decode_keys(records: DataFrame, topic: Topic) -> DataFrame:
+def decode_keys(records: DataFrame, topic: Topic, *, glance: bool = False) -> DataFrame:
     """Each record with its key taken apart; values are carried along as they are.
 
     Columns: the key's table columns, `__kind` (null, or 'skip' for a key that ignore-parse-errors drops), `__bad`
     (why the key cannot be used: null, undecodable, or not exactly one row), `__apart`, `__position`
-    struct<topic, partition, offset, timestamp>, and what `decode_values` needs. Every record gives one row.
+    struct<topic, partition, offset, timestamp>, and what `decode_values` needs. Every record gives one row. With
+    `glance`, `__bad` may be DOUBTFUL (see formats.base.Decoder); so it is with `decode_values`.
     """
     spec = _key_spec(topic)
     decoder = registry.get(spec.name).decoder(spec.row, spec.options)
@@ -50,12 +51,13 @@ def decode_keys(records: DataFrame, topic: Topic) -> DataFrame:
         F.col("timestamp").alias(_TIMESTAMP),
         F.col("timestampType").alias(_TIMESTAMP_TYPE),
         F.col("headers").alias(_HEADERS),
-        decoder.decode(F.col("key")).alias(_DECODED),
+        decoder.decode(F.col("key"), glance=glance).alias(_DECODED),
     )
     error, rows = col(_DECODED).getField(_PARTS.error), col(_DECODED).getField(_PARTS.rows)
-    dropped = error.isNotNull() if decoder.skips_errors else F.lit(False)
+    dropped = error.isNotNull() & (error != DOUBTFUL) if decoder.skips_errors else F.lit(False)
     bad = (
-        F.when(col("__key").isNull(), F.lit("null key: a record of an upsert topic must say which row it means"))
+        F.when(error == DOUBTFUL, error)
+        .when(col("__key").isNull(), F.lit("null key: a record of an upsert topic must say which row it means"))
         .when(dropped, F.lit(None))
         .when(error.isNotNull(), F.concat(F.lit("key: "), error))
         .when(F.coalesce(F.size(rows), F.lit(0)) != 1, F.lit("key: the document must hold exactly one row"))
@@ -75,7 +77,7 @@ def decode_keys(records: DataFrame, topic: Topic) -> DataFrame:
     )
 
 
-def decode_values(keyed: DataFrame, topic: Topic) -> DataFrame:
+def decode_values(keyed: DataFrame, topic: Topic, *, glance: bool = False) -> DataFrame:
     """Changes: all table columns in DDL order, then `__kind`, `__bad`, `__position` and columns that a step in
     between has added to what `decode_keys` gave.
 
@@ -87,17 +89,20 @@ def decode_values(keyed: DataFrame, topic: Topic) -> DataFrame:
     spec, key = topic.value, set(_key_spec(topic).columns)
     decoder = registry.get(spec.name).decoder(spec.row, spec.options)
     readable = F.when(col(BAD).isNull() & col(KIND).isNull(), col(_VALUE))
-    decoded = keyed.withColumn(_DECODED, decoder.decode(readable))
+    decoded = keyed.withColumn(_DECODED, decoder.decode(readable, glance=glance))
     error, rows = col(_DECODED).getField(_PARTS.error), col(_DECODED).getField(_PARTS.rows)
     kind = (
         F.when(col(BAD).isNotNull(), F.lit(None))
         .when(col(KIND).isNotNull(), col(KIND))
         .when(col(_VALUE).isNull(), RowKind.DELETE.value)
+        .when(error == DOUBTFUL, F.lit(None))
         .when(error.isNotNull(), F.lit(SKIP) if decoder.skips_errors else F.lit(None))
         .when(F.coalesce(F.size(rows), F.lit(0)) == 0, SKIP)
         .otherwise(RowKind.UPDATE_AFTER.value)
     )
-    undecodable = F.lit(None) if decoder.skips_errors else F.concat(F.lit("value: "), error)
+    undecodable = F.when(error == DOUBTFUL, error)
+    if not decoder.skips_errors:
+        undecodable = undecodable.otherwise(F.concat(F.lit("value: "), error))
     row = F.try_element_at(rows, F.lit(-1)).getField(_PARTS.row)
     fields = {name: row.getField(f.name) for name, f in zip(spec.columns, spec.row.fields, strict=True)}
     added = [name for name in keyed.columns if name not in _carried(key)]

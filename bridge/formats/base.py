@@ -13,7 +13,10 @@ from pyspark.sql import Column
 
 from bridge.schema import RowType
 
-__all__ = ["Decoded", "Decoder", "Encoder", "Format"]
+__all__ = ["DOUBTFUL", "Decoded", "Decoder", "Encoder", "Format"]
+
+DOUBTFUL = "__doubtful"
+"""The error of a document that wants a closer look than `glance` allows."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,12 @@ class Decoder(Protocol):
     skips_errors: bool
     """True under `ignore-parse-errors`: a bad document is dropped and counted, not handed to bad-records."""
 
-    def decode(self, payload: Column) -> Column:
-        """A column of the struct described in `Decoded`. Must not raise for any bytes; order is the document's."""
+    def decode(self, payload: Column, *, glance: bool = False) -> Column:
+        """A column of the struct described in `Decoded`. Must not raise for any bytes; order is the document's.
+
+        With `glance` a decoder may leave out its rarer paths, whose expressions cost Spark more to plan than most
+        batches cost to run: a document that needs one gets the error DOUBTFUL, and the caller decodes the
+        batch again without."""
         ...
 
 

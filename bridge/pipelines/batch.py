@@ -14,6 +14,7 @@ from bridge.delta.merge import MergeResult, merge
 from bridge.delta.progress import IngestProgress
 from bridge.delta.table import Table
 from bridge.errors import BadRecordError
+from bridge.formats.base import DOUBTFUL
 from bridge.pipelines import fold
 
 __all__ = ["Applied", "apply"]
@@ -28,25 +29,38 @@ class Applied:
     unchanged: int
     two_partitions: int
     event_time_lag_seconds: float | None
+    doubtful: bool
 
 
-def apply(definition: Definition, table: Table, records: DataFrame, progress: IngestProgress) -> Applied:
+def apply(
+    definition: Definition, table: Table, records: DataFrame, progress: IngestProgress, *, glance: bool = True
+) -> Applied:
     """Merge the fold of `records` into `table` as one commit that carries `progress`.
 
     Under `bad-records: fail` only the last record of each key is decoded, and one that cannot be raises
     BadRecordError with nothing written; under `skip` every record is decoded and the last good one counts.
-    The frame's session carries the write; the table's own session is left alone.
+    `glance` first tries the short way to decode, which most topics never leave; `Applied.doubtful` says whether
+    this one did, so that the next batch need not try. The frame's session carries the write.
     """
     strict = fold.is_strict(definition)
     seen = Observation()
-    changes = fold.decoded(records.observe(seen, F.count(F.lit(1)).alias("records")), definition).persist()
+    changes = fold.decoded(
+        records.observe(seen, F.count(F.lit(1)).alias("records")), definition, glance=glance
+    ).persist()
+    found = _survey(definition, changes)
+    doubtful = found["doubtful"] > 0
+    if doubtful:
+        changes.unpersist()
+        changes = fold.decoded(records, definition).persist()
+        found = _survey(definition, changes)
     folded = fold.folded(changes, definition)
     try:
-        found = _survey(definition, changes)
         if found["bad"] and strict:
             raise BadRecordError(_first_bad(definition, found))
         keys, two = found["good"], found["two"]
-        if not strict:
+        if strict:
+            folded = changes if found["skipped"] == 0 else folded.persist()
+        else:
             folded = folded.persist()
             counted = folded.agg(
                 F.count(F.lit(1)).alias("keys"), F.count_if(F.col(compact.TWO_PARTITIONS)).alias("two")
@@ -54,7 +68,11 @@ def apply(definition: Definition, table: Table, records: DataFrame, progress: In
             assert counted is not None
             keys, two = counted["keys"], counted["two"]
         merged = merge(
-            table.on(records.sparkSession), folded, key=definition.primary_key, progress=progress
+            table.on(records.sparkSession),
+            folded,
+            key=definition.primary_key,
+            progress=progress,
+            persisted=True,
         )
     finally:
         folded.unpersist()
@@ -66,6 +84,7 @@ def apply(definition: Definition, table: Table, records: DataFrame, progress: In
         unchanged=keys - merged.inserted - merged.updated - merged.deleted,
         two_partitions=two,
         event_time_lag_seconds=found["lag"],
+        doubtful=doubtful,
     )
 
 
@@ -85,6 +104,7 @@ def _survey(definition: Definition, changes: DataFrame) -> Row:
     row = changes.agg(
         F.count_if(good).alias("good"),
         F.count_if(bad).alias("bad"),
+        F.count_if(col(BAD) == DOUBTFUL).alias("doubtful"),
         F.count_if(~bad & ~good).alias("skipped"),
         F.min(F.when(bad, F.struct(where.alias("at"), col(BAD).alias("why")))).alias("first_bad"),
         two.alias("two"),

@@ -22,15 +22,16 @@ def is_good() -> Column:
     return col(BAD).isNull() & (col(KIND) != SKIP)
 
 
-def decoded(records: DataFrame, definition: Definition) -> DataFrame:
+def decoded(records: DataFrame, definition: Definition, *, glance: bool = False) -> DataFrame:
     """Changes with `__bad`, as decode.decode_values gives them; nothing bad is dropped.
 
     Strict: one row per key, the last one, and superseded values are never looked at. Otherwise one per record.
+    With `glance` a record may be DOUBTFUL instead: then the frame is good for nothing but to be made again without.
     """
-    keyed = decode_keys(records, definition.topic)
+    keyed = decode_keys(records, definition.topic, glance=glance)
     if is_strict(definition):
         keyed = compact.latest_by_offset(keyed, [*definition.primary_key, APART])
-    return decode_values(keyed, definition.topic)
+    return decode_values(keyed, definition.topic, glance=glance)
 
 
 def folded(changes: DataFrame, definition: Definition) -> DataFrame:

@@ -60,6 +60,7 @@ class _Run:
         self.failure: BaseException | None = None
         self.batch_lock = threading.Lock()
         self.ended = False
+        self.glance = True
         self.checkpoint = ""
 
         state = admin.describe(self.topic)
@@ -141,7 +142,8 @@ class _Run:
         if offsets == self.progress.offsets:
             return  # the first batch of a query may be empty: no progress, no commit
         progress = replace(self.progress, batch=self.progress.batch + 1, offsets=offsets)
-        applied = apply(self.definition, self.table, records, progress)
+        applied = apply(self.definition, self.table, records, progress, glance=self.glance)
+        self.glance = self.glance and not applied.doubtful
         self.progress = progress
         report = BatchReport(
             pipeline=self.definition.name,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
-from datetime import datetime
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -58,7 +57,9 @@ class _Run:
         admin.describe(definition.topic)
         self.table = published_table(spark, definition)
         self.log = PublishLog(spark, definition.run.checkpoint, definition.name)
-        self.done = self.log.read()
+        self.done = self.log.last()
+        if self.done is not None:
+            feed.check_same(self.table, self.done.table_id)
 
     def run(self) -> Summary:
         started = time.monotonic()
@@ -84,7 +85,7 @@ class _Run:
         elif start.mode == "version":
             self._record(int(start.value or 0) - 1)
         else:
-            self._record(feed.version_at(self.table, datetime.fromisoformat(start.value or "")) - 1)
+            self._record(feed.version_at(self.table, start.value or "") - 1)
 
     def _catch_up(self) -> None:
         done, latest = self._done(), feed.latest_version(self.table)

@@ -46,7 +46,7 @@ def status(spark: SparkSession, definition: Definition) -> Status:
         table = whole_table(spark, definition)
         version = feed.latest_version(table)
         followed = ingested(table, definition)
-        published = PublishLog(spark, definition.run.checkpoint, definition.name).read()
+        published = PublishLog(spark, definition.run.checkpoint, definition.name).last()
     return Status(
         pipeline=definition.name,
         table=str(definition.delta),

@@ -49,9 +49,8 @@ def verify(spark: SparkSession, definition: Definition, *, direction: str | None
     Raises GapError when the topic does not start at its beginning any more: its fold is not known then.
     """
     table = whole_table(spark, definition)
-    followed, published = ingested(table, definition), PublishLog(
-        spark, definition.run.checkpoint, definition.name
-    ).read()
+    followed = ingested(table, definition)
+    published = PublishLog(spark, definition.run.checkpoint, definition.name).last()
     direction = direction or _direction(definition, followed is not None, published is not None)
     state = admin.describe(definition.topic)
     if direction == "ingest":

@@ -91,27 +91,17 @@ def test_the_checkpoint_may_be_lost_or_copied(make: Make) -> None:
 
 
 def test_the_last_record_of_a_key_counts_even_if_its_timestamp_is_older(make: Make) -> None:
-    from confluent_kafka import Producer
-
     world = make(partitions=1)
-    producer = Producer({"bootstrap.servers": world.broker.bootstrap})
-    for name, timestamp in (("first", 2_000_000_000_000), ("last", 1_000)):
-        producer.produce(world.topic, key=key(1), value=value(1, name), timestamp=timestamp)
-    assert producer.flush(30) == 0
+    world.send([upsert(1, "first")], timestamp=1_600_000_000_000)
+    world.send([upsert(1, "last")], timestamp=1_500_000_000_000)
     ingest(world.spark, world.definition())
     assert world.rows() == [(1, "last", Decimal("1.00"))]
 
 
 def test_a_key_in_two_partitions_is_decided_by_timestamp_and_counted(make: Make) -> None:
-    from confluent_kafka import Producer
-
     world = make(partitions=2)
-    producer = Producer({"bootstrap.servers": world.broker.bootstrap})
-    for partition, name, timestamp in ((1, "newer", 2_000), (0, "older", 1_000)):
-        producer.produce(
-            world.topic, key=key(1), value=value(1, name), timestamp=timestamp, partition=partition
-        )
-    assert producer.flush(30) == 0
+    world.send([upsert(1, "newer")], partition=1, timestamp=1_600_000_000_000)
+    world.send([upsert(1, "older")], partition=0, timestamp=1_500_000_000_000)
     found = ingest(world.spark, world.definition())
     assert world.rows() == [(1, "newer", Decimal("1.00"))]
     assert found.keys_in_two_partitions == 1

@@ -61,14 +61,21 @@ class World:
         return config.load(file)
 
     def send(
-        self, records: Iterable[Record], *, topic: str | None = None, partition: int | None = None
+        self, records: Iterable[Record], *, partition: int | None = None, timestamp: int | None = None
     ) -> None:
-        """Produce and wait for the acknowledgements."""
+        """Produce and wait until every record is acknowledged; `timestamp` in milliseconds."""
         producer = Producer({"bootstrap.servers": self.broker.bootstrap, "partitioner": "murmur2_random"})
-        where = {} if partition is None else {"partition": partition}
+        where = {"partition": partition, "timestamp": timestamp}
+        failed: list[object] = []
         for key, value in records:
-            producer.produce(topic or self.topic, key=key, value=value, **where)
-        assert producer.flush(30) == 0
+            producer.produce(
+                self.topic,
+                key=key,
+                value=value,
+                on_delivery=lambda error, _: failed.append(error) if error else None,
+                **{name: given for name, given in where.items() if given is not None},
+            )
+        assert producer.flush(30) == 0 and not failed, failed
 
     def recreate_topic(self) -> None:
         """Delete the topic and create one of the same name, with one partition."""
