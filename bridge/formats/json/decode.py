@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 
 from bridge.formats.base import DOUBTFUL
+from bridge.formats.base import DOUBTFUL
 from bridge.formats.json.fast import Fast
 from bridge.formats.json.options import JsonOptions
 from bridge.formats.json.slow import Slow
@@ -32,6 +33,9 @@ class JsonDecoder:
         fast, slow = Fast(self.row, self.options, names), Slow(self.row, self.options, names)
 
         def slowly(text: str) -> str:
+            if glance:
+                return self._none(literal(DOUBTFUL))
+
             def outcome(found: str) -> str:
                 rows = f"transform({found}.v, r -> {struct(kind=_INSERT, row='r')})"
                 return struct(rows=rows, error=f"{found}.e")
