@@ -25,10 +25,12 @@ def row_type(**fields: Any) -> RowType:
     return RowType(tuple(RowField(name, type) for name, type in fields.items()))
 
 
-def decode_all(spark: SparkSession, decoder: Decoder, payloads: Sequence[bytes | None]) -> list[Outcome]:
+def decode_all(
+    spark: SparkSession, decoder: Decoder, payloads: Sequence[bytes | None], *, glance: bool = False
+) -> list[Outcome]:
     """What each payload decodes to: its rows as (kind, plain values by name), and the error."""
     frame = _frame(spark, "BINARY", payloads)
-    found = sorted(frame.select("i", decoder.decode(F.col("x")).alias("d")).collect())
+    found = sorted(frame.select("i", decoder.decode(F.col("x"), glance=glance).alias("d")).collect())
     return [
         (None if r.d.rows is None else [(x.kind, plain(x.row)) for x in r.d.rows], r.d.error) for r in found
     ]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from bridge.formats import registry
-from bridge.formats.base import Format
+from bridge.formats.base import DOUBTFUL, Format
 from bridge.schema import ArrayType, MapType, RowField, RowType
 from tests.formats.support import decode_all, encode_all, plain, row_type, scalar
 
@@ -104,6 +104,17 @@ def test_null_is_no_document_and_no_row_gives_no_bytes(spark: SparkSession, form
     row = row_type(a=scalar("INT"))
     assert decode_all(spark, format.decoder(row, {}), [None]) == [(None, None)]
     assert encode_all(spark, format.encoder(row, {}), row, [None]) == [None]
+
+
+def test_a_glance_says_the_same_or_that_it_is_in_doubt(spark: SparkSession, format: Format) -> None:
+    row = row_type(a=scalar("BIGINT"), b=scalar("STRING"))
+    written = encode_all(spark, format.encoder(row, {}), row, [(1, "x"), (None, None), (2, "1.0"), None])
+    payloads = [*written, b"\xff", b"", b"[1", b'{"a":"5"}']
+    decoder = format.decoder(row, {})
+    glances, looks = decode_all(spark, decoder, payloads, glance=True), decode_all(spark, decoder, payloads)
+    assert [glances[0], glances[3]] == [looks[0], looks[3]]
+    assert all(seen in (known, (None, DOUBTFUL)) for seen, known in zip(glances, looks, strict=True))
+    assert DOUBTFUL not in [error for _, error in looks]
 
 
 def test_no_bytes_make_a_decoder_raise(spark: SparkSession, format: Format) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pyspark.sql import Column
 
 from bridge.formats.base import DOUBTFUL
-from bridge.formats.base import DOUBTFUL
 from bridge.formats.json.fast import Fast
 from bridge.formats.json.options import JsonOptions
 from bridge.formats.json.slow import Slow
@@ -28,14 +27,14 @@ class JsonDecoder:
         self._rows_type = f"ARRAY<STRUCT<kind: STRING, row: {row.spark()}>>"
 
     def decode(self, payload: Column, *, glance: bool = False) -> Column:
-        """See Decoder.decode. Under ignore-parse-errors a bad field is null; a bad document is an error still."""
+        """See Decoder.decode. Under ignore-parse-errors a bad field is null; a bad document is an error still.
+
+        A glance is the fast path: what it does not settle is DOUBTFUL, malformed documents too.
+        """
         names = Names()
         fast, slow = Fast(self.row, self.options, names), Slow(self.row, self.options, names)
 
         def slowly(text: str) -> str:
-            if glance:
-                return self._none(literal(DOUBTFUL))
-
             def outcome(found: str) -> str:
                 rows = f"transform({found}.v, r -> {struct(kind=_INSERT, row='r')})"
                 return struct(rows=rows, error=f"{found}.e")
