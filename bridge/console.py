@@ -16,7 +16,10 @@ from rich.table import Table
 
 from bridge.metrics import BatchReport, Summary
 
-__all__ = ["Screen", "batch_line", "duration"]
+__all__ = ["Screen", "batch_line", "duration", "summary_rows"]
+
+_PIPE_WIDTH = 160
+"""A pipe has no width of its own; results should not be folded for one."""
 
 
 def duration(seconds: float) -> str:
@@ -51,6 +54,8 @@ class Screen:
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.out = Console(highlight=False, soft_wrap=True)
+        if not self.out.is_terminal:
+            self.out.width = _PIPE_WIDTH
         self.err = Console(stderr=True, highlight=False, soft_wrap=True)
         self.quiet = quiet
         self._status: Status | None = None

@@ -57,7 +57,9 @@ def decode_keys(records: DataFrame, topic: Topic, *, glance: bool = False) -> Da
     dropped = error.isNotNull() & (error != DOUBTFUL) if decoder.skips_errors else F.lit(False)
     bad = (
         F.when(error == DOUBTFUL, error)
-        .when(col("__key").isNull(), F.lit("null key: a record of an upsert topic must say which row it means"))
+        .when(
+            col("__key").isNull(), F.lit("null key: a record of an upsert topic must say which row it means")
+        )
         .when(dropped, F.lit(None))
         .when(error.isNotNull(), F.concat(F.lit("key: "), error))
         .when(F.coalesce(F.size(rows), F.lit(0)) != 1, F.lit("key: the document must hold exactly one row"))
@@ -65,7 +67,8 @@ def decode_keys(records: DataFrame, topic: Topic, *, glance: bool = False) -> Da
     row = F.element_at(rows, 1).getField(_PARTS.row)
     place = [F.col(f"{POSITION}.{part}").cast("string") for part in parts[:3]]
     columns = [
-        row.getField(field.name).alias(name) for name, field in zip(spec.columns, spec.row.fields, strict=True)
+        row.getField(field.name).alias(name)
+        for name, field in zip(spec.columns, spec.row.fields, strict=True)
     ]
     carried = [col(name) for name in (POSITION, _VALUE, _TIMESTAMP, _TIMESTAMP_TYPE, _HEADERS)]
     return keyed.select(
@@ -137,7 +140,9 @@ def _finished(judged: DataFrame, topic: Topic, key: set[str], added: list[str]) 
 
 def _key_spec(topic: Topic) -> FormatSpec:
     if topic.key is None:
-        raise DefinitionError(f"'{topic.connector}' without a key format has no keys to decode: set 'key.format'")
+        raise DefinitionError(
+            f"'{topic.connector}' without a key format has no keys to decode: set 'key.format'"
+        )
     return topic.key
 
 
@@ -146,9 +151,7 @@ def _carried(key: set[str]) -> set[str]:
 
 
 def _typed(topic: Topic) -> list[tuple[str, DataType]]:
-    return [
-        (c.name, c.type) for c in topic.schema.columns if isinstance(c, PhysicalColumn | MetadataColumn)
-    ]
+    return [(c.name, c.type) for c in topic.schema.columns if isinstance(c, PhysicalColumn | MetadataColumn)]
 
 
 def _columns(topic: Topic, key: set[str], fields: Mapping[str, Column]) -> list[Column]:

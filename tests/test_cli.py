@@ -28,7 +28,11 @@ CREATE TABLE orders (id BIGINT, name STRING{key}) WITH (
 
 
 def pipeline_file(
-    folder: Path, *, key: str = ", PRIMARY KEY (id) NOT ENFORCED", servers: str = "127.0.0.1:1", more: str = ""
+    folder: Path,
+    *,
+    key: str = ", PRIMARY KEY (id) NOT ENFORCED",
+    servers: str = "127.0.0.1:1",
+    more: str = "",
 ) -> Path:
     """A pipeline file whose statement can be made wrong in one place."""
     ddl = DDL.format(key=key, servers=servers, more=more).replace("\n", "\n    ")
@@ -151,8 +155,17 @@ def test_ctrl_c_stops_after_the_running_batch(
 ) -> None:
     world = World.make(spark, broker, lake, unique)
     world.send([upsert(1, "a")])
-    world.definition(trigger="1 s")
-    command = [sys.executable, "-u", "-m", "bridge", "ingest", str(lake / "orders.yaml"), "--master", "local[1]"]
+    world.definition(run={"trigger": "1 s"})
+    command = [
+        sys.executable,
+        "-u",
+        "-m",
+        "bridge",
+        "ingest",
+        str(lake / "orders.yaml"),
+        "--master",
+        "local[1]",
+    ]
     environ = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK"))}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environ

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +20,7 @@ def test_replay_adds_and_removes() -> None:
 
 
 def test_replay_goes_on_from_a_table_and_leaves_it_alone() -> None:
-    before = {1: {"v": 10}}
+    before: dict[Hashable, dict[str, int]] = {1: {"v": 10}}
     assert replay([change("-D", 1), change("+I", 3, 30)], before) == {3: {"v": 30}}
     assert before == {1: {"v": 10}}
 

@@ -32,6 +32,8 @@ _PARTITIONS = 4
 _RATE = 4_000
 """Changes per second: slow enough for the writer to overlap with the jobs, fast enough for a demo."""
 _INTERVAL_SECONDS = 2.0
+_BATCH = 20_000
+"""Records per ingest batch: small enough for the table to see orders change, not only their last state."""
 
 
 def run(spark: SparkSession, folder: Path, screen: Screen, stop: threading.Event) -> None:
@@ -77,10 +79,10 @@ def _pipelines(folder: Path, bootstrap: str) -> tuple[Definition, Definition]:
         )
     environ = {**os.environ, "KAFKA": bootstrap, "LAKE": str((folder / "lake").absolute())}
     incoming, outgoing = (config.load(file, environ=environ) for file in files)
-    running = {"trigger_seconds": _INTERVAL_SECONDS}
     quality = replace(incoming.quality, report=folder / "report.html") if incoming.quality else None
-    incoming = replace(incoming, run=replace(incoming.run, **running), quality=quality)
-    return incoming, replace(outgoing, run=replace(outgoing.run, **running))
+    batches = replace(incoming.run, trigger_seconds=_INTERVAL_SECONDS, max_offsets_per_batch=_BATCH)
+    intervals = replace(outgoing.run, trigger_seconds=_INTERVAL_SECONDS)
+    return replace(incoming, run=batches, quality=quality), replace(outgoing, run=intervals)
 
 
 class _Flow:
@@ -124,7 +126,8 @@ class _Flow:
     def _write(self) -> Mapping[str, int]:
         topic = self.incoming.topic
         try:
-            return orders.write(topic.bootstrap_servers, topic.names[0], orders.changes(seed=7), rate=_RATE, stop=self.stop)
+            made = orders.changes(seed=7)
+            return orders.write(topic.bootstrap_servers, topic.names[0], made, rate=_RATE, stop=self.stop)
         finally:
             self.written.set()
 

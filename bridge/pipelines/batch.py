@@ -19,6 +19,7 @@ from bridge.pipelines import fold
 
 __all__ = ["Applied", "apply"]
 
+
 @dataclass(frozen=True)
 class Applied:
     """What became of a batch. `unchanged` changes found the table as they wanted it."""

@@ -50,7 +50,9 @@ def check(spark: SparkSession, definition: Definition) -> Checked:
         offsets=followed[0].offsets if followed else None,
     )
     with reading(table, version, version):
-        rows = table.read({"versionAsOf": str(version)}).select(*(col(name) for name in table.columns)).persist()
+        rows = (
+            table.read({"versionAsOf": str(version)}).select(*(col(name) for name in table.columns)).persist()
+        )
         try:
             verdict = run(rows, expectations, key=definition.primary_key, subject=subject)
         finally:

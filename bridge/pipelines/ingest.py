@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from bridge.definition import Definition
 from bridge.delta.progress import IngestProgress, read_progress
+from bridge.errors import BridgeError, GapError
 from bridge.kafka import admin, source
 from bridge.metrics import BatchReport, Listener, Summary, ignore
 from bridge.pipelines import scratch
@@ -119,7 +120,7 @@ class _Run:
             with self.batch_lock:  # the running batch commits; a next one sees `ended` and writes nothing
                 self.ended = True
         elif (failure := query.exception()) is not None:
-            self.failure = self.failure or source.explain(failure, self.topic)
+            self.failure = self.failure or _explained(failure, self.definition)
 
     def _guarded(self, records: DataFrame, batch_id: int) -> None:
         """What Spark calls. Keeps the failure as it was raised; Spark would hand back its text only."""
@@ -170,6 +171,21 @@ class _Run:
         if self.definition.run.trigger_seconds is not None:
             self.topic_end = admin.describe(self.topic).end
         return self.topic_end
+
+
+def _explained(failure: Exception, definition: Definition) -> BridgeError:
+    """What ended the query outside of a batch: reading from Kafka, or Spark itself."""
+    text = str(failure)
+    if any(sign in text for sign in _LOSS):
+        return GapError(
+            f"{definition.name!r}: records were deleted from {', '.join(definition.topic.names)} before they were "
+            f"read. The table is as the last batch left it; to rebuild it from the topic as it is now, move "
+            f"{definition.delta} away and ingest again"
+        )
+    return BridgeError(f"{definition.name!r}: reading the topic failed: {text.splitlines()[0][:500]}")
+
+
+_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "OffsetOutOfRangeException")
 
 
 def _before(end: Offsets) -> Column:

@@ -25,8 +25,9 @@ def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField
 
     Raises DefinitionError for an expression Spark cannot resolve.
     """
-    known = [RowField(c.name, c.type) for c in (*schema.physical, *schema.metadata)]
-    row = struct_type(RowType(tuple(known)).spark())
+    physical = tuple(RowField(c.name, c.type) for c in schema.physical)
+    metadata = tuple(RowField(c.name, c.type) for c in schema.metadata)
+    row = struct_type(RowType(physical + metadata).spark())
     types = {f.name: f.dataType for f in row.fields}
     empty = spark.createDataFrame([], row)
     for column in schema.computed:
@@ -99,4 +100,3 @@ def refuse_gaps(definition: Definition, state: TopicState, progress: IngestProgr
             raise GapError(
                 f"{topic}-{partition}: the table has records up to offset {offset}, the topic ends at {end}. {heal}"
             )
-

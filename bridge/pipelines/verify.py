@@ -64,9 +64,7 @@ def verify(spark: SparkSession, definition: Definition, *, direction: str | None
         end, version = state.end, published.version
     topic = _fold(spark, definition, _beginning(state.earliest, end), end)
     with reading(table, version, version):
-        found = compare(
-            topic, feed.snapshot(table, version), key=definition.primary_key, fields=table.fields
-        )
+        found = compare(topic, feed.snapshot(table, version), key=definition.primary_key, fields=table.fields)
     return Proof(definition.name, direction, version, end, found)
 
 

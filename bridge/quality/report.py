@@ -81,7 +81,7 @@ def _failed_first(outcome: Outcome) -> tuple[bool, int]:
 
 
 def _seconds(value: float) -> str:
-    return f"{value:.2f} s" if value < 10 else f"{value:,.0f} s"  # noqa: PLR2004
+    return f"{value:.2f} s" if value < 10 else f"{value:,.0f} s"
 
 
 def _moment(value: datetime) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import SparkSession
 
 from bridge.pipelines.compare import Comparison, compare
@@ -10,7 +12,9 @@ DDL = "a int, b string, v double"
 ROWS = [(1, "x", 1.0), (1, None, 2.0), (None, "x", None), (2, "y", 4.0)]
 
 
-def run(spark: SparkSession, topic: list[tuple[object, ...]], table: list[tuple[object, ...]]) -> Comparison:
+def run(
+    spark: SparkSession, topic: Sequence[tuple[object, ...]], table: Sequence[tuple[object, ...]]
+) -> Comparison:
     left, right = (spark.createDataFrame(rows, DDL) for rows in (topic, table))
     return compare(left, right, key=["a", "b"], fields=left.schema.fields)
 

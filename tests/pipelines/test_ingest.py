@@ -56,7 +56,7 @@ def test_each_batch_is_one_commit_that_carries_its_end_offsets(make: Make) -> No
     world = make(partitions=1)
     world.send([upsert(n, "x") for n in range(7)])
     reports: list[BatchReport] = []
-    ingest(world.spark, world.definition(**{"max-offsets-per-batch": 3}), listener=reports.append)
+    ingest(world.spark, world.definition(run={"max-offsets-per-batch": 3}), listener=reports.append)
     assert [r.records_in for r in reports] == [3, 3, 1]
     assert [r.pending_records for r in reports] == [4, 1, 0]
     merges = [commit for commit in world.history() if commit["operation"] == "MERGE"]
@@ -152,7 +152,7 @@ def test_stop_lets_the_running_batch_commit(make: Make) -> None:
     stop = threading.Event()
     first = ingest(
         world.spark,
-        world.definition(**{"max-offsets-per-batch": 3}),
+        world.definition(run={"max-offsets-per-batch": 3}),
         listener=lambda report: stop.set(),
         stop=stop,
     )
@@ -172,7 +172,7 @@ def test_an_interval_run_picks_up_what_comes_later(make: Make) -> None:
         elif report.records_in:
             world.send([upsert(2, "b")])
 
-    ingest(world.spark, world.definition(trigger="500 ms"), listener=listen, stop=stop)
+    ingest(world.spark, world.definition(run={"trigger": "500 ms"}), listener=listen, stop=stop)
     assert [row[0] for row in world.rows()] == [1, 2]
 
 

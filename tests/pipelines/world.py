@@ -41,7 +41,7 @@ class World:
         broker.create_topic(topic, partitions=more.pop("partitions", 3), config={"cleanup.policy": "compact"})
         return cls(spark, broker, lake, topic, **more)
 
-    def definition(self, name: str = "orders", **run: Any) -> Definition:
+    def definition(self, name: str = "orders", run: Mapping[str, object] | None = None) -> Definition:
         """Load the pipeline file this world describes."""
         options = {
             "connector": "upsert-kafka",
@@ -52,7 +52,7 @@ class World:
             **self.options,
         }
         shown = ", ".join(f"'{k}' = '{v}'" for k, v in options.items())
-        run = {"checkpoint": "checkpoint", "trigger": "available-now", **run}
+        run = {"checkpoint": "checkpoint", "trigger": "available-now", **(run or {})}
         file = self.folder / f"{name}.yaml"
         file.write_text(
             f"version: 1\nname: {name}\ntopic:\n  ddl: |\n    CREATE TABLE t ({self.columns}) WITH ({shown})\n"
@@ -65,7 +65,8 @@ class World:
     ) -> None:
         """Produce and wait until every record is acknowledged; `timestamp` in milliseconds."""
         producer = Producer({"bootstrap.servers": self.broker.bootstrap, "partitioner": "murmur2_random"})
-        where = {"partition": partition, "timestamp": timestamp}
+        given = {"partition": partition, "timestamp": timestamp}
+        where: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         failed: list[object] = []
         for key, value in records:
             producer.produce(
@@ -73,7 +74,7 @@ class World:
                 key=key,
                 value=value,
                 on_delivery=lambda error, _: failed.append(error) if error else None,
-                **{name: given for name, given in where.items() if given is not None},
+                **where,
             )
         assert producer.flush(30) == 0 and not failed, failed
 
@@ -124,7 +125,7 @@ class World:
 
 
 def _drain(consumer: Consumer) -> list[tuple[bytes | None, bytes | None]]:
-    records = []
+    records: list[tuple[bytes | None, bytes | None]] = []
     while True:
         message = consumer.poll(10)
         assert message is not None, "no end of partition within ten seconds"
