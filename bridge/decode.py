@@ -64,7 +64,7 @@ def decode_keys(records: DataFrame, topic: Topic, *, glance: bool = False) -> Da
         .when(error.isNotNull(), F.concat(F.lit("key: "), error))
         .when(F.coalesce(F.size(rows), F.lit(0)) != 1, F.lit("key: the document must hold exactly one row"))
     )
-    row = F.element_at(rows, 1).getField(_PARTS.row)
+    row = F.try_element_at(rows, F.lit(1)).getField(_PARTS.row)
     place = [F.col(f"{POSITION}.{part}").cast("string") for part in parts[:3]]
     columns = [
         row.getField(field.name).alias(name)
@@ -179,7 +179,7 @@ def _metadata(column: MetadataColumn) -> Column:
                 F.create_map(h.getField("key"), h.getField("value")),
             ),
         )
-        return last
+        return last.cast(column.type.spark())
     if column.key == "timestamp-type":
         names = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
         pairs = [F.lit(part) for number, name in names.items() for part in (number, name)]

@@ -46,5 +46,5 @@ def _metadata(column: MetadataColumn) -> Column:
     if column.key == "timestamp":
         value = value.cast("timestamp")
     elif column.key == "headers":
-        value = F.map_entries(value)
+        value = F.map_entries(value.cast("map<string,binary>"))
     return value.alias(column.key)

@@ -9,7 +9,8 @@ from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, uns
 
 __all__ = ["check", "is_temporal", "moment_pattern", "types"]
 
-_DATE = "[+-]?[0-9]{4,6}-[0-9]{2}-[0-9]{2}"
+# ISO_LOCAL_DATE: a year of more than four digits has a sign.
+_DATE = "(?:-?[0-9]{4}|[+-][0-9]{5,6})-[0-9]{2}-[0-9]{2}"
 _TIME = "[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{0,9})?"
 # ISO_LOCAL_TIME leaves the seconds out or gives at least one digit after the point.
 _ISO_TIME = "[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?"

@@ -1,0 +1,100 @@
+"""Changes to records: which bytes and which of them null."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from bridge.columns import KIND, POSITION
+from bridge.definition import FormatSpec, Topic
+from bridge.encode import encode
+from bridge.schema import DataType, MapType, MetadataColumn, PhysicalColumn, ScalarType, TableSchema
+
+_INT, _STRING = ScalarType("INT"), ScalarType("STRING")
+
+
+def _topic(schema: TableSchema, key: tuple[str, ...], value: tuple[str, ...], prefix: str = "") -> Topic:
+    return Topic(
+        connector="upsert-kafka",
+        names=("t",),
+        schema=schema,
+        key=FormatSpec("json", {}, schema.row(key, prefix), key),
+        value=FormatSpec("json", {}, schema.row(value), value),
+        properties={},
+    )
+
+
+def _changes(spark: SparkSession, columns: str, rows: list[tuple[Any, ...]]) -> Any:
+    schema = f"{columns}, {KIND} string, {POSITION} struct<version: bigint>"
+    return spark.createDataFrame([(*row, (n,)) for n, row in enumerate(rows)], schema)
+
+
+def test_adds_carry_both_documents_and_retractions_are_tombstones(spark: SparkSession) -> None:
+    schema = TableSchema((PhysicalColumn("id", _INT), PhysicalColumn("v", _STRING)), ("id",))
+    rows = [(1, "a", "+I"), (1, "a", "-U"), (1, "b", "+U"), (1, "b", "-D"), (2, None, "-D")]
+    records = encode(_changes(spark, "id int, v string", rows), _topic(schema, ("id",), ("id", "v")))
+    assert records.columns == ["key", "value", POSITION]
+    assert [
+        (bytes(r.key), r.value and bytes(r.value)) for r in records.orderBy(f"{POSITION}.version").collect()
+    ] == [
+        (b'{"id":1}', b'{"id":1,"v":"a"}'),
+        (b'{"id":1}', None),
+        (b'{"id":1}', b'{"id":1,"v":"b"}'),
+        (b'{"id":1}', None),
+        (b'{"id":2}', None),
+    ]
+
+
+def test_documents_have_their_own_names_and_orders(spark: SparkSession) -> None:
+    """As in Flink's example of key.fields-prefix: two fields `user_id`, one of them the key's."""
+    names = ("k_user_id", "name", "k_event.id", "user_id")
+    schema = TableSchema(
+        tuple(PhysicalColumn(n, _STRING if n == "name" else _INT) for n in names), names[::2]
+    )
+    topic = _topic(schema, ("k_event.id", "k_user_id"), ("name", "user_id"), "k_")
+    changes = _changes(
+        spark, "k_user_id int, name string, `k_event.id` int, user_id int", [(1, "n", 100, 41, "+I")]
+    )
+    [record] = encode(changes, topic).collect()
+    assert bytes(record.key) == b'{"event.id":100,"user_id":1}'
+    assert bytes(record.value) == b'{"name":"n","user_id":41}'
+
+
+def test_writable_metadata_becomes_part_of_the_record(spark: SparkSession) -> None:
+    def metadata(name: str, type: DataType, key: str, virtual: bool = False) -> MetadataColumn:
+        return MetadataColumn(name, type, key, virtual)
+
+    schema = TableSchema(
+        (
+            PhysicalColumn("id", _INT),
+            metadata("at", ScalarType("TIMESTAMP", (3,)), "timestamp"),
+            metadata("h", MapType(_STRING, ScalarType("BYTES")), "headers"),
+            metadata("where", _STRING, "topic"),
+            metadata("offset", ScalarType("BIGINT"), "offset", virtual=True),
+        ),
+        ("id",),
+    )
+    columns = "id int, at timestamp_ntz, h map<string,binary>, where string, offset bigint, __kind string"
+    changes = spark.sql(
+        f"SELECT * FROM VALUES (1, timestamp_ntz'2020-02-29 12:00:00.123', map('a', X'01'), 'other', 7L, '+U', "
+        f"named_struct('version', 0L)), (2, null, null, null, null, '-D', named_struct('version', 1L)) "
+        f"AS t({', '.join(c.split()[0] for c in columns.split(', '))}, {POSITION})"
+    )
+    records = encode(changes, _topic(schema, ("id",), ("id",)))
+    assert records.columns == ["key", "value", "timestamp", "headers", "topic", POSITION]
+    first, second = records.orderBy(f"{POSITION}.version").collect()
+    assert records.schema["timestamp"].dataType.typeName() == "timestamp"
+    assert first.timestamp.isoformat() == "2020-02-29T12:00:00.123000"
+    assert [(h.key, bytes(h.value)) for h in first.headers] == [("a", b"\x01")] and first.topic == "other"
+    assert (second.value, second.timestamp, second.headers, second.topic) == (None, None, None, None)
+
+
+def test_headers_declared_as_texts_are_written_as_bytes(spark: SparkSession) -> None:
+    headers = MetadataColumn("h", MapType(_STRING, _STRING), "headers")
+    schema = TableSchema((PhysicalColumn("id", _INT), headers), ("id",))
+    changes = spark.sql(
+        f"SELECT 1 AS id, map('a', 'é') AS h, '+I' AS {KIND}, named_struct('version', 0L) AS {POSITION}"
+    )
+    [record] = encode(changes, _topic(schema, ("id",), ("id",))).collect()
+    assert [(h.key, bytes(h.value)) for h in record.headers] == [("a", "é".encode())]
