@@ -21,7 +21,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+REBUILD = "to rebuild the table from the topic as it is now, move the table away and ingest again"
+REPUBLISH = (
+    "to publish the table anew, remove `publish` from run.checkpoint: the next run starts as a first one"
+)
+"""The ways out of a gap, said the same everywhere."""
+
 __all__ = [
+    "REBUILD",
+    "REPUBLISH",
     "BadRecordError",
     "BridgeError",
     "ConcurrentRunError",

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from bridge.errors import BridgeError, GapError, TableError
+from bridge.errors import REPUBLISH, BridgeError, GapError, TableError
 
 __all__ = ["CONFLICTS", "names", "reading", "table_errors", "translated"]
 
@@ -118,7 +118,7 @@ def reading(target: object, first: int, last: int) -> Iterator[None]:
         for conditions, reason in reasons:
             if found & conditions:
                 return GapError(
-                    f"table {target}: {wanted} wanted, but {reason}. `bridge resync` publishes the table anew; "
+                    f"table {target}: {wanted} wanted, but {reason}; {REPUBLISH}; "
                     "to keep more history raise delta.logRetentionDuration and delta.deletedFileRetentionDuration"
                 )
         return _table_error(target, found)
@@ -147,6 +147,6 @@ def _table_error(target: object, found: frozenset[str]) -> BridgeError | None:
     if found & (_LOG_GONE | _FILES_GONE):
         return TableError(
             f"table {target} has lost files that its newest version needs; bring them back, or RESTORE the "
-            "table to a version that is whole, or drop the table and run `bridge resync`"
+            "table to a version that is whole, or drop the table and ingest again"
         )
     return None

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from bridge.columns import KIND, POSITION, col
 from bridge.delta.failures import reading, table_errors
 from bridge.delta.table import Table
-from bridge.errors import DefinitionError, GapError
+from bridge.errors import REPUBLISH, DefinitionError, GapError
 from bridge.rows import RowKind
 
 __all__ = ["changes", "check_feed", "check_same", "latest_version", "reading", "snapshot", "version_at"]
@@ -95,8 +95,8 @@ def check_same(table: Table, known_id: str) -> None:
         there = table.delta().detail().select("id").collect()[0][0]
     if there != known_id:
         raise GapError(
-            f"table {table} was replaced: progress belongs to table id {known_id}, there is now {there}. "
-            "`bridge resync` publishes the new table and deletes keys that are not in it"
+            f"table {table} was replaced: progress belongs to table id {known_id}, there is now {there}; "
+            f"{REPUBLISH}"
         )
 
 
@@ -110,7 +110,7 @@ def check_feed(table: Table, first: int, last: int, known_id: str) -> None:
     if last > newest:
         raise GapError(
             f"table {table}: versions {first} to {last} wanted, but the newest is {newest}: its log was "
-            "cut back. `bridge resync` publishes the table anew"
+            f"cut back; {REPUBLISH}"
         )
     frame = changes(table, first, last)
     with reading(table, first, last):

@@ -16,7 +16,7 @@ from bridge.delta.checks import MARKER
 from bridge.delta.failures import table_errors
 from bridge.delta.publish_log import PublishLog, PublishProgress
 from bridge.delta.table import Table
-from bridge.errors import GapError, TableError
+from bridge.errors import REBUILD, GapError, TableError
 from bridge.positions import Offsets
 
 __all__ = ["IngestProgress", "PublishLog", "PublishProgress", "read_progress"]
@@ -144,7 +144,4 @@ def _restored_to(table: Table, commit: Row) -> int:
 
 
 def _gap(table: Table, reason: str) -> GapError:
-    return GapError(
-        f"table {table}: how far it follows the topic is not known: {reason}. `bridge resync` reads the topic from "
-        "its earliest offset and removes rows that are not in it"
-    )
+    return GapError(f"table {table}: how far it follows the topic is not known: {reason}; {REBUILD}")

@@ -63,7 +63,7 @@ class PublishLog:
         if numbers:
             raise GapError(
                 f"none of the {len(numbers)} files in {self._folder} can be read, so it is not known what was "
-                "published; bring them back, or delete them and run `bridge resync`"
+                "published; bring them back, or delete them: the next run starts as a first one"
             )
         return None
 

@@ -14,7 +14,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 
 from bridge.definition import Topic
-from bridge.errors import GapError, KafkaError, OptionError
+from bridge.errors import REBUILD, GapError, KafkaError, OptionError
 from bridge.kafka.client import Conversation
 from bridge.positions import Offsets, TopicPartition
 
@@ -126,11 +126,11 @@ def check_reachable(wanted: Offsets, state: TopicState, ids: Mapping[str, str] |
     """Make sure that reading on at `wanted` misses nothing; `ids` are the topic ids known from before.
 
     Raises GapError when a topic was created anew, a partition is gone, offsets have expired, or the topic
-    ends before `wanted`; it names what was wanted, what is there, and `bridge resync`.
+    ends before `wanted`; it names what was wanted, what is there, and the way out.
     """
-    heal = "; `bridge resync` rebuilds the table from what the topic holds now"
+    heal = f"; {REBUILD}"
     for name, known in (ids or {}).items():
-        if name in state.ids and state.ids[name] != known:
+        if known and state.ids.get(name, known) != known:
             raise GapError(
                 f"topic '{name}' was deleted and created anew (id {known}, now {state.ids[name]}){heal}"
             )

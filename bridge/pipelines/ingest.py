@@ -17,12 +17,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from bridge.definition import Definition
 from bridge.delta.progress import IngestProgress, read_progress
-from bridge.errors import BridgeError, GapError
+from bridge.errors import REBUILD, BridgeError, GapError
 from bridge.kafka import admin, source
 from bridge.metrics import BatchReport, Listener, Summary, ignore
 from bridge.pipelines import scratch
 from bridge.pipelines.batch import apply
-from bridge.pipelines.preflight import ingest_table, refuse_gaps
+from bridge.pipelines.preflight import ingest_table
 from bridge.positions import Offsets
 
 __all__ = ["ingest"]
@@ -71,7 +71,7 @@ class _Run:
             offsets, ids, batch = admin.start_offsets(self.topic, state), state.ids, -1
         else:
             offsets, ids, batch = known[0].offsets, known[0].topic_ids, known[0].batch
-            refuse_gaps(definition, state, known[0])
+            admin.check_reachable(offsets, state, ids)
         # A partition that progress does not know was added since: its first record is the earliest one.
         self.start = Offsets({**state.earliest.by_partition, **offsets.by_partition})
         self.end, self.topic_end = admin.end_offsets(self.topic, state), state.end
@@ -179,8 +179,7 @@ def _explained(failure: Exception, definition: Definition) -> BridgeError:
     if any(sign in text for sign in _LOSS):
         return GapError(
             f"{definition.name!r}: records were deleted from {', '.join(definition.topic.names)} before they were "
-            f"read. The table is as the last batch left it; to rebuild it from the topic as it is now, move "
-            f"{definition.delta} away and ingest again"
+            f"read. The table is as the last batch left it; {REBUILD}"
         )
     return BridgeError(f"{definition.name!r}: reading the topic failed: {text.splitlines()[0][:500]}")
 

@@ -13,11 +13,10 @@ from bridge.definition import Definition
 from bridge.delta.checks import MARKER
 from bridge.delta.progress import IngestProgress, read_progress
 from bridge.delta.table import Table, claim, create_table, exists, open_table
-from bridge.errors import DefinitionError, GapError
-from bridge.kafka.admin import TopicState
+from bridge.errors import DefinitionError
 from bridge.schema import RowField, RowType, TableSchema
 
-__all__ = ["ingest_table", "ingested", "published_table", "refuse_gaps", "table_fields", "whole_table"]
+__all__ = ["ingest_table", "ingested", "published_table", "table_fields", "whole_table"]
 
 
 def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField]:
@@ -73,30 +72,3 @@ def ingested(table: Table, definition: Definition) -> tuple[IngestProgress, int]
     if table.properties.get(MARKER) != definition.name:
         return None
     return read_progress(table, definition.name)
-
-
-def refuse_gaps(definition: Definition, state: TopicState, progress: IngestProgress) -> None:
-    """Raise GapError when the topic no longer holds what comes next, or is not the topic it was."""
-    heal = f"To rebuild the table from the topic as it is now, move {definition.delta} away and ingest again"
-    for topic, wanted in progress.topic_ids.items():
-        there = state.ids.get(topic)
-        if there and wanted and there != wanted:
-            raise GapError(
-                f"topic {topic!r} was deleted and created again since the last run: the table follows topic id "
-                f"{wanted}, there is {there}. Its offsets mean other records now. {heal}"
-            )
-    for topic, partition, offset in progress.offsets:
-        first, end = state.earliest.get(topic, partition), state.end.get(topic, partition)
-        if first is None or end is None:
-            raise GapError(
-                f"{topic}-{partition}: the table has records up to offset {offset}, but the partition is gone. {heal}"
-            )
-        if offset < first:
-            raise GapError(
-                f"{topic}-{partition}: the table has records up to offset {offset}, the topic starts at {first}: "
-                f"{first - offset} offsets were deleted before they were read. {heal}"
-            )
-        if offset > end:
-            raise GapError(
-                f"{topic}-{partition}: the table has records up to offset {offset}, the topic ends at {end}. {heal}"
-            )

@@ -77,7 +77,7 @@ def commit_by_hand(
     version: int,
     metadata: str | None = None,
     operation: str = "OPTIMIZE",
-    parameters: Mapping[str, str] | None = None,
+    parameters: Mapping[str, Any] | None = None,
 ) -> None:
     """A valid commit without rows; hundreds of real ones would take minutes."""
     info: dict[str, Any] = {"timestamp": 1_700_000_000_000 + version, "operation": operation}

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from bridge.definition import DeltaTarget
 from bridge.delta import feed
 from bridge.delta.table import create_table, open_table
-from bridge.errors import GapError, TableError
+from bridge.errors import REPUBLISH, GapError, TableError
 from tests.delta.tables import FIELDS, append, log_file, made
 
 
@@ -25,8 +25,8 @@ def test_another_table_under_the_same_name(spark: SparkSession, unique: Callable
     with pytest.raises(GapError) as caught:
         feed.check_same(table, table.id)
     assert str(caught.value) == (
-        f"table {named.table} was replaced: progress belongs to table id {table.id}, there is now {new.id}. "
-        "`bridge resync` publishes the new table and deletes keys that are not in it"
+        f"table {named.table} was replaced: progress belongs to table id {table.id}, there is now {new.id}; "
+        f"{REPUBLISH}"
     )
     with pytest.raises(GapError, match="was replaced"):
         feed.check_feed(new, 0, 0, table.id)
@@ -42,8 +42,8 @@ def test_a_feed_that_was_off_in_between(spark: SparkSession, lake: Path) -> None
     with pytest.raises(GapError) as caught:
         feed.check_feed(table, 0, 4, table.id)
     assert str(caught.value) == (
-        f"table {table}: versions 0 to 4 wanted, but the change data feed was off for part of them. `bridge resync` "
-        "publishes the table anew; to keep more history raise delta.logRetentionDuration and "
+        f"table {table}: versions 0 to 4 wanted, but the change data feed was off for part of them; {REPUBLISH}; "
+        "to keep more history raise delta.logRetentionDuration and "
         "delta.deletedFileRetentionDuration"
     )
     with pytest.raises(GapError, match="the change data feed was off"), feed.reading(table, 2, 2):

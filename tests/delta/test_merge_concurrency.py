@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from bridge.columns import KIND
 from bridge.delta.merge import MergeResult, merge
 from bridge.delta.progress import read_progress
 from bridge.delta.table import Table
@@ -21,16 +22,21 @@ from tests.delta.tables import at, content, frame, made
 
 
 def held(changes: DataFrame, gate: Path) -> DataFrame:
-    """`changes`, which tell when they are read for the first time, and then wait until `gate` is open."""
+    """`changes`, of which every row that is read leaves a line, and then waits until `gate` is open.
+
+    In one partition: the other core is for the other writer.
+    """
 
     def wait(kind: str) -> str:
-        gate.with_suffix(".reached").touch()
-        deadline = time.monotonic() + 120
-        while not gate.exists() and time.monotonic() < deadline:
+        with gate.with_suffix(".reached").open("a") as out:
+            out.write(f"{kind}\n")
+        deadline = time.monotonic() + 240
+        while not gate.exists():
+            assert time.monotonic() < deadline, "nobody opened the gate"
             time.sleep(0.05)
         return kind
 
-    return changes.withColumn("__kind", F.udf(wait, T.StringType())("__kind"))
+    return changes.coalesce(1).withColumn(KIND, F.udf(wait, T.StringType())(KIND))
 
 
 @contextmanager
@@ -54,6 +60,7 @@ def test_a_users_update_in_between_is_kept_and_the_batch_is_applied(spark: Spark
     with merging(table, changes, lake / "gate", "run-1") as running:
         spark.sql(f"UPDATE delta.`{lake}/t` SET v = 'user' WHERE id = 2")
     assert running.result() == MergeResult(version=3, inserted=1, updated=1)
+    assert len((lake / "gate.reached").read_text().splitlines()) == 4  # two rows, two attempts
     assert content(table) == {(1, "x"), (2, "user"), (3, "n")}
     assert read_progress(table, "p") == (at(0, run="run-1"), 3)
 

@@ -75,7 +75,9 @@ def test_other_files_are_not_looked_at(log: PublishLog, lake: Path) -> None:
 def test_nothing_readable_is_a_gap(log: PublishLog, lake: Path) -> None:
     log.write(at(0))
     files(lake)[0].write_text("")
-    with pytest.raises(GapError, match=r"none of the 1 files in .*/publish can be read.*`bridge resync`"):
+    with pytest.raises(
+        GapError, match=r"none of the 1 files in .*/publish can be read.*starts as a first one"
+    ):
         log.last()
 
 

@@ -182,7 +182,7 @@ def test_a_recreated_topic_is_refused(make: Make) -> None:
     ingest(world.spark, world.definition())
     world.recreate_topic()
     world.send([upsert(n, "other") for n in range(5)])
-    with pytest.raises(GapError, match=r"was deleted and created again since the last run"):
+    with pytest.raises(GapError, match=r"was deleted and created anew"):
         ingest(world.spark, world.definition())
     assert world.rows() == [(1, "a", Decimal("1.00"))]
 
