@@ -54,6 +54,9 @@ class Secret(str):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Secret) and other._value == self._value
 
+    def __ne__(self, other: object) -> bool:  # str has one of its own, which would compare the masks
+        return not self == other
+
     def __hash__(self) -> int:
         return hash(self._value)
 

@@ -59,7 +59,9 @@ def run(spark: SparkSession, folder: Path, screen: Screen, stop: threading.Event
         with screen.busy("verifying: fold(topic 1) == table == fold(topic 2), row by row"):
             proofs = [verify(spark, incoming), verify(spark, outgoing)]
         rows = _result(written, ingested, published, checked, proofs)
-        rows["table"], rows["report"] = str(incoming.delta), str(checked.report)
+        rows["table is at"], rows["report is at"] = (
+            os.path.relpath(place) for place in (str(incoming.delta), checked.report)
+        )
         rows["demo took"] = duration(time.monotonic() - started)
         screen.table("the demo", rows)
     finally:

@@ -1,0 +1,42 @@
+"""Spark's working state lives as long as its run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.pipelines import scratch
+from bridge.positions import Offsets
+
+
+def test_a_run_gets_an_empty_folder_and_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    left_behind = tmp_path / "ingest" / "crashed" / "offsets"
+    left_behind.mkdir(parents=True)
+    (tmp_path / "publish").mkdir()
+    with scratch.folder(spark, str(tmp_path), "ingest", "run1") as place:
+        assert not (tmp_path / "ingest" / "crashed").exists()
+        Path(place).mkdir(parents=True)
+        (Path(place) / "metadata").write_text("x")
+    assert not Path(place).exists() and (tmp_path / "publish").exists()
+
+
+def test_the_folder_goes_when_the_run_fails(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), scratch.folder(spark, str(tmp_path), "ingest", "run1") as place:
+        Path(place).mkdir(parents=True)
+        raise RuntimeError
+    assert not Path(place).exists()
+
+
+def test_the_end_of_a_batch_is_read_from_sparks_offset_log(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "3").write_text('v1\n{"batchWatermarkMs":0}\n{"t":{"0":7,"10":0}}')
+    assert scratch.batch_end(spark, str(tmp_path), 3) == Offsets.of([("t", 0, 7), ("t", 10, 0)])
+
+
+def test_another_log_format_is_not_guessed_at(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "0").write_text("v2\n{}\n{}")
+    with pytest.raises(ValueError, match="version 'v2'; the bridge reads v1"):
+        scratch.batch_end(spark, str(tmp_path), 0)
