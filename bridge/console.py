@@ -32,11 +32,11 @@ def duration(seconds: float) -> str:
 
 def batch_line(report: BatchReport) -> str:
     """One finished batch on one line, without markup."""
-    counts = f"+I {report.inserted:,}  +U {report.updated:,}  -D {report.deleted:,}"
     if report.verb == "ingest":
+        counts = f"+I {report.inserted:,}  +U {report.updated:,}  -D {report.deleted:,}"
         what = f"{report.records_in:,} records  {counts}  unchanged {report.unchanged:,}"
     else:
-        what = f"{counts}  →  {report.records_out:,} records, {report.tombstones:,} of them tombstones"
+        what = f"{report.records_out:,} records, {report.tombstones:,} of them tombstones"
     parts = [f"{report.verb} {report.pipeline}", f"batch {report.batch}", f"version {report.version}", what]
     if report.pending_records:
         parts.append(
@@ -126,8 +126,10 @@ def summary_rows(summary: Summary) -> dict[str, str]:
         rows["applied"] = f"+I {summary.inserted:,}  +U {summary.updated:,}  -D {summary.deleted:,}"
         rows["unchanged"] = f"{summary.unchanged:,}"
     else:
-        rows["changes read"] = f"+I {summary.inserted:,}  +U {summary.updated:,}  -D {summary.deleted:,}"
-        rows["records out"] = f"{summary.records_out:,}, {summary.tombstones:,} of them tombstones"
+        rate = summary.records_out / summary.seconds if summary.seconds else 0.0
+        rows["records out"] = (
+            f"{summary.records_out:,} ({rate:,.0f}/s), {summary.tombstones:,} of them tombstones"
+        )
     if summary.bad_records:
         rows["bad records left out"] = f"{summary.bad_records:,}"
     rows["time"] = duration(summary.seconds)

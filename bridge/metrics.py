@@ -23,7 +23,7 @@ class BatchReport:
     version: int | None = None
     """The Delta version written (ingest) or published up to (publish)."""
     records_in: int = 0
-    """Kafka records read (ingest), or change-feed rows read (publish)."""
+    """Kafka records read (ingest)."""
     inserted: int = 0
     updated: int = 0
     deleted: int = 0

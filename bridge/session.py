@@ -33,6 +33,7 @@ _LOCAL = {
     # Fifty tasks to read the log of a small table cost more than the batch (design.md 7).
     "spark.databricks.delta.snapshotPartitions": "2",
 }
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOG4J = """\
 rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file
@@ -77,13 +78,21 @@ def build_session(
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         settings |= {**_LOCAL, "spark.master": master or os.environ.get("SPARK_MASTER") or "local[*]"}
         settings["spark.driver.memory"] = os.environ.get("SPARK_DRIVER_MEMORY", "2g")
-        settings["spark.driver.extraJavaOptions"] = _logging_options()
+        settings[_JAVA_OPTIONS] = _logging_options()
     settings["spark.jars"] = ",".join(found)
-    for key, value in (settings | dict(conf or {})).items():
+    for key, value in _merged(settings, conf or {}).items():
         builder = builder.config(key, value)
     with _quiet_start() if not under_submit else _as_it_is():
         session = builder.getOrCreate()
     return child(session)
+
+
+def _merged(ours: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
+    """`conf` wins, but Java options add up: ours say where the log goes."""
+    merged = {**ours, **conf}
+    if _JAVA_OPTIONS in ours and _JAVA_OPTIONS in conf:
+        merged[_JAVA_OPTIONS] = f"{ours[_JAVA_OPTIONS]} {conf[_JAVA_OPTIONS]}"
+    return merged
 
 
 def child(spark: SparkSession) -> SparkSession:

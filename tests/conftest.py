@@ -24,7 +24,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = build_session(
         "bridge-tests",
         master="local[2]",
-        conf={"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.sql.shuffle.partitions": "2"},
+        conf={
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            # Hundreds of tiny queries: the second compiler never pays back what it costs.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        },
     )
     yield session
     session.sparkContext.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Observation, Row
@@ -18,6 +19,9 @@ from bridge.formats.base import DOUBTFUL
 from bridge.pipelines import fold
 
 __all__ = ["Applied", "apply"]
+
+
+_PATIENCE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -80,13 +84,24 @@ def apply(
         changes.unpersist()
     return Applied(
         merged=merged,
-        records=seen.get["records"],
+        records=_counted(seen),
         bad=found["bad"] + found["skipped"],
         unchanged=keys - merged.inserted - merged.updated - merged.deleted,
         two_partitions=two,
         event_time_lag_seconds=found["lag"],
         doubtful=doubtful,
     )
+
+
+def _counted(seen: Observation) -> int:
+    """The records that were read. Spark sends them after the job that counted; where its optimizer has found that
+    there is nothing to read it never does, and Observation.get would wait for ever."""
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while time.monotonic() < until:
+        found = seen._jo.getOrEmpty()  # type: ignore[union-attr]
+        if not found.isEmpty():
+            return int(found.apply("records"))
+    return 0
 
 
 def _survey(definition: Definition, changes: DataFrame) -> Row:

@@ -10,8 +10,7 @@ import threading
 import time
 from dataclasses import replace
 
-from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 
 from bridge.columns import POSITION
 from bridge.compact import latest_per_version
@@ -98,25 +97,16 @@ class _Run:
 
     def _send(self, changes: DataFrame, version: int) -> None:
         started = time.monotonic()
-        seen = Observation()
-        key = list(self.definition.primary_key)
-        kinds = [F.count_if(F.col("__kind") == kind).alias(kind) for kind in ("+I", "+U", "-D")]
-        changes = changes.observe(seen, F.count(F.lit(1)).alias("rows"), *kinds)
-        net = latest_per_version(changes, key, across_versions=False)
+        net = latest_per_version(changes, self.definition.primary_key, across_versions=False)
         sent = sink.produce(
             encode(net, self.definition.topic), self.definition.topic, order_by=[f"{POSITION}.version"]
         )
         self._record(version)
-        counts = seen.get
         report = BatchReport(
             pipeline=self.definition.name,
             verb="publish",
             batch=self._done().batch,
             version=version,
-            records_in=counts["rows"],
-            inserted=counts["+I"],
-            updated=counts["+U"],
-            deleted=counts["-D"],
             records_out=sent.records,
             tombstones=sent.tombstones,
             pending_records=feed.latest_version(self.table) - version,

@@ -30,7 +30,7 @@ def test_topic_table_and_published_topic_are_equal(world: World, unique: Callabl
     world.broker.create_topic(out, partitions=2)
     incoming = world.definition()
     world.topic = out
-    outgoing = world.definition("out")
+    outgoing = world.definition("out", {"checkpoint": "checkpoint-out"})
     publish(world.spark, outgoing)
     first, second = verify(world.spark, incoming), verify(world.spark, outgoing)
     assert (first.direction, second.direction) == ("ingest", "publish")
