@@ -51,7 +51,7 @@ def main(ids: list[str]) -> int:
 
 def _seconds() -> float:
     """How long a case may take; BRIDGE_CASE_SECONDS changes it."""
-    return float(os.environ.get("BRIDGE_CASE_SECONDS", "180"))
+    return float(os.environ.get("BRIDGE_CASE_SECONDS", "300"))
 
 
 if __name__ == "__main__":

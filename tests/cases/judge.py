@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ from tests.cases.outcome import Kind, Mismatch, Outcome, Unsupported, worst
 
 __all__ = ["Judge"]
 
+_PATIENCE = 60.0
 _WHOLE = {
     "ingest": ingesting.run,
     "decode": ingesting.run,
@@ -32,7 +34,7 @@ class Judge:
 
     world: World
     known: list[Divergence] = field(default_factory=list)
-    seconds: float = 180.0
+    seconds: float = 300.0
 
     def verdict(self, case: Case) -> Outcome:
         """Pass, divergence, unsupported or fail; never raises."""
@@ -42,12 +44,19 @@ class Judge:
         thread = threading.Thread(target=lambda: found.append(self._judged(case)), daemon=True)
         thread.start()
         thread.join(self.seconds)
-        if thread.is_alive():
+        if not thread.is_alive():
+            return found[0]
+        self._break_off(thread)
+        return Outcome(Kind.FAIL, f"not finished after {self.seconds:g} s")
+
+    def _break_off(self, thread: threading.Thread) -> None:
+        """Cancel what the case is doing until it gives up, so that it does not disturb the next one."""
+        until = time.monotonic() + _PATIENCE
+        while thread.is_alive() and time.monotonic() < until:
             self.world.spark.sparkContext.cancelAllJobs()
             for query in self.world.spark.streams.active:
                 query.stop()
-            return Outcome(Kind.FAIL, f"not finished after {self.seconds:g} s")
-        return found[0]
+            thread.join(0.5)
 
     def _judged(self, case: Case) -> Outcome:
         if case.kind != "vectors" and case.kind not in _WHOLE:
