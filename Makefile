@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 CASES ?= ../shared/cases
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test cases check lint types imports format wheel clean
+.PHONY: help setup demo test slow cases check lint types imports format wheel clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -21,6 +21,9 @@ setup: $(READY) ## Make .venv from constraints.txt and fetch the jars; instant w
 
 test: $(READY) ## Run the tests
 	env -u BRIDGE_CASES_DIR $(BIN)/pytest
+
+slow: $(READY) ## Run the tests that take minutes (make test leaves them out)
+	env -u BRIDGE_CASES_DIR $(BIN)/pytest -m slow
 
 cases: $(READY) ## Run the acceptance cases in CASES (default ../shared/cases)
 	BRIDGE_CASES_DIR="$${BRIDGE_CASES_DIR:-$(CASES)}" $(BIN)/python -m tests.cases

@@ -29,7 +29,6 @@ PUBLISH = BatchReport(
     verb="publish",
     batch=0,
     version=9,
-    
     records_out=6,
     tombstones=1,
     seconds=75,

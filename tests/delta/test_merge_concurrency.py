@@ -20,6 +20,8 @@ from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError
 from tests.delta.tables import at, content, frame, made
 
+pytestmark = pytest.mark.slow
+
 
 def held(changes: DataFrame, gate: Path) -> DataFrame:
     """`changes`, of which every row that is read leaves a line, and then waits until `gate` is open.

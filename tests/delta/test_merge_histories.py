@@ -47,7 +47,13 @@ def histories(dice: random.Random) -> list[list[Change]]:
     return batches
 
 
-@pytest.mark.parametrize("properties", [{}, NO_VECTORS], ids=["deletion vectors", "rewritten files"])
+@pytest.mark.parametrize(
+    "properties",
+    [
+        pytest.param({}, id="deletion vectors"),
+        pytest.param(NO_VECTORS, id="rewritten files", marks=pytest.mark.slow),
+    ],
+)
 def test_the_table_is_the_fold(spark: SparkSession, lake: Path, properties: dict[str, str]) -> None:
     seed = random.randrange(10**6)
     print(f"seed {seed}")

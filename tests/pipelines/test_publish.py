@@ -120,7 +120,12 @@ def test_keys_that_swap_places_in_one_commit(make: Make) -> None:
 
 @pytest.mark.parametrize(
     ("start", "ids"),
-    [("snapshot", {2, 3, 4}), ("latest", {4}), ("version:2", {2, 3, 4}), ("version:3", {3, 4})],
+    [
+        ("latest", {4}),
+        ("version:3", {3, 4}),
+        pytest.param("snapshot", {2, 3, 4}, marks=pytest.mark.slow),
+        pytest.param("version:2", {2, 3, 4}, marks=pytest.mark.slow),
+    ],
 )
 def test_where_the_first_run_starts(make: Make, start: str, ids: set[int]) -> None:
     world = make(sections=f"publish: {{start: '{start}'}}\n")
