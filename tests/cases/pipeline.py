@@ -17,6 +17,8 @@ from tests.cases.values import split
 
 __all__ = ["columns_of", "create_table", "options_of", "write"]
 
+REGISTRY = "http://127.0.0.1:9"
+"""Nothing answers there: this runner starts no schema registry yet."""
 LONG_MAX = "9223372036854775807"
 _KEYS_IN_PROSE = {"text": ("csv", None), "raw big-endian BIGINT": ("raw", "BIGINT")}
 """Key formats as RisingWave calls them: ours, and the type that its key column has."""
@@ -32,7 +34,10 @@ def columns_of(part: Part) -> list[tuple[str, str]]:
     """(name, type) of the case's columns; they come as objects or as one text of DDL."""
     given = part.take("columns") or part.take("column") or []
     if isinstance(given, str):
-        return split(given)
+        made = split(given)
+        if not all(type for _, type in made):
+            raise Unsupported(f"columns told in prose: {given!r}")
+        return made
     return [(c["name"], c["type"]) for c in given]
 
 
@@ -104,6 +109,9 @@ def options_of(part: Part, topic: str, bootstrap: str) -> dict[str, str]:
         made |= {"key.format": key_format, "value.format": value_format}
     elif not {"format", "value.format"} & given.keys():
         made["format"] = value_format
+    for key in [key for key, name in made.items() if key.endswith("format") and "confluent" in name]:
+        prefix = key.removesuffix("format")
+        made[f"{prefix}{made[key]}.url"] = REGISTRY
     if "sink.buffer-flush.max-rows" in given:
         # How full a buffer gets depends on how many there are; upstream's tests have one.
         made["sink.parallelism"] = "1"

@@ -23,10 +23,14 @@ def test_a_run_gets_an_empty_folder_and_leaves_nothing(spark: SparkSession, tmp_
 
 
 def test_the_folder_goes_when_the_run_fails(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError), scratch.folder(spark, str(tmp_path), "ingest", "run1") as place:
-        Path(place).mkdir(parents=True)
-        raise RuntimeError
-    assert not Path(place).exists()
+    def fail() -> None:
+        with scratch.folder(spark, str(tmp_path), "ingest", "run1") as place:
+            Path(place).mkdir(parents=True)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert not (tmp_path / "ingest" / "run1").exists()
 
 
 def test_the_end_of_a_batch_is_read_from_sparks_offset_log(spark: SparkSession, tmp_path: Path) -> None:
