@@ -97,7 +97,6 @@ def test_what_is_right_passes(judge: Judge) -> None:
         ("ingest", INGEST, {"expected_changelog": [["+I", 1, "a"], ["+U", 1, "b"]]}, "changelog, at 1"),
         ("ingest", INGEST, {"expected_error": {"when": "decode"}}, "it was accepted"),
         ("egress", EGRESS, {"expected_records": EGRESS["expected_records"][:2]}, "wanted 2, there are 3"),
-        ("egress", EGRESS, {"expected_record_count": 4}, "records on the topic: wanted 4, there are 3"),
         ("validate", REFUSED, {"primary_key": ["id"]}, "accepted, but should be refused"),
         ("validate", REFUSED, {"columns": "id FROB"}, "refused for another reason"),
         (
@@ -142,17 +141,19 @@ def test_what_is_not_there_yet_is_named(
 
 
 def test_a_divergence_holds_only_as_it_is_written(world: World) -> None:
-    other = {"drop": ["expected_table"], "instead": {"expected_rows": [[1, "b"]]}}
-    known = Divergence("T1", "tiny", 7, "the newest wins", **other)  # type: ignore[arg-type]
+    vector = {"column": "i INT", "value": '{"i":7}'}
+    wrong = case(
+        "vectors", {"format": "json", "vectors": [{**vector, "row": [7]}, {**vector, "error_contains": ""}]}
+    )
+    known = Divergence("T1", "tiny", 7, "seven is right", 1, ["error_contains"], {"row": [7]})
     judge = Judge(world, [known])
-    wrong = case("ingest", INGEST, expected_table=[[1, "a"]])
-    assert judge.verdict(wrong) == Outcome(Kind.DIVERGENCE, "decision 7: the newest wins")
-    passing = judge.verdict(case("ingest", INGEST))
+    assert judge.verdict(wrong) == Outcome(Kind.DIVERGENCE, "[1] divergence: decision 7: seven is right")
+    passing = judge.verdict(known.applied(wrong))
     assert passing.kind is Kind.FAIL and "divergence no longer holds" in passing.words
-    unlike = Divergence("T1", "tiny", 7, "the newest wins", instead={"expected_table": [[1, "x"]]})
+    unlike = Divergence("T1", "tiny", "ADR 001", "eight is right", 1, ["error_contains"], {"row": [8]})
     otherwise = Judge(world, [unlike]).verdict(wrong)
-    assert otherwise.kind is Kind.FAIL and "differs, but not as decision 7" in otherwise.words
-    stranger = Case("T1", "another", "ingest", wrong.data)
+    assert otherwise.kind is Kind.FAIL and "differs, but not as ADR 001: eight is right" in otherwise.words
+    stranger = Case("T1", "another", "vectors", wrong.data)
     assert judge.verdict(stranger).kind is Kind.FAIL
 
 
