@@ -129,7 +129,7 @@ def test_spaces_in_a_key_document_do_not_make_another_key(make: Make) -> None:
 def test_a_bad_record_stops_the_job_with_its_coordinates(
     make: Make, record: tuple[str | None, str | None], why: str
 ) -> None:
-    world = make(partitions=1)
+    world = make(partitions=1, cleanup="delete")
     world.send([upsert(5, "good"), record, upsert(6, "good")])
     with pytest.raises(BadRecordError, match=why) as failure:
         ingest(world.spark, world.definition())
@@ -139,7 +139,7 @@ def test_a_bad_record_stops_the_job_with_its_coordinates(
 
 
 def test_skipped_bad_records_are_counted_and_the_last_good_one_counts(make: Make) -> None:
-    world = make(partitions=1, sections="ingest: {bad-records: skip}\n")
+    world = make(partitions=1, cleanup="delete", sections="ingest: {bad-records: skip}\n")
     world.send([upsert(1, "good"), (key(1), "{cut"), (None, value(2, "x")), upsert(3, "c"), tombstone(3)])
     found = ingest(world.spark, world.definition())
     assert world.rows() == [(1, "good", Decimal("1.00"))]

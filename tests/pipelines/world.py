@@ -36,9 +36,10 @@ class World:
     def make(
         cls, spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], **more: Any
     ) -> World:
-        """A world with a fresh topic of three partitions."""
+        """A world with a fresh topic of three partitions, compacted (such a topic takes no null keys)."""
         topic = unique("topic")
-        broker.create_topic(topic, partitions=more.pop("partitions", 3), config={"cleanup.policy": "compact"})
+        config = {"cleanup.policy": more.pop("cleanup", "compact")}
+        broker.create_topic(topic, partitions=more.pop("partitions", 3), config=config)
         return cls(spark, broker, lake, topic, **more)
 
     def definition(self, name: str = "orders", run: Mapping[str, object] | None = None) -> Definition:
