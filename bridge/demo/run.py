@@ -32,7 +32,7 @@ _PARTITIONS = 4
 _RATE = 4_000
 """Changes per second: slow enough for the writer to overlap with the jobs, fast enough for a demo."""
 _INTERVAL_SECONDS = 2.0
-_BATCH = 20_000
+_BATCH = 40_000
 """Records per ingest batch: small enough for the table to see orders change, not only their last state."""
 
 
