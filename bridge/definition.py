@@ -95,6 +95,9 @@ class FormatSpec:
     """The shape of the document: projected fields in document order, key prefix already stripped."""
     columns: tuple[str, ...]
     """The table column that each field of `row` fills, position by position."""
+    metadata: RowType = field(default_factory=lambda: RowType(()))
+    """The format's own metadata that the table has columns for, by the format's keys (`source.timestamp`) and
+    types. Documents of insert-only formats carry none."""
 
 
 @dataclass(frozen=True)

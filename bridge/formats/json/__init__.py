@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bridge.formats.base import NOTHING
 from bridge.formats.json.decode import JsonDecoder
 from bridge.formats.json.encode import JsonEncoder
 from bridge.formats.json.options import JsonOptions
@@ -20,7 +21,14 @@ class JsonFormat:
     name = "json"
     insert_only = True
 
-    def decoder(self, row: RowType, options: Mapping[str, Any]) -> JsonDecoder:
+    def decoder(
+        self,
+        row: RowType,
+        options: Mapping[str, Any],
+        *,
+        metadata: RowType = NOTHING,
+        key: Sequence[str] = (),
+    ) -> JsonDecoder:
         """See Format.decoder."""
         check(row)
         return JsonDecoder(row, JsonOptions.of(options))

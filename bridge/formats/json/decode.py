@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 
 from bridge.formats.base import DOUBTFUL
 from bridge.formats.json.fast import Fast
@@ -19,6 +19,8 @@ _NOT_UTF8 = "not valid UTF-8"
 
 class JsonDecoder:
     """Reads objects, and arrays of objects as several rows. Fields that the row does not name are ignored."""
+
+    keeps = False
 
     def __init__(self, row: RowType, options: JsonOptions) -> None:
         self.row = row
@@ -57,6 +59,10 @@ class JsonDecoder:
 
         variable = names.fresh()
         return apply(payload, let(names, f"CAST({variable} AS STRING)", classify), variable)
+
+    def closer(self, payloads: DataFrame) -> JsonDecoder:
+        """See Decoder.closer: nothing to find out."""
+        return self
 
     def _none(self, error: str) -> str:
         return struct(rows=null(self._rows_type), error=error)
