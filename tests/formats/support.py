@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_type
 
-from bridge.formats.base import Decoder, Encoder
+from bridge.formats.base import PAYLOAD, ChangeEncoder, Decoder, Encoder
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
 
 Outcome = tuple[list[tuple[str, Any]] | None, str | None]
@@ -28,8 +28,13 @@ def row_type(**fields: Any) -> RowType:
 def decode_all(
     spark: SparkSession, decoder: Decoder, payloads: Sequence[bytes | None], *, glance: bool = False
 ) -> list[Outcome]:
-    """What each payload decodes to: its rows as (kind, plain values by name), and the error."""
+    """What each payload decodes to: its rows as (kind, plain values by name), and the error.
+
+    Without `glance` the decoder is the one that `closer` gives for these payloads.
+    """
     frame = _frame(spark, "BINARY", payloads)
+    if not glance:
+        decoder = decoder.closer(frame.select(F.col("x").alias(PAYLOAD)))
     found = sorted(frame.select("i", decoder.decode(F.col("x"), glance=glance).alias("d")).collect())
     return [
         (None if r.d.rows is None else [(x.kind, plain(x.row)) for x in r.d.rows], r.d.error) for r in found
@@ -42,6 +47,17 @@ def encode_all(
     """The bytes of each row; a row is a tuple in the order of `row`, or None."""
     frame = _frame(spark, row.spark(), [_arrow(r, row) for r in rows])
     found = sorted(frame.select("i", encoder.encode(F.col("x")).alias("e")).collect())
+    return [None if r.e is None else bytes(r.e) for r in found]
+
+
+def encode_changes(
+    spark: SparkSession, encoder: Encoder, row: RowType, changes: Sequence[tuple[Any, Any]]
+) -> list[bytes | None]:
+    """The bytes of each (before, after) of a CDC format's encoder; each a row as for `encode_all`."""
+    pair = row_type(before=row, after=row)
+    frame = _frame(spark, pair.spark(), [_arrow(change, pair) for change in changes])
+    written = cast(ChangeEncoder, encoder).encode_change(F.col("x.before"), F.col("x.after"))
+    found = sorted(frame.select("i", written.alias("e")).collect())
     return [None if r.e is None else bytes(r.e) for r in found]
 
 

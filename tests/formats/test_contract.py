@@ -1,9 +1,9 @@
-"""What every format of the registry promises, whatever its bytes look like."""
+"""What every format of the registry promises, whatever its bytes look like; shapes.py tells what it can hold."""
 
 from __future__ import annotations
 
-from datetime import date, datetime
-from decimal import Decimal
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,118 +12,154 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from bridge.formats import registry
-from bridge.formats.base import DOUBTFUL, Format
-from bridge.schema import ArrayType, MapType, RowField, RowType
-from tests.formats.support import decode_all, encode_all, plain, row_type, scalar
+from bridge.formats.base import DOUBTFUL, Decoder, Encoder, Format
+from bridge.schema import ArrayType, MapType, RowType
+from tests.formats.shapes import SHAPES, Sample, Shape, options_of
+from tests.formats.support import decode_all, encode_all, encode_changes, plain
 
-_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-_MOMENT = st.datetimes(datetime(1700, 1, 1), datetime(2300, 1, 1))
-_MILLIS = _MOMENT.map(lambda t: t.replace(microsecond=t.microsecond // 1000 * 1000))
-_DOUBLE = st.floats(allow_subnormal=False)
-
-
-def _decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:
-    bound = 10**precision - 1
-    return st.integers(-bound, bound).map(
-        lambda n: Decimal((int(n < 0), tuple(map(int, str(abs(n)))), -scale))
-    )
-
-
-_FIELDS: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
-    "tiny": (scalar("TINYINT"), st.integers(-(2**7), 2**7 - 1)),
-    "small": (scalar("SMALLINT"), st.integers(-(2**15), 2**15 - 1)),
-    "int": (scalar("INT"), st.integers(-(2**31), 2**31 - 1)),
-    "big": (scalar("BIGINT"), st.integers(-(2**63), 2**63 - 1)),
-    "float": (scalar("FLOAT"), st.floats(width=32)),
-    "double": (scalar("DOUBLE"), _DOUBLE),
-    "flag": (scalar("BOOLEAN"), st.booleans()),
-    "text": (
-        scalar("STRING"),
-        _TEXT | st.sampled_from(["1.10", "0", "-0", "1.0E10", "true", "null", "{}", '"', ""]),
-    ),
-    "char": (scalar("VARCHAR", 10), _TEXT),
-    "bytes": (scalar("BYTES"), st.binary(max_size=8)),
-    "day": (scalar("DATE"), st.dates(date(1, 1, 1), date(9999, 12, 31))),
-    "moment": (scalar("TIMESTAMP", 6), _MOMENT),
-    "millis": (scalar("TIMESTAMP", 3), _MILLIS),
-    "seconds": (scalar("TIMESTAMP", 0), _MOMENT.map(lambda t: t.replace(microsecond=0))),
-    "instant": (scalar("TIMESTAMP_LTZ", 6), _MOMENT),
-    "instant3": (scalar("TIMESTAMP_LTZ", 3), _MILLIS),
-    "money": (scalar("DECIMAL", 10, 2), _decimals(10, 2)),
-    "whole": (scalar("DECIMAL", 38, 0), _decimals(38, 0)),
-    "tail": (scalar("DECIMAL", 38, 38), _decimals(38, 38)),
-    "list": (ArrayType(scalar("TIMESTAMP", 3)), st.lists(_MILLIS | st.none(), max_size=3)),
-    "prices": (ArrayType(scalar("DECIMAL", 9, 6)), st.lists(_decimals(9, 6) | st.none(), max_size=3)),
-    "map": (
-        MapType(scalar("STRING"), scalar("TIMESTAMP_LTZ", 3)),
-        st.dictionaries(_TEXT, _MILLIS | st.none(), max_size=3),
-    ),
-    "sums": (
-        MapType(scalar("STRING"), scalar("DECIMAL", 5, 1)),
-        st.dictionaries(_TEXT, _decimals(5, 1) | st.none(), max_size=3),
-    ),
-    "row": (
-        row_type(a=scalar("STRING"), b=ArrayType(row_type(c=scalar("BIGINT"), d=scalar("DATE")))),
-        st.tuples(
-            _TEXT | st.none(),
-            st.lists(st.tuples(st.none(), st.dates(date(1, 1, 1))) | st.none(), max_size=2) | st.none(),
-        ),
-    ),
-    "a.b": (scalar("INT"), st.integers(-9, 9)),
-    "q`u'o\"t\\e": (scalar("STRING"), _TEXT),
-    "ünï 名": (row_type(**{"x.y`z": scalar("DECIMAL", 4, 1)}), st.tuples(_decimals(4, 1) | st.none())),
-}
-_ROW = RowType(tuple(RowField(name, type) for name, (type, _) in _FIELDS.items()))
-_ROWS = st.lists(st.tuples(*(values | st.none() for _, values in _FIELDS.values())), min_size=30, max_size=40)
-
-
-@pytest.fixture(params=registry.available())
-def format(request: pytest.FixtureRequest) -> Format:
-    return registry.get(request.param)
-
-
-@settings(
+_FEW = settings(
     max_examples=2,
     deadline=None,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
     print_blob=True,
 )
-@given(rows=_ROWS)
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """A format with the options it is tested with."""
+
+    format: Format
+    sample: Sample
+    given: Mapping[str, Any]
+
+    def decoder(self, shape: Shape | None = None) -> Decoder:
+        row, more = (shape.row, shape.options) if shape else (self.sample.plain, {})
+        return self.format.decoder(row, {**self.given, **more})
+
+    def encoder(self, shape: Shape | None = None) -> Encoder:
+        row, more = (shape.row, shape.options) if shape else (self.sample.plain, {})
+        return self.format.encoder(row, {**self.given, **more})
+
+    def named(self, *rows: tuple[Any, ...]) -> list[Any]:
+        """Plain rows as `decode_all` shows them."""
+        return [_named(row, self.sample.plain) for row in rows]
+
+    def write_plain(self, spark: SparkSession) -> list[bytes | None]:
+        return encode_all(spark, self.encoder(), self.sample.plain, self.sample.plain_rows)
+
+
+def _subject(name: str, request: pytest.FixtureRequest) -> _Subject:
+    sample = SHAPES.get(name)
+    if sample is None:
+        pytest.fail(f"format '{name}' has no entry in tests/formats/shapes.py: add one to SHAPES")
+    more = request.getfixturevalue(sample.needs) if sample.needs else {}
+    return _Subject(registry.get(name), sample, options_of(name, sample.options, more))
+
+
+@pytest.fixture(params=registry.available())
+def subject(request: pytest.FixtureRequest) -> _Subject:
+    return _subject(request.param, request)
+
+
+_SHAPES = [
+    (name, shape)
+    for name in registry.available()
+    for shape in (SHAPES[name].shapes if name in SHAPES else ["no entry"])
+]
+
+
+@_FEW
+@pytest.mark.parametrize(("name", "shape"), _SHAPES)
+@given(data=st.data())
 def test_what_is_written_is_read_back(
-    spark: SparkSession, format: Format, rows: list[tuple[Any, ...]]
+    spark: SparkSession, request: pytest.FixtureRequest, name: str, shape: str, data: st.DataObject
 ) -> None:
-    """Every type, on every level, with nulls and awkward names."""
-    written = encode_all(spark, format.encoder(_ROW, {}), _ROW, rows)
-    read = decode_all(spark, format.decoder(_ROW, {}), written)
+    """Every type, on every level the format has, with nulls and awkward names."""
+    subject = _subject(name, request)
+    drawn = subject.sample.shapes[shape]
+    rows = data.draw(drawn.rows)
+    written = encode_all(spark, subject.encoder(drawn), drawn.row, rows)
+    read = decode_all(spark, subject.decoder(drawn), written)
     assert [error for _, error in read] == [None] * len(rows)
-    assert [found for found, _ in read] == [[("+I", _named(row, _ROW))] for row in rows]
+    assert [found for found, _ in read] == [[("+I", _named(drawn.read_back(r), drawn.row))] for r in rows]
 
 
-def test_null_is_no_document_and_no_row_gives_no_bytes(spark: SparkSession, format: Format) -> None:
-    row = row_type(a=scalar("INT"))
-    assert decode_all(spark, format.decoder(row, {}), [None]) == [(None, None)]
-    assert encode_all(spark, format.encoder(row, {}), row, [None]) == [None]
+@pytest.mark.parametrize("name", [n for n in registry.available() if not registry.get(n).insert_only])
+@settings(_FEW, max_examples=1)
+@given(data=st.data())
+def test_changes_that_are_written_are_read_back(
+    spark: SparkSession, request: pytest.FixtureRequest, name: str, data: st.DataObject
+) -> None:
+    """A change document says an insert, a delete, or an update with the row's former state."""
+    subject = _subject(name, request)
+    for shape in subject.sample.shapes.values():
+        rows = data.draw(shape.rows)
+        changes = [(None, rows[0]), (rows[0], None), (None, None), *zip(rows[1::2], rows[2::2], strict=False)]
+        written = encode_changes(spark, subject.encoder(shape), shape.row, changes)
+        read = decode_all(spark, subject.decoder(shape), written)
+        assert read[2] == (None, None)
+        for (before, after), (found, error) in zip(changes, read, strict=True):
+            wanted = [
+                (kind, _named(shape.read_back(row), shape.row))
+                for kind, row in (("-U" if after else "-D", before), ("+U" if before else "+I", after))
+                if row is not None
+            ]
+            assert (found or [], error) == (wanted, None)
 
 
-def test_a_glance_says_the_same_or_that_it_is_in_doubt(spark: SparkSession, format: Format) -> None:
-    row = row_type(a=scalar("BIGINT"), b=scalar("STRING"))
-    written = encode_all(spark, format.encoder(row, {}), row, [(1, "x"), (None, None), (2, "1.0"), None])
-    payloads = [*written, b"\xff", b"", b"[1", b'{"a":"5"}']
-    decoder = format.decoder(row, {})
+def test_null_is_no_document_and_no_row_gives_no_bytes(spark: SparkSession, subject: _Subject) -> None:
+    assert decode_all(spark, subject.decoder(), [None]) == [(None, None)]
+    assert encode_all(spark, subject.encoder(), subject.sample.plain, [None]) == [None]
+
+
+def test_a_glance_says_the_same_or_that_it_is_in_doubt(spark: SparkSession, subject: _Subject) -> None:
+    """decode_all looks by way of `closer`, which keeps what the decoder promises about itself."""
+    written = subject.write_plain(spark)
+    payloads = [*written, None, b"\xff", b"", b"[1", b'{"a":"5"}', *subject.sample.bad]
+    decoder = subject.decoder()
     glances, looks = decode_all(spark, decoder, payloads, glance=True), decode_all(spark, decoder, payloads)
-    assert [glances[0], glances[3]] == [looks[0], looks[3]]
+    sure = [at for at, payload in enumerate(payloads[: len(written) + 1]) if payload is None]
+    assert [glances[at] for at in sure] == [looks[at] for at in sure]
     assert all(seen in (known, (None, DOUBTFUL)) for seen, known in zip(glances, looks, strict=True))
     assert DOUBTFUL not in [error for _, error in looks]
+    assert [rows for rows, _ in looks[: len(written)]] == [
+        [("+I", row)] for row in subject.named(*subject.sample.plain_rows)
+    ]
+    closer = decoder.closer(spark.createDataFrame([(written[0],)], "payload binary"))
+    assert (closer.skips_errors, closer.keeps) == (decoder.skips_errors, decoder.keeps)
 
 
-def test_no_bytes_make_a_decoder_raise(spark: SparkSession, format: Format) -> None:
-    """Each payload gives rows or a reason; a reason never shows what was sent."""
-    awkward = [bytes([b]) for b in range(256)] + [b"\xf0\x28\x8c\x28secret", b"secret" * 1000, b"\x00" * 9]
-    decoder = format.decoder(row_type(a=scalar("INT"), b=scalar("DECIMAL", 5, 2)), {})
-    for rows, error in decode_all(spark, decoder, awkward):
-        assert (rows is None) == (error is not None)
+def test_no_bytes_make_a_decoder_raise(spark: SparkSession, subject: _Subject) -> None:
+    """Each payload gives rows or a reason; a reason never shows what was sent; bad ones name what is wrong."""
+    written = [w for w in subject.write_plain(spark) if w]
+    cut = [w[:n] for w in written for n in range(len(w))]
+    noise = [bytes([b]) for b in range(256)] + [b"\xf0\x28\x8c\x28secret", b"secret" * 1000, b"\x00" * 9]
+    bad = subject.sample.bad
+    found = decode_all(spark, subject.decoder(), [*bad, *cut, *noise])
+    for rows, error in found:
+        assert rows is None or error is None
         assert "secret" not in (error or "")
+    for (payload, wanted), (_, error) in zip(bad.items(), found, strict=False):
+        assert wanted in (error or ""), payload
+
+
+def test_a_document_without_a_field(spark: SparkSession, subject: _Subject) -> None:
+    if subject.sample.missing is None:
+        pytest.skip(f"a {subject.format.name} document cannot lack a field")
+    document, wanted = subject.sample.missing
+    [(rows, error)] = decode_all(spark, subject.decoder(), [document])
+    if isinstance(wanted, str):
+        assert rows is None and wanted in (error or "")
+    else:
+        assert ([row for _, row in rows or []], error) == (subject.named(wanted), None)
+
+
+def test_each_format_has_an_entry_of_its_own(subject: _Subject) -> None:
+    """Its name and its row kinds are the registry's."""
+    assert registry.get(subject.format.name) is subject.format
+    assert hasattr(subject.encoder(), "encode_change") == (not subject.format.insert_only)
 
 
 def _named(values: Any, type: Any) -> Any:
@@ -134,4 +170,6 @@ def _named(values: Any, type: Any) -> Any:
         return {f.name: _named(v, f.type) for f, v in zip(type.fields, values, strict=True)}
     if isinstance(type, ArrayType):
         return [_named(v, type.element) for v in values]
+    if isinstance(type, MapType):
+        return {k: _named(v, type.value) for k, v in values.items()}
     return plain(values)

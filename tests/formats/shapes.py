@@ -1,0 +1,157 @@
+"""What each format can represent, for the contract that all formats keep (test_contract.py).
+
+A new format adds an entry to SHAPES; without one the contract fails and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from hypothesis import strategies as st
+
+from bridge.options.formats import FORMATS
+from bridge.options.model import Fate
+from bridge.schema import ArrayType, DataType, MapType, RowField, RowType
+from tests.formats.support import row_type, scalar
+
+__all__ = ["FIELDS", "SHAPES", "Sample", "Shape", "options_of"]
+
+Values = st.SearchStrategy[Any]
+Fields = Mapping[str, tuple[DataType, Values]]
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+_MOMENT = st.datetimes(datetime(1700, 1, 1), datetime(2300, 1, 1))
+_MILLIS = _MOMENT.map(lambda t: t.replace(microsecond=t.microsecond // 1000 * 1000))
+
+
+def _decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:
+    bound = 10**precision - 1
+    return st.integers(-bound, bound).map(
+        lambda n: Decimal((int(n < 0), tuple(map(int, str(abs(n)))), -scale))
+    )
+
+
+FIELDS: Fields = {
+    "tiny": (scalar("TINYINT"), st.integers(-(2**7), 2**7 - 1)),
+    "small": (scalar("SMALLINT"), st.integers(-(2**15), 2**15 - 1)),
+    "int": (scalar("INT"), st.integers(-(2**31), 2**31 - 1)),
+    "big": (scalar("BIGINT"), st.integers(-(2**63), 2**63 - 1)),
+    "float": (scalar("FLOAT"), st.floats(width=32)),
+    "double": (scalar("DOUBLE"), st.floats(allow_subnormal=False)),
+    "flag": (scalar("BOOLEAN"), st.booleans()),
+    "text": (
+        scalar("STRING"),
+        _TEXT | st.sampled_from(["1.10", "0", "-0", "1.0E10", "true", "null", "{}", '"', ""]),
+    ),
+    "char": (scalar("VARCHAR", 10), _TEXT),
+    "bytes": (scalar("BYTES"), st.binary(max_size=8)),
+    "day": (scalar("DATE"), st.dates(date(1, 1, 1), date(9999, 12, 31))),
+    "moment": (scalar("TIMESTAMP", 6), _MOMENT),
+    "millis": (scalar("TIMESTAMP", 3), _MILLIS),
+    "seconds": (scalar("TIMESTAMP", 0), _MOMENT.map(lambda t: t.replace(microsecond=0))),
+    "instant": (scalar("TIMESTAMP_LTZ", 6), _MOMENT),
+    "instant3": (scalar("TIMESTAMP_LTZ", 3), _MILLIS),
+    "money": (scalar("DECIMAL", 10, 2), _decimals(10, 2)),
+    "whole": (scalar("DECIMAL", 38, 0), _decimals(38, 0)),
+    "tail": (scalar("DECIMAL", 38, 38), _decimals(38, 38)),
+    "list": (ArrayType(scalar("TIMESTAMP", 3)), st.lists(_MILLIS | st.none(), max_size=3)),
+    "prices": (ArrayType(scalar("DECIMAL", 9, 6)), st.lists(_decimals(9, 6) | st.none(), max_size=3)),
+    "map": (
+        MapType(scalar("STRING"), scalar("TIMESTAMP_LTZ", 3)),
+        st.dictionaries(_TEXT, _MILLIS | st.none(), max_size=3),
+    ),
+    "sums": (
+        MapType(scalar("STRING"), scalar("DECIMAL", 5, 1)),
+        st.dictionaries(_TEXT, _decimals(5, 1) | st.none(), max_size=3),
+    ),
+    "row": (
+        row_type(a=scalar("STRING"), b=ArrayType(row_type(c=scalar("BIGINT"), d=scalar("DATE")))),
+        st.tuples(
+            _TEXT | st.none(),
+            st.lists(st.tuples(st.none(), st.dates(date(1, 1, 1))) | st.none(), max_size=2) | st.none(),
+        ),
+    ),
+    "a.b": (scalar("INT"), st.integers(-9, 9)),
+    "q`u'o\"t\\e": (scalar("STRING"), _TEXT),
+    "ünï 名": (row_type(**{"x.y`z": scalar("DECIMAL", 4, 1)}), st.tuples(_decimals(4, 1) | st.none())),
+}
+"""Types on every level, and awkward names: what a format can represent when it can represent everything."""
+
+
+def _same(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return row
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Rows that a format can write. `read_back` is what reading may make of a row that was written."""
+
+    fields: Fields
+    options: Mapping[str, Any] = field(default_factory=dict)
+    read_back: Callable[[tuple[Any, ...]], tuple[Any, ...]] = _same
+
+    @property
+    def row(self) -> RowType:
+        return RowType(tuple(RowField(name, type) for name, (type, _) in self.fields.items()))
+
+    @property
+    def rows(self) -> Values:
+        """Lists of rows, any field null."""
+        each = st.tuples(*(values | st.none() for _, values in self.fields.values()))
+        return st.lists(each, min_size=30, max_size=40)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A format's part in the contract.
+
+    `needs` names a fixture that gives options besides (a registry's address). `plain` is a row type with some
+    of its rows; `missing` a document of that type without all of its fields, and what it decodes to: a row,
+    or a text in the error. `bad` are documents of that type, each with a text that the error holds; they
+    have the word secret in them where the format lets them.
+    """
+
+    shapes: Mapping[str, Shape]
+    plain: RowType
+    plain_rows: tuple[tuple[Any, ...], ...]
+    bad: Mapping[bytes, str]
+    missing: tuple[bytes, tuple[Any, ...] | str] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    needs: str | None = None
+
+
+def options_of(name: str, *more: Mapping[str, Any]) -> dict[str, Any]:
+    """The declared defaults of format `name`, as a definition hands them over, changed by `more`."""
+    declared = {
+        o.key: o.parse(o.default)
+        for o in FORMATS[name].options
+        if o.default is not None and o.fate is not Fate.REFUSED
+    }
+    for options in more:
+        declared |= options
+    return declared
+
+
+_PLAIN = row_type(a=scalar("BIGINT"), b=scalar("STRING"))
+_PLAIN_ROWS = ((1, "x"), (None, None), (2, "1.0"))
+
+SHAPES: Mapping[str, Sample] = {
+    "json": Sample(
+        {"everything": Shape(FIELDS)},
+        _PLAIN,
+        _PLAIN_ROWS,
+        bad={
+            b'{"a": "secret"}': "'a'",
+            b'{"a": 9223372036854775808, "b": "secret"}': "'a'",
+            b'{"a": 1, "b": "secret': "malformed",
+            b'["secret"]': "object",
+            b"": "empty",
+            b'"\xf0\x28secret"': "UTF-8",
+        },
+        missing=(b'{"b": "x"}', (None, "x")),
+    ),
+}
