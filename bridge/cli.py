@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -177,20 +178,24 @@ def schema() -> None:
 def broker(
     folder: Annotated[Path, typer.Option(help="Where its data is kept between runs.")] = Path(".work/broker"),
     port: Annotated[int, typer.Option(help="The port on 127.0.0.1.")] = 9092,
+    registry: Annotated[bool, typer.Option("--registry", help="Run a schema registry beside it.")] = False,
+    registry_port: Annotated[int, typer.Option(help="The registry's port on 127.0.0.1.")] = 8081,
 ) -> None:
     """Run the embedded Kafka broker (a real one, one process) until Ctrl-C."""
     from bridge.kafka.broker import Broker
+    from bridge.kafka.schema_registry import SchemaRegistry
 
     screen = Screen()
-    with screen.busy("starting Kafka"):
-        running = Broker(folder, port=port)
-        running.start()
-    with process.stopping(screen) as stop:
-        screen.say(f"Kafka answers at {running.bootstrap}; its data is in {folder}; Ctrl-C stops it")
-        try:
+    with ExitStack() as servers:
+        with screen.busy("starting Kafka"):
+            running = servers.enter_context(Broker(folder, port=port))
+        if registry:
+            with screen.busy("starting the schema registry"):
+                schemas = servers.enter_context(SchemaRegistry(folder / "registry", port=registry_port))
+            screen.say(f"the schema registry answers at {schemas.url}; it forgets its schemas when it stops")
+        with process.stopping(screen) as stop:
+            screen.say(f"Kafka answers at {running.bootstrap}; its data is in {folder}; Ctrl-C stops it")
             stop.wait()
-        finally:
-            running.stop()
 
 
 @app.command()

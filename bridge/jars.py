@@ -14,8 +14,9 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,9 +24,18 @@ from xml.sax.saxutils import quoteattr
 
 from bridge.errors import BridgeError
 
-__all__ = ["broker_coordinates", "fetch", "home", "java", "spark_coordinates"]
+__all__ = [
+    "broker_coordinates",
+    "fetch",
+    "fetch_application",
+    "home",
+    "java",
+    "registry_coordinate",
+    "spark_coordinates",
+]
 
 KAFKA_BROKER = "4.3.1"
+SCHEMA_REGISTRY = "3.0.9"
 _SCALA = "2.13"
 _ATTEMPTS = 3
 
@@ -43,6 +53,11 @@ def spark_coordinates() -> list[str]:
 def broker_coordinates() -> list[str]:
     """The Kafka broker and its storage tool."""
     return [f"org.apache.kafka:kafka_{_SCALA}:{KAFKA_BROKER}", f"org.apache.kafka:kafka-tools:{KAFKA_BROKER}"]
+
+
+def registry_coordinate() -> str:
+    """The schema registry, as an archive that holds all it needs: group:artifact:version:classifier:type."""
+    return f"io.apicurio:apicurio-registry-app:{SCHEMA_REGISTRY}:all:tar.gz"
 
 
 def home() -> Path:
@@ -69,20 +84,52 @@ def fetch(name: str, coordinates: Sequence[str]) -> list[Path]:
     Fetched at most once per set of coordinates; the folder appears whole or not at all. Jars that pyspark
     itself ships are not in the folder of `spark`. Raises BridgeError with Ivy's last words when it fails.
     """
+
+    def jars(scratch: Path) -> Path:
+        _retrieve(coordinates, scratch, "".join(map(_module, coordinates)))
+        if name == "spark":
+            _drop_shipped(scratch / "jars")
+        return scratch / "jars"
+
+    return sorted(_once(name, coordinates, jars).glob("*.jar"))
+
+
+def fetch_application(name: str, coordinate: str) -> Path:
+    """The folder of a Java application that comes as one archive (see `registry_coordinate`), unpacked.
+
+    Fetched and kept as `fetch` does it, but without what the archive's module says it depends on.
+    """
+
+    def unpacked(scratch: Path) -> Path:
+        # The parent of this module's pom cannot be had everywhere, and the archive needs no pom.
+        bare = scratch / "ivysettings.xml"
+        bare.write_text(
+            "<ivysettings><settings defaultResolver='public'/><resolvers>"
+            "<ibiblio name='public' m2compatible='true' usepoms='false'/></resolvers></ivysettings>"
+        )
+        _retrieve([coordinate], scratch, _archive(coordinate), settings=bare)
+        (archive,) = (scratch / "jars").iterdir()
+        with tarfile.open(archive) as packed:
+            packed.extractall(scratch / "unpacked", filter="data")
+        return scratch / "unpacked"
+
+    return _once(name, [coordinate], unpacked)
+
+
+def _once(name: str, coordinates: Sequence[str], make: Callable[[Path], Path]) -> Path:
+    """The kept folder of `coordinates`; where there is none, the one that `make` makes in a scratch folder."""
     digest = hashlib.sha256("\n".join(coordinates).encode()).hexdigest()[:12]
     folder = home() / "jars" / f"{name}-{digest}"
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{name}-") as scratch:
-            _retrieve(coordinates, Path(scratch))
-            if name == "spark":
-                _drop_shipped(Path(scratch) / "jars")
+            made = make(Path(scratch))
             try:
-                (Path(scratch) / "jars").rename(folder)
+                made.rename(folder)
             except OSError:
                 if not folder.is_dir():  # another process may have finished first; then its copy serves
                     raise
-    return sorted(folder.glob("*.jar"))
+    return folder
 
 
 def _pyspark_jars() -> Path:
@@ -92,23 +139,37 @@ def _pyspark_jars() -> Path:
     return Path(spec.origin).parent / "jars"
 
 
-def _retrieve(coordinates: Sequence[str], scratch: Path) -> None:
-    wanted = "".join(
-        "<dependency org={} name={} rev={} conf='default->default(runtime),master'/>".format(
-            *map(quoteattr, c.split(":"))
-        )
-        for c in coordinates
+def _module(coordinate: str) -> str:
+    """The module with all that it needs at run time."""
+    return "<dependency org={} name={} rev={} conf='default->default(runtime),master'/>".format(
+        *map(quoteattr, coordinate.split(":"))
     )
+
+
+def _archive(coordinate: str) -> str:
+    """One artifact of a module, alone."""
+    org, name, rev, classifier, type = map(quoteattr, coordinate.split(":"))
+    return (
+        f"<dependency org={org} name={name} rev={rev} transitive='false' conf='default->default'>"
+        f"<artifact name={name} type={type} ext={type} m:classifier={classifier}/></dependency>"
+    )
+
+
+def _retrieve(
+    coordinates: Sequence[str], scratch: Path, dependencies: str, *, settings: Path | None = None
+) -> None:
+    """Have Ivy put what `dependencies` say into `scratch`/jars; BRIDGE_IVY_SETTINGS wins over `settings`."""
     (scratch / "ivy.xml").write_text(
-        "<ivy-module version='2.0'><info organisation='bridge' module='jars'/>"
+        "<ivy-module version='2.0' xmlns:m='http://ant.apache.org/ivy/maven'>"
+        "<info organisation='bridge' module='jars'/>"
         "<configurations><conf name='default'/></configurations>"
-        f"<dependencies>{wanted}</dependencies></ivy-module>"
+        f"<dependencies>{dependencies}</dependencies></ivy-module>"
     )
     command = [java(), "-cp", str(_pyspark_jars() / "*"), "org.apache.ivy.Main", "-warn"]
-    if settings := os.environ.get("BRIDGE_IVY_SETTINGS"):
-        command += ["-settings", settings]
+    if chosen := os.environ.get("BRIDGE_IVY_SETTINGS") or settings:
+        command += ["-settings", str(chosen)]
     command += ["-cache", str(home() / "ivy"), "-ivy", str(scratch / "ivy.xml"), "-confs", "default"]
-    command += ["-types", "jar", "bundle"]
+    command += ["-types", "jar", "bundle", "tar.gz"]
     command += ["-retrieve", str(scratch / "jars" / "[artifact]-[revision](-[classifier]).[ext]")]
     for attempt in range(1, _ATTEMPTS + 1):
         done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
@@ -139,6 +200,8 @@ def main() -> int:
         print(f"jars for {name}: {', '.join(coordinates)}", flush=True)
         found = fetch(name, coordinates)
         print(f"  {len(found)} jars in {found[0].parent}", flush=True)
+    print(f"schema registry: {registry_coordinate()}", flush=True)
+    print(f"  in {fetch_application('registry', registry_coordinate())}", flush=True)
     return 0
 
 

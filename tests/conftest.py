@@ -1,4 +1,4 @@
-"""One Spark session and one broker for the whole run; each started only if a test asks for it."""
+"""One Spark session, one broker and one schema registry for the whole run; each started only if a test asks for it."""
 
 from __future__ import annotations
 
@@ -43,6 +43,15 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     from bridge.kafka.broker import Broker
 
     with Broker(tmp_path_factory.mktemp("broker")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """The schema registry, on a free port; ids and subjects are shared by the session's tests."""
+    from bridge.kafka.schema_registry import SchemaRegistry
+
+    with SchemaRegistry(tmp_path_factory.mktemp("registry")) as running:
         yield running
 
 
