@@ -1,0 +1,215 @@
+"""Documents with the new state and what it was before in the fields that changed: Canal's and Maxwell's.
+
+Flink: CanalJsonDeserializationSchema, MaxwellJsonDeserializationSchema. One difference: where a document holds several
+rows, Flink takes a field as told when the former state of any of them has it; here each row speaks for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bridge.formats.base import DOUBTFUL
+from bridge.formats.cdc.common import ChangeDecoder, envelope
+from bridge.formats.cdc.metadata import STRING
+from bridge.formats.cdc.texts import Texts, completed, same_keys
+from bridge.formats.json.fast import FROM_JSON, corrupt_name
+from bridge.formats.json.slow import Slow
+from bridge.formats.sql import Names, let, literal, member, null, struct
+from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, quote
+
+__all__ = ["ChangedDecoder", "Types"]
+
+_DATA, _OLD, _TYPE = "data", "old", "type"
+_MAP = "MAP<STRING, STRING>"
+_NULL = "field '{}' is null or missing"
+_NO_OLD = (
+    "field 'old' of an update does not tell every row's former state: declare a PRIMARY KEY to do without"
+)
+
+
+@dataclass(frozen=True)
+class Types:
+    """The words in the field `type`."""
+
+    insert: str
+    update: str
+    delete: str
+    passed_over: tuple[str, ...] = ()
+
+
+class ChangedDecoder(ChangeDecoder):
+    """An update without the former state is +U alone for a keyed table and bad for another."""
+
+    types: Types
+    several: bool
+    """`data` and `old` are lists of rows."""
+
+    def filters(self) -> dict[str, str]:
+        """Fields of the document, each with the pattern that it has to match for the document to be read."""
+        return {}
+
+    def envelope(self, text: str, names: Names, *, glance: bool) -> str:
+        """See ChangeDecoder.envelope. `v` is made of `type`, `rows`, their former states `before`, and metadata."""
+        closer = self._none(literal(DOUBTFUL)) if glance else self._slowly(text, names)
+
+        def quickly(parsed: str) -> str:
+            corrupt = member(parsed, corrupt_name(self._document()))
+            aside = self._aside(lambda f: member(parsed, f))
+            broken = f"{parsed} IS NULL OR {corrupt} IS NOT NULL"
+            return f"CASE WHEN {broken} THEN NULL {aside}ELSE {self._quick(parsed, text, names)} END"
+
+        # Not one inside the other: Spark's analyzer allows for so many expressions that need each other first.
+        return f"coalesce({let(names, self._parse(text), quickly)}, {closer})"
+
+    def _parse(self, text: str) -> str:
+        document = self._document()
+        rows, maps = Texts.of(self.row), _MAP
+        if self.several:
+            rows, maps = f"ARRAY<{rows}>", f"ARRAY<{maps}>"
+        fields = [f"{_DATA}: {rows}", f"{_OLD}: {maps}"]
+        fields += [
+            f"{quote(f.name)}: {f.type.spark()}" for f in document.fields if f.name not in (_DATA, _OLD)
+        ]
+        corrupt = corrupt_name(document)
+        schema = f"STRUCT<{', '.join(fields)}, {quote(corrupt)}: STRING>"
+        return f"from_json({text}, {literal(schema)}, {FROM_JSON.format(corrupt=literal(corrupt))})"
+
+    def _document(self) -> RowType:
+        def states(of: DataType) -> DataType:
+            return ArrayType(of) if self.several else of
+
+        own = (RowField(_DATA, states(self.row)), RowField(_OLD, states(self.row)), RowField(_TYPE, STRING))
+        return RowType((*own, *self._others()))
+
+    def _others(self) -> tuple[RowField, ...]:
+        """The fields besides data, old and type."""
+        needed = {f.name: f for f in self.metadata.fields()}
+        for name in self.filters():
+            needed.setdefault(name, RowField(name, STRING))
+        return tuple(needed.values())
+
+    def _spark(self) -> str:
+        rows = f"ARRAY<{self.row.spark()}>"
+        others = "".join(f", {quote(f.name)}: {f.type.spark()}" for f in self._others())
+        return f"STRUCT<type: STRING, rows: {rows}, before: {rows}{others}>"
+
+    def _none(self, error: str) -> str:
+        return struct(v=null(self._spark()), e=error)
+
+    def _read(self, document: str, rows: str, before: str) -> str:
+        others = "".join(f", {literal(f.name)}, {member(document, f.name)}" for f in self._others())
+        value = f"named_struct('type', {document}.{_TYPE}, 'rows', {rows}, 'before', {before}{others})"
+        return struct(v=value, e=null("STRING"))
+
+    def _many(self, states: str) -> str:
+        return states if self.several else f"IF({states} IS NULL, NULL, array({states}))"
+
+    def _quick(self, parsed: str, text: str, names: Names) -> str:
+        """The envelope, or null when in doubt."""
+        texts = Texts(self.row, self.options.json, names, text)
+        item, old = names.fresh(), names.fresh()
+        data = f"transform({self._many(f'{parsed}.{_DATA}')}, {item} -> {texts.node(item)})"
+        node = let(names, texts.looked_up(old), texts.node)
+        former = f"transform({self._many(f'{parsed}.{_OLD}')}, {old} -> {struct(n=node, keys=old)})"
+        others = [same_keys(member(parsed, f.name)) for f in self._others() if isinstance(f.type, MapType)]
+
+        def joined(both: str) -> str:
+            d, o, n, i = f"{both}.d", f"{both}.o", names.fresh(), names.fresh()
+            whole = completed(self.row, f"get({o}, {i}).n.v", f"get({o}, {i}).keys", f"{n}.v")
+            before = f"IF({o} IS NULL, NULL, transform({d}, ({n}, {i}) -> {whole}))"
+            doubts = [
+                f"exists({d}, {n} -> {n}.d)",
+                f"exists({o}, {n} -> {n}.n.d OR {same_keys(f'{n}.keys')})",
+            ]
+            doubt = f"coalesce({' OR '.join([*doubts, *others])}, FALSE)"
+            return f"IF({doubt}, NULL, {self._read(parsed, f'transform({d}, {n} -> {n}.v)', before)})"
+
+        return let(names, struct(d=data, o=former), joined)
+
+    def _slowly(self, text: str, names: Names) -> str:
+        slow = Slow(self._document(), self.options.json, names)
+        maps = f"ARRAY<{_MAP}>" if self.several else _MAP
+
+        # Only the keys of these maps are of interest.
+        told = f"from_json({text}, 'STRUCT<{_OLD}: {maps}>').{_OLD}"
+
+        def read(found: str) -> str:
+            rows, former = self._many(f"{found}.e.v.{_DATA}"), self._many(f"{found}.e.v.{_OLD}")
+            row, i = names.fresh(), names.fresh()
+            whole = completed(self.row, f"get({former}, {i})", f"get({self._many(f'{found}.k')}, {i})", row)
+            before = f"IF({former} IS NULL, NULL, transform({rows}, ({row}, {i}) -> {whole}))"
+            good = self._read(f"{found}.e.v", rows, before)
+            return f"IF({found}.e.v IS NULL, {self._none(f'{found}.e.e')}, {good})"
+
+        slowly = let(names, struct(e=envelope(slow, text, names), k=told), read)
+        if not self.filters():
+            return slowly
+        fields, corrupt = ", ".join(f"{quote(name)}: STRING" for name in self.filters()), "__corrupt"
+        schema = literal(f"STRUCT<{fields}, {corrupt}: STRING>")
+        named = f"from_json({text}, {schema}, {FROM_JSON.format(corrupt=literal(corrupt))})"
+
+        def filtered(names_in: str) -> str:
+            broken = f"{names_in} IS NULL OR {names_in}.{corrupt} IS NOT NULL"
+            return f"CASE WHEN {broken} THEN {slowly} {self._aside(lambda f: member(names_in, f))}ELSE {slowly} END"
+
+        return let(names, named, filtered)
+
+    def _aside(self, field: Callable[[str], str]) -> str:
+        """Branches of a CASE for the documents that the filters leave out; '' when there are none.
+
+        What else is wrong in such a document is of no concern.
+        """
+        branches = []
+        for name, pattern in self.filters().items():
+            missing = f"field '{name}' is null or missing, and '{name}.include' looks at it"
+            whole = literal(f"\\A(?:{pattern})\\z")
+            branches.append(f"WHEN {field(name)} IS NULL THEN {self._none(literal(missing))} ")
+            branches.append(f"WHEN NOT {field(name)} RLIKE {whole} THEN {self._none(null('STRING'))} ")
+        return "".join(branches)
+
+    def outcome(self, document: str, text: str, names: Names) -> str:
+        """See ChangeDecoder.outcome: rows in the document's order, an update as -U and +U."""
+        if not self.metadata.places:
+            return self._by_type(document, "", names)
+
+        def checked(value: str) -> str:
+            if self.options.json.ignore_parse_errors:
+                return self._by_type(document, value, names)
+            return let(
+                names,
+                self.metadata.error(value, lambda f: member(document, f)),
+                lambda e: f"IF({e} IS NULL, {self._by_type(document, value, names)}, {self.none(e)})",
+            )
+
+        return let(names, self.metadata.value(lambda f: member(document, f)), checked)
+
+    def _by_type(self, document: str, metadata: str, names: Names) -> str:
+        types, row, i = self.types, names.fresh(), names.fresh()
+        rows, before, type = f"{document}.rows", f"{document}.before", f"{document}.type"
+
+        def each(kind: str) -> str:
+            return self.rows(f"transform({rows}, {row} -> {self.change(kind, row, metadata)})")
+
+        def both(former: str) -> str:
+            now = self.change("+U", row, metadata)
+            return f"IF({former} IS NULL, array({now}), array({self.change('-U', former, metadata)}, {now}))"
+
+        pairs = f"transform({rows}, ({row}, {i}) -> {let(names, f'get({before}, {i})', both)})"
+        updated = self.rows(f"flatten({pairs})")
+        if not self.keyed:
+            untold = f"{before} IS NULL OR exists({before}, {row} -> {row} IS NULL)"
+            updated = f"IF({untold}, {self.failed(_NO_OLD)}, {updated})"
+        words = (types.insert, types.update, types.delete, *types.passed_over)
+        unknown = f"field 'type' has an unknown value; known are {', '.join(words)}"
+        passed = (
+            f"WHEN {type} IN ({', '.join(map(literal, types.passed_over))}) THEN {self.none(null('STRING'))} "
+        )
+        return (
+            f"CASE WHEN {type} IS NULL THEN {self.failed(_NULL.format('type'))} "
+            f"WHEN {type} NOT IN ({', '.join(map(literal, words))}) THEN {self.failed(unknown)} "
+            f"{passed if types.passed_over else ''}"
+            f"WHEN {rows} IS NULL OR exists({rows}, {row} -> {row} IS NULL) THEN {self.failed(_NULL.format('data'))} "
+            f"WHEN {type} = {literal(types.insert)} THEN {each('+I')} "
+            f"WHEN {type} = {literal(types.delete)} THEN {each('-D')} ELSE {updated} END"
+        )

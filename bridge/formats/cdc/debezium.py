@@ -1,0 +1,85 @@
+"""debezium-json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bridge.errors import OptionError
+from bridge.formats.base import NOTHING
+from bridge.formats.cdc import placeholder
+from bridge.formats.cdc.encode import PairEncoder
+from bridge.formats.cdc.metadata import BIGINT, Metadata, Place, as_is, millis, millis_of_text
+from bridge.formats.cdc.options import CdcOptions
+from bridge.formats.cdc.pairs import Operations, PairDecoder
+from bridge.formats.json.shape import check
+from bridge.formats.sql import Names, let, null, struct
+from bridge.schema import RowType
+
+__all__ = ["DebeziumJsonFormat"]
+
+_OWN = ("schema-include",)
+_PLACES = {
+    "schema": Place("schema"),
+    "ingestion-timestamp": Place("ts_ms", BIGINT, read=millis),
+    "source.timestamp": Place("source", inner="ts_ms", read=millis_of_text),
+    "source.database": Place("source", inner="db"),
+    "source.schema": Place("source", inner="schema"),
+    "source.table": Place("source", inner="table"),
+    "source.properties": Place("source", whole=True, read=as_is),
+}
+
+
+class _Decoder(PairDecoder):
+    operations = Operations("op", ("c", "r"), "u", "d")
+    beside = ("schema",)
+    keeps = True
+
+    def __init__(self, row: RowType, options: CdcOptions, metadata: Metadata, *, keyed: bool) -> None:
+        super().__init__(row, options, metadata, keyed=keyed)
+        self.wrapper = "payload" if options.schema_include else ""
+
+    def state(self, kind: str, of: str, metadata: str, text: str, names: Names) -> str:
+        """See PairDecoder.state: a placeholder is null in the row, and its field's name is in `kept`."""
+        rare = struct(row=placeholder.known(self.row, of), kept=placeholder.kept(self.row, of))
+        plain = struct(row=of, kept=null("ARRAY<STRING>"))
+        return let(
+            names,
+            f"IF({placeholder.present(text)}, {rare}, {plain})",
+            lambda read: self.change(kind, f"{read}.row", metadata, f"{read}.kept"),
+        )
+
+    def _no_operation(self) -> str:
+        if self.wrapper:
+            return super()._no_operation()
+        return "field 'op' is null or missing (documents wrapped in 'payload' need 'schema-include' = 'true')"
+
+
+class DebeziumJsonFormat:
+    """Reads Debezium's change events, wrapped in Kafka Connect's schema or not; writes them without."""
+
+    name = "debezium-json"
+    insert_only = False
+
+    def decoder(
+        self,
+        row: RowType,
+        options: Mapping[str, Any],
+        *,
+        metadata: RowType = NOTHING,
+        key: Sequence[str] = (),
+    ) -> PairDecoder:
+        """See Format.decoder."""
+        check(row)
+        read = CdcOptions.of(self.name, _OWN, options)
+        return _Decoder(row, read, Metadata(metadata, _PLACES), keyed=bool(key))
+
+    def encoder(self, row: RowType, options: Mapping[str, Any]) -> PairEncoder:
+        """See Format.encoder. Raises OptionError with 'schema-include', which only a source has (as in Flink)."""
+        check(row)
+        read = CdcOptions.of(self.name, _OWN, options)
+        if read.schema_include:
+            raise OptionError(
+                "Debezium JSON serialization doesn't support 'debezium-json.schema-include' option been set to true."
+            )
+        return PairEncoder(row, read.json, "op", ("c", "u", "d"))

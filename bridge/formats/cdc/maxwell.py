@@ -1,0 +1,53 @@
+"""maxwell-json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bridge.formats.base import NOTHING
+from bridge.formats.cdc.changed import ChangedDecoder, Types
+from bridge.formats.cdc.encode import MaxwellEncoder
+from bridge.formats.cdc.metadata import BIGINT, STRING, Metadata, Place, seconds
+from bridge.formats.cdc.options import CdcOptions
+from bridge.formats.json.shape import check
+from bridge.schema import ArrayType, RowType
+
+__all__ = ["MaxwellJsonFormat"]
+
+_PLACES = {
+    "database": Place("database"),
+    "table": Place("table"),
+    "primary-key-columns": Place("primary_key_columns", ArrayType(STRING)),
+    "ingestion-timestamp": Place("ts", BIGINT, read=seconds),
+}
+
+
+class _Decoder(ChangedDecoder):
+    types = Types("insert", "update", "delete")
+    several = False
+
+
+class MaxwellJsonFormat:
+    """Reads and writes Maxwell's row documents. Others (its bootstrap's, DDL) are bad, as in Flink."""
+
+    name = "maxwell-json"
+    insert_only = False
+
+    def decoder(
+        self,
+        row: RowType,
+        options: Mapping[str, Any],
+        *,
+        metadata: RowType = NOTHING,
+        key: Sequence[str] = (),
+    ) -> ChangedDecoder:
+        """See Format.decoder."""
+        check(row)
+        read = CdcOptions.of(self.name, (), options)
+        return _Decoder(row, read, Metadata(metadata, _PLACES), keyed=bool(key))
+
+    def encoder(self, row: RowType, options: Mapping[str, Any]) -> MaxwellEncoder:
+        """See Format.encoder."""
+        check(row)
+        return MaxwellEncoder(row, CdcOptions.of(self.name, (), options).json)

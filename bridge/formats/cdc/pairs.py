@@ -1,0 +1,142 @@
+"""Documents with a row's two states, `before` and `after`, and an operation: Debezium's and GoldenGate's.
+
+Flink: DebeziumJsonDeserializationSchema, OggJsonDeserializationSchema.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bridge.formats.cdc.common import ChangeDecoder, envelope, failed
+from bridge.formats.cdc.metadata import STRING
+from bridge.formats.json.fast import Fast
+from bridge.formats.json.slow import Slow
+from bridge.formats.sql import Names, let, literal, member, null, struct
+from bridge.schema import RowField, RowType
+
+__all__ = ["Operations", "PairDecoder"]
+
+BEFORE, AFTER = "before", "after"
+
+
+@dataclass(frozen=True)
+class Operations:
+    """The field that names the operation, and the words for each."""
+
+    field: str
+    insert: tuple[str, ...]
+    update: str
+    delete: str
+
+
+class PairDecoder(ChangeDecoder):
+    """An update without the former state is +U alone for a keyed table and bad for another; a delete needs it."""
+
+    operations: Operations
+    wrapper: str = ""
+    """The field that the document is wrapped in, or none."""
+    beside: tuple[str, ...] = ()
+    """Metadata fields that stand beside the wrapper, not in it."""
+
+    def envelope(self, text: str, names: Names, *, glance: bool) -> str:
+        """See ChangeDecoder.envelope: by json's own paths, over a row type that holds the table's twice."""
+        document = self._document()
+        fast, slow = Fast(document, self.options.json, names), Slow(document, self.options.json, names)
+
+        def judge(parsed: str, converted: str) -> str:
+            sure = struct(v=converted, e=null("STRING"))
+            return f"IF({fast.doubtful(text, parsed, converted)}, NULL, {sure})"
+
+        quick = let(names, fast.parse(text), lambda p: let(names, fast.convert(p), lambda c: judge(p, c)))
+        # Not one inside the other: Spark's analyzer allows for so many expressions that need each other first.
+        return f"coalesce({quick}, {failed(slow) if glance else envelope(slow, text, names)})"
+
+    def _document(self) -> RowType:
+        states = (
+            RowField(BEFORE, self.row),
+            RowField(AFTER, self.row),
+            RowField(self.operations.field, STRING),
+        )
+        if not self.wrapper:
+            return RowType((*states, *self.metadata.fields()))
+        outside = tuple(f for f in self.metadata.fields() if f.name in self.beside)
+        inside = self.metadata.fields(but=self.beside)
+        return RowType((RowField(self.wrapper, RowType((*states, *inside))), *outside))
+
+    def outcome(self, document: str, text: str, names: Names) -> str:
+        """See ChangeDecoder.outcome."""
+        if not self.wrapper:
+            return self._said(document, document, text, names)
+        missing = self.failed(f"field '{self.wrapper}' is null or missing")
+        return let(
+            names,
+            member(document, self.wrapper),
+            lambda inside: f"IF({inside} IS NULL, {missing}, {self._said(document, inside, text, names)})",
+        )
+
+    def _said(self, document: str, inside: str, text: str, names: Names) -> str:
+        def raw(field: str) -> str:
+            return member(document if field in self.beside else inside, field)
+
+        def by_operation(metadata: str) -> str:
+            return self._by_operation(inside, metadata, text, names)
+
+        if not self.metadata.places:
+            return by_operation("")
+        prefix = f"{self.wrapper}." if self.wrapper else ""
+
+        def checked(value: str) -> str:
+            if self.options.json.ignore_parse_errors:
+                return by_operation(value)
+            return let(
+                names,
+                self.metadata.error(value, raw, prefix),
+                lambda e: f"IF({e} IS NULL, {by_operation(value)}, {self.none(e)})",
+            )
+
+        return let(names, self.metadata.value(raw), checked)
+
+    def _by_operation(self, inside: str, metadata: str, text: str, names: Names) -> str:
+        words = self.operations
+        before, after = f"{inside}.{BEFORE}", f"{inside}.{AFTER}"
+        op = member(inside, words.field)
+
+        def state(kind: str, of: str) -> str:
+            return self.state(kind, of, metadata, text, names)
+
+        inserted, updated = (
+            self.rows(f"array({state('+I', after)})"),
+            self.rows(f"array({state('+U', after)})"),
+        )
+        both = self.rows(f"array({state('-U', before)}, {state('+U', after)})")
+        deleted = self.rows(f"array({state('-D', before)})")
+        alone = updated if self.keyed else self.failed(self._no_before("UPDATE"))
+        no_after = self.failed(f"field '{self._path(AFTER)}' is null or missing")
+        known = ", ".join((*words.insert, words.update, words.delete))
+        unknown = self.failed(f"field '{self._path(words.field)}' has an unknown value; known are {known}")
+        return (
+            f"CASE WHEN {op} IS NULL THEN {self.failed(self._no_operation())} "
+            f"WHEN {op} IN ({', '.join(literal(w) for w in words.insert)}) "
+            f"THEN IF({after} IS NULL, {no_after}, {inserted}) "
+            f"WHEN {op} = {literal(words.update)} THEN "
+            f"CASE WHEN {after} IS NULL THEN {no_after} WHEN {before} IS NULL THEN {alone} ELSE {both} END "
+            f"WHEN {op} = {literal(words.delete)} "
+            f"THEN IF({before} IS NULL, {self.failed(self._no_before('DELETE'))}, {deleted}) ELSE {unknown} END"
+        )
+
+    def state(self, kind: str, of: str, metadata: str, text: str, names: Names) -> str:
+        """The change that one of the two states makes."""
+        return self.change(kind, of, metadata)
+
+    def _path(self, field: str) -> str:
+        return f"{self.wrapper}.{field}" if self.wrapper else field
+
+    def _no_operation(self) -> str:
+        return f"field '{self._path(self.operations.field)}' is null or missing"
+
+    def _no_before(self, message: str) -> str:
+        way_out = " or declare a PRIMARY KEY" if message == "UPDATE" else ""
+        return (
+            f'The "{self._path(BEFORE)}" field of {message} message is null: if it comes from Postgres, set the '
+            f"REPLICA IDENTITY of its table to FULL{way_out}"
+        )

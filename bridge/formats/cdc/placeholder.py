@@ -1,0 +1,56 @@
+"""Debezium's placeholder for a value that the database did not tell (Postgres: TOASTed and unchanged).
+
+Strings hold it as it is, bytes as its UTF-8, lists and maps as their only item, lists of numbers as its bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+
+from bridge.formats.sql import literal, member, null
+from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
+
+__all__ = ["PLACEHOLDER", "kept", "known", "present"]
+
+PLACEHOLDER = "__debezium_unavailable_value"
+
+_TEXT, _BYTES = literal(PLACEHOLDER), f"encode({literal(PLACEHOLDER)}, 'UTF-8')"
+_IN_DOCUMENTS = (PLACEHOLDER, base64.b64encode(PLACEHOLDER.encode()).decode())
+
+
+def present(text: str) -> str:
+    """True when the document may hold a placeholder; a cheap look that keeps the rest from being run."""
+    numbers = ",".join(map(str, PLACEHOLDER.encode()[:3]))
+    return " OR ".join(f"contains({text}, {literal(form)})" for form in (*_IN_DOCUMENTS, f"[{numbers},"))
+
+
+def kept(row: RowType, value: str) -> str:
+    """The names of the fields of `value` that hold the placeholder."""
+    found = [(f.name, _held(member(value, f.name), f.type)) for f in row.fields]
+    tests = [f"IF({test}, {literal(name)}, NULL)" for name, test in found if test]
+    return f"array_compact(array({', '.join(tests)}))" if tests else null("ARRAY<STRING>")
+
+
+def known(row: RowType, value: str) -> str:
+    """`value` with null for every placeholder."""
+    pairs = []
+    for f in row.fields:
+        told, test = member(value, f.name), _held(member(value, f.name), f.type)
+        pairs.append(f"{literal(f.name)}, " + (f"IF({test}, NULL, {told})" if test else told))
+    return f"named_struct({', '.join(pairs)})"
+
+
+def _held(value: str, type: DataType) -> str:
+    """True or null-or-false: whether `value` is the placeholder; '' when no value of its type is."""
+    if isinstance(type, ScalarType):
+        form = _TEXT if type.is_string else _BYTES if type.is_binary else ""
+        return f"{value} = {form}" if form else ""
+    if isinstance(type, ArrayType) and isinstance(type.element, ScalarType):
+        if type.element.name in ("INT", "BIGINT"):
+            items = ", ".join(f"CAST({byte} AS {type.element.spark()})" for byte in PLACEHOLDER.encode())
+            return f"{value} = array({items})"
+        only = _held(f"{value}[0]", type.element)
+        return f"(size({value}) = 1 AND {only})" if only else ""
+    if isinstance(type, MapType) and isinstance(type.value, ScalarType) and type.value.is_string:
+        return f"(size({value}) = 1 AND {value}[{_TEXT}] = {_TEXT})"
+    return ""
