@@ -102,6 +102,8 @@ def child(spark: SparkSession) -> SparkSession:
     """
     own = spark.newSession()
     own.conf.set("spark.sql.session.timeZone", "UTC")
+    # A format's expressions are deep (variables in variables); the deepest need more rounds than Spark's 100.
+    own.conf.set("spark.sql.analyzer.maxIterations", "1000")
     if str(spark.sparkContext.master).startswith("local"):
         own.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
     return own
