@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from bridge.columns import KIND, POSITION, col
 from bridge.rows import RowKind
@@ -27,13 +28,16 @@ def latest_by_offset(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
 
     Only where a key shows up in several partitions do timestamps decide, between the last rows of those
     partitions; then topic, partition and offset (design.md 5.3). Null is a key value like any other. `frame` has
-    `__position` struct<topic, partition, offset, timestamp>. Adds the boolean `__two_partitions`; an order
-    is not kept.
+    `__position` struct<topic, partition, offset, timestamp>, and `row` where an offset may hold several changes, which
+    stand in its order. Adds the boolean `__two_partitions`; an order is not kept.
     """
     names = [col(name) for name in keys]
     at = [col(POSITION).getField(part) for part in ("topic", "partition", "offset", "timestamp")]
     topic, partition, offset, timestamp = at
-    in_partition = Window.partitionBy(*names, topic, partition).orderBy(offset.desc())
+    position = frame.schema[POSITION].dataType
+    assert isinstance(position, T.StructType)
+    within = [col(POSITION).getField("row").desc()] if "row" in position.names else []
+    in_partition = Window.partitionBy(*names, topic, partition).orderBy(offset.desc(), *within)
     of_key = Window.partitionBy(*names)
     newest = of_key.orderBy(timestamp.desc(), topic.desc(), partition.desc(), offset.desc())
     return (

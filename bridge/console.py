@@ -46,7 +46,10 @@ def batch_line(report: BatchReport) -> str:
         parts.append(f"{report.bad_records:,} bad records left out")
     if report.keys_in_two_partitions:
         parts.append(f"{report.keys_in_two_partitions:,} keys seen in two partitions")
-    return "  ".join([*parts, duration(report.seconds)])
+    if report.event_time_lag_seconds is not None:
+        parts.append(f"event time {duration(max(0.0, report.event_time_lag_seconds))} behind")
+    line = "  ".join([*parts, duration(report.seconds)])
+    return f"{line}\n  warning: {report.warning}" if report.warning else line
 
 
 class Screen:
@@ -132,5 +135,7 @@ def summary_rows(summary: Summary) -> dict[str, str]:
         )
     if summary.bad_records:
         rows["bad records left out"] = f"{summary.bad_records:,}"
+    if summary.warning:
+        rows["warning"] = summary.warning
     rows["time"] = duration(summary.seconds)
     return rows

@@ -144,8 +144,29 @@ class Topic:
     sink: Sink = field(default_factory=Sink)
     parallelism: int | None = None
     discovery_interval_ms: int = 300_000
+    table: str = "t"
+    """The table's name in the DDL."""
+    pattern: str | None = None
+    """`topic-pattern`: names are those that match it as a whole; `names` is empty until they are looked up."""
+    idle_timeout_ms: int = 0
+    """`scan.watermark.idle-timeout`: after how long without records a partition holds no watermark back; 0: never."""
     options: Mapping[str, str] = field(default_factory=dict)
     """The WITH options as given (secrets masked), for `validate`."""
+
+    @property
+    def is_upsert(self) -> bool:
+        """True when a record's key is its row's identity and a null value deletes it."""
+        return self.connector == "upsert-kafka"
+
+    @property
+    def appends(self) -> bool:
+        """True when rows have no identity: every change becomes a row of its own."""
+        return not self.schema.primary_key
+
+    @property
+    def group(self) -> str:
+        """The consumer group whose offsets show how far reading has got (Flink: `properties.group.id`)."""
+        return self.properties.get("group.id") or f"KafkaSource-{self.table}"
 
     @property
     def bootstrap_servers(self) -> str:

@@ -37,6 +37,11 @@ class BatchReport:
     """How many offsets (ingest) or table versions (publish) are left; None when not known."""
     event_time_lag_seconds: float | None = None
     """Now minus the newest value of the watermark column in this batch; None without a WATERMARK."""
+    watermark_ms: int | None = None
+    """Epoch milliseconds up to which event time is complete, by the WATERMARK clause: the smallest of all partitions
+    that are not idle; None without one, or while a partition has none."""
+    warning: str | None = None
+    """Something a user should know though the batch is done."""
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
@@ -84,6 +89,8 @@ class Summary:
     keys_in_two_partitions: int = 0
     pending_records: int | None = None
     event_time_lag_seconds: float | None = None
+    watermark_ms: int | None = None
+    warning: str | None = None
     seconds: float = 0.0
 
     def plus(self, report: BatchReport) -> Summary:
@@ -95,6 +102,7 @@ class Summary:
             version=self.version if report.version is None else report.version,
             pending_records=report.pending_records,
             event_time_lag_seconds=report.event_time_lag_seconds,
+            watermark_ms=report.watermark_ms,
             **sums,
         )
 

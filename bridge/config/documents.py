@@ -6,7 +6,7 @@ from bridge.definition import FormatSpec
 from bridge.errors import OptionError
 from bridge.options import UPSERT, FormatUse, Given
 from bridge.options.general import KEY_FIELDS, KEY_FIELDS_PREFIX, KEY_FORMAT, VALUE_FIELDS_INCLUDE
-from bridge.schema import TableSchema
+from bridge.schema import RowField, RowType, TableSchema
 
 __all__ = ["key_columns", "key_document", "value_document"]
 
@@ -79,4 +79,15 @@ def value_document(given: Given, use: FormatUse, schema: TableSchema, keys: tupl
             "Set it to 'EXCEPT_KEY' instead to avoid field overlaps."
         )
     names = tuple(c.name for c in schema.physical if include == "ALL" or c.name not in keys)
-    return FormatSpec(use.declared.name, given.format_values(use), schema.row(names), names)
+    return FormatSpec(
+        use.declared.name, given.format_values(use), schema.row(names), names, _format_metadata(use, schema)
+    )
+
+
+def _format_metadata(use: FormatUse, schema: TableSchema) -> RowType:
+    """What the table's columns want of the format's own metadata, each key once."""
+    told = use.declared.metadata
+    wanted = dict.fromkeys(
+        c.key.removeprefix("value.") for c in schema.metadata if c.key.startswith("value.")
+    )
+    return RowType(tuple(RowField(key, told[key]) for key in wanted if key in told))

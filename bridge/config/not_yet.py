@@ -5,7 +5,7 @@ from __future__ import annotations
 from bridge.config.topic import given_of
 from bridge.definition import BadRecords, Definition, DeliveryGuarantee, OnFailure, Topic
 from bridge.errors import UnsupportedError
-from bridge.options import FORMATS, KAFKA, METADATA, UPSERT, Fate
+from bridge.options import FORMATS, Fate
 from bridge.schema import RowType
 
 __all__ = ["refuse_definition", "refuse_topic"]
@@ -21,24 +21,16 @@ def refuse_topic(topic: Topic) -> None:
         option = effective.option
         if option.fate is Fate.NOT_YET and effective.given and not effective.is_default:
             _refuse(f"'{option.key}'", option.reason)
-    if len(topic.names) > 1:
-        _refuse("'topic' with several names", "write a pipeline per topic")
     for part, spec in (("key", topic.key), ("value", topic.value)):
         if spec and FORMATS[spec.name].fate is Fate.NOT_YET:
             able = ", ".join(f.name for f in FORMATS.values() if f.fate is Fate.HONOURED)
             _refuse(f"format '{spec.name}'", f"as format of the {part} it can read and write: {able}")
-    for metadata in topic.schema.metadata:
-        known = METADATA.get(metadata.key)
-        if known is None or known.fate is Fate.NOT_YET:
-            _refuse(f"metadata '{metadata.key}'", f"leave column '{metadata.name}' out")
     for column in topic.schema.physical:
         if column.name in topic.schema.primary_key and isinstance(column.type, RowType):
             _refuse(
                 "a ROW in the PRIMARY KEY",
                 f"column '{column.name}': declare its fields as columns of their own",
             )
-    if topic.connector == KAFKA:
-        _refuse(f"connector '{KAFKA}'", f"the rules of its options hold, but only '{UPSERT}' can be run")
 
 
 def refuse_definition(definition: Definition) -> None:

@@ -148,7 +148,8 @@ def check_schema(given: Given, schema: TableSchema) -> None:
         if column.name in schema.primary_key:
             _check_key_type(column)
     for metadata in schema.metadata:
-        check_metadata(metadata, value_format(given).declared)
+        declared = value_format(given).declared
+        check_metadata(metadata, given.connector, declared, keyed=bool(schema.primary_key))
 
 
 def _check_key_type(column: PhysicalColumn) -> None:

@@ -43,6 +43,8 @@ def _topic(topic: Topic) -> dict[str, Any]:
     return {
         "connector": topic.connector,
         "names": list(topic.names),
+        "pattern": topic.pattern,
+        "group": topic.group,
         "columns": [_column(column, topic) for column in topic.schema],
         "primary_key": list(topic.schema.primary_key),
         "key": _document(topic.key) if topic.key else None,

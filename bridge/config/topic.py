@@ -11,8 +11,8 @@ from bridge.ddl import Ddl
 from bridge.definition import DeliveryGuarantee, Secret, Sink, Topic
 from bridge.options import UPSERT, Given
 from bridge.options.client import is_secret
-from bridge.options.general import TOPIC
-from bridge.options.scan import DISCOVERY_INTERVAL, SCAN_PARALLELISM
+from bridge.options.general import TOPIC, TOPIC_PATTERN
+from bridge.options.scan import DISCOVERY_INTERVAL, IDLE_TIMEOUT, SCAN_PARALLELISM
 from bridge.options.sink import BUFFER_INTERVAL, BUFFER_ROWS, SINK_PARALLELISM
 
 __all__ = ["given_of", "resolve_topic"]
@@ -50,6 +50,9 @@ def resolve_topic(ddl: Ddl, *, base_is_existing: bool = False) -> Topic:
         sink=_sink(given),
         parallelism=given.get(SCAN_PARALLELISM),
         discovery_interval_ms=_or(given.get(DISCOVERY_INTERVAL), 300_000),
+        table=ddl.name,
+        pattern=given.get(TOPIC_PATTERN),
+        idle_timeout_ms=_or(given.get(IDLE_TIMEOUT), 0),
         options=options,
     )
 

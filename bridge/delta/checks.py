@@ -48,7 +48,7 @@ def sql_name(target: DeltaTarget) -> str:
 
 
 def new_properties(
-    fields: Sequence[T.StructField], wanted: Mapping[str, str], pipeline: str
+    fields: Sequence[T.StructField], wanted: Mapping[str, str], pipeline: str, *, appends: bool = False
 ) -> dict[str, str]:
     """Properties of a table to be created: the bridge's own, `wanted` (delta.properties) on top.
 
@@ -67,7 +67,7 @@ def new_properties(
             "leave the property out"
         )
     try:
-        refuse_unfit("of this definition", properties, pipeline)
+        refuse_unfit("of this definition", properties, pipeline, appends=appends)
     except TableError as error:
         raise DefinitionError(f"delta.properties: {error}") from error
     return properties | {MARKER: pipeline}
@@ -96,15 +96,20 @@ def _all_names(type: T.DataType) -> Iterator[str]:
         yield from _all_names(type.valueType)
 
 
-def refuse_unfit(target: object, properties: Mapping[str, str], pipeline: str) -> None:
-    """Raise TableError when `pipeline` must not ingest into a table with these properties."""
+def refuse_unfit(
+    target: object, properties: Mapping[str, str], pipeline: str, *, appends: bool = False
+) -> None:
+    """Raise TableError when `pipeline` must not ingest into a table with these properties.
+
+    `appends`: it only adds rows.
+    """
     owner = properties.get(MARKER, pipeline)
     if owner != pipeline:
         raise TableError(
             f"table {target} is kept by pipeline {owner!r}, not {pipeline!r}: two pipelines would undo each other's "
             f"rows. Give this one another table, or UNSET the table property {MARKER!r} once the other has ended"
         )
-    if is_on(properties, _APPEND_ONLY):
+    if is_on(properties, _APPEND_ONLY) and not appends:
         raise TableError(
             f"table {target} has {_APPEND_ONLY} = true, but an ingest updates and deletes rows; unset the property"
         )

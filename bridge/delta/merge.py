@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from bridge.columns import KIND, col, differs, same_key
 from bridge.delta.checks import refuse_unfit
+from bridge.delta.commit import committed_version, last_version, settings, settings_of
 from bridge.delta.failures import CONFLICTS, names, table_errors
-from bridge.delta.progress import IngestProgress, read_progress
+from bridge.delta.progress import IngestProgress
 from bridge.delta.table import Table
-from bridge.errors import ConcurrentRunError, TableError
+from bridge.errors import TableError
 from bridge.rows import RowKind
 from bridge.schema import quote
 
@@ -25,11 +25,7 @@ __all__ = ["MergeResult", "merge"]
 _ATTEMPTS = 6
 _FIRST_PAUSE_SECONDS = 0.5
 
-_APP_ID = "spark.databricks.delta.write.txnAppId"
-_APP_VERSION = "spark.databricks.delta.write.txnVersion"
-_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _MATERIALIZE = "spark.databricks.delta.merge.materializeSource"
-_LAST_VERSION = "spark.databricks.delta.lastCommitVersionInSession"
 
 
 @dataclass(frozen=True)
@@ -69,32 +65,28 @@ def merge(
     refuse_unfit(table, table.properties, progress.pipeline)
     if not table.deletion_vectors:
         changes = _effective(table, changes, key)
-    settings = {
-        _APP_ID: f"bridge/{progress.pipeline}",
-        _APP_VERSION: str(progress.batch),
-        _METADATA: progress.to_json(table.id),
-    }
+    wanted = settings_of(table, progress)
     if table.deletion_vectors and persisted:
-        settings[_MATERIALIZE] = "none"
+        wanted[_MATERIALIZE] = "none"
     conflict: Exception | None = None
     for attempt in range(_ATTEMPTS):
         if attempt:
             time.sleep(_FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
         try:
-            with table_errors(table), _settings(table.spark, settings):
+            with table_errors(table), settings(table.spark, wanted):
                 counts = _run(table, changes, key)
-                version = int(table.spark.conf.get(_LAST_VERSION, None) or -1)
+                version = last_version(table.spark) or -1
         except Exception as error:
             reasons = names(error)
             if "ConcurrentTransactionException" in reasons:
-                return MergeResult(_version_of(table, progress), skipped=True)
+                return MergeResult(committed_version(table, progress), skipped=True)
             if not reasons & CONFLICTS:
                 raise
             conflict = error
             continue
         if counts is None or not counts["num_affected_rows"]:
             # Nothing was done, or it was known already: only the table's history can tell which.
-            return MergeResult(_version_of(table, progress), skipped=counts is None)
+            return MergeResult(committed_version(table, progress), skipped=counts is None)
         return MergeResult(
             version, counts["num_inserted_rows"], counts["num_updated_rows"], counts["num_deleted_rows"]
         )
@@ -136,30 +128,3 @@ def _effective(table: Table, changes: DataFrame, key: Sequence[str]) -> DataFram
 
 def _retracts() -> Column:
     return col(KIND, "s").isin([kind.value for kind in RowKind if kind.retracts])
-
-
-def _version_of(table: Table, progress: IngestProgress) -> int:
-    newest = read_progress(table, progress.pipeline)
-    if newest and newest[0] == progress:
-        return newest[1]
-    other = f"run {newest[0].run!r} has committed batch {newest[0].batch}" if newest else "no commit is there"
-    raise ConcurrentRunError(
-        f"table {table}: batch {progress.batch} of pipeline {progress.pipeline!r} was not applied: {other}, this is "
-        f"run {progress.run!r}. Make sure that only one run is alive, then start it again: it goes on from the table"
-    )
-
-
-@contextmanager
-def _settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
-    """Session settings for one statement. Left set, Delta's would make it skip the next write in silence."""
-    before = [(key, spark.conf.get(key, None)) for key in wanted]
-    try:
-        for key, value in wanted.items():
-            spark.conf.set(key, value)
-        yield
-    finally:
-        for key, old in before:
-            if old is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, old)

@@ -94,7 +94,12 @@ def exists(spark: SparkSession, target: DeltaTarget) -> bool:
 
 
 def create_table(
-    spark: SparkSession, target: DeltaTarget, fields: Sequence[T.StructField], *, pipeline: str
+    spark: SparkSession,
+    target: DeltaTarget,
+    fields: Sequence[T.StructField],
+    *,
+    pipeline: str,
+    appends: bool = False,
 ) -> Table:
     """Create the table when it is absent, then open and check it as `open_table` does.
 
@@ -102,7 +107,7 @@ def create_table(
     on top; marked as kept by `pipeline`. Column mapping is switched on only for names that Parquet forbids.
     Raises TableError for what Delta refuses, DefinitionError for properties the bridge refuses.
     """
-    properties = new_properties(fields, target.properties, pipeline)
+    properties = new_properties(fields, target.properties, pipeline, appends=appends)
     if not exists(spark, target):
         builder = DeltaTable.createIfNotExists(spark)
         builder = builder.tableName(target.table) if target.table else builder.location(str(target.path))
@@ -155,13 +160,13 @@ def open_table(
     return Table(spark, target, detail["id"], tuple(fields), properties)
 
 
-def claim(table: Table, pipeline: str) -> Table:
+def claim(table: Table, pipeline: str, *, appends: bool = False) -> Table:
     """Mark a table that was made by others as kept by `pipeline`; nothing is done when it is marked already.
 
     Marking is a commit of its own. Raises TableError when another pipeline keeps the table, and for properties
     under which an ingest would fail or lose its protection.
     """
-    refuse_unfit(str(table), table.properties, pipeline)
+    refuse_unfit(str(table), table.properties, pipeline, appends=appends)
     if MARKER in table.properties:
         return table
     owner = pipeline.replace("\\", "\\\\").replace("'", "\\'")

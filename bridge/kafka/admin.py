@@ -1,4 +1,4 @@
-"""What a topic holds, where a reader starts and ends, and two small changes: a new topic, a group's offsets.
+"""What topics there are, what they hold, where a reader starts and ends; and how to make a new one.
 
 Every function is one short conversation of at most `timeout` seconds. A broker that cannot be reached or
 refuses us is a KafkaError naming the addresses and librdkafka's last word.
@@ -6,26 +6,26 @@ refuses us is a KafkaError naming the addresses and librdkafka's last word.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import confluent_kafka
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicCollection
+from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 
 from bridge.definition import Topic
-from bridge.errors import REBUILD, GapError, KafkaError, OptionError
+from bridge.errors import REBUILD, GapError, KafkaError, OptionError, TopicMissingError
 from bridge.kafka.client import Conversation
+from bridge.kafka.groups import Group
 from bridge.positions import Offsets, TopicPartition
 
 __all__ = [
     "TopicState",
     "check_reachable",
-    "commit_group_offsets",
     "describe",
     "end_offsets",
     "ensure_topic",
-    "group_offsets",
+    "resolve",
     "start_offsets",
 ]
 
@@ -51,6 +51,24 @@ class TopicState:
         return tuple(self.end.by_partition)
 
 
+def resolve(topic: Topic, *, timeout: float = _TIMEOUT) -> Topic:
+    """`topic` with the names that its `topic-pattern` matches now, in alphabetical order; itself without a pattern.
+
+    A name must match as a whole (Flink: Matcher.matches). Kafka's own topics never match. Raises TopicMissingError
+    when none does.
+    """
+    if topic.pattern is None:
+        return topic
+    pattern = re.compile(topic.pattern)
+    names = [n for n in Conversation(topic.properties, timeout).topic_names() if pattern.fullmatch(n)]
+    if not names:
+        raise TopicMissingError(
+            f"no topic on {topic.bootstrap_servers} matches 'topic-pattern' = '{topic.pattern}' as a whole; create "
+            "one, or correct the pattern"
+        )
+    return replace(topic, names=tuple(names))
+
+
 def describe(topic: Topic, *, timeout: float = _TIMEOUT) -> TopicState:
     """The state of all of `topic.names`.
 
@@ -71,7 +89,8 @@ def start_offsets(topic: Topic, state: TopicState, *, timeout: float = _TIMEOUT)
 
     As in Flink: group-offsets without a committed offset goes by `auto.offset.reset` (none: an error), a
     timestamp finds the first record at or after it (none: the end), and partitions that specific-offsets
-    does not name start at the group's committed offset, else at the earliest.
+    does not name start at the group's committed offset, else at the earliest. Unlike Flink, a specific offset that
+    the topic does not have (any more) is an error unless `auto.offset.reset` says where to go.
     """
     mode, prefix = topic.startup.mode, "scan.startup"
     if mode == "earliest-offset":
@@ -81,19 +100,12 @@ def start_offsets(topic: Topic, state: TopicState, *, timeout: float = _TIMEOUT)
     if mode == "timestamp":
         return _at_timestamp(topic, state, topic.startup.timestamp_ms, prefix, timeout)
     if mode == "group-offsets":
-        reset = str(topic.properties.get("auto.offset.reset", "none"))
-        if reset not in ("earliest", "latest", "none"):
-            raise OptionError(
-                f"'properties.auto.offset.reset' must be earliest, latest or none, not '{reset}'"
-            )
-        committed = group_offsets(topic, timeout=timeout)
-        otherwise = {"earliest": state.earliest, "latest": state.end}.get(reset)
-        return _filled(committed, otherwise, state, f"'{prefix}.mode' = 'group-offsets'")
+        committed = _committed(topic, state, timeout)
+        return _filled(committed, _reset(topic, state), state, f"'{prefix}.mode' = 'group-offsets'")
     if mode == "specific-offsets":
-        named = topic.startup.offsets or Offsets()
-        _check_specific(named, state, f"'{prefix}.specific-offsets'")
+        named = _specific(topic, state, f"'{prefix}.specific-offsets'")
         if "group.id" in topic.properties and len(named) < len(state.end):
-            named = Offsets({**group_offsets(topic, timeout=timeout).by_partition, **named.by_partition})
+            named = Offsets({**_committed(topic, state, timeout).by_partition, **named.by_partition})
         return _filled(named, state.earliest, state, prefix)
     raise _unknown_mode(mode, prefix)
 
@@ -113,7 +125,7 @@ def end_offsets(topic: Topic, state: TopicState, *, timeout: float = _TIMEOUT) -
     if mode == "timestamp":
         return _at_timestamp(topic, state, topic.bounded.timestamp_ms, prefix, timeout).capped(state.end)
     if mode == "group-offsets":
-        committed = group_offsets(topic, timeout=timeout)
+        committed = _committed(topic, state, timeout)
         return _filled(committed, None, state, f"'{prefix}.mode' = 'group-offsets'").capped(state.end)
     if mode == "specific-offsets":
         named = topic.bounded.offsets or Offsets()
@@ -145,32 +157,6 @@ def check_reachable(wanted: Offsets, state: TopicState, ids: Mapping[str, str] |
             raise GapError(f"{wish} ends at {end}: the topic was created anew or lost records{heal}")
 
 
-def group_offsets(topic: Topic, *, timeout: float = _TIMEOUT) -> Offsets:
-    """What `properties.group.id` has committed for `topic.names`; without a commit no entry."""
-    group = _group(topic)
-    request = [ConsumerGroupTopicPartitions(group)]
-    talk = Conversation(topic.properties, timeout)
-    answer = talk.ask("list the group's offsets", AdminClient.list_consumer_group_offsets, request)[group]
-    return Offsets.of(
-        (tp.topic, tp.partition, tp.offset)
-        for tp in answer.topic_partitions
-        if tp.topic in topic.names and tp.offset >= 0
-    )
-
-
-def commit_group_offsets(topic: Topic, group: str, offsets: Offsets, *, timeout: float = _TIMEOUT) -> None:
-    """Set the committed offsets of `group`, so that monitoring sees the lag; the bridge resumes elsewhere.
-
-    Raises KafkaError, also when consumers are members of the group: it must be the bridge's own.
-    """
-    partitions = [confluent_kafka.TopicPartition(t, p, o) for t, p, o in offsets]
-    if not partitions:
-        return
-    talk = Conversation(topic.properties, timeout)
-    request = [ConsumerGroupTopicPartitions(group, partitions)]
-    talk.ask(f"commit offsets of group '{group}'", AdminClient.alter_consumer_group_offsets, request)
-
-
 def ensure_topic(
     properties: Mapping[str, str],
     name: str,
@@ -197,6 +183,11 @@ def ensure_topic(
     return True
 
 
+def _committed(topic: Topic, state: TopicState, timeout: float) -> Offsets:
+    with Group(topic, timeout=timeout) as group:
+        return group.committed(state.partitions)
+
+
 def _at_timestamp(topic: Topic, state: TopicState, at: int | None, prefix: str, timeout: float) -> Offsets:
     if at is None:
         raise OptionError(f"'{prefix}.mode' = 'timestamp' needs '{prefix}.timestamp-millis'")
@@ -211,7 +202,7 @@ def _filled(some: Offsets, otherwise: Offsets | None, state: TopicState, option:
     missing = [f"{t}-{p}" for t, p in state.partitions if some.get(t, p) is None]
     if missing and otherwise is None:
         raise KafkaError(
-            f"{option}: the group of 'properties.group.id' has committed no offset for {', '.join(missing)}; "
+            f"{option}: the group ('properties.group.id') has committed no offset for {', '.join(missing)}; "
             "commit some, or (for the start) set 'properties.auto.offset.reset' to earliest or latest"
         )
     all_of_them = {**(otherwise or Offsets()).by_partition, **some.by_partition}
@@ -225,20 +216,29 @@ def _check_partitions(named: Offsets, state: TopicState, option: str) -> None:
             raise KafkaError(f"{option} names {name}-{partition}, but the topic has {count} partitions")
 
 
-def _check_specific(named: Offsets, state: TopicState, option: str) -> None:
+def _reset(topic: Topic, state: TopicState) -> Offsets | None:
+    """Where `auto.offset.reset` goes when a start has no offset; None for an error, which is the default."""
+    reset = str(topic.properties.get("auto.offset.reset", "none"))
+    if reset not in ("earliest", "latest", "none"):
+        raise OptionError(f"'properties.auto.offset.reset' must be earliest, latest or none, not '{reset}'")
+    return {"earliest": state.earliest, "latest": state.end}.get(reset)
+
+
+def _specific(topic: Topic, state: TopicState, option: str) -> Offsets:
+    """`scan.startup.specific-offsets`, those that the topic does not have replaced by `auto.offset.reset`."""
+    named, instead = topic.startup.offsets or Offsets(), _reset(topic, state)
     _check_partitions(named, state, option)
+    found: dict[TopicPartition, int] = {}
     for name, partition, offset in named:
-        low, high = state.earliest.by_partition[name, partition], state.end.by_partition[name, partition]
-        if not low <= offset <= high:
+        place = (name, partition)
+        low, high = state.earliest.by_partition[place], state.end.by_partition[place]
+        if not low <= offset <= high and instead is None:
             raise KafkaError(
-                f"{option} starts {name}-{partition} at offset {offset}; legal is {low} to {high}"
+                f"{option} starts {name}-{partition} at offset {offset}; legal is {low} to {high}. To begin at the "
+                "earliest or latest instead, set 'properties.auto.offset.reset'"
             )
-
-
-def _group(topic: Topic) -> str:
-    if "group.id" not in topic.properties:
-        raise OptionError("mode 'group-offsets' needs 'properties.group.id'")
-    return topic.properties["group.id"]
+        found[place] = offset if low <= offset <= high or instead is None else instead.by_partition[place]
+    return Offsets(found)
 
 
 def _unknown_mode(mode: str, prefix: str) -> OptionError:

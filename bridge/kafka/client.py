@@ -33,6 +33,7 @@ _PASSING = (
     _Code.NOT_COORDINATOR,
     _Code.OFFSET_NOT_AVAILABLE,
 )
+_INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _SILENCE = (_Code._TIMED_OUT, _Code._TRANSPORT, _Code._ALL_BROKERS_DOWN, _Code._RESOLVE)
 
 _log = logging.getLogger("bridge.kafka")
@@ -95,6 +96,14 @@ class Conversation:
         level = IsolationLevel.READ_COMMITTED if self._committed else IsolationLevel.READ_UNCOMMITTED
         found = self.ask("list offsets", AdminClient.list_offsets, wanted, isolation_level=level)
         return Offsets.of((tp.topic, tp.partition, at.offset) for tp, at in found.items() if at.offset >= 0)
+
+    def topic_names(self) -> list[str]:
+        """All topics that this user may see, Kafka's own ones left out."""
+        try:
+            found = self._client.list_topics(timeout=self._left()).topics
+        except KafkaException as failed:
+            raise self._error("list topics", failed.args[0]) from None
+        return sorted(name for name in found if name not in _INTERNAL)
 
     def topic_exists(self, name: str) -> bool:
         """Whether the topic can be described now."""

@@ -2,7 +2,7 @@
 
 from bridge.options.formats import FORMATS, DeclaredFormat
 from bridge.options.given import Effective, FormatUse, Given
-from bridge.options.metadata import METADATA
+from bridge.options.metadata import METADATA, ROW_KIND
 from bridge.options.model import KAFKA, UPSERT, Fate, Option, Side
 from bridge.options.registry import OPTIONS, declared
 
@@ -11,6 +11,7 @@ __all__ = [
     "KAFKA",
     "METADATA",
     "OPTIONS",
+    "ROW_KIND",
     "UPSERT",
     "DeclaredFormat",
     "Effective",

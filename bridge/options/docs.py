@@ -34,10 +34,7 @@ def markdown() -> str:
     """The whole page; the same text for the same option values."""
     parts = [_HEAD]
     for connector in (UPSERT, KAFKA):
-        note = "" if connector == UPSERT else "\nChecked and resolved, but it cannot be run yet.\n"
-        parts.append(
-            f"## Connector `{connector}`\n{note}\n{_table(declared(connector).values(), fates=True)}"
-        )
+        parts.append(f"## Connector `{connector}`\n\n{_table(declared(connector).values(), fates=True)}")
     parts.append(_clients())
     parts.append(_metadata())
     parts.append(
@@ -83,16 +80,24 @@ def _clients() -> str:
 
 def _metadata() -> str:
     rows = "\n".join(
-        f"| `{m.key}` | {_cell(m.type)} | {m.casts} | {'yes' if m.writable else 'no'} | {m.fate.value} | "
-        f"{m.description} |"
+        f"| `{m.key}` | {_cell(m.type)} | {m.casts} | {'yes' if m.writable else 'no'} | {m.description} |"
         for m in METADATA.values()
     )
     return (
         "## Metadata columns\n\n`column type METADATA FROM 'key'`. Read-only ones must be `VIRTUAL` in a "
         "table "
-        "that is published.\n\n| Key | Type | Declared as | Writable | Fate | Description |\n"
-        f"|---|---|---|---|---|---|\n{rows}\n"
+        "that is published.\n\n| Key | Type | Declared as | Writable | Description |\n"
+        f"|---|---|---|---|---|\n{rows}\n\n{_format_metadata()}"
     )
+
+
+def _format_metadata() -> str:
+    rows = "\n".join(
+        f"| `{name}` | {', '.join(f'`value.{key}` {type.flink()}' for key, type in declared.metadata.items())} |"
+        for name, declared in FORMATS.items()
+        if declared.metadata
+    )
+    return f"From the value's format, read-only:\n\n| Format | Keys |\n|---|---|\n{rows}\n"
 
 
 def _cell(text: str) -> str:

@@ -14,10 +14,11 @@ from typing import Any
 from bridge.errors import OptionError
 from bridge.options import format_options as options
 from bridge.options.model import Fate, Option
+from bridge.schema import ArrayType, DataType, MapType, ScalarType
 
 __all__ = ["FORMATS", "DeclaredFormat", "declared_format"]
 
-_NO_METADATA: Mapping[str, str] = MappingProxyType({})
+_NO_METADATA: Mapping[str, DataType] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class DeclaredFormat:
     insert_only: bool = True
     fate: Fate = Fate.NOT_YET
     reason: str = ""
-    metadata: Mapping[str, str] = field(default_factory=lambda: _NO_METADATA, hash=False)
+    metadata: Mapping[str, DataType] = field(default_factory=lambda: _NO_METADATA, hash=False)
     """Readable as METADATA FROM 'value.<key>'."""
 
     @property
@@ -39,39 +40,42 @@ class DeclaredFormat:
         return "[INSERT]" if self.insert_only else "[INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE]"
 
 
-_TIME, _PAIRS = "TIMESTAMP_LTZ(3)", "MAP<STRING, STRING>"
+_TEXT, _TIME = ScalarType("STRING"), ScalarType("TIMESTAMP_LTZ", (3,))
+_TEXTS, _PAIRS, _TYPES = ArrayType(_TEXT), MapType(_TEXT, _TEXT), MapType(_TEXT, ScalarType("INT"))
 _DEBEZIUM = {
-    "schema": "STRING",
+    "schema": _TEXT,
     "ingestion-timestamp": _TIME,
     "source.timestamp": _TIME,
-    "source.database": "STRING",
-    "source.schema": "STRING",
-    "source.table": "STRING",
+    "source.database": _TEXT,
+    "source.schema": _TEXT,
+    "source.table": _TEXT,
     "source.properties": _PAIRS,
 }
 _CANAL = {
-    "database": "STRING",
-    "table": "STRING",
-    "sql-type": "MAP<STRING, INT>",
-    "pk-names": "ARRAY<STRING>",
+    "database": _TEXT,
+    "table": _TEXT,
+    "sql-type": _TYPES,
+    "pk-names": _TEXTS,
     "ingestion-timestamp": _TIME,
     "event-timestamp": _TIME,
 }
 _MAXWELL = {
-    "database": "STRING",
-    "table": "STRING",
-    "primary-key-columns": "ARRAY<STRING>",
+    "database": _TEXT,
+    "table": _TEXT,
+    "primary-key-columns": _TEXTS,
     "ingestion-timestamp": _TIME,
 }
 _OGG = {
-    "table": "STRING",
-    "primary-keys": "ARRAY<STRING>",
+    "table": _TEXT,
+    "primary-keys": _TEXTS,
     "ingestion-timestamp": _TIME,
     "event-timestamp": _TIME,
 }
 
 
-def _cdc(name: str, text: str, keys: tuple[Option[Any], ...], metadata: Mapping[str, str]) -> DeclaredFormat:
+def _cdc(
+    name: str, text: str, keys: tuple[Option[Any], ...], metadata: Mapping[str, DataType]
+) -> DeclaredFormat:
     return DeclaredFormat(name, text, keys, insert_only=False, metadata=metadata)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bridge.options.kinds import LIST, SERVERS, STRING, TOPICS, choice
+from bridge.options.kinds import LIST, PATTERN, SERVERS, STRING, TOPICS, choice
 from bridge.options.model import KAFKA, UPSERT, Fate, Option
 
 __all__ = [
@@ -35,16 +35,14 @@ CONNECTOR = Option("connector", choice(UPSERT, KAFKA), "Which connector describe
 TOPIC = Option(
     "topic",
     TOPICS,
-    "Topic to read from and write to. Exactly one of 'topic' and 'topic-pattern' is set. Several names, "
-    "separated "
-    "by ';', are not supported yet.",
+    "Topics to read from and write to, separated by ';'. Exactly one of 'topic' and 'topic-pattern' is set. Of "
+    "several, a published row's column METADATA FROM 'topic' names its own.",
 )
 TOPIC_PATTERN = Option(
     "topic-pattern",
-    STRING,
-    "Java regular expression that the names of the topics match.",
-    fate=Fate.NOT_YET,
-    reason="a pipeline has one topic for now: name it with 'topic'",
+    PATTERN,
+    "Regular expression that a topic's name matches as a whole. Topics created later are found by "
+    "'scan.topic-partition-discovery.interval'. A published row's column METADATA FROM 'topic' names its own.",
 )
 BOOTSTRAP_SERVERS = Option(
     "properties.bootstrap.servers",
@@ -55,7 +53,8 @@ BOOTSTRAP_SERVERS = Option(
 GROUP_ID = Option(
     "properties.group.id",
     STRING,
-    "Consumer group whose committed offsets the 'group-offsets' modes read.",
+    "Consumer group whose committed offsets the 'group-offsets' modes read, and under which progress is shown to "
+    "monitoring after each batch. By default KafkaSource-<table name>.",
 )
 PROPERTIES = Option(
     "properties.*",

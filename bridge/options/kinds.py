@@ -16,6 +16,7 @@ __all__ = [
     "INT",
     "LIST",
     "LONG",
+    "PATTERN",
     "POSITIVE",
     "SERVERS",
     "STRING",
@@ -112,6 +113,15 @@ def _unquoted(item: str) -> str:
     return item
 
 
+def _pattern(text: str) -> str:
+    """Python's grammar is Java's for all that topic names need; what it does not know it refuses."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"'{text}' is not a regular expression that can be used here: {error}") from None
+    return text
+
+
 def _topics(text: str) -> tuple[str, ...]:
     names = _list(text)
     for name in names:
@@ -176,5 +186,6 @@ POSITIVE: Kind[int] = Kind("Integer", _number(1, 2**31 - 1), "a whole number of 
 LONG: Kind[int] = Kind("Long", _number(0, 2**63 - 1), "a whole number of at least 0")
 DURATION: Kind[int] = Kind("Duration", duration_ms, "a duration like '1 s', '100 ms' or '5 min'")
 LIST: Kind[tuple[str, ...]] = Kind("List<String>", _list, "items separated by ';'")
+PATTERN: Kind[str] = Kind("String", _pattern, "a regular expression")
 TOPICS: Kind[tuple[str, ...]] = Kind("List<String>", _topics, "topic names separated by ';'")
 SERVERS: Kind[str] = Kind("String", _servers, "host:port addresses separated by ','")

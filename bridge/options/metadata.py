@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from bridge.errors import OptionError
 from bridge.options.formats import DeclaredFormat
-from bridge.options.model import Fate
-from bridge.schema import DataType, MapType, MetadataColumn, ScalarType
+from bridge.options.model import KAFKA, UPSERT
+from bridge.schema import ArrayType, DataType, MapType, MetadataColumn, RowType, ScalarType
 
-__all__ = ["METADATA", "Metadata", "check_metadata"]
+__all__ = ["METADATA", "ROW_KIND", "Metadata", "check_metadata"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,10 @@ class Metadata:
     accepts: Callable[[DataType], bool]
     casts: str
     description: str
-    fate: Fate = Fate.HONOURED
+    connectors: tuple[str, ...] = (UPSERT, KAFKA)
+
+
+ROW_KIND = "row-kind"
 
 
 def _scalar(*names: str) -> Callable[[DataType], bool]:
@@ -44,8 +47,11 @@ def _headers(type: DataType) -> bool:
     return _TEXTS(type.key) and (type.value.is_binary or type.value.is_string)
 
 
-def _refused(type: DataType) -> bool:
-    return True
+def _header_list(type: DataType) -> bool:
+    if not isinstance(type, ArrayType) or not isinstance(type.element, RowType):
+        return False
+    fields = [field.type for field in type.element.fields]
+    return len(fields) == 2 and _headers(MapType(fields[0], fields[1]))
 
 
 _STRINGS, _NUMERIC = "character strings", "numbers and character strings"
@@ -85,39 +91,73 @@ METADATA: Mapping[str, Metadata] = MappingProxyType(
                 "leader-epoch",
                 "INT",
                 False,
-                _refused,
-                "nothing yet",
-                "Leader epoch of the record; Spark does not read it.",
-                Fate.NOT_YET,
+                _NUMBERS,
+                _NUMERIC,
+                "Leader epoch under which the record was written; null where the broker keeps none. Spark's source "
+                "does not give it, so the bridge asks the broker where epochs change in the batch.",
             ),
             Metadata(
                 "header-list",
-                "ARRAY<ROW<STRING, BYTES>>",
+                "ARRAY<ROW<key STRING, value BYTES>> NOT NULL",
+                True,
+                _header_list,
+                "arrays of rows of a character string and bytes (or a character string)",
+                "Headers of the record in their order, equal names kept apart.",
+            ),
+            Metadata(
+                ROW_KIND,
+                "STRING NOT NULL",
                 False,
-                _refused,
-                "nothing yet",
-                "Headers with equal names kept apart.",
-                Fate.NOT_YET,
+                _TEXTS,
+                _STRINGS,
+                "Kind of the change, '+I', '-U', '+U' or '-D', in a table without a PRIMARY KEY that a CDC format "
+                "fills: every change becomes a row. The bridge's own; Flink has no such key.",
+                connectors=(KAFKA,),
             ),
         )
     }
 )
 
 
-def check_metadata(column: MetadataColumn, value_format: DeclaredFormat) -> None:
-    """Raise OptionError for a metadata key that does not exist, or a type it cannot be cast to."""
-    if column.key.startswith("value.") and column.key.removeprefix("value.") in value_format.metadata:
+def check_metadata(
+    column: MetadataColumn, connector: str, value_format: DeclaredFormat, *, keyed: bool
+) -> None:
+    """Raise OptionError for a metadata key that does not exist, or a type it cannot be cast to.
+
+    `keyed`: the table has a PRIMARY KEY.
+    """
+    told = value_format.metadata.get(column.key.removeprefix("value."))
+    if column.key.startswith("value.") and told is not None:
+        if not _casts(told, column.type):
+            raise OptionError(
+                f"Invalid data type for metadata column '{column.name}': '{column.key}' is {told.flink()} and cannot "
+                f"be read as {column.type.flink()}; declare {told.flink()}"
+            )
         return
     found = METADATA.get(column.key)
-    if found is None:
-        legal = [*METADATA, *(f"value.{key}" for key in value_format.metadata)]
+    if found is None or connector not in found.connectors:
+        own = [key for key, metadata in METADATA.items() if connector in metadata.connectors]
+        legal = [*own, *(f"value.{key}" for key in value_format.metadata)]
         raise OptionError(
             f"Invalid metadata key '{column.key}' in column '{column.name}': the connector and the format "
             f"'{value_format.name}' provide {', '.join(legal)}"
         )
     if not found.accepts(column.type):
         raise OptionError(
-            f"Invalid data type for metadata column '{column.name}': '{column.key}' is {found.type} and can "
-            f"be "
+            f"Invalid data type for metadata column '{column.name}': '{column.key}' is {found.type} and can be "
             f"read as {found.casts}, not as {column.type.flink()}"
         )
+    if column.key == ROW_KIND and keyed:
+        raise OptionError(
+            f"column '{column.name}': '{ROW_KIND}' is for tables without a PRIMARY KEY; with one, changes are "
+            "merged into the row of their key: remove the column"
+        )
+
+
+def _casts(told: DataType, declared: DataType) -> bool:
+    """Whether Flink casts a format's metadata to the declared type, and Spark gives the same."""
+    if replace(told, nullable=True) == replace(declared, nullable=True):
+        return True
+    if not isinstance(told, ScalarType) or not isinstance(declared, ScalarType):
+        return told.spark() == declared.spark()
+    return (_TIMES if told.name.startswith("TIMESTAMP") else _TEXTS)(declared)

@@ -12,6 +12,7 @@ __all__ = [
     "BOUNDED_OFFSETS",
     "BOUNDED_TIMESTAMP",
     "DISCOVERY_INTERVAL",
+    "IDLE_TIMEOUT",
     "SCAN",
     "SCAN_PARALLELISM",
     "STARTUP_MODE",
@@ -21,9 +22,9 @@ __all__ = [
 ]
 
 _STARTS = choice("earliest-offset", "latest-offset", "group-offsets", "timestamp", "specific-offsets")
-_NO_WATERMARKS = (
-    "it tunes how Flink's operators pass watermarks on, and the bridge has none between its steps: "
-    "a WATERMARK clause only measures the lag; remove it"
+_ONCE_A_BATCH = "the watermark is measured once a batch, from the records of the batch: remove it"
+_NO_ALIGNMENT = (
+    "a pipeline reads its topics in one batch after another, so no partition runs ahead: remove it"
 )
 
 STARTUP_MODE = Option(
@@ -85,13 +86,22 @@ BOUNDED_TIMESTAMP = Option(
 DISCOVERY_INTERVAL = Option(
     "scan.topic-partition-discovery.interval",
     DURATION,
-    "How often new partitions are looked for; 0 means never.",
+    "How often topics that 'topic-pattern' matches by now are looked for; new partitions of known topics are found "
+    "with every batch. 0 means never, for both.",
     default="5 min",
     connectors=(KAFKA,),
     side=Side.SOURCE,
 )
 SCAN_PARALLELISM = Option(
     "scan.parallelism", POSITIVE, "Least number of tasks that read the topic.", side=Side.SOURCE
+)
+
+IDLE_TIMEOUT = Option(
+    "scan.watermark.idle-timeout",
+    DURATION,
+    "How long a partition without records still holds the watermark back; 0 means for ever.",
+    default="0 ms",
+    side=Side.SOURCE,
 )
 
 SCAN: tuple[Option[Any], ...] = (
@@ -104,17 +114,35 @@ SCAN: tuple[Option[Any], ...] = (
     BOUNDED_TIMESTAMP,
     DISCOVERY_INTERVAL,
     SCAN_PARALLELISM,
+    IDLE_TIMEOUT,
     *(
         Option(
-            f"scan.watermark.{key}", kind, text, side=Side.SOURCE, fate=Fate.REFUSED, reason=_NO_WATERMARKS
+            f"scan.watermark.{key}", kind, text, default, side=Side.SOURCE, fate=Fate.REFUSED, reason=reason
         )
-        for key, kind, text in (
-            ("emit.strategy", choice("on-event", "on-periodic"), "When Flink emits watermarks."),
-            ("emit.on-event.gap", INT, "How many events Flink lets pass between watermarks."),
-            ("idle-timeout", DURATION, "When Flink counts a partition as idle."),
-            ("alignment.group", STRING, "Sources whose watermarks Flink keeps together."),
-            ("alignment.max-drift", DURATION, "How far apart those sources may get."),
-            ("alignment.update-interval", DURATION, "How often they are compared."),
+        for key, kind, text, default, reason in (
+            (
+                "emit.strategy",
+                choice("on-event", "on-periodic"),
+                "When Flink emits watermarks.",
+                "on-periodic",
+                _ONCE_A_BATCH,
+            ),
+            (
+                "emit.on-event.gap",
+                INT,
+                "How many events Flink lets pass between watermarks.",
+                "1",
+                _ONCE_A_BATCH,
+            ),
+            (
+                "alignment.group",
+                STRING,
+                "Sources whose watermarks Flink keeps together.",
+                None,
+                _NO_ALIGNMENT,
+            ),
+            ("alignment.max-drift", DURATION, "How far apart those sources may get.", None, _NO_ALIGNMENT),
+            ("alignment.update-interval", DURATION, "How often they are compared.", "1 s", _NO_ALIGNMENT),
         )
     ),
 )

@@ -1,27 +1,26 @@
-"""One batch of records, applied: decode, judge, compact, merge."""
+"""One batch of records, applied: decode, judge, fold, write."""
 
 from __future__ import annotations
 
-import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, Observation, Row
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from bridge import compact
-from bridge.columns import BAD, POSITION, col
-from bridge.definition import Definition
+from bridge.definition import BadRecords, Definition
+from bridge.delta.append import append
 from bridge.delta.merge import MergeResult, merge
 from bridge.delta.progress import IngestProgress
 from bridge.delta.table import Table
 from bridge.errors import BadRecordError
-from bridge.formats.base import DOUBTFUL
-from bridge.pipelines import fold
+from bridge.pipelines import fold, keep
+from bridge.pipelines.survey import Counter, Survey, survey
+from bridge.positions import TopicPartition
+from bridge.schema import PhysicalColumn
 
 __all__ = ["Applied", "apply"]
-
-
-_PATIENCE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -33,108 +32,78 @@ class Applied:
     bad: int
     unchanged: int
     two_partitions: int
-    event_time_lag_seconds: float | None
+    newest_event_ms: dict[TopicPartition, int]
+    """The newest value of the watermark's column in each partition that had records; empty without a WATERMARK."""
     doubtful: bool
 
 
 def apply(
     definition: Definition, table: Table, records: DataFrame, progress: IngestProgress, *, glance: bool = True
 ) -> Applied:
-    """Merge the fold of `records` into `table` as one commit that carries `progress`.
+    """Write what `records` say into `table` as one commit that carries `progress`: the fold of them by MERGE where rows
+    have a key, else every row by append.
 
-    Under `bad-records: fail` only the last record of each key is decoded, and one that cannot be raises
-    BadRecordError with nothing written; under `skip` every record is decoded and the last good one counts.
+    Under `bad-records: fail` a record that cannot be applied raises BadRecordError with nothing written (of an upsert
+    topic only the last record of each key is decoded then); under `skip` the last good one of a key counts.
     `glance` first tries the short way to decode, which most topics never leave; `Applied.doubtful` says whether
     this one did, so that the next batch need not try. The frame's session carries the write.
     """
-    strict = fold.is_strict(definition)
-    seen = Observation()
-    changes = fold.decoded(
-        records.observe(seen, F.count(F.lit(1)).alias("records")), definition, glance=glance
-    ).persist()
-    found = _survey(definition, changes)
-    doubtful = found["doubtful"] > 0
-    if doubtful:
-        changes.unpersist()
-        changes = fold.decoded(records, definition).persist()
-        found = _survey(definition, changes)
-    folded = fold.folded(changes, definition)
-    try:
-        if found["bad"] and strict:
+    with ExitStack() as stack:
+
+        def held(frame: DataFrame) -> DataFrame:
+            stack.callback(frame.unpersist)
+            return frame.persist()
+
+        counter = Counter()
+        changes = held(fold.decoded(counter.watching(records), definition, glance=glance))
+        found = survey(definition, changes)
+        doubtful = found.doubtful > 0
+        if doubtful:
+            changes = held(fold.decoded(records, definition))
+            found = survey(definition, changes)
+        if found.kept:
+            changes = held(_filled(changes, definition, table.on(records.sparkSession)))
+            found = survey(definition, changes)
+        if found.bad and definition.bad_records is BadRecords.FAIL:
             raise BadRecordError(_first_bad(definition, found))
-        keys, two = found["good"], found["two"]
-        if strict:
-            folded = changes if found["skipped"] == 0 else folded.persist()
+        target = table.on(records.sparkSession)
+        if definition.topic.appends:
+            merged = append(target, fold.folded(changes, definition), rows=found.good, progress=progress)
+            keys, two = found.good, 0
         else:
-            folded = folded.persist()
-            counted = folded.agg(
-                F.count(F.lit(1)).alias("keys"), F.count_if(F.col(compact.TWO_PARTITIONS)).alias("two")
-            ).first()
-            assert counted is not None
-            keys, two = counted["keys"], counted["two"]
-        merged = merge(
-            table.on(records.sparkSession),
-            folded,
-            key=definition.primary_key,
-            progress=progress,
-            persisted=True,
+            folded, keys, two = changes, found.good, found.two_partitions
+            if found.skipped or found.dropped or not fold.compacts_first(definition):
+                folded = held(fold.folded(changes, definition))
+                keys, two = _counted(folded)
+            merged = merge(target, folded, key=definition.primary_key, progress=progress, persisted=True)
+        return Applied(
+            merged=merged,
+            records=counter.value(),
+            bad=found.bad + found.dropped,
+            unchanged=keys - merged.inserted - merged.updated - merged.deleted,
+            two_partitions=two,
+            newest_event_ms=found.newest_event_ms,
+            doubtful=doubtful,
         )
-    finally:
-        folded.unpersist()
-        changes.unpersist()
-    return Applied(
-        merged=merged,
-        records=_counted(seen),
-        bad=found["bad"] + found["skipped"],
-        unchanged=keys - merged.inserted - merged.updated - merged.deleted,
-        two_partitions=two,
-        event_time_lag_seconds=found["lag"],
-        doubtful=doubtful,
-    )
 
 
-def _counted(seen: Observation) -> int:
-    """The records that were read. Spark sends them after the job that counted; where its optimizer has found that
-    there is nothing to read it never does, and Observation.get would wait for ever."""
-    until = time.monotonic() + _PATIENCE_SECONDS
-    while time.monotonic() < until:
-        found = seen._jo.getOrEmpty()  # type: ignore[union-attr]
-        if not found.isEmpty():
-            return int(found.apply("records"))
-    return 0
+def _filled(changes: DataFrame, definition: Definition, table: Table) -> DataFrame:
+    key = definition.primary_key
+    told = [c.name for c in definition.topic.schema if isinstance(c, PhysicalColumn) and c.name not in key]
+    return keep.filled(changes, table.delta().toDF(), key=key, columns=told)
 
 
-def _survey(definition: Definition, changes: DataFrame) -> Row:
-    """One pass over the batch: what is in it. This also fills the cache that MERGE then reads twice."""
-    watermark = definition.topic.schema.watermark
-    now = F.current_timestamp().cast("double")
-    lag = now - F.max(col(watermark.column).cast("timestamp")).cast("double") if watermark else F.lit(None)
-    bad = col(BAD).isNotNull()
-    good = fold.is_good()
-    two = (
-        F.count_if(col(compact.TWO_PARTITIONS) & good)
-        if compact.TWO_PARTITIONS in changes.columns
-        else F.lit(0)
-    )
-    where = F.struct(*[col(POSITION).getField(part) for part in ("topic", "partition", "offset")])
-    row = changes.agg(
-        F.count_if(good).alias("good"),
-        F.count_if(bad).alias("bad"),
-        F.count_if(col(BAD) == DOUBTFUL).alias("doubtful"),
-        F.count_if(~bad & ~good).alias("skipped"),
-        F.min(F.when(bad, F.struct(where.alias("at"), col(BAD).alias("why")))).alias("first_bad"),
-        two.alias("two"),
-        lag.cast("double").alias("lag"),
-    ).first()
+def _counted(folded: DataFrame) -> tuple[int, int]:
+    """(keys, how many of them were seen in two partitions)"""
+    row = folded.agg(F.count(F.lit(1)), F.count_if(F.col(compact.TWO_PARTITIONS))).first()
     assert row is not None
-    return row
+    return row[0], row[1]
 
 
-def _first_bad(definition: Definition, found: Row) -> str:
-    at, why = found["first_bad"]["at"], found["first_bad"]["why"]
-    more = f" (and {found['bad'] - 1} more in this batch)" if found["bad"] > 1 else ""
+def _first_bad(definition: Definition, found: Survey) -> str:
+    more = f" (and {found.bad - 1} more in this batch)" if found.bad > 1 else ""
     return (
-        f"{at['topic']}-{at['partition']} at offset {at['offset']}: {why}{more}. Nothing of this batch was "
-        f"written. Correct the producer and have the key sent again, or set `ingest: {{bad-records: skip}}` in "
-        f"the pipeline file of {definition.name!r} to count such records and go on without them"
+        f"{found.first_bad}{more}. Nothing of this batch was written. Correct the producer and have the key sent "
+        f"again, or set `ingest: {{bad-records: skip}}` in the pipeline file of {definition.name!r} to count such "
+        "records and go on without them"
     )

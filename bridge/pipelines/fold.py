@@ -1,4 +1,4 @@
-"""records -> changes, decoded and compacted in the order that `bad-records` asks for."""
+"""records -> changes, decoded and compacted in the order that connector and `bad-records` ask for."""
 
 from __future__ import annotations
 
@@ -6,35 +6,40 @@ from pyspark.sql import Column, DataFrame
 
 from bridge import compact
 from bridge.columns import BAD, KIND, col
-from bridge.decode import APART, SKIP, decode_keys, decode_values
+from bridge.decode import APART, DROPPED, SKIP, decode_events, decode_keys, decode_values
 from bridge.definition import BadRecords, Definition
 
-__all__ = ["decoded", "folded", "is_good", "is_strict"]
+__all__ = ["compacts_first", "decoded", "folded", "is_good"]
 
 
-def is_strict(definition: Definition) -> bool:
-    """True under `bad-records: fail`: no bad record may be in the fold, so only last records need decoding."""
-    return definition.bad_records is BadRecords.FAIL
+def compacts_first(definition: Definition) -> bool:
+    """True where only the last record of a key need be decoded: the record's key names the row, and under
+    `bad-records: fail` no bad record may be in the fold anyway."""
+    return definition.topic.is_upsert and definition.bad_records is BadRecords.FAIL
 
 
 def is_good() -> Column:
     """True for rows that change the table."""
-    return col(BAD).isNull() & (col(KIND) != SKIP)
+    return col(BAD).isNull() & ~col(KIND).isin(SKIP, DROPPED)
 
 
 def decoded(records: DataFrame, definition: Definition, *, glance: bool = False) -> DataFrame:
-    """Changes with `__bad`, as decode.decode_values gives them; nothing bad is dropped.
+    """Changes with `__bad`, as the module `decode` gives them; nothing bad is dropped.
 
-    Strict: one row per key, the last one, and superseded values are never looked at. Otherwise one per record.
+    Where `compacts_first`: one row per key, the last one, and superseded values are never looked at. Otherwise all.
     With `glance` a record may be DOUBTFUL instead: then the frame is good for nothing but to be made again without.
     """
+    if not definition.topic.is_upsert:
+        return decode_events(records, definition.topic, glance=glance)
     keyed = decode_keys(records, definition.topic, glance=glance)
-    if is_strict(definition):
+    if compacts_first(definition):
         keyed = compact.latest_by_offset(keyed, [*definition.primary_key, APART])
     return decode_values(keyed, definition.topic, glance=glance)
 
 
 def folded(changes: DataFrame, definition: Definition) -> DataFrame:
-    """The good ones among `decoded` changes, one per key: the last good one."""
+    """The good ones among `decoded` changes: the last one per key, or all of a table without a key."""
     good = changes.where(is_good())
-    return good if is_strict(definition) else compact.latest_by_offset(good, list(definition.primary_key))
+    if definition.topic.appends or compacts_first(definition):
+        return good
+    return compact.latest_by_offset(good, list(definition.primary_key))

@@ -23,6 +23,7 @@ from bridge.metrics import BatchReport, Listener, Summary, ignore
 from bridge.pipelines import scratch
 from bridge.pipelines.batch import apply
 from bridge.pipelines.preflight import ingest_table
+from bridge.pipelines.watching import Discovery, EventTime, GroupOffsets
 from bridge.positions import Offsets
 
 __all__ = ["ingest"]
@@ -56,37 +57,72 @@ class _Run:
         self, spark: SparkSession, definition: Definition, listener: Listener, stop: threading.Event
     ) -> None:
         self.spark, self.definition, self.listener, self.stop = spark, definition, listener, stop
-        self.topic = definition.topic
         self.summary = Summary(definition.name, "ingest")
         self.failure: BaseException | None = None
         self.batch_lock = threading.Lock()
         self.ended = False
         self.glance = True
         self.checkpoint = ""
-
+        self.events = EventTime(definition.topic)
+        self.topic = admin.resolve(definition.topic)
         state = admin.describe(self.topic)
         self.table = ingest_table(spark, definition)
         known = read_progress(self.table, definition.name)
         if known is None:
-            offsets, ids, batch = admin.start_offsets(self.topic, state), state.ids, -1
+            offsets, batch = admin.start_offsets(self.topic, state), -1
         else:
-            offsets, ids, batch = known[0].offsets, known[0].topic_ids, known[0].batch
-            admin.check_reachable(offsets, state, ids)
-        # A partition that progress does not know was added since: its first record is the earliest one.
-        self.start = Offsets({**state.earliest.by_partition, **offsets.by_partition})
-        self.end, self.topic_end = admin.end_offsets(self.topic, state), state.end
-        self.progress = IngestProgress(definition.name, uuid.uuid4().hex[:12], batch, self.start, ids)
+            offsets, batch = known[0].offsets, known[0].batch
+            admin.check_reachable(offsets, state, known[0].topic_ids)
+        self.end = admin.end_offsets(self.topic, state)
+        self.progress = IngestProgress(definition.name, uuid.uuid4().hex[:12], batch, offsets)
+        self._begin(state)
+        self.group = GroupOffsets(self.topic)
+
+    def _begin(self, state: admin.TopicState) -> None:
+        """Take the topics as they are now. A partition that progress does not know was added since: its first record
+        is the earliest one (Flink: FLIP-288)."""
+        start = Offsets({**state.earliest.by_partition, **self.progress.offsets.by_partition})
+        self.progress = replace(self.progress, offsets=start, topic_ids=state.ids)
+        self.topic_end = state.end
+        self.events.watch(state.partitions)
 
     def run(self) -> Summary:
         started = time.monotonic()
-        if not self._finished() and not (self.definition.run.trigger_seconds is None and self._at_end()):
-            checkpoint = self.definition.run.checkpoint
-            with scratch.folder(self.spark, checkpoint, "ingest", self.progress.run) as place:
-                self.checkpoint = place
-                self._stream()
+        warning = None
+        try:
+            self._batches()
+        finally:
+            warning = self.group.close()
         if self.failure is not None and not isinstance(self.failure, _StopAsked):
             raise self.failure
-        return replace(self.summary, seconds=time.monotonic() - started)
+        return replace(self.summary, seconds=time.monotonic() - started, warning=warning)
+
+    def _batches(self) -> None:
+        if self.progress.batch < 0 and self.topic.startup.mode != "earliest-offset":
+            self._anchor()
+        if self._finished() or (self.definition.run.trigger_seconds is None and self._at_end()):
+            return
+        while self._streamed():
+            self.topic = admin.resolve(self.definition.topic)
+            state = admin.describe(self.topic)
+            admin.check_reachable(self.progress.offsets, state, self.progress.topic_ids)
+            self._begin(state)
+
+    def _anchor(self) -> None:
+        """Write down where a start other than the earliest was taken. Else a run that finds nothing would leave no
+        trace, and the next one would take up at a later end and miss what came in between."""
+        progress = replace(self.progress, batch=0)
+        nothing = self.spark.createDataFrame([], source.RECORDS)
+        apply(self.definition, self.table, nothing, progress)
+        self.progress = progress
+
+    def _streamed(self) -> bool:
+        """One streaming query, to its end; True when it ended because there are other topics now."""
+        checkpoint = self.definition.run.checkpoint
+        self.ended = False
+        with scratch.folder(self.spark, checkpoint, "ingest", self.progress.run) as place:
+            self.checkpoint = place
+            return self._stream()
 
     def _at_end(self) -> bool:
         """Nothing has come since the last batch: no need to start a query to learn that."""
@@ -95,9 +131,11 @@ class _Run:
     def _finished(self) -> bool:
         return self.end is not None and self.progress.offsets.reaches(self.end)
 
-    def _stream(self) -> None:
+    def _stream(self) -> bool:
         run = self.definition.run
-        records = source.stream(self.spark, self.topic, self.start, max_offsets=run.max_offsets_per_batch)
+        records = source.stream(
+            self.spark, self.topic, self.progress.offsets, max_offsets=run.max_offsets_per_batch
+        )
         writer = (
             records.writeStream.queryName(f"ingest {self.definition.name} {self.progress.run}")
             .option("checkpointLocation", self.checkpoint)
@@ -109,18 +147,22 @@ class _Run:
             writer = writer.trigger(processingTime=f"{int(run.trigger_seconds * 1000)} milliseconds")
         query = writer.start()
         try:
-            self._watch(query)
+            return self._watch(query)
         finally:
             query.stop()
 
-    def _watch(self, query: StreamingQuery) -> None:
-        while query.isActive and not (self.stop.is_set() or self._finished()):
+    def _watch(self, query: StreamingQuery) -> bool:
+        discovered = False
+        discovery = Discovery(self.definition, self.topic)
+        while query.isActive and not (self.stop.is_set() or self._finished() or discovered):
             time.sleep(0.1)
+            discovered = discovery.due() and discovery.found_others()
         if query.isActive:
             with self.batch_lock:  # the running batch commits; a next one sees `ended` and writes nothing
                 self.ended = True
         elif (failure := query.exception()) is not None:
             self.failure = self.failure or _explained(failure, self.definition)
+        return discovered and (self.failure is None or isinstance(self.failure, _StopAsked))
 
     def _guarded(self, records: DataFrame, batch_id: int) -> None:
         """What Spark calls. Keeps the failure as it was raised; Spark would hand back its text only."""
@@ -146,6 +188,8 @@ class _Run:
         applied = apply(self.definition, self.table, records, progress, glance=self.glance)
         self.glance = self.glance and not applied.doubtful
         self.progress = progress
+        self.events.advance(applied.newest_event_ms)
+        warning = self.group.commit(offsets)
         report = BatchReport(
             pipeline=self.definition.name,
             verb="ingest",
@@ -159,7 +203,9 @@ class _Run:
             bad_records=applied.bad,
             keys_in_two_partitions=applied.two_partitions,
             pending_records=progress.offsets.behind(self._newest_end()),
-            event_time_lag_seconds=applied.event_time_lag_seconds,
+            event_time_lag_seconds=self.events.lag_seconds,
+            watermark_ms=self.events.watermark_ms,
+            warning=warning,
             seconds=time.monotonic() - started,
         )
         self.summary = self.summary.plus(report)

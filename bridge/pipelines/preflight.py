@@ -44,8 +44,12 @@ def ingest_table(spark: SparkSession, definition: Definition) -> Table:
     """The table to ingest into, created when it is not there; raises TableError when it is another's."""
     fields = table_fields(spark, definition.topic.schema)
     if not exists(spark, definition.delta):
-        return create_table(spark, definition.delta, fields, pipeline=definition.name)
-    return claim(open_table(spark, definition.delta, fields), definition.name)
+        return create_table(
+            spark, definition.delta, fields, pipeline=definition.name, appends=definition.topic.appends
+        )
+    return claim(
+        open_table(spark, definition.delta, fields), definition.name, appends=definition.topic.appends
+    )
 
 
 def published_table(spark: SparkSession, definition: Definition) -> Table:

@@ -58,7 +58,7 @@ def test_every_declared_option_has_a_value_an_origin_and_a_fate(shown: dict[str,
         "fate": "honoured",
     }
     assert effective["value.json.timestamp-format.standard"]["value"] == "SQL"
-    assert effective["topic-pattern"]["fate"] == "not yet"
+    assert effective["sink.transactional-id-prefix"]["fate"] == "not yet"
 
 
 def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from bridge.definition import Bounded, Secret, Startup, Topic
 from bridge.errors import GapError, KafkaError, OptionError, TopicMissingError
 from bridge.kafka import admin
 from bridge.kafka.broker import Broker
+from bridge.kafka.groups import Group
 from bridge.positions import Offsets
 from tests.kafka.topics import send, topic_of, transaction
 
@@ -122,6 +123,12 @@ def test_bounded_modes(broker: Broker, filled: str, bounded: Bounded, end: tuple
     assert found == (None if end is None else _at(filled, *end))
 
 
+def commit(topic: Topic, offsets: Offsets) -> None:
+    with Group(topic) as group:
+        group.commit(offsets)
+        group.settle(10)
+
+
 def test_group_offsets_start_and_end(broker: Broker, unique: Unique, filled: str) -> None:
     """Committed offsets decide; a partition without one goes by auto.offset.reset (default: none)."""
 
@@ -133,8 +140,7 @@ def test_group_offsets_start_and_end(broker: Broker, unique: Unique, filled: str
 
     group = unique("group")
     state = admin.describe(topic())
-    admin.commit_group_offsets(topic(), group, Offsets({(filled, 0): 2}))
-    assert admin.group_offsets(topic()) == Offsets({(filled, 0): 2})
+    commit(topic(), Offsets({(filled, 0): 2}))
     assert admin.start_offsets(topic(auto_offset_reset="earliest"), state) == _at(filled, 2, 0)
     assert admin.start_offsets(topic(auto_offset_reset="latest"), state) == _at(filled, 2, 0)
     with pytest.raises(KafkaError, match=f"committed no offset for {filled}-1"):
@@ -143,14 +149,14 @@ def test_group_offsets_start_and_end(broker: Broker, unique: Unique, filled: str
         admin.end_offsets(topic(), state)
     with pytest.raises(OptionError, match="earliest, latest or none, not 'never'"):
         admin.start_offsets(topic(auto_offset_reset="never"), state)
-    admin.commit_group_offsets(topic(), group, Offsets({(filled, 1): 0}))
+    commit(topic(), Offsets({(filled, 1): 0}))
     assert admin.end_offsets(topic(), state) == _at(filled, 2, 0)
 
 
 @pytest.mark.parametrize(
     ("startup", "message"),
     [
-        (Startup("group-offsets"), "needs 'properties.group.id'"),
+        (Startup("group-offsets"), "has committed no offset for admin-filled-0, admin-filled-1"),
         (Startup("timestamp"), "needs 'scan.startup.timestamp-millis'"),
         (Startup("sometime"), "legal: earliest-offset"),
         (Startup("specific-offsets", offsets=Offsets({("admin-filled", 0): 4})), "legal is 0 to 3"),

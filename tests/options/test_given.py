@@ -86,8 +86,8 @@ KAFKA = {
         ),
         (
             UPSERT,
-            {"scan.watermark.idle-timeout": "30s"},
-            "'scan.watermark.idle-timeout' is refused: it tunes how",
+            {"scan.watermark.alignment.group": "g"},
+            "'scan.watermark.alignment.group' is refused: a pipeline reads",
         ),
         (
             UPSERT,

@@ -139,8 +139,8 @@ def test_what_parse_errors_drop_is_skipped_and_arrays_give_their_last_row(spark:
     )
     rows = _in_order(_latest(records, _topic(options={"ignore-parse-errors": True})))
     assert [(r[KIND], r["v"], r[BAD]) for r in rows] == [
-        ("skip", None, None),
-        ("skip", None, None),
+        ("dropped", None, None),
+        ("dropped", None, None),
         ("skip", None, None),
         ("+U", "b", None),
         ("+U", '["c"]', None),

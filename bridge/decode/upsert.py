@@ -1,4 +1,4 @@
-"""records -decode-> changes: what each record says about the row of its key.
+"""Records of an upsert topic: what each says about the row of its key.
 
 In two steps, so that the records of a key can be compacted in between and superseded values are never parsed:
 
@@ -7,28 +7,27 @@ In two steps, so that the records of a key can be compacted in between and super
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bridge.columns import BAD, KIND, POSITION, col
+from bridge.decode.documents import decoded
+from bridge.decode.finish import finished
+from bridge.decode.metadata import LEADER_EPOCH, PARTS, parts_of, record_metadata
+from bridge.decode.words import APART, DROPPED, SKIP
 from bridge.definition import FormatSpec, Topic
 from bridge.errors import DefinitionError
-from bridge.formats import registry
 from bridge.formats.base import DOUBTFUL, Decoded
 from bridge.rows import RowKind
-from bridge.schema import DataType, MetadataColumn, PhysicalColumn, ScalarType
+from bridge.schema import MetadataColumn, PhysicalColumn
 
-__all__ = ["APART", "SKIP", "decode_keys", "decode_values"]
+__all__ = ["decode_keys", "decode_values"]
 
-SKIP = "skip"
-"""Kind of a record that says nothing: a format's ignore-parse-errors drops it, or its document holds no row."""
-
-APART = "__apart"
-"""Null for a record whose key is known, else unlike any other record's: group by it, and nothing bad is lost."""
-
-_VALUE, _TIMESTAMP, _TIMESTAMP_TYPE, _HEADERS = "__value", "__timestamp", "__timestamp_type", "__headers"
+_VALUE = "__value"
+_APART_FROM_POSITION = (*PARTS[4:], LEADER_EPOCH)
+_CARRIED = {POSITION, _VALUE, *(f"__{part}" for part in _APART_FROM_POSITION)}
 _DECODED = "__decoded"
 _PARTS = Decoded()
 
@@ -36,23 +35,20 @@ _PARTS = Decoded()
 def decode_keys(records: DataFrame, topic: Topic, *, glance: bool = False) -> DataFrame:
     """Each record with its key taken apart; values are carried along as they are.
 
-    Columns: the key's table columns, `__kind` (null, or 'skip' for a key that ignore-parse-errors drops), `__bad`
+    Columns: the key's table columns, `__kind` (null, or 'dropped' for a key that ignore-parse-errors drops), `__bad`
     (why the key cannot be used: null, undecodable, or not exactly one row), `__apart`, `__position`
     struct<topic, partition, offset, timestamp>, and what `decode_values` needs. Every record gives one row. With
     `glance`, `__bad` may be DOUBTFUL (see formats.base.Decoder); so it is with `decode_values`.
     """
     spec = _key_spec(topic)
-    decoder = registry.get(spec.name).decoder(spec.row, spec.options)
-    parts = ("topic", "partition", "offset", "timestamp")
+    parts = PARTS[:4]
     keyed = records.select(
         F.struct(*[F.col(part) for part in parts]).alias(POSITION),
         F.col("key").alias("__key"),
         F.col("value").alias(_VALUE),
-        F.col("timestamp").alias(_TIMESTAMP),
-        F.col("timestampType").alias(_TIMESTAMP_TYPE),
-        F.col("headers").alias(_HEADERS),
-        decoder.decode(F.col("key"), glance=glance).alias(_DECODED),
+        *[F.col(part).alias(f"__{part}") for part in parts_of(records)[len(parts) :]],
     )
+    keyed, decoder = decoded(keyed, spec, col("__key"), _DECODED, glance=glance)
     error, rows = col(_DECODED).getField(_PARTS.error), col(_DECODED).getField(_PARTS.rows)
     dropped = error.isNotNull() & (error != DOUBTFUL) if decoder.skips_errors else F.lit(False)
     bad = (
@@ -70,10 +66,10 @@ def decode_keys(records: DataFrame, topic: Topic, *, glance: bool = False) -> Da
         row.getField(field.name).alias(name)
         for name, field in zip(spec.columns, spec.row.fields, strict=True)
     ]
-    carried = [col(name) for name in (POSITION, _VALUE, _TIMESTAMP, _TIMESTAMP_TYPE, _HEADERS)]
+    carried = [col(name) for name in keyed.columns if name in _CARRIED]
     return keyed.select(
         *columns,
-        F.when(dropped, SKIP).alias(KIND),
+        F.when(dropped, DROPPED).alias(KIND),
         bad.alias(BAD),
         F.when(bad.isNotNull() | dropped, F.concat_ws("/", *place)).alias(APART),
         *carried,
@@ -90,16 +86,15 @@ def decode_values(keyed: DataFrame, topic: Topic, *, glance: bool = False) -> Da
     column declared NOT NULL, sets `__bad` and no column; a document without a row is 'skip'. Nothing is dropped.
     """
     spec, key = topic.value, set(_key_spec(topic).columns)
-    decoder = registry.get(spec.name).decoder(spec.row, spec.options)
     readable = F.when(col(BAD).isNull() & col(KIND).isNull(), col(_VALUE))
-    decoded = keyed.withColumn(_DECODED, decoder.decode(readable, glance=glance))
+    valued, decoder = decoded(keyed, spec, readable, _DECODED, glance=glance)
     error, rows = col(_DECODED).getField(_PARTS.error), col(_DECODED).getField(_PARTS.rows)
     kind = (
         F.when(col(BAD).isNotNull(), F.lit(None))
         .when(col(KIND).isNotNull(), col(KIND))
         .when(col(_VALUE).isNull(), RowKind.DELETE.value)
         .when(error == DOUBTFUL, F.lit(None))
-        .when(error.isNotNull(), F.lit(SKIP) if decoder.skips_errors else F.lit(None))
+        .when(error.isNotNull(), F.lit(DROPPED) if decoder.skips_errors else F.lit(None))
         .when(F.coalesce(F.size(rows), F.lit(0)) == 0, SKIP)
         .otherwise(RowKind.UPDATE_AFTER.value)
     )
@@ -109,33 +104,15 @@ def decode_values(keyed: DataFrame, topic: Topic, *, glance: bool = False) -> Da
     row = F.try_element_at(rows, F.lit(-1)).getField(_PARTS.row)
     fields = {name: row.getField(f.name) for name, f in zip(spec.columns, spec.row.fields, strict=True)}
     added = [name for name in keyed.columns if name not in _carried(key)]
-    judged = decoded.select(
-        *_columns(topic, key, fields),
+    judged = valued.select(
+        *_columns(topic, key, fields, keyed.columns),
         kind.alias(KIND),
         F.coalesce(col(BAD), undecodable).alias(BAD),
         col(POSITION),
         *(col(name) for name in added),
     )
-    return _finished(judged, topic, key, added)
-
-
-def _finished(judged: DataFrame, topic: Topic, key: set[str], added: list[str]) -> DataFrame:
-    """Computed columns, NOT NULL, and nothing but nulls where nothing is known."""
     upsert = col(KIND) == RowKind.UPDATE_AFTER.value
-    for column in topic.schema.computed:
-        judged = judged.withColumn(column.name, F.when(upsert, F.expr(column.spark)))
-    bad = col(BAD)
-    for name, type in _typed(topic):
-        if not type.nullable:
-            missing = F.lit(f"column {name!r} is NOT NULL, and the record has no value for it")
-            bad = F.coalesce(bad, F.when(upsert & col(name).isNull(), missing))
-    good = col(BAD).isNull()
-    blanked = [
-        F.when(good & (upsert | F.lit(name in key)), col(name)).alias(name) for name in topic.schema.names
-    ]
-    return judged.withColumn(BAD, bad).select(
-        *blanked, F.when(good, col(KIND)).alias(KIND), col(BAD), col(POSITION), *(col(n) for n in added)
-    )
+    return finished(judged, topic, adds=upsert, told=key, added=added)
 
 
 def _key_spec(topic: Topic) -> FormatSpec:
@@ -147,53 +124,20 @@ def _key_spec(topic: Topic) -> FormatSpec:
 
 
 def _carried(key: set[str]) -> set[str]:
-    return key | {KIND, BAD, APART, POSITION, _VALUE, _TIMESTAMP, _TIMESTAMP_TYPE, _HEADERS}
+    return key | {KIND, BAD, APART} | _CARRIED
 
 
-def _typed(topic: Topic) -> list[tuple[str, DataType]]:
-    return [(c.name, c.type) for c in topic.schema.columns if isinstance(c, PhysicalColumn | MetadataColumn)]
-
-
-def _columns(topic: Topic, key: set[str], fields: Mapping[str, Column]) -> list[Column]:
+def _columns(
+    topic: Topic, key: set[str], fields: Mapping[str, Column], carried: Collection[str]
+) -> list[Column]:
     made = []
+    parts = {name: F.col(f"{POSITION}.{name}") for name in PARTS[:4]}
+    parts |= {name: col(f"__{name}") for name in _APART_FROM_POSITION if f"__{name}" in carried}
     for column in topic.schema.columns:
         if column.name in key:
             made.append(col(column.name))
         elif isinstance(column, PhysicalColumn):
             made.append(fields[column.name].alias(column.name))
         elif isinstance(column, MetadataColumn):
-            made.append(_metadata(column).alias(column.name))
+            made.append(record_metadata(column, parts).alias(column.name))
     return made
-
-
-def _metadata(column: MetadataColumn) -> Column:
-    """Flink's Available Metadata, cast to the type the DDL declares."""
-    if column.key == "headers":
-        entries = F.coalesce(col(_HEADERS), F.array().cast("array<struct<key:string,value:binary>>"))
-        # A header may repeat; a map cannot: the last one counts.
-        last = F.aggregate(
-            entries,
-            F.create_map().cast("map<string,binary>"),
-            lambda found, h: F.map_concat(
-                F.map_filter(found, lambda k, v: k != h.getField("key")),
-                F.create_map(h.getField("key"), h.getField("value")),
-            ),
-        )
-        return last.cast(column.type.spark())
-    if column.key == "timestamp-type":
-        names = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
-        pairs = [F.lit(part) for number, name in names.items() for part in (number, name)]
-        return F.create_map(*pairs)[col(_TIMESTAMP_TYPE)]
-    if column.key == "timestamp":
-        return _truncated(col(_TIMESTAMP), column.type).cast(column.type.spark())
-    return F.col(f"{POSITION}.{column.key}").cast(column.type.spark())
-
-
-def _truncated(timestamp: Column, type: DataType) -> Column:
-    """Kafka's timestamps are milliseconds; a type with fewer digits keeps fewer."""
-    digits = type.parameters[0] if isinstance(type, ScalarType) and type.parameters else 3
-    if digits >= 3:
-        return timestamp
-    unit = 10 ** (6 - digits)
-    micros = F.unix_micros(timestamp)
-    return F.timestamp_micros(micros - F.pmod(micros, F.lit(unit)))

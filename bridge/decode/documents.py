@@ -1,0 +1,32 @@
+"""Payload bytes to what a format's decoder makes of them, as one more column of a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+
+from bridge.definition import FormatSpec
+from bridge.formats import registry
+from bridge.formats.base import PAYLOAD, Decoder
+
+__all__ = ["decoded"]
+
+
+def decoded(
+    frame: DataFrame,
+    spec: FormatSpec,
+    payload: Column,
+    name: str,
+    *,
+    key: Sequence[str] = (),
+    glance: bool,
+) -> tuple[DataFrame, Decoder]:
+    """`frame` with the column `name` (see formats.base.Decoded), and the decoder that made it.
+
+    Without `glance` a format may run a Spark job over `payload` first, to learn which schemas are in it.
+    """
+    decoder = registry.get(spec.name).decoder(spec.row, spec.options, metadata=spec.metadata, key=key)
+    if not glance:
+        decoder = decoder.closer(frame.select(payload.alias(PAYLOAD)))
+    return frame.withColumn(name, decoder.decode(payload, glance=glance)), decoder

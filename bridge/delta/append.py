@@ -1,0 +1,40 @@
+"""changes -> Delta for a table without a key: one batch, one append, one atomic commit with the progress."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from bridge.columns import col
+from bridge.delta.checks import refuse_unfit
+from bridge.delta.commit import committed_version, forget_last_version, last_version, settings, settings_of
+from bridge.delta.failures import table_errors
+from bridge.delta.merge import MergeResult
+from bridge.delta.progress import IngestProgress
+from bridge.delta.table import Table
+
+__all__ = ["append"]
+
+
+def append(table: Table, changes: DataFrame, *, rows: int, progress: IngestProgress) -> MergeResult:
+    """Add the rows of `changes` (the table's columns; others are left out) and record `progress`, both or neither.
+
+    `rows` is how many there are. Delta lets a batch number in only once, so a batch that is repeated adds nothing.
+    Adding rows collides with no other writer's rows. Settings are made on `table.spark` for this one write and put
+    back as they were.
+
+    Raises ConcurrentRunError when another run has committed that batch, TableError when the table does not take the
+    rows.
+    """
+    refuse_unfit(table, table.properties, progress.pipeline, appends=True)
+    with table_errors(table), settings(table.spark, settings_of(table, progress)):
+        forget_last_version(table.spark)
+        writer = changes.select(*[col(name) for name in table.columns]).write.format("delta").mode("append")
+        if table.target.table:
+            writer.saveAsTable(table.target.table)
+        else:
+            writer.save(str(table.target.path))
+        version = last_version(table.spark)
+    if version is None:
+        # Delta skipped it: the number is known. Whose it is, only the table's history can tell.
+        return MergeResult(committed_version(table, progress), skipped=True)
+    return MergeResult(version, inserted=rows)
