@@ -159,7 +159,7 @@ def validate(file: File, json: Json = False) -> None:
     screen.table(
         f"{definition.name}: accepted",
         {
-            "topic": f"{', '.join(topic.names)} at {topic.bootstrap_servers} ({topic.connector})",
+            "topic": f"{topic.title} at {topic.bootstrap_servers} ({topic.connector})",
             "key": f"{topic.key.name} {topic.key.row.flink()}" if topic.key else "none",
             "value": f"{topic.value.name} {topic.value.row.flink()}",
             "table": str(definition.delta),

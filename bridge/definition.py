@@ -154,6 +154,11 @@ class Topic:
     """The WITH options as given (secrets masked), for `validate`."""
 
     @property
+    def title(self) -> str:
+        """What people call it: its topics, or the pattern that finds them."""
+        return self.pattern or ", ".join(self.names)
+
+    @property
     def is_upsert(self) -> bool:
         """True when a record's key is its row's identity and a null value deletes it."""
         return self.connector == "upsert-kafka"
@@ -181,6 +186,8 @@ class DeltaTarget:
     table: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     """Table properties used when the bridge creates the table."""
+    merge_schema: bool = False
+    """`delta.merge-schema`: an ingest adds columns that the DDL has and the table lacks, and widens types."""
 
     def __str__(self) -> str:
         return self.table or str(self.path)

@@ -18,9 +18,9 @@ def encode(changes: DataFrame, topic: Topic) -> DataFrame:
     """One record per change: +I and +U give key and value, -D (and a -U that is left) a tombstone.
 
     Columns: key binary, value binary, then `timestamp`, `headers` or `topic` where the schema has a column
-    of that writable metadata (METADATA without VIRTUAL; Flink: Available Metadata), then `__position`. Rows keep
-    their order and their place. A row the format cannot write fails the job when it is evaluated, naming the
-    field and the option that decides.
+    of that writable metadata (METADATA without VIRTUAL; Flink: Available Metadata; `header-list` gives `headers`),
+    then `__position`. Rows keep their order and their place. A row the format cannot write fails the job when it is
+    evaluated, naming the field and the option that decides.
     """
     gone = col(KIND).isin([kind.value for kind in RowKind if kind.retracts])
     key = F.lit(None).cast("binary") if topic.key is None else _document(topic.key)
@@ -38,7 +38,7 @@ def _document(spec: FormatSpec) -> Column:
     return registry.get(spec.name).encoder(spec.row, spec.options).encode(F.struct(*fields))
 
 
-_WRITERS = {"timestamp", "headers", "topic"}
+_WRITERS = {"timestamp": "timestamp", "headers": "headers", "header-list": "headers", "topic": "topic"}
 
 
 def _metadata(column: MetadataColumn) -> Column:
@@ -47,4 +47,6 @@ def _metadata(column: MetadataColumn) -> Column:
         value = value.cast("timestamp")
     elif column.key == "headers":
         value = F.map_entries(value.cast("map<string,binary>"))
-    return value.alias(column.key)
+    elif column.key == "header-list":
+        value = value.cast("array<struct<key:string,value:binary>>")
+    return value.alias(_WRITERS[column.key])

@@ -112,7 +112,7 @@ def _definition(file: PipelineFile, topic: Topic, base: Path) -> Definition:
 
 def _delta(section: DeltaSection, base: Path) -> DeltaTarget:
     path = None if section.path is None else resolved_path(base, section.path)
-    return DeltaTarget(path, section.table, section.properties)
+    return DeltaTarget(path, section.table, section.properties, section.merge_schema)
 
 
 def _quality(section: QualitySection, base: Path) -> Quality:

@@ -101,6 +101,10 @@ class DeltaSection(_Section):
     properties: Properties = Field(
         default_factory=dict, description="Table properties for when the bridge creates the table."
     )
+    merge_schema: bool = Field(
+        default=False,
+        description="Whether an ingest adds columns that the DDL has and the table lacks, and widens types.",
+    )
 
     @model_validator(mode="after")
     def _one_place(self) -> DeltaSection:

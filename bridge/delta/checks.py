@@ -148,5 +148,6 @@ def refuse_different(
         raise TableError(
             f"table {target} does not fit the definition:\n"
             + "\n".join(problems)
-            + "\nchange the DDL, or the table (ALTER TABLE ... ADD / RENAME / DROP COLUMN), then run again"
+            + "\nchange the DDL, or the table (ALTER TABLE ... ADD / RENAME / DROP COLUMN), then run again; "
+            "`delta: {merge-schema: true}` lets an ingest add columns and widen types"
         )

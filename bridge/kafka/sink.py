@@ -43,12 +43,13 @@ class _Task:
 
     settings: Mapping[str, Any]
     topics: tuple[str, ...]
+    pattern: str | None
     checked: bool
     buffer_rows: int
     buffer_interval_ms: int
 
     def __repr__(self) -> str:
-        return f"_Task({', '.join(self.topics)})"
+        return f"_Task({self.pattern or ', '.join(self.topics)})"
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         with Writer(self.settings, checked=self.checked) as writer:
@@ -72,13 +73,10 @@ class _Task:
     def _records(self, batch: pa.RecordBatch) -> Records:
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         records = Records(
-            topics=[self.topics[0]] * batch.num_rows,
+            topics=self._topics(columns.get("topic"), batch.num_rows),
             keys=columns["key"].to_pylist(),
             values=columns["value"].to_pylist(),
         )
-        if "topic" in columns:
-            self._check_topics(columns["topic"])
-            records.topics = columns["topic"].to_pylist()
         if "timestamp" in columns:
             # Spark's timestamps arrive as microseconds since 1970, Kafka's are milliseconds.
             records.timestamps = pc.divide(columns["timestamp"].cast(pa.int64()), 1000).to_pylist()
@@ -87,10 +85,22 @@ class _Task:
             records.headers = [h and [(x["key"], x["value"]) for x in h] for h in headers]
         return records
 
-    def _check_topics(self, column: pa.Array) -> None:
+    def _topics(self, column: pa.Array | None, rows: int) -> list[str]:
+        """Each row's topic. Where there is only one, rows need not name it (Flink: the column is not looked at)."""
+        if column is None or (len(self.topics) == 1 and self.pattern is None):
+            return [self.topics[0]] * rows
         for name in column.unique().to_pylist():
-            if name not in self.topics:
-                raise KafkaError(f"a row's topic is {name!r}; 'topic' allows {', '.join(self.topics)}")
+            if self.pattern is not None:
+                legal, expected = name and re.fullmatch(self.pattern, name), f"to match: {self.pattern}"
+            else:
+                legal, expected = name in self.topics, f"to be in: [{', '.join(self.topics)}]"
+            if not legal:
+                raise KafkaError(
+                    "The topic of the sink record is not valid. Expected topic "
+                    f"{expected} but was: {'null' if name is None else name}"
+                )
+        names: list[str] = column.to_pylist()
+        return names
 
 
 def produce(records: DataFrame, topic: Topic, *, order_by: Sequence[str] = ()) -> ProduceResult:
@@ -118,6 +128,7 @@ def produce(records: DataFrame, topic: Topic, *, order_by: Sequence[str] = ()) -
     task = _Task(
         settings=producer_settings(for_librdkafka(topic.properties, "producer"), checked=checked),
         topics=topic.names,
+        pattern=topic.pattern,
         checked=checked,
         buffer_rows=topic.sink.buffer_rows,
         buffer_interval_ms=topic.sink.buffer_interval_ms,

@@ -18,7 +18,6 @@ from bridge.errors import BadRecordError
 from bridge.pipelines import fold, keep
 from bridge.pipelines.survey import Counter, Survey, survey
 from bridge.positions import TopicPartition
-from bridge.schema import PhysicalColumn
 
 __all__ = ["Applied", "apply"]
 
@@ -89,7 +88,7 @@ def apply(
 
 def _filled(changes: DataFrame, definition: Definition, table: Table) -> DataFrame:
     key = definition.primary_key
-    told = [c.name for c in definition.topic.schema if isinstance(c, PhysicalColumn) and c.name not in key]
+    told = [c.name for c in definition.topic.schema.physical if c.name not in key]
     return keep.filled(changes, table.delta().toDF(), key=key, columns=told)
 
 

@@ -44,7 +44,7 @@ def check(spark: SparkSession, definition: Definition) -> Checked:
     version, followed = feed.latest_version(table), ingested(table, definition)
     subject = Subject(
         pipeline=definition.name,
-        topic=", ".join(definition.topic.names),
+        topic=definition.topic.title,
         table=str(table),
         version=version,
         offsets=followed[0].offsets if followed else None,

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 
 from bridge.columns import col, fingerprint
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["Comparison", "compare", "compare_bags"]
 
 _EXAMPLES = 5
 _PRINT = "decimal(38,0)"  # sums of 64-bit prints must not overflow
@@ -87,6 +87,37 @@ def compare(
         table_checksum=_hex(found["table_sum"]),
         examples=tuple(row["key"] for row in examples),
         **counts,
+    )
+
+
+def compare_bags(topic: DataFrame, table: DataFrame, *, fields: Sequence[T.StructField]) -> Comparison:
+    """Compare rows that have no key: each must be on both sides as many times. `different` and `duplicate_keys` are 0,
+    and there are no examples, as nothing but a whole row names a row."""
+    rows = (
+        _side(topic, [], fields, topic=True)
+        .unionByName(_side(table, [], fields, topic=False))
+        .groupBy(F.coalesce("__topic", "__table").alias("__row"))
+        .agg(F.count("__topic").alias("__in_topic"), F.count("__table").alias("__in_table"))
+    )
+    found = rows.agg(
+        F.sum("__in_topic").alias("topic_rows"),
+        F.sum("__in_table").alias("table_rows"),
+        F.sum(col("__row") * col("__in_topic")).alias("topic_sum"),
+        F.sum(col("__row") * col("__in_table")).alias("table_sum"),
+        F.sum(F.greatest(col("__in_topic") - col("__in_table"), F.lit(0))).alias("missing_in_table"),
+        F.sum(F.greatest(col("__in_table") - col("__in_topic"), F.lit(0))).alias("missing_in_topic"),
+    ).first()
+    assert found is not None
+    return Comparison(
+        topic_rows=int(found["topic_rows"] or 0),
+        table_rows=int(found["table_rows"] or 0),
+        topic_checksum=_hex(found["topic_sum"]),
+        table_checksum=_hex(found["table_sum"]),
+        missing_in_table=int(found["missing_in_table"] or 0),
+        missing_in_topic=int(found["missing_in_topic"] or 0),
+        different=0,
+        duplicate_keys=0,
+        examples=(),
     )
 
 

@@ -224,7 +224,7 @@ def _explained(failure: Exception, definition: Definition) -> BridgeError:
     text = str(failure)
     if any(sign in text for sign in _LOSS):
         return GapError(
-            f"{definition.name!r}: records were deleted from {', '.join(definition.topic.names)} before they were "
+            f"{definition.name!r}: records were deleted from {definition.topic.title} before they were "
             f"read. The table is as the last batch left it; {REBUILD}"
         )
     return BridgeError(f"{definition.name!r}: reading the topic failed: {text.splitlines()[0][:500]}")

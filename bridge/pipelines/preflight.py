@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from bridge.columns import struct_type
+from bridge.columns import KIND, POSITION, col, struct_type
 from bridge.config import refuse_unpublishable
 from bridge.definition import Definition
 from bridge.delta.checks import MARKER
+from bridge.delta.evolve import merge_schema
 from bridge.delta.progress import IngestProgress, read_progress
 from bridge.delta.table import Table, claim, create_table, exists, open_table
-from bridge.errors import DefinitionError
+from bridge.errors import DefinitionError, TableError, UnsupportedError
+from bridge.options import FORMATS
+from bridge.rows import RowKind
 from bridge.schema import RowField, RowType, TableSchema
 
-__all__ = ["ingest_table", "ingested", "published_table", "table_fields", "whole_table"]
+__all__ = ["ingest_table", "ingested", "published_table", "refuse_retractions", "table_fields", "whole_table"]
 
 
 def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField]:
@@ -41,10 +44,17 @@ def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField
 
 
 def ingest_table(spark: SparkSession, definition: Definition) -> Table:
-    """The table to ingest into, created when it is not there; raises TableError when it is another's."""
+    """The table to ingest into, created when it is not there; raises TableError when it is another's.
+
+    Under `delta: {merge-schema: true}` it follows the definition first.
+    """
     fields = table_fields(spark, definition.topic.schema)
     if not exists(spark, definition.delta):
         return create_table(
+            spark, definition.delta, fields, pipeline=definition.name, appends=definition.topic.appends
+        )
+    if definition.delta.merge_schema:
+        merge_schema(
             spark, definition.delta, fields, pipeline=definition.name, appends=definition.topic.appends
         )
     return claim(
@@ -59,10 +69,27 @@ def published_table(spark: SparkSession, definition: Definition) -> Table:
     for columns that a record cannot carry.
     """
     refuse_unpublishable(definition.topic)
+    if not FORMATS[definition.topic.value.name].insert_only:
+        raise UnsupportedError(
+            f"publishing as '{definition.topic.value.name}' is not supported in this version: publish with "
+            "'connector' = 'upsert-kafka' and an insert-only format",
+            "publishing a CDC format",
+        )
     schema = definition.topic.schema
     left_out = {c.name for c in schema.metadata if c.virtual} | {c.name for c in schema.computed}
     fields = [f for f in table_fields(spark, schema) if f.name not in left_out]
     return open_table(spark, definition.delta, fields, extra_columns=True)
+
+
+def refuse_retractions(changes: DataFrame, table: Table) -> None:
+    """Raise TableError when changes that are to be appended to a topic take rows away or change them."""
+    first = changes.where(col(KIND) != RowKind.INSERT.value).select(KIND, f"{POSITION}.version").head()
+    if first is not None:
+        raise TableError(
+            f"table {table}: version {first['version']} updates or deletes rows, and a 'kafka' table with an "
+            "insert-only format doesn't support consuming update and delete changes: nothing was sent. Publish with "
+            "'connector' = 'upsert-kafka', or start after that version (publish.start: version:N)"
+        )
 
 
 def whole_table(spark: SparkSession, definition: Definition) -> Table:

@@ -21,7 +21,7 @@ from bridge.delta.publish_log import PublishLog, PublishProgress
 from bridge.encode import encode
 from bridge.kafka import admin, sink
 from bridge.metrics import BatchReport, Listener, Summary, ignore
-from bridge.pipelines.preflight import published_table
+from bridge.pipelines.preflight import published_table, refuse_retractions
 
 __all__ = ["publish"]
 
@@ -35,11 +35,12 @@ def publish(
     listener: Listener = ignore,
     stop: threading.Event | None = None,
 ) -> Summary:
-    """Send the table's changes to the topic until there are no more (available-now) or `stop` is set.
+    """Send the table's changes to the topic (or topics) until there are no more (available-now) or `stop` is set.
 
     The first run begins where `publish.start` says; later runs go on where the last one ended. Every commit
     gives at most one record per key: its row, or a tombstone; a changed primary key gives a tombstone for the
-    old key and a record for the new one. Records of a key keep the order of the table's versions.
+    old key and a record for the new one. Records of a key keep the order of the table's versions. A table without a
+    PRIMARY KEY gives one record per row added, and must not have updates and deletes.
 
     Raises KafkaError, TableError, GapError before anything is sent; ConcurrentRunError when another run of the
     pipeline wrote its progress in between.
@@ -53,7 +54,7 @@ class _Run:
     ) -> None:
         self.spark, self.definition, self.listener, self.stop = spark, definition, listener, stop
         self.summary = Summary(definition.name, "publish")
-        admin.describe(definition.topic)
+        admin.describe(admin.resolve(definition.topic))
         self.table = published_table(spark, definition)
         self.log = PublishLog(spark, definition.run.checkpoint, definition.name)
         self.done = self.log.last()
@@ -97,10 +98,12 @@ class _Run:
 
     def _send(self, changes: DataFrame, version: int) -> None:
         started = time.monotonic()
-        net = latest_per_version(changes, self.definition.primary_key, across_versions=False)
-        sent = sink.produce(
-            encode(net, self.definition.topic), self.definition.topic, order_by=[f"{POSITION}.version"]
-        )
+        topic = self.definition.topic
+        if topic.appends:
+            refuse_retractions(changes, self.table)
+        else:
+            changes = latest_per_version(changes, self.definition.primary_key, across_versions=False)
+        sent = sink.produce(encode(changes, topic), topic, order_by=[f"{POSITION}.version"])
         self._record(version)
         report = BatchReport(
             pipeline=self.definition.name,

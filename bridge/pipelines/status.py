@@ -40,7 +40,7 @@ class Status:
 
 def status(spark: SparkSession, definition: Definition) -> Status:
     """Read the progress of both directions, and where topic and table stand now. Writes nothing."""
-    end = admin.describe(definition.topic).end
+    end = admin.describe(admin.resolve(definition.topic)).end
     version, followed, published = None, None, None
     if exists(spark, definition.delta):
         table = whole_table(spark, definition)

@@ -13,8 +13,8 @@ from bridge.delta.failures import reading
 from bridge.delta.publish_log import PublishLog
 from bridge.errors import DefinitionError, GapError
 from bridge.kafka import admin, source
-from bridge.pipelines import fold
-from bridge.pipelines.compare import Comparison, compare
+from bridge.pipelines import fold, keep
+from bridge.pipelines.compare import Comparison, compare, compare_bags
 from bridge.pipelines.preflight import ingested, published_table, whole_table
 from bridge.positions import Offsets
 from bridge.rows import RowKind
@@ -40,7 +40,8 @@ class Proof:
 
 
 def verify(spark: SparkSession, definition: Definition, *, direction: str | None = None) -> Proof:
-    """Compare the fold of the topic with the table, row by row, and say what differs. Reads only.
+    """Compare the fold of the topic with the table, row by row, and say what differs. Reads only. Rows of a table
+    without a PRIMARY KEY are counted: each must be on both sides as many times.
 
     ingest: the topic up to the offsets of the newest ingest commit, against that very version of the table.
     publish: the topic up to its present end, against the newest published version; a publish that runs at the
@@ -52,10 +53,15 @@ def verify(spark: SparkSession, definition: Definition, *, direction: str | None
     followed = ingested(table, definition)
     published = PublishLog(spark, definition.run.checkpoint, definition.name).last()
     direction = direction or _direction(definition, followed is not None, published is not None)
-    state = admin.describe(definition.topic)
+    state = admin.describe(admin.resolve(definition.topic))
     if direction == "ingest":
         if followed is None:
             raise DefinitionError(f"{definition.name!r} has not ingested into {table}: nothing to verify")
+        if definition.topic.startup.mode != "earliest-offset":
+            raise DefinitionError(
+                f"{definition.name!r} does not start at the earliest offset ('scan.startup.mode' = "
+                f"'{definition.topic.startup.mode}'), so the topic alone does not say what {table} should be"
+            )
         end, version = followed[0].offsets, followed[1]
     else:
         if published is None:
@@ -64,7 +70,11 @@ def verify(spark: SparkSession, definition: Definition, *, direction: str | None
         end, version = state.end, published.version
     topic = _fold(spark, definition, _beginning(state.earliest, end), end)
     with reading(table, version, version):
-        found = compare(topic, feed.snapshot(table, version), key=definition.primary_key, fields=table.fields)
+        rows = feed.snapshot(table, version)
+        if definition.topic.appends:
+            found = compare_bags(topic, rows, fields=table.fields)
+        else:
+            found = compare(topic, rows, key=definition.primary_key, fields=table.fields)
     return Proof(definition.name, direction, version, end, found)
 
 
@@ -94,5 +104,14 @@ def _beginning(earliest: Offsets, end: Offsets) -> Offsets:
 def _fold(spark: SparkSession, definition: Definition, start: Offsets, end: Offsets) -> DataFrame:
     """One row per key that is there at `end`, from the records alone."""
     records = source.read(spark, definition.topic, start, end)
-    changes = fold.folded(fold.decoded(records, definition), definition)
-    return changes.where(col(KIND) != RowKind.DELETE.value)
+    changes = fold.decoded(records, definition)
+    if definition.topic.appends:
+        return fold.folded(changes, definition)
+    if not definition.topic.is_upsert:
+        # From its beginning the topic itself tells every value that an update leaves out.
+        names = [c.name for c in definition.topic.schema.physical]
+        nothing = changes.select(*[col(name) for name in names]).limit(0)
+        told = [name for name in names if name not in definition.primary_key]
+        changes = keep.filled(changes, nothing, key=definition.primary_key, columns=told)
+    changes = fold.folded(changes, definition)
+    return changes.where(~col(KIND).isin([kind.value for kind in RowKind if kind.retracts]))
