@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from bridge.errors import OptionError, UnsupportedError
 from bridge.formats.base import Format
+from bridge.formats.cdc import CanalJsonFormat, DebeziumJsonFormat, MaxwellJsonFormat, OggJsonFormat
 from bridge.formats.json import JsonFormat
 
 __all__ = ["available", "get"]
 
-_FORMATS: dict[str, Format] = {"json": JsonFormat()}
+_FORMATS: dict[str, Format] = {
+    "json": JsonFormat(),
+    "debezium-json": DebeziumJsonFormat(),
+    "canal-json": CanalJsonFormat(),
+    "maxwell-json": MaxwellJsonFormat(),
+    "ogg-json": OggJsonFormat(),
+}
 
 _NOT_YET = (
     "csv",
     "raw",
     "avro",
     "avro-confluent",
-    "debezium-json",
     "debezium-avro-confluent",
-    "canal-json",
-    "maxwell-json",
-    "ogg-json",
     "protobuf",
 )
 

@@ -74,9 +74,13 @@ _OGG = {
 
 
 def _cdc(
-    name: str, text: str, keys: tuple[Option[Any], ...], metadata: Mapping[str, DataType]
+    name: str,
+    text: str,
+    keys: tuple[Option[Any], ...],
+    metadata: Mapping[str, DataType],
+    fate: Fate = Fate.HONOURED,
 ) -> DeclaredFormat:
-    return DeclaredFormat(name, text, keys, insert_only=False, metadata=metadata)
+    return DeclaredFormat(name, text, keys, insert_only=False, fate=fate, metadata=metadata)
 
 
 FORMATS: Mapping[str, DeclaredFormat] = MappingProxyType(
@@ -90,7 +94,11 @@ FORMATS: Mapping[str, DeclaredFormat] = MappingProxyType(
             DeclaredFormat("avro-confluent", "Avro whose schemas are in a registry.", options.REGISTRY),
             _cdc("debezium-json", "Debezium change events in JSON.", options.DEBEZIUM_JSON, _DEBEZIUM),
             _cdc(
-                "debezium-avro-confluent", "Debezium change events in Avro.", options.REGISTRY, _NO_METADATA
+                "debezium-avro-confluent",
+                "Debezium change events in Avro.",
+                options.REGISTRY,
+                _NO_METADATA,
+                Fate.NOT_YET,
             ),
             _cdc("canal-json", "Canal change events.", options.CANAL_JSON, _CANAL),
             _cdc("maxwell-json", "Maxwell change events.", options.CDC_JSON, _MAXWELL),

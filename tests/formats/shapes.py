@@ -136,6 +136,10 @@ def options_of(name: str, *more: Mapping[str, Any]) -> dict[str, Any]:
     return declared
 
 
+_OF_CHANGES = ("int", "float", "flag", "text", "bytes", "millis", "money", "list", "map", "q`u'o\"t\\e", "ünï 名")
+_CHANGED = Shape({name: FIELDS[name] for name in _OF_CHANGES})
+"""The CDC formats in JSON convert fields by json's own code; here each way to convert is enough."""
+
 _PLAIN = row_type(a=scalar("BIGINT"), b=scalar("STRING"))
 _PLAIN_ROWS = ((1, "x"), (None, None), (2, "1.0"))
 
@@ -153,5 +157,57 @@ SHAPES: Mapping[str, Sample] = {
             b'"\xf0\x28secret"': "UTF-8",
         },
         missing=(b'{"b": "x"}', (None, "x")),
+    ),
+    "debezium-json": Sample(
+        {"changed": _CHANGED},
+        _PLAIN,
+        _PLAIN_ROWS,
+        bad={
+            b'{"after": {"a": "secret"}, "op": "c"}': "'after.a'",
+            b'{"after": {"a": 1, "b": "secret"}, "op": "secret"}': "'op'",
+            b'{"after": {"a": 1, "b": "secret"}, "op": "u"}': "REPLICA IDENTITY",
+            b'{"after": {"a": 1, "b": "secret': "malformed",
+            b'["secret"]': "not a JSON object",
+            b'"\xf0\x28secret"': "UTF-8",
+        },
+        missing=(b'{"after": {"b": "x"}, "op": "r"}', (None, "x")),
+    ),
+    "canal-json": Sample(
+        {"changed": _CHANGED},
+        _PLAIN,
+        _PLAIN_ROWS,
+        bad={
+            b'{"data": [{"a": "secret"}], "type": "INSERT"}': "'data[].a'",
+            b'{"data": [{"a": "1", "b": "secret"}], "type": "secret"}': "'type'",
+            b'{"data": {"b": "secret"}, "type": "INSERT"}': "'data'",
+            b'{"data": [{"a": 1, "b": "secret': "malformed",
+            b'"\xf0\x28secret"': "UTF-8",
+        },
+        missing=(b'{"data": [{"b": "x"}], "type": "INSERT"}', (None, "x")),
+    ),
+    "maxwell-json": Sample(
+        {"changed": _CHANGED},
+        _PLAIN,
+        _PLAIN_ROWS,
+        bad={
+            b'{"data": {"a": "secret"}, "type": "insert"}': "'data.a'",
+            b'{"data": {"a": 1, "b": "secret"}, "type": "secret"}': "'type'",
+            b'{"data": [{"b": "secret"}], "type": "insert"}': "'data'",
+            b'{"data": {"a": 1, "b": "secret': "malformed",
+            b'"\xf0\x28secret"': "UTF-8",
+        },
+        missing=(b'{"data": {"b": "x"}, "type": "insert"}', (None, "x")),
+    ),
+    "ogg-json": Sample(
+        {"changed": _CHANGED},
+        _PLAIN,
+        _PLAIN_ROWS,
+        bad={
+            b'{"after": {"a": "secret"}, "op_type": "I"}': "'after.a'",
+            b'{"after": {"a": 1, "b": "secret"}, "op_type": "secret"}': "'op_type'",
+            b'{"after": {"a": 1, "b": "secret"}, "op_type": "U"}': "REPLICA IDENTITY",
+            b'"\xf0\x28secret"': "UTF-8",
+        },
+        missing=(b'{"after": {"b": "x"}, "op_type": "I"}', (None, "x")),
     ),
 }
