@@ -19,6 +19,7 @@ from bridge.definition import Definition
 from bridge.delta.progress import IngestProgress, read_progress
 from bridge.errors import REBUILD, BridgeError, GapError
 from bridge.kafka import admin, source
+from bridge.kafka.epochs import with_leader_epochs
 from bridge.metrics import BatchReport, Listener, Summary, ignore
 from bridge.pipelines import scratch
 from bridge.pipelines.batch import apply
@@ -112,7 +113,9 @@ class _Run:
         """Write down where a start other than the earliest was taken. Else a run that finds nothing would leave no
         trace, and the next one would take up at a later end and miss what came in between."""
         progress = replace(self.progress, batch=0)
-        nothing = self.spark.createDataFrame([], source.RECORDS)
+        nothing = with_leader_epochs(
+            self.spark.createDataFrame([], source.RECORDS), self.topic, Offsets(), Offsets()
+        )
         apply(self.definition, self.table, nothing, progress)
         self.progress = progress
 
@@ -184,6 +187,7 @@ class _Run:
         offsets = self.progress.offsets.advanced(end)
         if offsets == self.progress.offsets:
             return  # the first batch of a query may be empty: no progress, no commit
+        records = with_leader_epochs(records, self.topic, self.progress.offsets, offsets)
         progress = replace(self.progress, batch=self.progress.batch + 1, offsets=offsets)
         applied = apply(self.definition, self.table, records, progress, glance=self.glance)
         self.glance = self.glance and not applied.doubtful

@@ -13,6 +13,7 @@ from bridge.delta.failures import reading
 from bridge.delta.publish_log import PublishLog
 from bridge.errors import DefinitionError, GapError
 from bridge.kafka import admin, source
+from bridge.kafka.epochs import with_leader_epochs
 from bridge.pipelines import fold, keep
 from bridge.pipelines.compare import Comparison, compare, compare_bags
 from bridge.pipelines.preflight import ingested, published_table, whole_table
@@ -104,6 +105,7 @@ def _beginning(earliest: Offsets, end: Offsets) -> Offsets:
 def _fold(spark: SparkSession, definition: Definition, start: Offsets, end: Offsets) -> DataFrame:
     """One row per key that is there at `end`, from the records alone."""
     records = source.read(spark, definition.topic, start, end)
+    records = with_leader_epochs(records, definition.topic, start, end)
     changes = fold.decoded(records, definition)
     if definition.topic.appends:
         return fold.folded(changes, definition)

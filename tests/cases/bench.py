@@ -79,11 +79,14 @@ class Bench:
         writes: bool = False,
         cut: int | None = None,
         sections: str = "",
+        follows: bool = False,
     ) -> Definition:
         """Write the case's pipeline file for `topic` and load it; raises what config.load raises."""
         options = pipeline.options_of(part, topic, self.world.broker.bootstrap)
         statement = pipeline.create_table(part, options, writes=writes)
-        return pipeline.write(self.folder, f"{self.name}-{name}", statement, cut=cut, sections=sections)
+        return pipeline.write(
+            self.folder, f"{self.name}-{name}", statement, cut=cut, sections=sections, follows=follows
+        )
 
     def produce(self, topic: str, records: Iterable[dict[str, Any]]) -> None:
         """Send records in order, each to its partition (none given: murmur2 of the key), and wait."""

@@ -76,16 +76,27 @@ class Case:
         return len(self.data.get("vectors") or [])
 
     def changed(self, vector: int | None, drop: list[str], instead: Mapping[str, Any]) -> Case:
-        """The case with keys dropped and replaced, in itself or in one of its vectors."""
+        """The case with keys dropped and replaced, in itself or in a vector; `steps.2.x` is in the third step."""
         data = dict(self.data)
         place: dict[str, Any] = data
         if vector is not None:
             data["vectors"] = [dict(v) for v in data["vectors"]]
             place = data["vectors"][vector]
         for key in drop:
-            place.pop(key, None)
-        place.update(instead)
+            at, name = _inside(place, key)
+            at.pop(name, None)
+        for key, value in instead.items():
+            at, name = _inside(place, key)
+            at[name] = value
         return Case(self.id, self.name, self.kind, data, self.problem)
+
+
+def _inside(place: dict[str, Any], key: str) -> tuple[dict[str, Any], str]:
+    if not key.startswith("steps."):
+        return place, key
+    _, number, name = key.split(".", 2)
+    place["steps"] = [dict(step) for step in place["steps"]]
+    return place["steps"][int(number)], name
 
 
 def load(folder: Path) -> Iterator[Case]:

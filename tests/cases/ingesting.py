@@ -11,6 +11,7 @@ from bridge.definition import Definition
 from bridge.errors import BadRecordError, BridgeError, DefinitionError, UnsupportedError
 from bridge.metrics import Summary
 from bridge.pipelines.ingest import ingest
+from tests.cases import schema_changes, transactions
 from tests.cases.bench import Bench
 from tests.cases.case import Part
 from tests.cases.changelog import Shape, read_feed
@@ -23,6 +24,7 @@ from tests.cases.values import types
 __all__ = ["run", "shape_of"]
 
 _FEW = 40
+_FOLLOWS = "schema changes in the DDL"
 _BASE_IS_THERE = "ingest: {base: existing}\n"
 
 
@@ -38,6 +40,8 @@ def run(bench: Bench, part: Part) -> None:
     error = part.take("expected_error")
     steps = part.steps() or [part]
     topic = bench.topic(part.take("topic_partitions") or part.take("partitions") or 1)
+    if part.has("produce"):
+        transactions.produce(bench, topic, part.take("produce"))
     cut = _cut(part)
     bench.produce(topic, part.take("records_before_start") or [])
     start = str({**part.merged("options"), **part.data}.get("scan.startup.mode", "earliest-offset"))
@@ -60,6 +64,8 @@ class _Ingest:
         if self.part.take("records_before_start") and self.definition.topic.startup.mode == "latest-offset":
             self._ingest()
         for step in steps:
+            if _FOLLOWS in str(self.part.take("connector")):
+                self._follow(step)
             failing = step.own("expected_error") if step is not self.part else error
             if failing:
                 expect_refusal(lambda step=step: self._feed(step), failing)
@@ -69,6 +75,13 @@ class _Ingest:
         self._check_changelog()
         if self.part.take("expected_log") and not self.summary.bad_records:
             raise Mismatch("a skipped document must be counted; bad_records is 0")
+
+    def _follow(self, step: Part) -> None:
+        """Bring the DDL up to the columns that this step expects, as its user would before the step."""
+        columns = schema_changes.after(step, columns_of(self.part))
+        self.part.data["columns"] = [{"name": name, "type": type} for name, type in columns]
+        self.shape = shape_of(self.part)
+        self.definition = self.bench.define(self.part, self.topic, follows=True)
 
     def _feed(self, step: Part) -> None:
         one_by_one = self.part.has("expected_changelog") and _partitions(step) > 1

@@ -10,7 +10,7 @@ from bridge.definition import Definition, FormatSpec
 from bridge.pipelines.ingest import ingest
 from bridge.pipelines.preflight import ingest_table
 from bridge.pipelines.publish import publish
-from tests.cases import ingesting
+from tests.cases import ingesting, routing
 from tests.cases.bench import Bench, Wire
 from tests.cases.case import Part
 from tests.cases.changelog import commit
@@ -26,6 +26,9 @@ _ADDS = ("+I", "+U")
 
 def run(bench: Bench, part: Part) -> None:
     """Commit the changes to a table that a publisher already follows, publish, compare the topic."""
+    if part.has("row_topic"):
+        routing.run(bench, part)
+        return
     error = part.take("expected_error")
     if error is None and part.has("error_contains"):
         error = {"when": "write", "message_contains": part.take("error_contains")}

@@ -12,10 +12,15 @@ from bridge import config, ddl
 from bridge.definition import Topic
 from bridge.errors import BridgeError, DefinitionError, UnsupportedError
 from bridge.pipelines.ingest import ingest
+from bridge.pipelines.preflight import ingest_table
+from bridge.pipelines.publish import publish
 from bridge.schema import quote
 from tests.cases import pipeline
 from tests.cases.bench import Bench
 from tests.cases.case import Part
+from tests.cases.changelog import commit
+from tests.cases.expectations import check_same
+from tests.cases.ingesting import shape_of
 from tests.cases.outcome import Mismatch, Unsupported
 from tests.cases.refusal import check_refusal
 from tests.cases.values import split
@@ -33,6 +38,9 @@ def run(bench: Bench, part: Part) -> None:
         _table_that_does_not_fit(bench, part)
         return
     part, also = _in_our_words(part)
+    if part.has("publishes"):
+        _refused_when_published(bench, part)
+        return
     error = part.take("expected_error") or {}
     words = part.take("error_contains", error.get("message_contains"))
     if error.get("when", "ddl") != "ddl":
@@ -101,6 +109,22 @@ def _in_our_words(part: Part) -> tuple[Part, tuple[str, ...]]:
         part.take("error_contains")
         said["error_contains"] = ""
     return Part({**said, **own}, part.parent), tuple(entry.get("names", ()))
+
+
+def _refused_when_published(bench: Bench, part: Part) -> None:
+    """A table whose changes its definition cannot send: known when they are read, before anything is sent."""
+    part.take("error_contains")
+    topic = bench.topic()
+    definition = bench.define(part, topic, sections="publish: {start: version:0}\n")
+    ingest_table(bench.world.spark, definition)
+    commit(bench.world.spark, definition, shape_of(part), part.take("publishes"))
+    try:
+        publish(bench.world.spark, definition)
+    except BridgeError as raised:
+        check_refusal(raised, "", also=("insert-only", "update and delete"))
+        check_same("sent before it was refused", [], bench.consume(topic))
+        return
+    raise Mismatch("updates were published as if they were inserts")
 
 
 def _table_that_does_not_fit(bench: Bench, part: Part) -> None:
