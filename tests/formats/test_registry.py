@@ -14,12 +14,12 @@ def test_every_available_format_is_found_under_its_own_name() -> None:
 
 def test_a_format_of_flink_that_is_not_here_yet_is_named() -> None:
     with pytest.raises(
-        UnsupportedError, match="format 'avro' is not supported yet; available: .*json"
+        UnsupportedError, match=r"format 'avro' is not supported yet; available: .*json"
     ) as error:
         registry.get("avro")
     assert error.value.what == "format 'avro'"
 
 
 def test_an_unknown_format_lists_what_there_is() -> None:
-    with pytest.raises(OptionError, match="format 'jason' is unknown; available: .*json"):
+    with pytest.raises(OptionError, match=r"format 'jason' is unknown; available: .*json"):
         registry.get("jason")

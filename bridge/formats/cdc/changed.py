@@ -22,6 +22,7 @@ __all__ = ["ChangedDecoder", "Types"]
 
 _DATA, _OLD, _TYPE = "data", "old", "type"
 _MAP = "MAP<STRING, STRING>"
+_START, _END = r"\A", r"\z"
 _NULL = "field '{}' is null or missing"
 _NO_OLD = (
     "field 'old' of an update does not tell every row's former state: declare a PRIMARY KEY to do without"
@@ -149,23 +150,23 @@ class ChangedDecoder(ChangeDecoder):
         schema = literal(f"STRUCT<{fields}, {corrupt}: STRING>")
         named = f"from_json({text}, {schema}, {FROM_JSON.format(corrupt=literal(corrupt))})"
 
-        def filtered(names_in: str) -> str:
-            broken = f"{names_in} IS NULL OR {names_in}.{corrupt} IS NOT NULL"
-            return f"CASE WHEN {broken} THEN {slowly} {self._aside(lambda f: member(names_in, f))}ELSE {slowly} END"
+        def filtered(read: str) -> str:
+            whole = f"{read} IS NOT NULL AND {read}.{corrupt} IS NULL"
+            return f"CASE {self._aside(lambda f: member(read, f), whole)}ELSE {slowly} END"
 
         return let(names, named, filtered)
 
-    def _aside(self, field: Callable[[str], str]) -> str:
+    def _aside(self, field: Callable[[str], str], whole: str = "TRUE") -> str:
         """Branches of a CASE for the documents that the filters leave out; '' when there are none.
 
-        What else is wrong in such a document is of no concern.
+        What else is wrong in such a document is of no concern, as long as it is `whole`.
         """
         branches = []
         for name, pattern in self.filters().items():
-            missing = f"field '{name}' is null or missing, and '{name}.include' looks at it"
-            whole = literal(f"\\A(?:{pattern})\\z")
-            branches.append(f"WHEN {field(name)} IS NULL THEN {self._none(literal(missing))} ")
-            branches.append(f"WHEN NOT {field(name)} RLIKE {whole} THEN {self._none(null('STRING'))} ")
+            missing = literal(f"field '{name}' is null or missing, and '{name}.include' looks at it")
+            matches = f"{field(name)} RLIKE {literal(f'{_START}(?:{pattern}){_END}')}"
+            branches.append(f"WHEN {whole} AND {field(name)} IS NULL THEN {self._none(missing)} ")
+            branches.append(f"WHEN {whole} AND NOT {matches} THEN {self._none(null('STRING'))} ")
         return "".join(branches)
 
     def outcome(self, document: str, text: str, names: Names) -> str:

@@ -1,0 +1,65 @@
+"""Change documents run through a CDC format's decoder, many in one Spark job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from bridge.formats import registry
+from bridge.formats.base import NOTHING, Decoder
+from bridge.options.formats import FORMATS
+from bridge.schema import RowField, RowType
+from tests.formats.shapes import options_of
+from tests.formats.support import decode_all, plain, row_type, scalar
+
+__all__ = ["GOODS", "UNREADABLE", "changes", "decoder_of", "details", "metadata_of"]
+
+GOODS = row_type(id=scalar("INT"), name=scalar("STRING"), weight=scalar("FLOAT"))
+
+UNREADABLE: Mapping[bytes | None, str] = {
+    b'{"secret': "malformed JSON",
+    b"secret": "not a JSON object",
+    b"[{}]": "not a JSON object",
+    b'"secret"': "not a JSON object",
+    b"  ": "empty document",
+    b'{"a":"\xc3\x28secret"}': "not valid UTF-8",
+    b'{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}": "nested more than 1000 deep",
+}
+"""What is no document of any CDC format in JSON, and what is said about it."""
+
+
+def decoder_of(
+    format: str,
+    row: RowType = GOODS,
+    options: Mapping[str, Any] | None = None,
+    *,
+    metadata: RowType = NOTHING,
+    key: Sequence[str] = (),
+) -> Decoder:
+    """The format's decoder with its default options, changed by `options`."""
+    made = options_of(format, options or {})
+    return registry.get(format).decoder(row, made, metadata=metadata, key=key)
+
+
+def metadata_of(format: str, *names: str) -> RowType:
+    """Metadata of a format by name, in that order; all of it when none is named."""
+    known = FORMATS[format].metadata
+    return RowType(tuple(RowField(name, known[name]) for name in names or known))
+
+
+def changes(spark: SparkSession, decoder: Decoder, payloads: Sequence[bytes | None]) -> list[Any]:
+    """For each payload its changes as tuples (kind, values...), or the text of what is wrong with it."""
+    return [
+        error if error is not None else [(kind, *row.values()) for kind, row in rows or []]
+        for rows, error in decode_all(spark, decoder, payloads)
+    ]
+
+
+def details(spark: SparkSession, decoder: Decoder, payloads: Sequence[bytes], field: str) -> list[Any]:
+    """The same for a field beside the row, without kinds: `metadata` or `kept`."""
+    frame = spark.createDataFrame(list(enumerate(payloads)), "i INT, x BINARY").coalesce(1)
+    found = sorted(frame.select("i", decoder.decode(F.col("x")).alias("d")).collect())
+    return [r.d.error if r.d.error else [plain(x[field]) for x in r.d.rows or []] for r in found]

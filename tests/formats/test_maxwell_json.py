@@ -1,0 +1,120 @@
+"""maxwell-json: one row a document, former states in the fields that changed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from bridge.formats import registry
+from bridge.schema import ArrayType, MapType
+from tests.formats.changes import GOODS, UNREADABLE, changes, decoder_of, details, metadata_of
+from tests.formats.support import encode_changes, row_type, scalar
+
+NAME = "maxwell-json"
+ROW = b'{"id":1,"name":"a","weight":1.5,"more":[]}'
+A = (1, "a", 1.5)
+
+
+def _document(type: bytes, data: bytes = ROW, more: bytes = b"") -> bytes:
+    return b'{"database":"d","type":"%s","data":%s%s}' % (type, data, more)
+
+
+def test_each_type_gives_its_changes(spark: SparkSession) -> None:
+    """A field absent from `old` did not change, a null one was null: on the fast path and on the slow one."""
+    slow = b'{"id":1,"name":1.10,"weight":1.5}'
+    wanted: dict[bytes | None, Any] = {
+        _document(b"insert"): [("+I", *A)],
+        _document(b"delete", ROW, b',"old":null'): [("-D", *A)],
+        _document(b"update", ROW, b',"old":{"weight":5.3}'): [("-U", 1, "a", 5.3), ("+U", *A)],
+        _document(b"update", ROW, b',"old":{"name":null}'): [("-U", 1, None, 1.5), ("+U", *A)],
+        _document(b"update", ROW, b',"old":{"id":7,"x":1}'): [("-U", 7, "a", 1.5), ("+U", *A)],
+        _document(b"update", ROW, b',"old":{}'): [("-U", *A), ("+U", *A)],
+        _document(b"update", slow, b',"old":{"weight":null}'): [
+            ("-U", 1, "1.10", None),
+            ("+U", 1, "1.10", 1.5),
+        ],
+        _document(b"update", ROW, b',"old":{"name":2.50}'): [("-U", 1, "2.50", 1.5), ("+U", *A)],
+        None: [],
+        b"": [],
+        _document(b"bootstrap-insert"): "field 'type' has an unknown value; known are insert, update, delete",
+        b'{"data":{"id":1}}': "field 'type' is null or missing",
+        _document(b"insert", b"null"): "field 'data' is null or missing",
+        _document(b"insert", b"[%s]" % ROW): "field 'data' cannot be read as ROW",
+        _document(b"insert", b'{"id":"secret"}'): "field 'data.id' cannot be read as INT",
+        _document(b"update", ROW, b',"old":{"id":"secret"}'): "field 'old.id' cannot be read as INT",
+        _document(b"update", ROW, b',"old":[]'): "field 'old' cannot be read as ROW",
+        _document(b"update"): "field 'old' of an update does not tell every row's former state",
+        **UNREADABLE,
+    }
+    found = changes(spark, decoder_of(NAME), list(wanted))
+    for (document, want), have in zip(wanted.items(), found, strict=True):
+        if isinstance(want, str):
+            assert want in have, document
+        else:
+            assert [(c[0], *_rounded(c)) for c in want] == [(c[0], *_rounded(c)) for c in have], document
+        assert "secret" not in str(have)
+    [keyed] = changes(spark, decoder_of(NAME, key=("id",)), [_document(b"update")])
+    assert keyed == [("+U", *A)]
+
+
+def _rounded(change: tuple[Any, ...]) -> list[Any]:
+    return [round(v, 5) if isinstance(v, float) else v for v in change[1:]]
+
+
+def test_metadata_is_read_from_the_document(spark: SparkSession) -> None:
+    """`ts` is in seconds."""
+    more = b',"table":"t","ts":1596684883,"primary_key_columns": ["id"]'
+    documents = [
+        _document(b"insert", ROW, more),
+        b'{"type":"insert","data":{"id":1}}',
+        _document(b"insert", ROW, b',"ts":9223372036854775807'),
+    ]
+    told = {
+        "database": "d",
+        "table": "t",
+        "primary-key-columns": ["id"],
+        "ingestion-timestamp": datetime(2020, 8, 6, 3, 34, 43),
+    }
+    assert details(spark, decoder_of(NAME, metadata=metadata_of(NAME)), documents, "metadata") == [
+        [told],
+        [dict.fromkeys(told)],
+        "field 'ts' cannot be read as TIMESTAMP_LTZ",
+    ]
+
+
+def test_an_update_tells_the_fields_that_changed(spark: SparkSession) -> None:
+    """Insert and delete are Flink's bytes. Nulls in `old` are told whatever the options say."""
+    old, new = (1, None, 1.5), (1, "b", None)
+    some = [(None, old), (old, None), (old, new), (new, old), (old, old), (None, None)]
+    assert encode_changes(spark, registry.get(NAME).encoder(GOODS, {}), GOODS, some) == [
+        b'{"data":{"id":1,"name":null,"weight":1.5},"type":"insert"}',
+        b'{"data":{"id":1,"name":null,"weight":1.5},"type":"delete"}',
+        b'{"data":{"id":1,"name":"b","weight":null},"old":{"weight":1.5,"name":null},"type":"update"}',
+        b'{"data":{"id":1,"name":null,"weight":1.5},"old":{"name":"b","weight":null},"type":"update"}',
+        b'{"data":{"id":1,"name":null,"weight":1.5},"old":{},"type":"update"}',
+        None,
+    ]
+    sparing = registry.get(NAME).encoder(GOODS, {"encode.ignore-null-fields": True})
+    written = encode_changes(spark, sparing, GOODS, some[2:4])
+    assert changes(spark, decoder_of(NAME), written) == [
+        [("-U", *old), ("+U", *new)],
+        [("-U", *new), ("+U", *old)],
+    ]
+
+
+def test_columns_with_parts_are_told_and_read(spark: SparkSession) -> None:
+    """A map cannot be compared, so it is always told."""
+    row = row_type(
+        id=scalar("INT"),
+        tags=MapType(scalar("STRING"), scalar("INT")),
+        list=ArrayType(scalar("STRING")),
+        inner=row_type(a=scalar("INT")),
+    )
+    old, new = (1, {"a": 1}, ["x"], (1,)), (1, {"a": 1}, ["x"], (None,))
+    [written] = encode_changes(spark, registry.get(NAME).encoder(row, {}), row, [(old, new)])
+    assert written is not None and b'"old":{"tags":{"a":1},"inner":{"a":1}}' in written
+    assert changes(spark, decoder_of(NAME, row), [written]) == [
+        [("-U", 1, {"a": 1}, ["x"], {"a": 1}), ("+U", 1, {"a": 1}, ["x"], {"a": None})]
+    ]
