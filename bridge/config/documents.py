@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from bridge.definition import FormatSpec
+from typing import Any
+
+from bridge.config.schema_registry import registry_settings
+from bridge.definition import FormatSpec, Secret
 from bridge.errors import OptionError
 from bridge.options import UPSERT, FormatUse, Given
-from bridge.options.general import KEY_FIELDS, KEY_FIELDS_PREFIX, KEY_FORMAT, VALUE_FIELDS_INCLUDE
+from bridge.options.client import is_secret
+from bridge.options.general import KEY_FIELDS, KEY_FIELDS_PREFIX, KEY_FORMAT, TOPIC, VALUE_FIELDS_INCLUDE
 from bridge.schema import RowField, RowType, TableSchema
 
 __all__ = ["key_columns", "key_document", "value_document"]
@@ -64,7 +68,7 @@ def _key_fields(given: Given) -> tuple[str, ...]:
 def key_document(given: Given, use: FormatUse, schema: TableSchema, names: tuple[str, ...]) -> FormatSpec:
     """The key document: `names` in that order, its fields without the prefix."""
     row = schema.row(names, given.get(KEY_FIELDS_PREFIX) or "")
-    return FormatSpec(use.declared.name, given.format_values(use), row, names)
+    return FormatSpec(use.declared.name, _options(given, use, "key"), row, names)
 
 
 def value_document(given: Given, use: FormatUse, schema: TableSchema, keys: tuple[str, ...]) -> FormatSpec:
@@ -80,8 +84,31 @@ def value_document(given: Given, use: FormatUse, schema: TableSchema, keys: tupl
         )
     names = tuple(c.name for c in schema.physical if include == "ALL" or c.name not in keys)
     return FormatSpec(
-        use.declared.name, given.format_values(use), schema.row(names), names, _format_metadata(use, schema)
+        use.declared.name,
+        _options(given, use, "value"),
+        schema.row(names),
+        names,
+        _format_metadata(use, schema),
     )
+
+
+def _options(given: Given, use: FormatUse, part: str) -> dict[str, Any]:
+    """The format's options; those that are secret as `Secret`, a registry's subject named after the topic.
+
+    Flink names it so where it writes; with several topics it has no name. Raises what `registry_settings` does.
+    """
+    found = {
+        key: Secret(value)
+        if isinstance(value, str) and (is_secret(key) or use.prefix + key in given.masked)
+        else value
+        for key, value in given.format_values(use).items()
+    }
+    if any(option.key == "subject" for option in use.declared.options):
+        topics = given.get(TOPIC) or ()
+        if len(topics) == 1:
+            found.setdefault("subject", f"{topics[0]}-{part}")
+        registry_settings(found, use.prefix)
+    return found
 
 
 def _format_metadata(use: FormatUse, schema: TableSchema) -> RowType:

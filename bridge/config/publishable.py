@@ -30,6 +30,12 @@ def refuse_unpublishable(topic: Topic) -> None:
             f"with {named} the 'topic' metadata column must be specified in a table that is published: each row names "
             "its topic in a column STRING METADATA FROM 'topic'"
         )
+    for part, spec in (("key", topic.key), ("value", topic.value)):
+        if spec and "url" in spec.options and "subject" not in spec.options:
+            raise OptionError(
+                f"Option '{spec.name}.subject' is required for serialization: with several topics the {part}'s subject "
+                "has no name of its own"
+            )
     if topic.value.options.get("schema-include") is True:
         raise OptionError(
             f"Debezium JSON serialization doesn't support '{topic.value.name}.schema-include' option been "

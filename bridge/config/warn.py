@@ -10,6 +10,8 @@ from bridge.options.sink import DELIVERY_GUARANTEE, SEMANTIC
 
 __all__ = ["warnings"]
 
+_FRAMED = "avro-confluent"
+
 
 def warnings(topic: Topic) -> Iterator[str]:
     """A sentence for each deprecated key, unknown client setting and risky choice."""
@@ -17,6 +19,11 @@ def warnings(topic: Topic) -> Iterator[str]:
         warning = check_property(topic.connector, name)
         if warning:
             yield warning
+    if topic.key and topic.key.name == _FRAMED:
+        yield (
+            f"'key.format' = '{_FRAMED}': the id of the key's schema is part of the key's bytes, so a new version of "
+            "that schema sends the same key to another partition; keep the key's columns as they are"
+        )
     if SEMANTIC.key in topic.options:
         yield f"'{SEMANTIC.key}' is deprecated: write '{DELIVERY_GUARANTEE.key}'"
     if topic.sink.delivery_guarantee is DeliveryGuarantee.NONE:

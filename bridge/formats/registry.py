@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from bridge.errors import OptionError, UnsupportedError
+from bridge.formats.avro import AvroFormat
+from bridge.formats.avro.confluent import AvroConfluentFormat
 from bridge.formats.base import Format
 from bridge.formats.cdc import CanalJsonFormat, DebeziumJsonFormat, MaxwellJsonFormat, OggJsonFormat
+from bridge.formats.debezium_avro import DebeziumAvroFormat
 from bridge.formats.json import JsonFormat
 
 __all__ = ["available", "get"]
@@ -15,14 +18,14 @@ _FORMATS: dict[str, Format] = {
     "canal-json": CanalJsonFormat(),
     "maxwell-json": MaxwellJsonFormat(),
     "ogg-json": OggJsonFormat(),
+    "avro": AvroFormat(),
+    "avro-confluent": AvroConfluentFormat(),
+    "debezium-avro-confluent": DebeziumAvroFormat(),
 }
 
 _NOT_YET = (
     "csv",
     "raw",
-    "avro",
-    "avro-confluent",
-    "debezium-avro-confluent",
     "protobuf",
 )
 

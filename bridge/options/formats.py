@@ -90,15 +90,21 @@ FORMATS: Mapping[str, DeclaredFormat] = MappingProxyType(
             DeclaredFormat("json", "One JSON object per document.", options.JSON, fate=Fate.HONOURED),
             DeclaredFormat("csv", "One line of separated values.", options.CSV),
             DeclaredFormat("raw", "The bytes of a single column.", options.RAW),
-            DeclaredFormat("avro", "Avro with the schema derived from the table.", options.AVRO),
-            DeclaredFormat("avro-confluent", "Avro whose schemas are in a registry.", options.REGISTRY),
+            DeclaredFormat(
+                "avro", "Avro with the schema derived from the table.", options.AVRO, fate=Fate.HONOURED
+            ),
+            DeclaredFormat(
+                "avro-confluent",
+                "Avro whose schemas are in a registry.",
+                options.REGISTRY,
+                fate=Fate.HONOURED,
+            ),
             _cdc("debezium-json", "Debezium change events in JSON.", options.DEBEZIUM_JSON, _DEBEZIUM),
             _cdc(
                 "debezium-avro-confluent",
                 "Debezium change events in Avro.",
                 options.REGISTRY,
                 _NO_METADATA,
-                Fate.NOT_YET,
             ),
             _cdc("canal-json", "Canal change events.", options.CANAL_JSON, _CANAL),
             _cdc("maxwell-json", "Maxwell change events.", options.CDC_JSON, _MAXWELL),

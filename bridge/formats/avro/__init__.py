@@ -1,0 +1,97 @@
+"""Flink's avro format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+
+from bridge.formats.avro.decode import bound_memory, document
+from bridge.formats.avro.derive import check, derive
+from bridge.formats.avro.encode import written
+from bridge.formats.avro.resolve import resolve
+from bridge.formats.avro.schema import Node, parse
+from bridge.formats.base import NOTHING
+from bridge.formats.sql import Names, apply, literal, null, struct
+from bridge.schema import RowType
+
+__all__ = ["AvroDecoder", "AvroEncoder", "AvroFormat"]
+
+_EMPTY = "empty document"
+
+
+class AvroFormat:
+    """One record per document, of the schema that Flink derives from the table; nothing in it names the schema."""
+
+    name = "avro"
+    insert_only = True
+
+    def decoder(
+        self,
+        row: RowType,
+        options: Mapping[str, Any],
+        *,
+        metadata: RowType = NOTHING,
+        key: Sequence[str] = (),
+    ) -> AvroDecoder:
+        """See Format.decoder."""
+        return AvroDecoder(row, self._schema(row, options))
+
+    def encoder(self, row: RowType, options: Mapping[str, Any]) -> AvroEncoder:
+        """See Format.encoder."""
+        return AvroEncoder(row, self._schema(row, options))
+
+    def _schema(self, row: RowType, options: Mapping[str, Any]) -> Node:
+        legacy = bool(options.get("timestamp_mapping.legacy", True))
+        check(self.name, row, strict_legacy=legacy)
+        return parse(json.dumps(derive(row, legacy_timestamps=legacy)), "the table")
+
+
+class AvroDecoder:
+    """Reads one row per document."""
+
+    skips_errors = False
+    keeps = False
+
+    def __init__(self, row: RowType, schema: Node) -> None:
+        self.row, self.schema = row, schema
+
+    def decode(self, payload: Column, *, glance: bool = False) -> Column:
+        """See Decoder.decode."""
+        bound_memory()
+        names = Names()
+        variable = names.fresh()
+
+        def bad(reason: str) -> str:
+            return struct(rows=null(f"ARRAY<STRUCT<kind: STRING, row: {self.row.spark()}>>"), error=reason)
+
+        def good(value: str) -> str:
+            return struct(rows=f"array({struct(kind=literal('+I'), row=value)})", error=null("STRING"))
+
+        reader = resolve(self.row.required(), self.schema, self.schema)
+        read = document(variable, self.schema, reader, names, good, bad)
+        empty = f"WHEN length({variable}) = 0 THEN {bad(literal(_EMPTY))} " if self.row.fields else ""
+        body = f"CASE WHEN {variable} IS NULL THEN {bad(null('STRING'))} {empty}ELSE {read} END"
+        return apply(payload, body, variable)
+
+    def closer(self, payloads: DataFrame) -> AvroDecoder:
+        """See Decoder.closer: nothing to find out."""
+        return self
+
+
+class AvroEncoder:
+    """Writes one record per row. Fails for a null where the table's type is NOT NULL."""
+
+    def __init__(self, row: RowType, schema: Node) -> None:
+        self.row, self.schema = row, schema
+
+    def encode(self, row: Column) -> Column:
+        """See Encoder.encode."""
+        names = Names()
+        variable = names.fresh()
+        bytes = written(variable, self.row, self.schema, names, AvroFormat.name)
+        # Spark drops the cast where the types are the row's, as they should be; to_avro takes no others.
+        typed = row.cast(self.row.spark())
+        return apply(typed, f"IF({variable} IS NULL, NULL, {bytes})", variable)

@@ -1,0 +1,169 @@
+"""Confluent's framing: a zero, the id of the writer's schema in four bytes, the document."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from bridge.config.schema_registry import registry_settings
+from bridge.errors import DefinitionError, OptionError
+from bridge.formats.avro.client import Registry, Writer, registry
+from bridge.formats.avro.decode import bound_memory, document
+from bridge.formats.avro.encode import written
+from bridge.formats.avro.given import difference
+from bridge.formats.avro.resolve import Incompatible, resolve
+from bridge.formats.avro.schema import Node, parse
+from bridge.formats.base import DOUBTFUL, PAYLOAD
+from bridge.formats.sql import Names, apply, literal, null, struct
+from bridge.schema import DataType, RowType
+
+__all__ = ["FramedDecoder", "FramedEncoder", "Subject"]
+
+_HEADER = 5
+_SHORT = "shorter than Confluent's framing, which is 5 bytes and the document"
+_MAGIC = "not in Confluent's framing: the first byte is not 0"
+_UNKNOWN = ": the schema registry has none under this id (another registry's id, or 'url' is wrong, or it was deleted)"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Where a format's schemas are: the registry's options, and the name they have there."""
+
+    format: str
+    options: Mapping[str, Any]
+
+    @property
+    def name(self) -> str | None:
+        """None with several topics: then every id is looked up as it is met."""
+        name = self.options.get("subject")
+        return None if name is None else str(name)
+
+    def connect(self) -> Registry:
+        """Raises OptionError for options that no client can follow; reaches nothing yet."""
+        return registry(registry_settings(self.options, f"{self.format}."))
+
+
+class FramedDecoder(ABC):
+    """Reads documents of any number of writers' schemas; a subclass says what `type` a document is of, and what
+    its value means."""
+
+    skips_errors = False
+    keeps = False
+
+    def __init__(
+        self,
+        row: RowType,
+        type: DataType,
+        own: Node,
+        subject: Subject,
+        writers: Mapping[int, Writer] | None = None,
+    ) -> None:
+        self.row, self.type, self.own, self.subject, self.writers = row, type, own, subject, writers
+
+    @abstractmethod
+    def good(self, value: str, names: Names) -> str:
+        """The outcome of a document's value, a variable."""
+
+    @abstractmethod
+    def again(self, writers: Mapping[int, Writer]) -> FramedDecoder:
+        """The same decoder for documents of these writers only."""
+
+    def skipped(self, payload: str) -> str:
+        """SQL of whether the payload is no document at all."""
+        return f"{payload} IS NULL"
+
+    def bad(self, reason: str) -> str:
+        """The outcome of a bad document; `reason` is SQL."""
+        return struct(rows=null(f"ARRAY<STRUCT<kind: STRING, row: {self.row.spark()}>>"), error=reason)
+
+    def decode(self, payload: Column, *, glance: bool = False) -> Column:
+        """See Decoder.decode. Asks the registry for what the subject has, unless `closer` has done so.
+
+        Raises KafkaError when the registry cannot be reached. An id nobody knows is an error of its documents,
+        and DOUBTFUL to a glance.
+        """
+        bound_memory()
+        names = Names()
+        variable = names.fresh()
+        writers = self.writers
+        if writers is None:
+            writers = self.subject.connect().known(self.subject.name)
+        head = f"conv(hex(substr({variable}, 2, 4)), 16, 10)"
+        unknown = f"concat('unknown schema id ', {head}, {literal(_UNKNOWN)})"
+        known = [
+            f"WHEN startswith({variable}, {_head(id)}) THEN {self._one(id, writer, variable, names)}"
+            for id, writer in sorted(writers.items())
+        ]
+        body = (
+            f"CASE WHEN {self.skipped(variable)} THEN {self.bad(null('STRING'))} {' '.join(known)} "
+            f"WHEN length({variable}) < {_HEADER} THEN {self.bad(literal(_SHORT))} "
+            f"WHEN NOT startswith({variable}, X'00') THEN {self.bad(literal(_MAGIC))} "
+            f"ELSE {self.bad(literal(DOUBTFUL) if glance else unknown)} END"
+        )
+        return apply(payload, body, variable)
+
+    def closer(self, payloads: DataFrame) -> FramedDecoder:
+        """See Decoder.closer: only ids come to the driver, and each is asked for once in a process."""
+        payload = F.col(PAYLOAD)
+        framed = payload.startswith(F.lit(b"\x00")) & (F.length(payload) >= _HEADER)
+        ids = payloads.where(framed).select(F.substring(payload, 2, 4).alias("id")).distinct().collect()
+        found = [int.from_bytes(row["id"], "big") for row in ids]
+        return self.again(self.subject.connect().writers(found, self.subject.name))
+
+    def _one(self, id: int, writer: Writer, payload: str, names: Names) -> str:
+        """The outcome of documents of one writer."""
+        problem = writer.problem
+        if not problem:
+            try:
+                schema = parse(writer.text, "it")
+                reader = resolve(self.type, self.own, schema)
+
+                def good(value: str) -> str:
+                    return self.good(value, names)
+
+                # Bytes behind a document whose schema is known by its id are passed over, as Confluent's own
+                # reader does it.
+                return document(payload, schema, reader, names, good, self.bad, header=_HEADER, whole=False)
+            except (DefinitionError, Incompatible) as error:
+                problem = f"does not fit the table: {error}"
+        return self.bad(literal(f"schema id {id} {problem}"))
+
+
+class FramedEncoder:
+    """Writes documents of `type` under the subject's schema, which is registered with the first of them."""
+
+    def __init__(self, type: RowType, own: Node, text: str, subject: Subject) -> None:
+        self.type, self.own, self.text, self.subject = type, own, text, subject
+        if subject.name is None:
+            raise OptionError(
+                f"Option '{subject.format}.subject' is required for serialization (with one topic it is the "
+                "topic with -key or -value)"
+            )
+
+    def framed(self, value: str, names: Names) -> str:
+        """The bytes of `value`, a variable that is not null. Raises KafkaError as Registry.register does."""
+        client, own = self.subject.connect(), self.own
+        id = client.register(str(self.subject.name), self.text)
+        if client.settings.use_latest:
+            own = self._latest(client, id)
+        return f"concat({_head(id)}, {written(value, self.type, own, names, self.subject.format)})"
+
+    def _latest(self, client: Registry, id: int) -> Node:
+        writer = client.writers([id], self.subject.name)[id]
+        problem = writer.problem
+        if not problem:
+            node = parse(writer.text, f"schema id {id}")
+            found = difference(self.type, node, "")
+            if found is None:
+                return node
+            problem = f"does not match the table schema: {found}"
+        raise OptionError(f"'properties.use.latest.version': the schema of id {id} {problem}")
+
+
+def _head(id: int) -> str:
+    return f"X'{(b'%c' % 0 + id.to_bytes(4, 'big')).hex()}'"
