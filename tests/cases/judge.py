@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.errors import UnsupportedError
-from tests.cases import documents, ingesting, publishing, validating
+from tests.cases import changes_of_documents, documents, ingesting, publishing, validating
 from tests.cases.bench import Bench, World
 from tests.cases.case import Case, Part
 from tests.cases.divergences import Divergence, find
@@ -20,9 +20,9 @@ __all__ = ["Judge"]
 _PATIENCE = 60.0
 _WHOLE = {
     "ingest": ingesting.run,
-    "decode": ingesting.run,
+    "decode": changes_of_documents.decode,
     "egress": publishing.run,
-    "encode": publishing.run,
+    "encode": changes_of_documents.encode,
     "roundtrip": publishing.roundtrip,
     "validate": validating.run,
 }
