@@ -7,13 +7,17 @@ from bridge.formats.avro import AvroFormat
 from bridge.formats.avro.confluent import AvroConfluentFormat
 from bridge.formats.base import Format
 from bridge.formats.cdc import CanalJsonFormat, DebeziumJsonFormat, MaxwellJsonFormat, OggJsonFormat
+from bridge.formats.csv import CsvFormat
 from bridge.formats.debezium_avro import DebeziumAvroFormat
 from bridge.formats.json import JsonFormat
+from bridge.formats.raw import RawFormat
 
 __all__ = ["available", "get"]
 
 _FORMATS: dict[str, Format] = {
     "json": JsonFormat(),
+    "csv": CsvFormat(),
+    "raw": RawFormat(),
     "debezium-json": DebeziumJsonFormat(),
     "canal-json": CanalJsonFormat(),
     "maxwell-json": MaxwellJsonFormat(),
@@ -23,11 +27,7 @@ _FORMATS: dict[str, Format] = {
     "debezium-avro-confluent": DebeziumAvroFormat(),
 }
 
-_NOT_YET = (
-    "csv",
-    "raw",
-    "protobuf",
-)
+_NOT_YET = ("protobuf",)
 
 
 def available() -> tuple[str, ...]:

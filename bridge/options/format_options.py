@@ -79,12 +79,14 @@ JSON = (
 )
 CDC_JSON = (_SKIP_BAD, _TIMES, *_WRITING)
 CSV = (
-    _text("field-delimiter", "One character between fields.", ","),
+    _text(
+        "field-delimiter", "One character between fields; Java's escapes are read, as in \\t or \\u0001.", ","
+    ),
     _flag("disable-quote-character", "Neither expect nor write quotes."),
-    _text("quote-character", "Character round values that hold a delimiter.", '"'),
+    _text("quote-character", 'Character round values that hold a delimiter; " unless quotes are disabled.'),
     _flag("allow-comments", "Skip lines that begin with '#'."),
     _flag("ignore-parse-errors", "Read a field that cannot be read as null, and skip a line that is broken."),
-    _text("array-element-delimiter", "Text between the elements of an array or row.", ";"),
+    _text("array-element-delimiter", "Character between the elements of an array or row.", ";"),
     _text("escape-character", "Character that makes the next one literal."),
     _text("null-literal", "Text that stands for null."),
     _flag("write-bigdecimal-in-scientific-notation", "Write 100000 as 1E+5.", "true"),
@@ -113,7 +115,12 @@ CANAL_JSON = (
     *CDC_JSON,
 )
 RAW: tuple[Option[Any], ...] = (
-    _text("charset", "Character set of a string.", "UTF-8"),
+    _text(
+        "charset",
+        "Character set of a string, one that Spark reads: UTF-8, US-ASCII, ISO-8859-1, UTF-16, UTF-16BE, UTF-16LE or "
+        "UTF-32.",
+        "UTF-8",
+    ),
     Option(
         "endianness",
         choice("big-endian", "little-endian"),
@@ -122,7 +129,12 @@ RAW: tuple[Option[Any], ...] = (
     ),
 )
 AVRO: tuple[Option[Any], ...] = (
-    Option("encoding", Kind("Enum: one of binary, json", _encoding, "binary"), "Avro's encoding.", default="binary"),
+    Option(
+        "encoding",
+        Kind("Enum: one of binary, json", _encoding, "binary"),
+        "Avro's encoding.",
+        default="binary",
+    ),
     _flag(
         "timestamp_mapping.legacy",
         "Map TIMESTAMP to Avro's instants, as Flink did before 1.19; 'false' has types for TIMESTAMP_LTZ and "

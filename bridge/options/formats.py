@@ -88,8 +88,8 @@ FORMATS: Mapping[str, DeclaredFormat] = MappingProxyType(
         declared.name: declared
         for declared in (
             DeclaredFormat("json", "One JSON object per document.", options.JSON, fate=Fate.HONOURED),
-            DeclaredFormat("csv", "One line of separated values.", options.CSV),
-            DeclaredFormat("raw", "The bytes of a single column.", options.RAW),
+            DeclaredFormat("csv", "One line of separated values.", options.CSV, fate=Fate.HONOURED),
+            DeclaredFormat("raw", "The bytes of a single column.", options.RAW, fate=Fate.HONOURED),
             DeclaredFormat(
                 "avro", "Avro with the schema derived from the table.", options.AVRO, fate=Fate.HONOURED
             ),

@@ -5,8 +5,8 @@ A new format adds an entry to SHAPES; without one the contract fails and says so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -88,11 +88,15 @@ def _same(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class Shape:
-    """Rows that a format can write. `read_back` is what reading may make of a row that was written."""
+    """Rows that a format can write; fields of `never_null` must have a value for that.
+
+    `read_back` is what reading may make of a row that was written.
+    """
 
     fields: Fields
     options: Mapping[str, Any] = field(default_factory=dict)
     read_back: Callable[[tuple[Any, ...]], tuple[Any, ...]] = _same
+    never_null: Collection[str] = ()
 
     @property
     def row(self) -> RowType:
@@ -100,8 +104,10 @@ class Shape:
 
     @property
     def rows(self) -> Values:
-        """Lists of rows, any field null."""
-        each = st.tuples(*(values | st.none() for _, values in self.fields.values()))
+        """Lists of rows, any field null that may be."""
+        each = st.tuples(
+            *(v if name in self.never_null else v | st.none() for name, (_, v) in self.fields.items())
+        )
         return st.lists(each, min_size=30, max_size=40)
 
 
@@ -136,9 +142,42 @@ def options_of(name: str, *more: Mapping[str, Any]) -> dict[str, Any]:
     return declared
 
 
-_OF_CHANGES = ("int", "float", "flag", "text", "bytes", "millis", "money", "list", "map", "q`u'o\"t\\e", "ünï 名")
+_OF_CHANGES = (
+    "int",
+    "float",
+    "flag",
+    "text",
+    "bytes",
+    "millis",
+    "money",
+    "list",
+    "map",
+    "q`u'o\"t\\e",
+    "ünï 名",
+)
 _CHANGED = Shape({name: FIELDS[name] for name in _OF_CHANGES})
 """The CDC formats in JSON convert fields by json's own code; here each way to convert is enough."""
+
+_IN_A_LINE = {name: field for name, field in FIELDS.items() if name not in ("map", "sums", "row")}
+_NESTED: Fields = {
+    # Nothing protects a delimiter inside; one empty text is no element.
+    "words": (
+        ArrayType(scalar("STRING")),
+        st.lists(_TEXT.map(lambda t: t.replace(";", "") + "."), max_size=3),
+    ),
+    "pair": (
+        row_type(a=scalar("STRING"), b=scalar("TIMESTAMP_LTZ", 3)),
+        st.tuples(_TEXT.map(lambda t: t.replace(";", "")), _MILLIS | st.none()),
+    ),
+}
+_LINE = Shape(
+    {**_IN_A_LINE, **_NESTED},
+    {"null-literal": "no value"},
+    # The null literal in place of an array or a row is read as its first element.
+    never_null=("list", "prices", "ünï 名", *_NESTED),
+)
+_TURNED = {"charset": "UTF-16", "endianness": "little-endian"}
+_RAW = ("tiny", "small", "int", "big", "float", "double", "flag", "text", "bytes")
 
 _PLAIN = row_type(a=scalar("BIGINT"), b=scalar("STRING"))
 _PLAIN_ROWS = ((1, "x"), (None, None), (2, "1.0"))
@@ -157,6 +196,39 @@ SHAPES: Mapping[str, Sample] = {
             b'"\xf0\x28secret"': "UTF-8",
         },
         missing=(b'{"b": "x"}', (None, "x")),
+    ),
+    "csv": Sample(
+        {
+            "line": _LINE,
+            "tabs": replace(
+                _LINE, options={**_LINE.options, "field-delimiter": "\t", "escape-character": "!"}
+            ),
+        },
+        _PLAIN,
+        _PLAIN_ROWS,
+        bad={
+            b"secret,x": "'a'",
+            b"9223372036854775808,secret": "'a'",
+            b'1,"secret': "malformed",
+            b'1,"secret"x': "malformed",
+            b"secret": "Row length mismatch. 2 fields expected but was 1.",
+            b"1,secret,x": "Row length mismatch. 2 fields expected but was 3.",
+            b"": "Row length mismatch",
+            b"1,\xf0\x28secret": "UTF-8",
+        },
+        missing=(b"1", "Row length mismatch. 2 fields expected but was 1."),
+        options={"null-literal": "no value"},
+    ),
+    "raw": Sample(
+        # A null field is no document.
+        {name: Shape({name: FIELDS[name]}, never_null=(name,)) for name in _RAW}
+        | {
+            f"{n} turned": Shape({n: FIELDS[n]}, _TURNED, never_null=(n,))
+            for n in ("small", "double", "text")
+        },
+        row_type(a=scalar("BIGINT")),
+        ((1,), (-2,), (2**40,)),
+        bad={b"secret": "'a': Size of data received for deserializing BIGINT type is not 8.", b"": "'a'"},
     ),
     "debezium-json": Sample(
         {"changed": _CHANGED},

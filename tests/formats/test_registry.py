@@ -14,10 +14,10 @@ def test_every_available_format_is_found_under_its_own_name() -> None:
 
 def test_a_format_of_flink_that_is_not_here_yet_is_named() -> None:
     with pytest.raises(
-        UnsupportedError, match=r"format 'avro' is not supported yet; available: .*json"
+        UnsupportedError, match=r"format 'protobuf' is not supported yet; available: .*json"
     ) as error:
-        registry.get("avro")
-    assert error.value.what == "format 'avro'"
+        registry.get("protobuf")
+    assert error.value.what == "format 'protobuf'"
 
 
 def test_an_unknown_format_lists_what_there_is() -> None:

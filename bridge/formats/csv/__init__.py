@@ -1,0 +1,39 @@
+"""Flink's csv format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bridge.formats.base import NOTHING
+from bridge.formats.csv.decode import CsvDecoder
+from bridge.formats.csv.encode import CsvEncoder
+from bridge.formats.csv.options import CsvOptions
+from bridge.formats.csv.shape import check
+from bridge.schema import RowType
+
+__all__ = ["CsvFormat"]
+
+
+class CsvFormat:
+    """Decodes what flink-csv decodes, and writes the same bytes (docs: formats/csv)."""
+
+    name = "csv"
+    insert_only = True
+
+    def decoder(
+        self,
+        row: RowType,
+        options: Mapping[str, Any],
+        *,
+        metadata: RowType = NOTHING,
+        key: Sequence[str] = (),
+    ) -> CsvDecoder:
+        """See Format.decoder."""
+        check(row)
+        return CsvDecoder(row, CsvOptions.of(options))
+
+    def encoder(self, row: RowType, options: Mapping[str, Any]) -> CsvEncoder:
+        """See Format.encoder."""
+        check(row)
+        return CsvEncoder(row, CsvOptions.of(options))

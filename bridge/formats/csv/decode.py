@@ -1,0 +1,180 @@
+"""Lines of CSV to rows (flink-csv, CsvRowDataDeserializationSchema)."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+
+from bridge.formats.csv.leaves import value
+from bridge.formats.csv.options import CsvOptions
+from bridge.formats.csv.tokens import Tokens, split
+from bridge.formats.sql import Names, apply, let, literal, member, null, struct
+from bridge.schema import ArrayType, RowField, RowType, ScalarType
+
+__all__ = ["MALFORMED", "CsvDecoder"]
+
+MALFORMED = (
+    "malformed CSV: a quoted value is not closed or is followed by text, or an escape ends the document"
+)
+_INSERT = "'+I'"
+_NOT_UTF8 = "not valid UTF-8"
+_BLANK = r"\A[\x00-\x20]*\z"
+_EMPTY = "CAST(array() AS ARRAY<STRING>)"
+
+
+class CsvDecoder:
+    """Reads the first line of a document; what follows its line break is not looked at, as in Flink.
+
+    A document of no bytes is a line with one empty field (design.md 5.2). Texts are null only where they equal
+    the null literal; an empty number is an error, an empty string is data. Under ignore-parse-errors a bad or
+    absent field is null; a malformed line, or one with too many fields, is an error still, and so skipped.
+    """
+
+    keeps = False
+
+    def __init__(self, row: RowType, options: CsvOptions) -> None:
+        self.row = row
+        self.options = options
+        self.skips_errors = options.ignore_parse_errors
+        self._rows_type = f"ARRAY<STRUCT<kind: STRING, row: {row.spark()}>>"
+
+    def decode(self, payload: Column, *, glance: bool = False) -> Column:
+        """See Decoder.decode. There are no rarer paths: a glance is a look."""
+        names = Names()
+        line = _Line(self.row, self.options, names)
+
+        def outcome(found: str) -> str:
+            rows = f"array({struct(kind=_INSERT, row=f'{found}.v')})"
+            return struct(rows=f"IF({found}.e IS NULL, {rows}, NULL)", error=f"{found}.e")
+
+        def classify(text: str) -> str:
+            return (
+                f"CASE WHEN {text} IS NULL THEN {self._none(null('STRING'))} "
+                f"WHEN NOT is_valid_utf8({text}) THEN {self._none(literal(_NOT_UTF8))} "
+                f"ELSE {let(names, line.read(text), outcome)} END"
+            )
+
+        variable = names.fresh()
+        return apply(payload, let(names, f"CAST({variable} AS STRING)", classify), variable)
+
+    def closer(self, payloads: DataFrame) -> CsvDecoder:
+        """See Decoder.closer: nothing to find out."""
+        return self
+
+    def _none(self, error: str) -> str:
+        return struct(rows=null(self._rows_type), error=error)
+
+
+class _Line:
+    """SQL for the node of a line: struct<v: row, e: error>."""
+
+    def __init__(self, row: RowType, options: CsvOptions, names: Names) -> None:
+        self.row, self.options, self.names = row, options, names
+        self.tokens = Tokens(len(row.fields), options, names)
+
+    def read(self, text: str) -> str:
+        def counted(tokens: str) -> str:
+            expected, size = len(self.row.fields), f"size({tokens})"
+            # Jackson forgives one blank field more than there are columns.
+            more = f"{size} = {expected + 1} AND {tokens}[{expected}] RLIKE {literal(_BLANK)}"
+            exact = f"({size} = {expected} OR ({more}))"
+            if self.options.ignore_parse_errors:
+                # A document of no bytes has nothing to save.
+                exact = f"({exact} OR ({size} < {expected} AND {text} <> ''))"
+            wrong = f"concat('Row length mismatch. {expected} fields expected but was ', {size}, '.')"
+            return (
+                f"CASE WHEN {tokens} IS NULL THEN {self._failed(literal(MALFORMED))} "
+                f"WHEN {exact} THEN {self._fields(tokens)} ELSE {self._failed(wrong)} END"
+            )
+
+        return let(self.names, self.tokens.of(text), counted)
+
+    def _failed(self, error: str) -> str:
+        return struct(v=null(self.row.spark()), e=error)
+
+    def _fields(self, tokens: str) -> str:
+        nested = [(i, f) for i, f in enumerate(self.row.fields) if not isinstance(f.type, ScalarType)]
+        if not nested:
+            return self._node(tokens, "")
+        parts = struct(**{f"p{i}": self._parts(f"get({tokens}, {i})") for i, _ in nested})
+        return let(self.names, parts, lambda p: self._node(tokens, p))
+
+    def _parts(self, token: str) -> str:
+        """The texts of an array's elements or a row's fields; the null literal is looked for in them alone."""
+        item = self.names.fresh()
+        parts = split(token, self.options.array_delimiter)
+        if self.options.null_literal is not None:
+            parts = f"transform({parts}, {item} -> {self._text(item)})"
+        return f"IF({token} RLIKE {literal(_BLANK)}, {_EMPTY}, {parts})"
+
+    def _text(self, token: str) -> str:
+        given = self.options.null_literal
+        return token if given is None else f"nullif({token}, {literal(given)})"
+
+    def _node(self, tokens: str, parts: str) -> str:
+        places = [f"{parts}.p{i}" if parts else "" for i in range(len(self.row.fields))]
+        texts = [self._text(f"get({tokens}, {i})") for i in range(len(self.row.fields))]
+        pairs = [
+            f"{literal(f.name)}, {self._value(f, text, place)}"
+            for f, text, place in zip(self.row.fields, texts, places, strict=True)
+        ]
+
+        def judge(v: str) -> str:
+            if self.options.ignore_parse_errors:
+                return struct(v=v, e=null("STRING"))
+            bad = [
+                case
+                for f, text, place in zip(self.row.fields, texts, places, strict=True)
+                for case in self._bad(f, member(v, f.name), text, place)
+            ]
+            return struct(v=v, e=f"CASE {' '.join(bad)} END" if bad else null("STRING"))
+
+        return let(self.names, f"named_struct({', '.join(pairs)})", judge)
+
+    def _value(self, field: RowField, text: str, parts: str) -> str:
+        if isinstance(field.type, ScalarType):
+            return value(text, field.type, self.names)
+        if isinstance(field.type, ArrayType):
+            assert isinstance(field.type.element, ScalarType)
+            item = self.names.fresh()
+            return f"transform({parts}, {item} -> {value(item, field.type.element, self.names)})"
+        assert isinstance(field.type, RowType)
+        pairs = [
+            f"{literal(f.name)}, {value(f'get({parts}, {i})', f.type, self.names)}"
+            for i, f in enumerate(field.type.fields)
+            if isinstance(f.type, ScalarType)
+        ]
+        absent = f"size({parts}) = 0"
+        if not self.options.ignore_parse_errors:
+            absent = f"size({parts}) < {len(field.type.fields)}"
+        return f"IF({parts} IS NULL OR {absent}, NULL, named_struct({', '.join(pairs)}))"
+
+    def _bad(self, field: RowField, found: str, text: str, parts: str) -> list[str]:
+        """WHEN ... THEN an error that names `field`; `found` is what became of it."""
+        if isinstance(field.type, ScalarType):
+            if field.type.is_string:
+                return []
+            return [_when(f"{found} IS NULL AND {text} IS NOT NULL", field.name, field.type)]
+        if isinstance(field.type, ArrayType):
+            assert isinstance(field.type.element, ScalarType)
+            if field.type.element.is_string:
+                return []
+            lost = f"size(filter({found}, x -> x IS NULL)) > size(filter({parts}, x -> x IS NULL))"
+            return [_when(lost, f"{field.name}[]", field.type.element)]
+        assert isinstance(field.type, RowType)
+        size, expected = f"size({parts})", len(field.type.fields)
+        name = literal(f"field '{field.name}': Row length mismatch. {expected} fields expected but was ")
+        short = f"WHEN {size} BETWEEN 1 AND {expected - 1} THEN concat({name}, {size}, '.')"
+        inner = [
+            _when(
+                f"{found} IS NOT NULL AND {member(found, f.name)} IS NULL AND get({parts}, {i}) IS NOT NULL",
+                f"{field.name}.{f.name}",
+                f.type,
+            )
+            for i, f in enumerate(field.type.fields)
+            if isinstance(f.type, ScalarType) and not f.type.is_string
+        ]
+        return [short, *inner] if expected > 1 else inner
+
+
+def _when(condition: str, path: str, type: ScalarType) -> str:
+    return f"WHEN {condition} THEN {literal(f'field {chr(39)}{path}{chr(39)} cannot be read as {type.name}')}"

@@ -1,0 +1,66 @@
+"""Scalars from texts, by Flink's rules (CsvToRowDataConverters). Each expression is null for what it refuses.
+
+Two rules are stricter than Flink's, which would store another value than the one that was sent: a decimal too
+large for its type is refused (Flink: null), and so is a day the calendar does not have (Flink: 2018-02-31 is
+March 3rd as DATE and February 28th as TIMESTAMP).
+"""
+
+from __future__ import annotations
+
+from bridge.formats.csv.shape import CONTROLS
+from bridge.formats.json.shape import moment_pattern
+from bridge.formats.sql import Names, let, literal
+from bridge.schema import ScalarType
+
+__all__ = ["value"]
+
+_DATE = r"\A(?!0000)[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\z"
+# Longer numbers and exponents cost BigDecimal more than any record is worth.
+_DECIMAL = r"\A(?=[\s\S]{1,1000}\z)[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})?\z"
+_NOT_FINITE = r"\A[\x00-\x20]*[+-]?(NaN|Infinity)[\x00-\x20]*\z"
+_BASE64 = r"\A[A-Za-z0-9+/]*={0,2}\z"
+_DELETE = "'\\u007f'"
+
+
+def value(text: str, type: ScalarType, names: Names) -> str:
+    """The value of `type` that `text` stands for; `text` is cheap to repeat. Null when `text` is."""
+    spark = type.spark()
+    if type.is_string:
+        return text
+    if type.name == "BOOLEAN":
+        lower = f"lower({_trimmed(text)}) = 'true'"
+        return f"CASE WHEN {text} = 'true' THEN true WHEN {text} = 'false' THEN false ELSE {lower} END"
+    if type.is_binary:
+        return let(names, _trimmed(text), _binary)
+    if type.name == "DATE":
+        return f"IF({text} RLIKE {literal(_DATE)}, TRY_CAST({text} AS DATE), NULL)"
+    if type.name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+        return let(names, _trimmed(text), lambda t: _moment(t, type))
+    if type.name == "DECIMAL":
+        return f"IF({text} RLIKE {literal(_DECIMAL)}, TRY_CAST({text} AS {spark}), NULL)"
+    if type.name in ("FLOAT", "DOUBLE"):
+        # Spark reads 'nan' and 'inf', too.
+        words = f"contains({text}, 'n') OR contains({text}, 'N')"
+        return f"IF(({words}) AND NOT {text} RLIKE {literal(_NOT_FINITE)}, NULL, TRY_CAST({text} AS {spark}))"
+    # Spark trims one character more than Java.
+    return f"IF(contains({text}, {_DELETE}), NULL, TRY_CAST({text} AS {spark}))"
+
+
+def _trimmed(text: str) -> str:
+    return f"trim(BOTH {literal(CONTROLS)} FROM {text})"
+
+
+def _moment(text: str, type: ScalarType) -> str:
+    """Digits beyond the declared precision are cut."""
+    exact, digits = text, type.parameters[0]
+    if digits < 6:
+        cut = rf"regexp_replace({text}, '([.][0-9]{{{digits}}})[0-9]+', '$1')"
+        longest = len("2018-10-12 12:12:12.") + digits + (type.name == "TIMESTAMP_LTZ")
+        exact = f"IF(length({text}) > {longest}, {cut}, {text})"
+    matches = f"{text} RLIKE {literal(moment_pattern(type, iso_8601=False))}"
+    return f"IF({matches}, TRY_CAST({exact} AS {type.spark()}), NULL)"
+
+
+def _binary(text: str) -> str:
+    is_base64 = f"length({text}) % 4 = 0 AND {text} RLIKE {literal(_BASE64)}"
+    return f"IF({is_base64}, TRY_TO_BINARY({text}, 'base64'), NULL)"

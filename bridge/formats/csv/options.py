@@ -1,0 +1,97 @@
+"""The options of Flink's csv format, read once and checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bridge.errors import OptionError
+
+__all__ = ["CsvOptions"]
+
+_ESCAPE = re.compile(r"\\(?:u+\+?([0-9a-fA-F]{4})|([0-3]?[0-7]{1,2})|(.))", re.DOTALL)
+_CONTROL = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_KEYS = (
+    "allow-comments",
+    "array-element-delimiter",
+    "disable-quote-character",
+    "escape-character",
+    "field-delimiter",
+    "ignore-parse-errors",
+    "null-literal",
+    "quote-character",
+    "write-bigdecimal-in-scientific-notation",
+)
+
+
+@dataclass(frozen=True)
+class CsvOptions:
+    """What the options come to; defaults are those of Flink's manual. `quote` None: quotes are disabled."""
+
+    delimiter: str = ","
+    quote: str | None = '"'
+    escape: str | None = None
+    array_delimiter: str = ";"
+    null_literal: str | None = None
+    allow_comments: bool = False
+    ignore_parse_errors: bool = False
+    scientific: bool = True
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> CsvOptions:
+        """Read `options` (keys without the `csv.` prefix, values typed).
+
+        Raises OptionError for an unknown key, for what Flink's CsvCommons refuses, in its words, and for
+        characters that cannot play their part.
+        """
+        unknown = sorted(set(options) - set(_KEYS))
+        if unknown:
+            raise OptionError(f"unknown option 'csv.{unknown[0]}'; csv knows: {', '.join(_KEYS)}")
+        disabled = options.get("disable-quote-character", False)
+        if disabled and "quote-character" in options:
+            raise OptionError(
+                "Format cannot define a quote character and disabled quote character at the same time."
+            )
+        return cls(
+            delimiter=_delimiter(options.get("field-delimiter", ",")),
+            quote=None if disabled else _character("quote-character", options.get("quote-character", '"')),
+            escape=_character("escape-character", options.get("escape-character")),
+            array_delimiter=_character("array-element-delimiter", options.get("array-element-delimiter", ";"))
+            or ";",
+            null_literal=options.get("null-literal"),
+            allow_comments=options.get("allow-comments", False),
+            ignore_parse_errors=options.get("ignore-parse-errors", False),
+            scientific=options.get("write-bigdecimal-in-scientific-notation", True),
+        )
+
+
+def _character(key: str, given: str | None, value: str | None = None) -> str | None:
+    """The one character of `value`, which `given` stands for."""
+    value = given if value is None else value
+    # A character is Java's: one of UTF-16.
+    if value is not None and len(value.encode("utf-16-le", "surrogatepass")) != 2:
+        raise OptionError(f"Option 'csv.{key}' must be a string with single character, but was: {given}")
+    return value
+
+
+def _delimiter(given: str) -> str:
+    delimiter = _character("field-delimiter", given, _unescaped(given)) or ""
+    if delimiter in "\r\n":
+        raise OptionError(
+            "Option 'csv.field-delimiter' must not be a line break, which ends the row; use another character"
+        )
+    return delimiter
+
+
+def _unescaped(text: str) -> str:
+    r"""`text` with Java's escapes read (\t, \u0001, \1), as Flink does for this option alone."""
+
+    def character(found: re.Match[str]) -> str:
+        unicode, octal, letter = found.groups()
+        if unicode or octal:
+            return chr(int(unicode, 16) if unicode else int(octal, 8))
+        return _CONTROL.get(letter, letter)
+
+    return _ESCAPE.sub(character, text)
