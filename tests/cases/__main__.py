@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from bridge.kafka.broker import Broker
@@ -36,8 +37,10 @@ def main(ids: list[str]) -> int:
         os.environ.setdefault("BRIDGE_LOG", str(Path(work) / "bridge.log"))
         spark = build_session("bridge-cases", master="local[2]", conf={"spark.sql.shuffle.partitions": "2"})
         try:
-            with Broker(Path(work) / "broker") as broker:
-                judge = Judge(World(spark, broker, Path(work)), read(), _seconds())
+            with Broker(Path(work) / "broker") as broker, ExitStack() as stack:
+                world = World(spark, broker, Path(work))
+                stack.callback(world.schemas.stop)
+                judge = Judge(world, read(), _seconds())
                 for case in cases:
                     started = time.monotonic()
                     outcomes.append(judge.verdict(case))

@@ -21,6 +21,7 @@ from bridge.kafka.broker import Broker
 from bridge.schema import DataType
 from tests.cases import pipeline
 from tests.cases.case import Part
+from tests.cases.schemas import Schemas
 from tests.cases.values import comparable, payload
 
 __all__ = ["Bench", "Wire", "World", "rows_of"]
@@ -36,6 +37,10 @@ class World:
     spark: SparkSession
     broker: Broker
     folder: Path
+    schemas: Schemas = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "schemas", Schemas(self.spark, self.folder / "schemas"))
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,8 @@ class Bench:
     label: str
     name: str = field(init=False)
     folder: Path = field(init=False)
+    schemas: dict[str, Any] = field(init=False, default_factory=dict)
+    """Avro schemas by the names that the case's records use."""
 
     def __post_init__(self) -> None:
         self.name = f"{re.sub(r'[^A-Za-z0-9]+', '-', self.label).lower()}-{next(_count)}"
@@ -82,11 +89,21 @@ class Bench:
         follows: bool = False,
     ) -> Definition:
         """Write the case's pipeline file for `topic` and load it; raises what config.load raises."""
-        options = pipeline.options_of(part, topic, self.world.broker.bootstrap)
+        options = self.reachable(pipeline.options_of(part, topic, self.world.broker.bootstrap))
         statement = pipeline.create_table(part, options, writes=writes)
         return pipeline.write(
             self.folder, f"{self.name}-{name}", statement, cut=cut, sections=sections, follows=follows
         )
+
+    def reachable(self, options: dict[str, str]) -> dict[str, str]:
+        """`options` with the address of the run's schema registry where they name one that is not there."""
+        return {k: self.world.schemas.url if v == pipeline.REGISTRY else v for k, v in options.items()}
+
+    def learn_schemas(self, part: Part) -> None:
+        """Take the schemas of a case: those that its records name, and those that have to have an id."""
+        self.schemas = part.take("schemas") or {}
+        for entry in part.take("schema_registry") or []:
+            self.world.schemas.place(entry["id"], entry["subject"], entry["schema"])
 
     def produce(self, topic: str, records: Iterable[dict[str, Any]]) -> None:
         """Send records in order, each to its partition (none given: murmur2 of the key), and wait."""
@@ -104,13 +121,18 @@ class Bench:
                 more["headers"] = [(k, payload(v)) for k, v in record["headers"]]
             producer.produce(
                 topic,
-                key=payload(record.get("key")),
-                value=payload(record.get("value")),
+                key=self._bytes(record.get("key"), f"{topic}-key"),
+                value=self._bytes(record.get("value"), f"{topic}-value"),
                 on_delivery=lambda error, _: errors.append(error) if error else None,
                 **more,
             )
         if producer.flush(_SECONDS) or errors:
             raise RuntimeError(f"cannot write to topic {topic!r}: {errors[:1]}")
+
+    def _bytes(self, given: Any, subject: str) -> bytes | None:
+        if isinstance(given, dict) and "avro" in given:
+            return self.world.schemas.framed(given, self.schemas, subject)
+        return payload(given)
 
     def consume(self, topic: str) -> list[Wire]:
         """All records of the topic, partition by partition, by a consumer that knows no bridge."""

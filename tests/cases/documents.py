@@ -80,7 +80,7 @@ class _Document:
                 "options": {**options, "value.fields-include": "EXCEPT_KEY"},
             }
         )
-        made = pipeline.options_of(body, _ANY_TOPIC, self.bench.world.broker.bootstrap)
+        made = self.bench.reachable(pipeline.options_of(body, _ANY_TOPIC, self.bench.world.broker.bootstrap))
         statement = pipeline.create_table(body, made)
         name = f"vector-{len(list(self.bench.folder.glob('*.yaml')))}"
         return pipeline.write(self.bench.folder, name, statement).topic.value

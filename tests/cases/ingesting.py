@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+import yaml
 from delta.tables import DeltaTable
 
 from bridge.definition import Definition
@@ -23,6 +25,9 @@ from tests.cases.values import types
 
 __all__ = ["run", "shape_of"]
 
+_ELSEWHERE: dict[str, Any] = yaml.safe_load(
+    (Path(__file__).parent / "elsewhere.yaml").read_text(encoding="utf-8")
+)
 _FEW = 40
 _FOLLOWS = "schema changes in the DDL"
 _BASE_IS_THERE = "ingest: {base: existing}\n"
@@ -37,6 +42,8 @@ def shape_of(part: Part) -> Shape:
 
 def run(bench: Bench, part: Part) -> None:
     """Produce, ingest, compare, step by step. Raises Mismatch at the first difference."""
+    part = from_elsewhere(part)
+    bench.learn_schemas(part)
     error = part.take("expected_error")
     steps = part.steps() or [part]
     topic = bench.topic(part.take("topic_partitions") or part.take("partitions") or 1)
@@ -52,6 +59,18 @@ def run(bench: Bench, part: Part) -> None:
         return
     definition = bench.define(part, topic, cut=cut, sections=sections)
     _Ingest(bench, part, topic, definition).through(steps, error)
+
+
+def from_elsewhere(part: Part) -> Part:
+    """A part that leaves its records to its upstream file, and is told by one key that is true, with what that key
+    means in elsewhere.yaml."""
+    told = [key for key in part.data if key in _ELSEWHERE and part.data[key] is True]
+    if not told:
+        return part
+    entry = _ELSEWHERE[told[0]]
+    for key in (*told, *entry):
+        part.own(key)
+    return Part(entry, part)
 
 
 class _Ingest:

@@ -18,7 +18,7 @@ from tests.cases.values import split
 __all__ = ["columns_of", "create_table", "options_of", "write"]
 
 REGISTRY = "http://127.0.0.1:9"
-"""Nothing answers there: this runner starts no schema registry yet."""
+"""Nothing answers there; a bench puts its registry's address instead where the case needs one."""
 LONG_MAX = "9223372036854775807"
 _KEYS_IN_PROSE = {"text": ("csv", None), "raw big-endian BIGINT": ("raw", "BIGINT")}
 """Key formats as RisingWave calls them: ours, and the type that its key column has."""

@@ -10,7 +10,7 @@ import base64
 import struct
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timezone
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 from bridge import ddl
@@ -22,6 +22,7 @@ __all__ = ["NULL_KEY", "comparable", "from_case", "payload", "split", "types"]
 NULL_KEY = "<NULL>"
 """How case files write the null key of a map."""
 
+_EXACT = Context(prec=38)
 _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 
 
@@ -40,7 +41,7 @@ def payload(value: Any) -> bytes | None:
         if form == "utf8":
             return str(text).encode()
     if isinstance(value, Mapping) and "avro" in value:
-        raise Unsupported("avro-confluent (records to be encoded with a schema)")
+        raise Unsupported("a document to be encoded with a schema, outside of a topic")
     raise Unsupported(f"a payload written as {type(value).__name__}")
 
 
@@ -130,7 +131,7 @@ def comparable(value: Any, type: DataType) -> Any:
     if type.name == "FLOAT":
         return struct.unpack("f", struct.pack("f", value))[0]
     if type.name == "DECIMAL":
-        return value.quantize(Decimal(1).scaleb(-type.parameters[1]))
+        return value.quantize(Decimal(1).scaleb(-type.parameters[1]), context=_EXACT)
     if type.name == "BOOLEAN":
         return ("boolean", value)
     if type.is_binary:

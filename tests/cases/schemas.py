@@ -1,0 +1,87 @@
+"""The schemas of a case and its documents in Confluent's framing, written by Avro's own Java library.
+
+The registry is started by the first case that needs one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from pyspark.sql import SparkSession
+
+from bridge.kafka.schema_registry import SchemaRegistry
+from tests.cases.outcome import Unsupported
+
+__all__ = ["Schemas"]
+
+_LAST_ID = 5000
+
+
+class Schemas:
+    """The registry of a run."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.folder = spark, folder
+        self._registry: SchemaRegistry | None = None
+        self._client: SchemaRegistryClient | None = None
+        self._texts: dict[int, str] = {}
+
+    @property
+    def url(self) -> str:
+        """The registry's address; starts it."""
+        if self._registry is None:
+            self._registry = SchemaRegistry(self.folder).start()
+        return self._registry.url
+
+    def stop(self) -> None:
+        """End the registry, which forgets everything."""
+        if self._registry is not None:
+            self._registry.stop()
+        self._registry, self._client, self._texts = None, None, {}
+
+    def register(self, subject: str, schema: Any) -> int:
+        """The id of `schema` (JSON) under `subject`."""
+        text = json.dumps(schema)
+        id = int(self._connected().register_schema(subject, Schema(text, "AVRO")))
+        self._texts[id] = text
+        return id
+
+    def _connected(self) -> SchemaRegistryClient:
+        if self._client is None:
+            self._client = SchemaRegistryClient({"url": self.url})
+        return self._client
+
+    def place(self, id: int, subject: str, schema: Any) -> None:
+        """Give `schema` this very id: ids are counted, so others are registered until it is due."""
+        if not 0 < id <= _LAST_ID:
+            raise Unsupported(f"schema id {id}")
+        if self._texts.get(id) not in (None, json.dumps(schema)) or max(self._texts, default=0) > id:
+            self.stop()
+        while id not in self._texts:
+            due = max(self._texts, default=0) + 1
+            filler = {"type": "fixed", "name": "filler", "size": due}
+            self.register(subject if due == id else "filler", schema if due == id else filler)
+
+    def framed(self, document: Mapping[str, Any], schemas: Mapping[str, Any], subject: str) -> bytes:
+        """The bytes of {"avro": a document in Avro's JSON encoding, "schema": its name in `schemas`}."""
+        schema = schemas[document["schema"]]
+        head = b"\x00" + self.register(subject, schema).to_bytes(4, "big")
+        return head + _encoded(self.spark, json.dumps(schema), json.dumps(document["avro"]))
+
+
+def _encoded(spark: SparkSession, schema: str, document: str) -> bytes:
+    jvm: Any = spark.sparkContext._jvm
+    avro = jvm.org.apache.avro
+    parsed = jvm.org.apache.avro.Schema.Parser().parse(schema)
+    value = avro.generic.GenericDatumReader(parsed).read(
+        None, avro.io.DecoderFactory.get().jsonDecoder(parsed, document)
+    )
+    out = jvm.java.io.ByteArrayOutputStream()
+    encoder = avro.io.EncoderFactory.get().binaryEncoder(out, None)
+    avro.generic.GenericDatumWriter(parsed).write(value, encoder)
+    encoder.flush()
+    return bytes(out.toByteArray())
