@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from delta.tables import DeltaTable
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from bridge.definition import DeltaTarget
 from bridge.delta.checks import refuse_unfit, sql_name
 from bridge.delta.failures import table_errors
+from bridge.errors import TableError
 from bridge.schema import quote
 
 __all__ = ["merge_schema"]
@@ -32,7 +34,7 @@ def merge_schema(
 
     Each is a commit of its own; says what was done, nothing when there was nothing to do. What no widening reaches (see
     Delta: type widening) is left as it is, for `open_table` to refuse. Raises TableError for a table that `pipeline`
-    must not ingest into.
+    must not ingest into, and for a column that Delta does not add, with its reason.
     """
     with table_errors(target):
         handle = (
@@ -56,7 +58,11 @@ def merge_schema(
     ]
     with table_errors(target):
         for statement in statements:
-            spark.sql(statement)
+            try:
+                spark.sql(statement)
+            except AnalysisException as error:
+                reason = str(error).splitlines()[0][:300]  # names of columns, no data
+                raise TableError(f"table {target} cannot follow the DDL: {reason}") from error
     return [f"column {f.name!r} added" for f in missing] + [
         f"column {f.name!r} widened from {present[f.name].simpleString()} to {f.dataType.simpleString()}"
         for f in wider

@@ -29,7 +29,8 @@ class World:
     folder: Path
     topic: str
     columns: str = COLUMNS
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str | None] = field(default_factory=dict)
+    """Over those of a plain upsert topic; None takes one away."""
     sections: str = ""
 
     @classmethod
@@ -52,7 +53,7 @@ class World:
             "value.format": "json",
             **self.options,
         }
-        shown = ", ".join(f"'{k}' = '{v}'" for k, v in options.items())
+        shown = ", ".join(f"'{k}' = '{v}'" for k, v in options.items() if v is not None)
         run = {"checkpoint": "checkpoint", "trigger": "available-now", **(run or {})}
         file = self.folder / f"{name}.yaml"
         file.write_text(
