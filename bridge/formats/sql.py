@@ -55,10 +55,12 @@ class Names:
 
 def let(names: Names, value: str, body: Callable[[str], str]) -> str:
     """`body` of a variable that holds `value`, which is evaluated once."""
+    # A fold over nothing: unlike transform, aggregate copies neither the value nor what is made of it.
     variable = names.fresh()
-    return f"transform(array({value}), {variable} -> {body(variable)})[0]"
+    return f"aggregate(array(), {value}, ({variable}, none) -> {variable}, {variable} -> {body(variable)})"
 
 
 def apply(column: Column, body: str, variable: str) -> Column:
     """The SQL expression `body`, in which `variable` stands for `column`."""
-    return F.call_function("transform", F.array(column), F.expr(f"{variable} -> {body}"))[0]
+    merge, finish = F.expr(f"({variable}, none) -> {variable}"), F.expr(f"{variable} -> {body}")
+    return F.call_function("aggregate", F.array(), column, merge, finish)

@@ -60,6 +60,33 @@ def test_decimals_lose_their_trailing_zeros(
     assert _encode(spark, _DECIMALS, rows, **options) == expected
 
 
+def test_decimals_with_and_without_exponent_on_every_level(spark: SparkSession) -> None:
+    """Marks of our own in the data are data; a name or text that looks like a marked number stays a text."""
+    tiny, whole = scalar("DECIMAL", 38, 38), scalar("DECIMAL", 38, 0)
+    row = row_type(
+        t=scalar("STRING"),
+        a=ArrayType(whole),
+        m=MapType(scalar("STRING"), tiny),
+        r=row_type(d=scalar("DECIMAL", 8, 7)),
+    )
+    huge = "99999999999999999999999999999999999990"
+    rows = [
+        ("x", [*_d("1", "10", huge), None], {"k": Decimal("1E-38"), "0": Decimal(0)}, _d("1E-7")),
+        ("\x01" * 3 + "10", _d("-20"), {"\x017": Decimal("0.5"), "\x01": None}, _d("0.000001")),
+        ('"\x01100"', _d("200"), {}, (None,)),
+        (None, None, None, None),
+        ("\x0110", _d("0", "7"), {"\x0110": Decimal("0.10")}, _d("1.0000000")),
+    ]
+    mark = "\\u0001"
+    assert _encode(spark, row, rows) == [
+        f'{{"t":"x","a":[1,1E+1,{huge[:1]}.{huge[1:-1]}E+37,null],"m":{{"k":1E-38,"0":0}},"r":{{"d":1E-7}}}}',
+        f'{{"t":"{mark * 3}10","a":[-2E+1],"m":{{"{mark}7":0.5,"{mark}":null}},"r":{{"d":0.000001}}}}',
+        f'{{"t":"\\"{mark}100\\"","a":[2E+2],"m":{{}},"r":{{"d":null}}}}',
+        '{"t":null,"a":null,"m":null,"r":null}',
+        f'{{"t":"{mark}10","a":[0,7],"m":{{"{mark}10":0.1}},"r":{{"d":1}}}}',
+    ]
+
+
 _MIXED = row_type(
     text=scalar("STRING"),
     price=scalar("DECIMAL", 4, 2),

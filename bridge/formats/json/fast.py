@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from bridge.formats.json.options import JsonOptions
 from bridge.formats.json.shape import is_temporal, moment_pattern, types
-from bridge.formats.sql import Names, literal, member, null
+from bridge.formats.sql import Names, let, literal, member, null
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, quote
 
 __all__ = ["FROM_JSON", "Fast", "corrupt_name", "moment"]
@@ -22,9 +22,13 @@ FROM_JSON = (
 )
 
 # Spark reads a fraction as DOUBLE before it becomes STRING: 1.10 turns into 1.1, 1e400 into "Infinity", -0 into 0.
-_LIKE_A_DOUBLE = r'^(?:-?[0-9]+[.][0-9]+(?:E-?[0-9]+)?|"-?Infinity"|0)$'
+_LIKE_A_DOUBLE = "^-?[0-9]+[.][0-9]+(?:E-?[0-9]+)?$"
+_AS_DOUBLES_GO = """('0', '"Infinity"', '"-Infinity"')"""
 _LONGEST_DOUBLE = 30
 _BARE_FRACTION = r"[:\[,]\s*(?:-?[0-9]+[.eE]|-0)"
+
+# The length of a moment without fraction; a sign or a year of more digits makes it longer, never shorter.
+_SECONDS = len("2020-02-29 12:00:00")
 
 # So many decimal digits survive the way through DOUBLE.
 _DOUBLE_DIGITS = 15
@@ -47,7 +51,8 @@ def moment(text: str, type: ScalarType, options: JsonOptions) -> str:
     if type.name != "DATE" and type.parameters[0] < 6:
         digits = type.parameters[0]
         kept = rf"([.][0-9]{{{digits}}})[0-9]+" if digits else "[.][0-9]*"
-        exact = f"regexp_replace({text}, '{kept}', '{'$1' if digits else ''}')"
+        cut = f"regexp_replace({text}, '{kept}', '{'$1' if digits else ''}')"
+        exact = f"IF(length({text}) > {_SECONDS + (digits and digits + 1)}, {cut}, {text})"
     matches = f"{text} RLIKE {literal(moment_pattern(type, options.iso_8601))}"
     return f"IF({matches}, TRY_CAST({exact} AS {type.spark()}), NULL)"
 
@@ -57,8 +62,11 @@ def _short_decimal(type: ScalarType) -> str:
     precision, scale = type.parameters
     before = min(precision - scale, _DOUBLE_DIGITS - 1)
     after = min(scale, _DOUBLE_DIGITS - max(before, 1))
-    fraction = f"[0-9]{{1,{after}}}|0" if after else "0"
-    return f"^-?(?:[0-9]{{1,{max(precision - scale, 1)}}}|[0-9]{{1,{max(before, 1)}}}[.](?:{fraction}))$"
+    fraction = f"[.][0-9]{{1,{after}}}" if after else "[.]0"
+    whole, short = max(precision - scale, 1), max(before, 1)
+    if whole == short:
+        return f"^-?[0-9]{{1,{whole}}}(?:{fraction})?$"
+    return f"^-?(?:[0-9]{{1,{whole}}}|[0-9]{{1,{short}}}{fraction})$"
 
 
 class Fast:
@@ -81,11 +89,11 @@ class Fast:
         """True (never null) when `converted` may differ from what Flink makes of `text`."""
         reasons = [f"{parsed} IS NULL", f"{member(parsed, self.corrupt)} IS NOT NULL"]
         if any(isinstance(t, ScalarType) and t.is_string for t in types(self.row)):
-            looks = self._any(parsed, converted, self.row, self._like_a_double)
+            looks = self._any(parsed, "", self.row, self._like_a_double)
             if looks:
                 reasons.append(f"(({looks}) AND {text} RLIKE {literal(_BARE_FRACTION)})")
         if self.options.fail_on_missing_field:
-            reasons.append(self._any(parsed, converted, self.row, lambda x, y, t: f"{x} IS NULL"))
+            reasons.append(self._any(parsed, "", self.row, lambda x, y, t: f"{x} IS NULL"))
         reasons.append(self._any(parsed, converted, self.row, self._misfit))
         return f"coalesce({' OR '.join(r for r in reasons if r)}, FALSE)"
 
@@ -132,33 +140,43 @@ class Fast:
             return ""
         # Below ':' are digits, signs and the quote: most texts are done with after one comparison.
         short = f"{value} < ':' AND length({value}) < {_LONGEST_DOUBLE}"
-        return f"({short} AND {value} RLIKE {literal(_LIKE_A_DOUBLE)})"
+        fraction = f"contains({value}, '.') AND {value} RLIKE {literal(_LIKE_A_DOUBLE)}"
+        return f"({short} AND ({value} IN {_AS_DOUBLES_GO} OR {fraction}))"
 
     def _misfit(self, value: str, converted: str, type: DataType) -> str:
         if isinstance(type, ScalarType) and self._converts(type):
-            return f"({value} IS NOT NULL AND {converted} IS NULL)"
+            return f"({converted} IS NULL AND {value} IS NOT NULL)"
         if isinstance(type, MapType):
             return f"size(array_distinct(map_keys({value}))) != size(map_keys({value}))"
         return ""
 
     def _any(self, value: str, converted: str, type: DataType, test: _Test) -> str:
-        """True or null-or-false: whether `test` holds for any part of `type` below its top; '' when it cannot."""
+        """True or null-or-false: whether `test` holds for any part of `type` below its top; '' when it cannot.
+
+        `converted` is '' for a test that does not look at it."""
         if isinstance(type, RowType):
             found = []
             for f in type.fields:
-                x, y = member(value, f.name), member(converted, f.name)
+                x, y = member(value, f.name), converted and member(converted, f.name)
                 found += [test(x, y, f.type), self._any(x, y, f.type, test)]
             return " OR ".join(f for f in found if f)
         if isinstance(type, ArrayType):
             return self._any_item(value, converted, type.element, test)
         if isinstance(type, MapType):
-            return self._any_item(f"map_values({value})", f"map_values({converted})", type.value, test)
+            values = converted and f"map_values({converted})"
+            return self._any_item(f"map_values({value})", values, type.value, test)
         return ""
 
     def _any_item(self, items: str, converted: str, type: DataType, test: _Test) -> str:
-        x, i, y, hit = (self.names.fresh() for _ in range(4))
-        inner = " OR ".join(t for t in (test(x, y, type), self._any(x, y, type, test)) if t)
-        if not inner:
+        x, i, hit = (self.names.fresh() for _ in range(3))
+
+        def inner(y: str) -> str:
+            found = " OR ".join(t for t in (test(x, y, type), self._any(x, y, type, test)) if t)
+            return found and f"coalesce({found}, FALSE)"
+
+        if not inner(converted):
             return ""
-        per_item = f"transform(array(get({converted}, {i})), {y} -> coalesce({inner}, FALSE))[0]"
+        if not converted:
+            return f"exists({items}, {x} -> {inner('')})"
+        per_item = let(self.names, f"get({converted}, {i})", inner)
         return f"exists(transform({items}, ({x}, {i}) -> {per_item}), {hit} -> {hit})"
