@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 from delta.tables import DeltaTable
@@ -15,10 +16,13 @@ from bridge.schema import DataType, quote
 from tests.cases.outcome import Unsupported
 from tests.cases.values import comparable, from_case
 
-__all__ = ["Shape", "commit", "read_feed"]
+__all__ = ["Commits", "Shape", "commit", "read_feed"]
 
 Shape = Sequence[tuple[str, DataType]]
 """Column names and types, in the order in which a case writes its rows."""
+
+Commits = list[list[tuple[Any, ...]]]
+"""Changes (kind, values...) commit by commit. Inside a commit retractions stand before adds; keys have no order."""
 
 _KINDS = {"insert": "+I", "update_preimage": "-U", "update_postimage": "+U", "delete": "-D"}
 
@@ -82,11 +86,8 @@ def _pairs(changes: Sequence[Row]) -> Iterator[tuple[Row | None, Row | None]]:
         yield waiting, None
 
 
-def read_feed(spark: SparkSession, definition: Definition, shape: Shape, start: int) -> list[tuple[Any, ...]]:
-    """The change feed from version `start` on as (kind, values...) in comparable form.
-
-    Ordered by version; inside one, retractions before adds.
-    """
+def read_feed(spark: SparkSession, definition: Definition, shape: Shape, start: int) -> Commits:
+    """The change feed from version `start` on, values in comparable form."""
     reader = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", start)
     names = [quote(name) for name, _ in shape]
     feed = reader.load(str(definition.delta.path))
@@ -100,4 +101,5 @@ def read_feed(spark: SparkSession, definition: Definition, shape: Shape, start: 
         )
         for row in found
     ]
-    return [change for _, _, change in sorted(rows, key=lambda r: (r[0], r[1], repr(r[2])))]
+    ordered = sorted(rows, key=lambda r: (r[0], r[1], repr(r[2])))
+    return [[change for *_, change in commit] for _, commit in groupby(ordered, key=lambda r: r[0])]

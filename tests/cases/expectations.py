@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.cases.bench import Wire
 from tests.cases.case import Part
-from tests.cases.changelog import Shape
+from tests.cases.changelog import Commits, Shape
 from tests.cases.outcome import Mismatch, Unsupported
 from tests.cases.values import comparable, from_case, payload
 
@@ -85,12 +85,19 @@ def _check_where(
     check_same(text.removeprefix("expected_"), wanted, keys)
 
 
-def check_changelog(
-    wanted: list[Sequence[Any]], found: list[tuple[Any, ...]], shape: Shape, topic: str
-) -> None:
-    """Exact order: raise Mismatch at the first place where two changelogs differ."""
+def check_changelog(wanted: list[Sequence[Any]], found: Commits, shape: Shape, topic: str) -> None:
+    """Exact order: raise Mismatch at the first place where two changelogs differ. Changes of one commit (of one message
+    then) must be the same in any order."""
     expected = [(row[0], *row_of(row[1:], shape, topic)) for row in wanted]
-    _check_order("changelog", expected, found)
+    have: list[Any] = []
+    for commit in found:
+        rest = list(commit)
+        for want in expected[len(have) : len(have) + len(commit)]:
+            if want in rest:
+                have.append(want)
+                rest.remove(want)
+        have += rest
+    _check_order("changelog", expected, have)
 
 
 def check_per_key(what: str, wanted: Mapping[str, Sequence[Any]], found: Mapping[str, Sequence[Any]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from bridge.pipelines.ingest import ingest
 from tests.cases import schema_changes, transactions
 from tests.cases.bench import Bench
 from tests.cases.case import Part
-from tests.cases.changelog import Shape, read_feed
+from tests.cases.changelog import Commits, Shape, read_feed
 from tests.cases.expectations import check_changelog, check_per_key, check_table, row_of
 from tests.cases.outcome import Mismatch, Unsupported
 from tests.cases.pipeline import columns_of
@@ -142,12 +143,12 @@ class _Ingest:
             at = [name for name, _ in self.shape].index(self.definition.primary_key[0])
             wanted = {k: [(r[0], *row_of(r[1:], self.shape)) for r in rows] for k, rows in per_key.items()}
             grouped: dict[str, list[Any]] = {}
-            for change in found:
+            for change in chain.from_iterable(found):
                 grouped.setdefault(str(change[at + 1]), []).append(change)
             check_per_key("changelog", wanted, grouped)
 
 
-def feed_of(bench: Bench, definition: Definition, shape: Shape) -> list[tuple[Any, ...]]:
+def feed_of(bench: Bench, definition: Definition, shape: Shape) -> Commits:
     """The table's whole change feed after its creation; empty where there has been no commit."""
     spark = bench.world.spark
     history = DeltaTable.forPath(spark, str(definition.delta.path)).history().select("version").collect()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from bridge.definition import Definition, FormatSpec
@@ -122,7 +123,7 @@ class _Sender:
         definition = bench.define(part, self.topic, cut=1)
         ingest(bench.world.spark, definition)
         wanted = [(row[0], *row_of(row[1:], self.shape)) for row in part.take("expected_read_back")]
-        check_same("read back", wanted, feed_of(bench, definition, self.shape))
+        check_same("read back", wanted, chain.from_iterable(feed_of(bench, definition, self.shape)))
 
     def _effect(self, change: Sequence[Any]) -> tuple[Any, ...] | None:
         """What a change says on an upsert topic: its row, or None for a tombstone."""
