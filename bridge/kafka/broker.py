@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import socket
 import subprocess
 import time
 import uuid
@@ -24,10 +22,11 @@ from confluent_kafka.admin import AdminClient
 from bridge import jars
 from bridge.errors import KafkaError
 from bridge.kafka import admin
+from bridge.kafka.listeners import Listeners
+from bridge.kafka.processes import HOST, end, free_port, is_free, watch
 
 __all__ = ["Broker"]
 
-_HOST = "127.0.0.1"
 _START_SECONDS = 60.0
 _STOP_SECONDS = 15.0
 # Kafka's pom leaves the binding of slf4j to the distribution; Spark ships one, so nothing else is fetched.
@@ -39,8 +38,8 @@ process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@{host}:{controller}
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller}
-advertised.listeners=PLAINTEXT://{host}:{port}
+listeners={listeners},CONTROLLER://{host}:{controller}
+advertised.listeners={listeners}
 log.dirs={data}
 num.partitions=1
 log.retention.ms=-1
@@ -79,13 +78,22 @@ class Broker:
 
     `port` None keeps the folder's port where that is still free, else takes a free one. Use it as a context
     manager, or call start() and stop(). Topics are never created by accident: see `create_topic`.
+    `listeners` are further ways in; the open one stays, and the users are those of the folder's first start.
     """
 
-    def __init__(self, folder: Path, *, port: int | None = None, heap_mb: int = 512) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        port: int | None = None,
+        heap_mb: int = 512,
+        listeners: Listeners | None = None,
+    ) -> None:
         self.folder = Path(folder).absolute()
         self.log = self.folder / "broker.log"
         self._port = port
         self._heap_mb = heap_mb
+        self._listeners = listeners
         self._process: subprocess.Popen[bytes] | None = None
         self._watchdog: subprocess.Popen[bytes] | None = None
 
@@ -94,7 +102,7 @@ class Broker:
         """`host:port` for clients; raises KafkaError before the first start()."""
         if self._port is None:
             raise KafkaError("the broker has no address before it is started")
-        return f"{_HOST}:{self._port}"
+        return f"{HOST}:{self._port}"
 
     @property
     def running(self) -> bool:
@@ -123,7 +131,13 @@ class Broker:
         data.mkdir(parents=True, exist_ok=True)
         self._port = self._choose_port()
         server = self.folder / "server.properties"
-        server.write_text(_SERVER.format(host=_HOST, port=self._port, controller=_free_port(), data=data))
+        listeners, more = f"PLAINTEXT://{self.bootstrap}", ""
+        if self._listeners is not None:
+            others, more = self._listeners.server_properties()
+            listeners = f"{listeners},{others}"
+        made = _SERVER.format(host=HOST, listeners=listeners, controller=free_port(), data=data)
+        server.touch(mode=0o600)
+        server.write_text(made + more)
         (self.folder / "log4j2.properties").write_text(_LOG4J.format(file=self.log))
         if self.cluster_id is None:
             self._format(server)
@@ -135,7 +149,7 @@ class Broker:
                 stderr=out,
                 start_new_session=True,  # Ctrl-C in a terminal is for us; we stop the broker when we are done
             )
-        self._watchdog = _watch(self._process.pid)
+        self._watchdog = watch(self._process.pid)
         try:
             self._wait_until_up(self._process)
         except BaseException:
@@ -148,18 +162,7 @@ class Broker:
         """End the broker in good order, within 15 seconds by force. Harmless when stopped."""
         process, self._process = self._process, None
         watchdog, self._watchdog = self._watchdog, None
-        if watchdog is not None:
-            # Before the broker: its process id may be another's as soon as we have waited for it.
-            os.killpg(watchdog.pid, signal.SIGKILL)
-            watchdog.communicate()
-        if process is None:
-            return
-        process.terminate()
-        try:
-            process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end(process, watchdog, _STOP_SECONDS)
 
     def kill(self) -> None:
         """End the broker as a power cut would (SIGKILL); data in the folder is kept."""
@@ -185,9 +188,9 @@ class Broker:
         if self._port is not None:
             return self._port
         kept = self.folder / "port"
-        if kept.exists() and _is_free(wanted := int(kept.read_text())):
+        if kept.exists() and is_free(wanted := int(kept.read_text())):
             return wanted
-        return _free_port()
+        return free_port()
 
     def _command(self, *arguments: str) -> list[str]:
         shipped = find_spec("pyspark")
@@ -212,6 +215,8 @@ class Broker:
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         # With `=`, because an id may start with a dash.
         options = [f"--cluster-id={cluster}", "--config", str(server)]
+        if self._listeners is not None:
+            options += self._listeners.format_options()
         tool = self._command("kafka.tools.StorageTool", "format", *options)
         with self.log.open("ab") as out:
             done = subprocess.run(tool, stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False)
@@ -242,35 +247,3 @@ class Broker:
         ]
         last = (telling or lines or ["(the log is empty)"])[-1].strip()
         return KafkaError(f"the broker on {self.bootstrap} {what}: {last}\nits log is {self.log}")
-
-
-def _watch(pid: int) -> subprocess.Popen[bytes]:
-    """A shell that ends `pid` when our end of its standard input closes: no way of dying can prevent that.
-
-    PR_SET_PDEATHSIG would do it without a process, but fires when the *thread* that started the broker ends.
-    """
-    script = "cat >/dev/null; kill -TERM $0; sleep 5; kill -KILL $0"
-    return subprocess.Popen(
-        ["sh", "-c", script, str(pid)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((_HOST, 0))
-        return int(probe.getsockname()[1])
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        # As the broker binds: a port in TIME_WAIT after a restart is free.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((_HOST, port))
-        except OSError:
-            return False
-        return True

@@ -142,12 +142,12 @@ def for_spark(properties: Mapping[str, str]) -> dict[str, str]:
     Raises OptionError for a property the bridge or Spark cannot honour, without its value where it is secret.
     """
     _refuse(properties)
+    plain = {key: _text(value) for key, value in properties.items()}
     made = {"kafka.isolation.level": "read_committed"}
-    for key, value in properties.items():
+    for key, value in plain.items():
         if key not in _NOT_FOR_SPARK and key not in _PRODUCER and key not in _LEVELS:
-            made["kafka." + key] = _text(value)
-    if "sasl.jaas.config" in properties:
-        made["kafka.sasl.jaas.config"] = security.jaas_for_java(_text(properties["sasl.jaas.config"]))
+            made["kafka." + key] = value
+    made |= {f"kafka.{key}": value for key, value in security.for_java(plain).items()}
     if "group.id" in properties:
         made["groupIdPrefix"] = properties["group.id"]
     return made

@@ -1,8 +1,8 @@
 """TLS and SASL properties of the Java client, for librdkafka.
 
-Java keeps keys in stores and logs in through JAAS modules; librdkafka reads PEM or PKCS#12 files and takes a
-user name and a password. What has no counterpart is refused with the way to convert it, because a security
-setting that silently does nothing on one side is worse than none.
+Java keeps keys in stores and logs in through JAAS modules; librdkafka reads PEM, or a key in a PKCS#12 file, and
+takes a user name and a password. Stores are converted in memory. What has no counterpart is refused with the way
+out, because a security setting that silently does nothing on one side is worse than none.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import re
 from collections.abc import Mapping
 
 from bridge.errors import OptionError
+from bridge.kafka import stores
 
-__all__ = ["KEYS", "for_librdkafka", "jaas_for_java", "parse_jaas"]
+__all__ = ["KEYS", "for_java", "for_librdkafka", "jaas_for_java", "parse_jaas"]
 
 _SAME = {
     "security.protocol": "security.protocol",
@@ -45,6 +46,8 @@ _LOGIN_MODULES = {
 }
 # Flink's SQL jar moves Kafka's classes to this package; definitions are pasted from there.
 _FLINK_SHADING = "org.apache.flink.kafka.shaded."
+_HANDLER = "sasl.login.callback.handler.class"
+_ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
 _HEAD = re.compile(r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\b(.*?);?\s*$", re.S | re.I)
 _PAIR = re.compile(
@@ -87,6 +90,22 @@ def parse_jaas(text: str) -> tuple[str, str, dict[str, str]]:
     return module.removeprefix(_FLINK_SHADING), flag, options
 
 
+def for_java(plain: Mapping[str, str]) -> dict[str, str]:
+    """The settings among Java's `KEYS` that its client must be told differently, secrets in clear.
+
+    Names of Flink's shaded classes become Kafka's, and a login by OAUTHBEARER with an endpoint asks there for its
+    token, as librdkafka does, even where the definition names no handler.
+    """
+    made = {}
+    if "sasl.jaas.config" in plain:
+        made["sasl.jaas.config"] = jaas_for_java(plain["sasl.jaas.config"])
+    if _HANDLER in plain:
+        made[_HANDLER] = plain[_HANDLER].removeprefix(_FLINK_SHADING)
+    elif plain.get("sasl.mechanism", "").upper() == "OAUTHBEARER" and _ENDPOINT in plain:
+        made[_HANDLER] = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+    return made
+
+
 def jaas_for_java(text: str) -> str:
     """The same configuration, as Kafka's Java client reads it."""
     module, flag, options = parse_jaas(text)
@@ -105,7 +124,9 @@ def _escape(value: str) -> str:
 def for_librdkafka(plain: Mapping[str, str]) -> dict[str, str]:
     """librdkafka's settings for Java's `KEYS`, secrets in clear. Raises OptionError for what it cannot do."""
     made = {_SAME[key]: value for key, value in plain.items() if key in _SAME}
-    made |= _truststore(plain) | _keystore(plain) | _sasl(plain)
+    made |= _truststore(plain) | (keys := _keystore(plain)) | _sasl(plain)
+    if "ssl.key.pem" in keys:
+        made.pop("ssl.key.password", None)  # the key has been taken out of its store
     if "ssl.endpoint.identification.algorithm" in plain:
         made["ssl.endpoint.identification.algorithm"] = (
             plain["ssl.endpoint.identification.algorithm"].lower() or "none"
@@ -113,43 +134,56 @@ def for_librdkafka(plain: Mapping[str, str]) -> dict[str, str]:
     return made
 
 
-def _store_type(plain: Mapping[str, str], store: str) -> str:
-    location = plain[f"{store}.location"].lower()
-    # Java's default is JKS, which since Java 9 opens PKCS#12 files, too.
-    guessed = "PKCS12" if location.endswith((".p12", ".pfx", ".pkcs12")) else "JKS"
-    declared = plain.get(f"{store}.type", guessed).upper()
-    return guessed if declared == "JKS" else declared
+def _kind(plain: Mapping[str, str], store: str) -> str:
+    """PEM where it is declared, else what the file itself says: so does Java, whose JKS opens PKCS#12 as well."""
+    if plain.get(f"{store}.type", "").upper() == "PEM":
+        return "PEM"
+    try:
+        found = stores.kind(plain[f"{store}.location"])
+    except stores.StoreError as failed:
+        raise OptionError(f"'properties.{store}.location': the file {failed}") from None
+    if found == "PEM":
+        raise OptionError(
+            f"'properties.{store}.location' is a PEM file, which Java reads only with 'properties.{store}.type' "
+            "= 'PEM'; set that"
+        )
+    return found
+
+
+def _opened(plain: Mapping[str, str], store: str) -> stores.Store:
+    location, password = plain[f"{store}.location"], plain.get(f"{store}.password", "")
+    try:
+        return stores.read(location, password, plain.get("ssl.key.password"))
+    except stores.StoreError as failed:
+        raise OptionError(f"'properties.{store}.location': the store {failed}") from None
 
 
 def _truststore(plain: Mapping[str, str]) -> dict[str, str]:
     if "ssl.truststore.location" not in plain:
         return {}
-    kind = _store_type(plain, "ssl.truststore")
-    if kind != "PEM":
-        raise OptionError(
-            f"'properties.ssl.truststore.location' is refused: librdkafka reads no {kind} trust store. Write "
-            "its certificates to a PEM file (keytool -exportcert -rfc -alias <alias> -keystore <store> -file "
-            "ca.pem), give that and set 'properties.ssl.truststore.type' = 'PEM'"
-        )
-    if "ssl.truststore.password" in plain:
-        raise OptionError(
-            "'properties.ssl.truststore.password' is refused: a PEM file has none; leave it out"
-        )
-    return {"ssl.ca.location": plain["ssl.truststore.location"]}
+    if _kind(plain, "ssl.truststore") == "PEM":
+        if "ssl.truststore.password" in plain:
+            raise OptionError(
+                "'properties.ssl.truststore.password' is refused: a PEM file has none; leave it out"
+            )
+        return {"ssl.ca.location": plain["ssl.truststore.location"]}
+    trusted = _opened(plain, "ssl.truststore").trusted
+    if not trusted:
+        raise OptionError("'properties.ssl.truststore.location': the store holds no trusted certificate")
+    return {"ssl.ca.pem": trusted}
 
 
 def _keystore(plain: Mapping[str, str]) -> dict[str, str]:
     if "ssl.keystore.location" not in plain:
         return {}
-    location, kind = plain["ssl.keystore.location"], _store_type(plain, "ssl.keystore")
+    location, kind = plain["ssl.keystore.location"], _kind(plain, "ssl.keystore")
     if kind == "PEM":
         return {"ssl.certificate.location": location, "ssl.key.location": location}
-    if kind != "PKCS12":
-        raise OptionError(
-            f"'properties.ssl.keystore.location' is refused: librdkafka reads no {kind} key store. Convert "
-            "it (keytool -importkeystore -srckeystore <store> -destkeystore client.p12 -deststoretype "
-            "PKCS12), give the new file and set 'properties.ssl.keystore.type' = 'PKCS12'"
-        )
+    if kind == "JKS":
+        store = _opened(plain, "ssl.keystore")
+        if store.key is None or store.chain is None:
+            raise OptionError("'properties.ssl.keystore.location': the store holds no private key")
+        return {"ssl.key.pem": store.key, "ssl.certificate.pem": store.chain}
     made = {"ssl.keystore.location": location}
     if "ssl.keystore.password" in plain:
         made["ssl.keystore.password"] = plain["ssl.keystore.password"]

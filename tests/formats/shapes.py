@@ -7,79 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
-from decimal import Decimal
 from typing import Any
 
 from hypothesis import strategies as st
 
 from bridge.options.formats import FORMATS
 from bridge.options.model import Fate
-from bridge.schema import ArrayType, DataType, MapType, RowField, RowType
+from bridge.schema import ArrayType, RowField, RowType
+from tests.formats.fields import FIELDS, MILLIS, TEXT, Fields, Values, decimals
 from tests.formats.support import row_type, scalar
 
 __all__ = ["FIELDS", "SHAPES", "Sample", "Shape", "options_of"]
-
-Values = st.SearchStrategy[Any]
-Fields = Mapping[str, tuple[DataType, Values]]
-
-_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-_MOMENT = st.datetimes(datetime(1700, 1, 1), datetime(2300, 1, 1))
-_MILLIS = _MOMENT.map(lambda t: t.replace(microsecond=t.microsecond // 1000 * 1000))
-
-
-def _decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:
-    bound = 10**precision - 1
-    return st.integers(-bound, bound).map(
-        lambda n: Decimal((int(n < 0), tuple(map(int, str(abs(n)))), -scale))
-    )
-
-
-FIELDS: Fields = {
-    "tiny": (scalar("TINYINT"), st.integers(-(2**7), 2**7 - 1)),
-    "small": (scalar("SMALLINT"), st.integers(-(2**15), 2**15 - 1)),
-    "int": (scalar("INT"), st.integers(-(2**31), 2**31 - 1)),
-    "big": (scalar("BIGINT"), st.integers(-(2**63), 2**63 - 1)),
-    "float": (scalar("FLOAT"), st.floats(width=32)),
-    "double": (scalar("DOUBLE"), st.floats(allow_subnormal=False)),
-    "flag": (scalar("BOOLEAN"), st.booleans()),
-    "text": (
-        scalar("STRING"),
-        _TEXT | st.sampled_from(["1.10", "0", "-0", "1.0E10", "true", "null", "{}", '"', ""]),
-    ),
-    "char": (scalar("VARCHAR", 10), _TEXT),
-    "bytes": (scalar("BYTES"), st.binary(max_size=8)),
-    "day": (scalar("DATE"), st.dates(date(1, 1, 1), date(9999, 12, 31))),
-    "moment": (scalar("TIMESTAMP", 6), _MOMENT),
-    "millis": (scalar("TIMESTAMP", 3), _MILLIS),
-    "seconds": (scalar("TIMESTAMP", 0), _MOMENT.map(lambda t: t.replace(microsecond=0))),
-    "instant": (scalar("TIMESTAMP_LTZ", 6), _MOMENT),
-    "instant3": (scalar("TIMESTAMP_LTZ", 3), _MILLIS),
-    "money": (scalar("DECIMAL", 10, 2), _decimals(10, 2)),
-    "whole": (scalar("DECIMAL", 38, 0), _decimals(38, 0)),
-    "tail": (scalar("DECIMAL", 38, 38), _decimals(38, 38)),
-    "list": (ArrayType(scalar("TIMESTAMP", 3)), st.lists(_MILLIS | st.none(), max_size=3)),
-    "prices": (ArrayType(scalar("DECIMAL", 9, 6)), st.lists(_decimals(9, 6) | st.none(), max_size=3)),
-    "map": (
-        MapType(scalar("STRING"), scalar("TIMESTAMP_LTZ", 3)),
-        st.dictionaries(_TEXT, _MILLIS | st.none(), max_size=3),
-    ),
-    "sums": (
-        MapType(scalar("STRING"), scalar("DECIMAL", 5, 1)),
-        st.dictionaries(_TEXT, _decimals(5, 1) | st.none(), max_size=3),
-    ),
-    "row": (
-        row_type(a=scalar("STRING"), b=ArrayType(row_type(c=scalar("BIGINT"), d=scalar("DATE")))),
-        st.tuples(
-            _TEXT | st.none(),
-            st.lists(st.tuples(st.none(), st.dates(date(1, 1, 1))) | st.none(), max_size=2) | st.none(),
-        ),
-    ),
-    "a.b": (scalar("INT"), st.integers(-9, 9)),
-    "q`u'o\"t\\e": (scalar("STRING"), _TEXT),
-    "ünï 名": (row_type(**{"x.y`z": scalar("DECIMAL", 4, 1)}), st.tuples(_decimals(4, 1) | st.none())),
-}
-"""Types on every level, and awkward names: what a format can represent when it can represent everything."""
 
 
 def _same(row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -163,11 +101,11 @@ _NESTED: Fields = {
     # Nothing protects a delimiter inside; one empty text is no element.
     "words": (
         ArrayType(scalar("STRING")),
-        st.lists(_TEXT.map(lambda t: t.replace(";", "") + "."), max_size=3),
+        st.lists(TEXT.map(lambda t: t.replace(";", "") + "."), max_size=3),
     ),
     "pair": (
         row_type(a=scalar("STRING"), b=scalar("TIMESTAMP_LTZ", 3)),
-        st.tuples(_TEXT.map(lambda t: t.replace(";", "")), _MILLIS | st.none()),
+        st.tuples(TEXT.map(lambda t: t.replace(";", "")), MILLIS | st.none()),
     ),
 }
 _LINE = Shape(
@@ -178,6 +116,25 @@ _LINE = Shape(
 )
 _TURNED = {"charset": "UTF-16", "endianness": "little-endian"}
 _RAW = ("tiny", "small", "int", "big", "float", "double", "flag", "text", "bytes")
+
+_ILLEGAL_IN_AVRO = ("a.b", "q`u'o\"t\\e", "ünï 名")
+_AVRO: Fields = {
+    **{name: field for name, field in FIELDS.items() if name not in _ILLEGAL_IN_AVRO},
+    "tinies": (
+        ArrayType(scalar("TINYINT")),
+        st.lists(st.integers(-(2**7), 2**7 - 1) | st.none(), max_size=3),
+    ),
+    "ünï_名": (row_type(x_y=scalar("DECIMAL", 4, 1)), st.tuples(decimals(4, 1) | st.none())),
+    "kept": (row_type(n=scalar("INT").required(), s=scalar("STRING")), st.tuples(st.integers(0, 9), TEXT)),
+}
+_AVRO_CHANGED = Shape(
+    {n: _AVRO[n] for n in ("int", "tiny", "text", "bytes", "millis", "money", "list", "ünï_名")}
+)
+_FRAMED_BAD = {
+    b"\x00\x0f\xff\xff\xffsecret": "unknown schema id 268435455",
+    b"\x01\x00\x00\x00\x01secret": "first byte is not 0",
+    b"\x00\x00\x00": "shorter than Confluent's framing",
+}
 
 _PLAIN = row_type(a=scalar("BIGINT"), b=scalar("STRING"))
 _PLAIN_ROWS = ((1, "x"), (None, None), (2, "1.0"))
@@ -281,5 +238,23 @@ SHAPES: Mapping[str, Sample] = {
             b'"\xf0\x28secret"': "UTF-8",
         },
         missing=(b'{"after": {"b": "x"}, "op_type": "I"}', (None, "x")),
+    ),
+    "avro": Sample(
+        {"everything": Shape(_AVRO, options={"timestamp_mapping.legacy": False})},
+        _PLAIN,
+        _PLAIN_ROWS,
+        bad={
+            b"": "empty",
+            b"\x02\x02\x02\x0esecret": "truncated",
+            b"\x02\x02\x02\x0csecret!": "longer than its schema says",
+            b"\x02\x02\x02\x0e\xffsecret": "'b': not valid UTF-8",
+            b"\x02\x02\x02\xd8\xff\xff\xff\x0fsecret": "truncated",
+        },
+    ),
+    "avro-confluent": Sample(
+        {"everything": Shape(_AVRO)}, _PLAIN, _PLAIN_ROWS, bad=_FRAMED_BAD, needs="registry_options"
+    ),
+    "debezium-avro-confluent": Sample(
+        {"changed": _AVRO_CHANGED}, _PLAIN, _PLAIN_ROWS, bad=_FRAMED_BAD, needs="registry_options"
     ),
 }

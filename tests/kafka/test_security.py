@@ -1,0 +1,135 @@
+"""Passwords and certificates, against a broker that wants them: reading (Java), admin and sending (librdkafka)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.definition import Secret, Topic
+from bridge.errors import KafkaError
+from bridge.kafka import admin, sink, source
+from bridge.kafka.broker import Broker
+from bridge.kafka.listeners import Listeners
+from bridge.positions import Offsets
+from tests.kafka.certificates import PASSWORD, Authority, keytool
+from tests.kafka.topics import topic_of
+
+_USER, _LOGIN = "alice", "login-hunter2"
+_SECRETS = (PASSWORD, _LOGIN, "wrong-hunter2")
+_TRUST, _KEY = "ssl.truststore", "ssl.keystore"
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A broker with its listeners, and the files of a client."""
+
+    broker: Broker
+    listeners: Listeners
+    stores: Mapping[str, Path]
+
+    def topic(self, name: str, protocol: str, properties: Mapping[str, str]) -> Topic:
+        given = {"security.protocol": protocol, **properties}
+        return topic_of(name, servers=self.listeners.address(protocol), properties=given)
+
+    def store(self, option: str, name: str) -> dict[str, str]:
+        """`ssl.truststore.*` or `ssl.keystore.*` for the store `name`, whose last word is its type."""
+        type = name.rpartition(" ")[2]
+        given = {f"{option}.location": str(self.stores[name]), f"{option}.type": type}
+        return given if type == "PEM" else {**given, f"{option}.password": Secret(PASSWORD)}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Place]:
+    folder = tmp_path_factory.mktemp("security")
+    ours, other = Authority(folder, "ours"), Authority(folder, "other")
+    client = ours.issue("client")
+    jks = client.with_suffix(".jks")
+    source_store = ("-srckeystore", client.with_suffix(".p12"), "-srcstorepass", PASSWORD)
+    keytool("-importkeystore", "-noprompt", *source_store, "-destkeystore", jks, type="JKS")
+    stores = {
+        "trust PEM": ours.pem,
+        "trust JKS": ours.truststore("JKS"),
+        "trust PKCS12": ours.truststore("PKCS12"),
+        "other PEM": other.pem,
+        "key PEM": client,
+        "key PKCS12": client.with_suffix(".p12"),
+        "key JKS": jks,
+    }
+    listeners = Listeners({_USER: _LOGIN}, certificate=ours.issue("broker"), authority=ours.pem)
+    with Broker(folder / "broker", listeners=listeners) as broker:
+        yield _Place(broker, listeners, stores)
+
+
+def _sasl(mechanism: str, password: str = _LOGIN) -> dict[str, str]:
+    module = {"PLAIN": "plain.PlainLoginModule", "SCRAM-SHA-256": "scram.ScramLoginModule"}[mechanism]
+    jaas = f'org.apache.kafka.common.security.{module} required username="{_USER}" password="{password}";'
+    return {"sasl.mechanism": mechanism, "sasl.jaas.config": Secret(jaas)}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "mechanism", "trust", "key"),
+    [
+        ("SASL_PLAINTEXT", "SCRAM-SHA-256", None, None),
+        ("SASL_SSL", "PLAIN", "trust JKS", None),
+        ("SSL", None, "trust JKS", "key JKS"),
+        pytest.param("SSL", None, "trust PEM", "key PEM", marks=pytest.mark.slow),
+        pytest.param("SSL", None, "trust PKCS12", "key PKCS12", marks=pytest.mark.slow),
+    ],
+)
+def test_both_clients_get_in(
+    spark: SparkSession,
+    place: _Place,
+    unique: Callable[[str], str],
+    protocol: str,
+    mechanism: str | None,
+    trust: str | None,
+    key: str | None,
+) -> None:
+    """What the sink sends, admin sees and the source reads, all with the properties of a Java client."""
+    name = unique("secured")
+    place.broker.create_topic(name)
+    properties = _sasl(mechanism) if mechanism else {}
+    properties |= place.store(_TRUST, trust) if trust else {}
+    properties |= place.store(_KEY, key) if key else {}
+    topic = place.topic(name, protocol, properties)
+    rows = spark.createDataFrame([(bytearray(b"k"), bytearray(b"v"))], "key binary, value binary")
+    assert sink.produce(rows, topic).records == 1
+    end = admin.describe(topic).end
+    assert end == Offsets({(name, 0): 1})
+    [read] = source.read(spark, topic, Offsets(), end).select("key", "value").collect()
+    assert (bytes(read.key), bytes(read.value)) == (b"k", b"v")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "reason"),
+    [
+        ("SASL_PLAINTEXT", "refuses the login .*[Aa]uthentication failed"),
+        ("SASL_SSL", "refuses the login .*certificate"),
+    ],
+)
+def test_who_is_refused_is_told_why_and_soon(
+    spark: SparkSession, place: _Place, unique: Callable[[str], str], protocol: str, reason: str
+) -> None:
+    """A wrong password; a broker's certificate that the client does not trust. No message has a secret."""
+    properties = _sasl("SCRAM-SHA-256", "wrong-hunter2" if protocol == "SASL_PLAINTEXT" else _LOGIN)
+    if protocol == "SASL_SSL":
+        properties |= place.store(_TRUST, "other PEM")
+    name = unique("refused")
+    place.broker.create_topic(name)
+    topic = place.topic(name, protocol, properties)
+    rows = spark.createDataFrame([(bytearray(b"k"), bytearray(b"v"))], "key binary, value binary")
+    for attempt in (lambda: admin.describe(topic), lambda: sink.produce(rows, topic)):
+        began = time.monotonic()
+        with pytest.raises(KafkaError) as refused:
+            attempt()
+        assert time.monotonic() - began < 30
+        said = str(refused.value)
+        assert not [secret for secret in _SECRETS if secret in said]
+        assert "login" in said or "uthentication" in said or "certificate" in said, said
+    with pytest.raises(KafkaError, match=reason):
+        admin.describe(topic)
