@@ -84,11 +84,16 @@ def document(
     def valued(value: str) -> str:
         made = converted(value, reader, names)
         fine = good(value) if made == value else let(names, made, good)
-        wrong = list(misfits(value, reader, names))
+        wrong = [(condition, literal(reason)) for condition, reason in misfits(value, reader, names)]
+        texts = list(_texts(value, reader, ""))
+        if texts:
+            # One look at all of them; between them is a byte that no longer sequence can begin or end with.
+            joined = f"concat_ws('\\u0001', {', '.join(text for text, _ in texts)})"
+            each = [(f"NOT is_valid_utf8({text})", literal(reason)) for text, reason in texts]
+            wrong.insert(0, (f"NOT is_valid_utf8({joined})", _case(each)))
         if not wrong:
             return fine
-        branches = " ".join(f"WHEN {condition} THEN {literal(reason)}" for condition, reason in wrong)
-        return let(names, f"CASE {branches} END", lambda error: f"IF({error} IS NULL, {fine}, {bad(error)})")
+        return let(names, _case(wrong), lambda error: f"IF({error} IS NULL, {fine}, {bad(error)})")
 
     return let(names, frame, judged)
 
