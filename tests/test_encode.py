@@ -9,7 +9,17 @@ from pyspark.sql import SparkSession
 from bridge.columns import KIND, POSITION
 from bridge.definition import FormatSpec, Topic
 from bridge.encode import encode
-from bridge.schema import DataType, MapType, MetadataColumn, PhysicalColumn, ScalarType, TableSchema
+from bridge.schema import (
+    ArrayType,
+    DataType,
+    MapType,
+    MetadataColumn,
+    PhysicalColumn,
+    RowField,
+    RowType,
+    ScalarType,
+    TableSchema,
+)
 
 _INT, _STRING = ScalarType("INT"), ScalarType("STRING")
 
@@ -98,3 +108,14 @@ def test_headers_declared_as_texts_are_written_as_bytes(spark: SparkSession) -> 
     )
     [record] = encode(changes, _topic(schema, ("id",), ("id",))).collect()
     assert [(h.key, bytes(h.value)) for h in record.headers] == [("a", "é".encode())]
+
+
+def test_a_list_of_headers_is_written_in_its_order(spark: SparkSession) -> None:
+    entries = ArrayType(RowType((RowField("name", _STRING), RowField("content", _STRING))))
+    schema = TableSchema((PhysicalColumn("id", _INT), MetadataColumn("h", entries, "header-list")), ("id",))
+    headers = "array(named_struct('name', 'a', 'content', '1'), named_struct('name', 'a', 'content', '2'))"
+    changes = spark.sql(
+        f"SELECT 1 AS id, {headers} AS h, '+I' AS {KIND}, named_struct('version', 0L) AS {POSITION}"
+    )
+    [record] = encode(changes, _topic(schema, ("id",), ("id",))).collect()
+    assert [(h.key, bytes(h.value)) for h in record.headers] == [("a", b"1"), ("a", b"2")]

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bridge.columns import POSITION
 from bridge.compact import latest_per_version
+from bridge.config import refuse_unpublishable
 from bridge.definition import Definition
 from bridge.delta import feed
 from bridge.delta.failures import reading
@@ -54,6 +55,7 @@ class _Run:
     ) -> None:
         self.spark, self.definition, self.listener, self.stop = spark, definition, listener, stop
         self.summary = Summary(definition.name, "publish")
+        refuse_unpublishable(definition.topic)
         admin.describe(admin.resolve(definition.topic))
         self.table = published_table(spark, definition)
         self.log = PublishLog(spark, definition.run.checkpoint, definition.name)

@@ -21,6 +21,7 @@ from tests.cases.changelog import Commits, Shape, read_feed
 from tests.cases.expectations import check_changelog, check_per_key, check_table, row_of
 from tests.cases.outcome import Mismatch, Unsupported
 from tests.cases.pipeline import columns_of
+from tests.cases.queries import check_as_of, check_query
 from tests.cases.refusal import check_refusal
 from tests.cases.values import types
 
@@ -93,6 +94,8 @@ class _Ingest:
             self._feed(step)
             self._check(step)
         self._check_changelog()
+        check_query(self.bench, self.definition, self.part, self.topic)
+        check_as_of(self.bench, self.definition, self.part, self.shape)
         if self.part.take("expected_log") and not self.summary.bad_records:
             raise Mismatch("a skipped document must be counted; bad_records is 0")
 
@@ -182,7 +185,7 @@ def _check_moment(raised: BridgeError, when: str) -> None:
 
 def _cut(part: Part) -> int | None:
     """One record per batch where the changelog counts: the change feed then shows every change."""
-    if part.has("expected_changelog") or part.has("expected_changelog_per_key"):
+    if {"expected_changelog", "expected_changelog_per_key", "expected_as_of"} & part.data.keys():
         records = part.take("records") or []
         if len(records) > _FEW:
             raise Unsupported(f"a changelog of {len(records)} records (each would be a batch)")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from bridge.definition import DeliveryGuarantee, Secret, Sink
 from bridge.errors import KafkaError, UnsupportedError
@@ -103,9 +104,17 @@ def test_metadata_is_written(spark: SparkSession, broker: Broker, unique: Unique
     assert first.headers() == [("h", b"x"), ("n", None)]
     assert abs(second.timestamp()[1] / 1000 - dt.datetime.now().timestamp()) < 600
     assert second.headers() is None
-    only_one = topic_of(one, servers=broker.bootstrap)
-    with pytest.raises(KafkaError, match=f"a row's topic is '{two}'; 'topic' allows {one}"):
-        produce(frame, only_one)
+    allowed = rf"Expected topic to be in: \[{one}, other\] but was: {two}"
+    with pytest.raises(KafkaError, match=f"The topic of the sink record is not valid. {allowed}"):
+        produce(frame, topic_of(one, "other", servers=broker.bootstrap))
+    pattern = topic_of(servers=broker.bootstrap, pattern=f"{one}.*")
+    with pytest.raises(KafkaError, match=rf"Expected topic to match: {one}\.\* but was: {two}"):
+        produce(frame, pattern)
+    assert produce(frame.where("key = X'61'"), pattern).records == 1
+    nobody = frame.withColumn("topic", F.lit(None).cast("string"))
+    with pytest.raises(KafkaError, match="but was: null"):
+        produce(nobody, pattern)
+    assert produce(nobody, topic_of(one, servers=broker.bootstrap)).records == 2
 
 
 def test_records_without_a_key_format_are_sent_too(
@@ -151,5 +160,5 @@ def test_what_cannot_be_promised_is_refused(spark: SparkSession) -> None:
 
 
 def test_a_task_shows_no_secret() -> None:
-    task = _Task({"sasl.password": Secret("hunter2").reveal()}, ("t",), True, 0, 0)
+    task = _Task({"sasl.password": Secret("hunter2").reveal()}, ("t",), None, True, 0, 0)
     assert "hunter2" not in repr(task)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.errors import GapError, TableError
+from bridge.errors import GapError, KafkaError, OptionError, TableError
 from bridge.kafka.broker import Broker
 from bridge.pipelines.publish import publish
 from bridge.rows import Change, RowKind, replay
@@ -174,3 +175,48 @@ def test_a_replaced_table_is_refused(make: Make) -> None:
     )
     with pytest.raises(GapError, match="table"):
         publish(world.spark, world.definition())
+
+
+def test_rows_without_a_key_are_appended_and_nothing_else(make: Make) -> None:
+    options = {"connector": "kafka", "key.format": None}
+    world = make(options=options, columns="id BIGINT, name STRING, amount DECIMAL(10, 2)", cleanup="delete")
+    sql(world, "INSERT INTO t VALUES (1, 'a', 1), (1, 'a', 1)")
+    publish(world.spark, world.definition())
+    sql(world, "INSERT INTO t VALUES (2, NULL, NULL)")
+    publish(world.spark, world.definition())
+    sent = sorted(value for _, value in world.received() if value is not None)
+    assert [key for key, _ in world.received()] == [None] * 3
+    assert sent == [b'{"id":1,"name":"a","amount":1}'] * 2 + [b'{"id":2,"name":null,"amount":null}']
+    sql(world, "INSERT INTO t VALUES (3, 'x', 1)")
+    sql(world, "UPDATE t SET name = 'b' WHERE id = 2")
+    refusal = (
+        r"version 4 updates or deletes rows, and a 'kafka' table with an insert-only format doesn't support"
+    )
+    with pytest.raises(TableError, match=refusal):
+        publish(world.spark, world.definition())
+    assert len(world.received()) == 3
+
+
+def test_each_row_goes_to_the_topic_it_names(make: Make) -> None:
+    world = make(columns="id BIGINT, t STRING METADATA FROM 'topic', PRIMARY KEY (id) NOT ENFORCED")
+    other = f"{world.topic}-other"
+    world.broker.create_topic(other)
+    world.spark.sql(f"ALTER TABLE delta.`{world.folder}/table` ADD COLUMNS (t STRING)")
+    sql(world, f"INSERT INTO t VALUES (1, 'a', 1, '{world.topic}'), (2, 'b', 1, '{other}')")
+    listed = replace(world, options={"topic": f"{world.topic};{other}"})
+    publish(world.spark, listed.definition())
+    assert world.received() == [(b'{"id":1}', b'{"id":1}')]
+    assert world.received(other) == [(b'{"id":2}', b'{"id":2}')]
+    sql(world, "INSERT INTO t VALUES (3, 'c', 1, 'elsewhere')")
+    with pytest.raises(
+        KafkaError, match=r"The topic of the sink record is not valid\. .* but was: elsewhere"
+    ):
+        publish(world.spark, listed.definition())
+
+
+def test_several_topics_need_a_column_that_says_which(make: Make) -> None:
+    world = make()
+    with pytest.raises(
+        OptionError, match="with a list of topics the 'topic' metadata column must be specified"
+    ):
+        publish(world.spark, replace(world, options={"topic": f"{world.topic};other"}).definition())
