@@ -12,7 +12,7 @@ import pytest
 import typer
 
 import bridge
-from bridge import config, errors
+from bridge import config, ddl, errors
 from bridge.cli import app
 
 ROOT = Path(__file__).parents[1]
@@ -33,8 +33,8 @@ def rows(header: str) -> list[list[str]]:
 
 
 def test_every_make_target_exists() -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    named = set(re.findall(r"\bmake ([a-z]+)\b", "\n".join(re.findall(r"`[^`\n]+`|^    .*$", README, re.M))))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"\bmake ([a-z-]+)\b", "\n".join(re.findall(r"`[^`\n]+`|^    .*$", README, re.M))))
     assert {"demo", "test", "setup", "wheel"} <= named <= targets
 
 
@@ -42,7 +42,7 @@ def test_make_help_lists_every_target_that_says_what_it_does() -> None:
     makefile = (ROOT / "Makefile").read_text()
     phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
     assert phony
-    assert sorted(phony[1].split()) == sorted(re.findall(r"^([a-z]+):.*## ", makefile, re.MULTILINE))
+    assert sorted(phony[1].split()) == sorted(re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE))
 
 
 def test_every_verb_has_its_row() -> None:
@@ -76,6 +76,13 @@ def test_the_pipeline_file_loads(tmp_path: Path) -> None:
     assert definition.name == "orders"
     assert definition.delta.path == str(tmp_path / "lake" / "orders")
     assert definition.topic.bootstrap_servers == "localhost:9092"
+
+
+@pytest.mark.parametrize("snippet", fenced("sql"))
+def test_the_ddl_snippets_can_be_run(snippet: str) -> None:
+    topic = config.resolve_topic(ddl.parse(snippet))
+    config.refuse_topic(topic)
+    assert topic.pattern and topic.properties
 
 
 @pytest.mark.parametrize("snippet", fenced("python"))
