@@ -68,7 +68,9 @@ class Schemas:
 
     def framed(self, document: Mapping[str, Any], schemas: Mapping[str, Any], subject: str) -> bytes:
         """The bytes of {"avro": a document in Avro's JSON encoding, "schema": its name in `schemas`}."""
-        schema = schemas[document["schema"]]
+        schema = schemas.get(document.get("schema", ""))
+        if schema is None:
+            raise Unsupported("avro-confluent: a document whose schema the case does not give")
         head = b"\x00" + self.register(subject, schema).to_bytes(4, "big")
         return head + _encoded(self.spark, json.dumps(schema), json.dumps(document["avro"]))
 

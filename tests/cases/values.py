@@ -91,6 +91,8 @@ def _scalar(value: Any, type: ScalarType) -> Any:
     if type.is_binary:
         # Inside a JSON document bytes are base64 text.
         return base64.b64decode(value) if isinstance(value, str) else payload(value)
+    if type.is_string and isinstance(value, Mapping):  # bytes upstream, a text where declared so
+        return (payload(value) or b"").decode()
     if type.name == "DATE":
         return date.fromisoformat(value)
     if type.name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
