@@ -6,11 +6,11 @@ READY := $(VENV)/.ready
 CASES ?= ../shared/cases
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow cases check lint types imports format wheel clean
+.PHONY: help setup demo test slow cases bench-formats check lint types imports format wheel clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Run
 demo: $(READY) ## Broker, changelog, ingest, publish, check and verify, all on this machine
@@ -27,6 +27,9 @@ slow: $(READY) ## Run the tests that take minutes (make test leaves them out)
 
 cases: $(READY) ## Run the acceptance cases in CASES (default ../shared/cases)
 	BRIDGE_CASES_DIR="$${BRIDGE_CASES_DIR:-$(CASES)}" $(BIN)/python -m tests.cases
+
+bench-formats: $(READY) ## Time every format beside Spark's own functions (ROWS=60000)
+	$(BIN)/python -m benchmarks.formats
 
 check: lint types imports ## Lint, types and imports
 

@@ -1,0 +1,176 @@
+"""Decode and encode of every format beside Spark's own functions, in one run on the same rows.
+
+    python -m benchmarks.formats [--rows N] [--only json,csv] [--out FILE]
+
+Prints a table, and with --out a JSON line per comparison. Exit code 1 when a goal is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.entries import ENTRIES, HALF, Entry
+from benchmarks.measure import Line, compare
+from benchmarks.rows import Shape, changes, rows
+from bridge.errors import BridgeError
+from bridge.formats import registry
+from bridge.formats.base import PAYLOAD
+from bridge.options.formats import FORMATS
+from bridge.options.model import Fate
+
+__all__ = ["Bench", "main"]
+
+ROWS = 60_000
+
+
+class Bench:
+    """Measures formats over rows that are made once. `url` is a schema registry's; without one it starts its own."""
+
+    def __init__(
+        self, spark: SparkSession, count: int, *, rounds: int = 5, warm: int = 2, url: str | None = None
+    ) -> None:
+        self.spark, self.count, self.rounds, self.warm = spark, count, rounds, warm
+        self._inputs: dict[tuple[str, bool], DataFrame] = {}
+        self._stack = ExitStack()
+        self._url = url
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def lines(self, name: str, shapes: Sequence[Shape] = ()) -> Iterator[Line]:
+        """Every comparison of one format, over its own shapes or these. Raises BridgeError for a format without an
+        entry, and for one that does not read what it wrote."""
+        if name not in ENTRIES:
+            raise BridgeError(f"format '{name}' has no entry in benchmarks/entries.py: add one to measure it")
+        entry = ENTRIES[name]
+        for shape in shapes or entry.shapes:
+            yield from self._decode(name, entry, shape)
+            yield from self._encode(name, entry, shape)
+
+    def _decode(self, name: str, entry: Entry, shape: Shape) -> Iterator[Line]:
+        payloads = self._payloads(name, entry, shape)
+        bridge = self._decoded(name, entry, shape, payloads)
+        label, spark = entry.baseline.decode_name, payloads.select(entry.baseline.decode(shape.type))
+        yield self._line(f"{name} decode {shape.name} / {label}", spark, bridge, shape, HALF)
+        if entry.than:
+            than = ENTRIES[entry.than]
+            other = self._decoded(entry.than, than, shape, self._payloads(entry.than, than, shape))
+            yield self._line(
+                f"{name} decode {shape.name} / {entry.than}", other, bridge, shape, entry.than_goal
+            )
+
+    def _encode(self, name: str, entry: Entry, shape: Shape) -> Iterator[Line]:
+        source, bridge = self._input(shape, entry.changes), self._encoded(name, entry, shape)
+        label, spark = entry.baseline.encode_name, source.select(entry.baseline.encode(shape.type))
+        yield self._line(f"{name} encode {shape.name} / {label}", spark, bridge, shape, HALF)
+        if entry.than:
+            other = self._encoded(entry.than, ENTRIES[entry.than], shape)
+            yield self._line(
+                f"{name} encode {shape.name} / {entry.than}", other, bridge, shape, entry.than_goal
+            )
+
+    def _line(self, name: str, baseline: DataFrame, bridge: DataFrame, shape: Shape, goal: float) -> Line:
+        count = self.count * shape.times
+        return compare(name, baseline, bridge, count, goal, rounds=self.rounds, warm=self.warm)
+
+    def _decoded(self, name: str, entry: Entry, shape: Shape, payloads: DataFrame) -> DataFrame:
+        """As a batch is decoded: at a glance, or by the schemas that its payloads name."""
+        key = (shape.type.fields[0].name,) if entry.changes else ()
+        decoder = registry.get(name).decoder(shape.type, self._options(name, entry), key=key)
+        closer = decoder.closer(payloads)
+        decoded = payloads.select(closer.decode(F.col(PAYLOAD), glance=closer is decoder).alias("decoded"))
+        wrong = decoded.where("decoded.error IS NOT NULL").first()
+        if wrong is not None:
+            raise BridgeError(f"format '{name}' does not read what it wrote: {wrong.decoded.error}")
+        return decoded
+
+    def _encoded(self, name: str, entry: Entry, shape: Shape) -> DataFrame:
+        encoder: Any = registry.get(name).encoder(shape.type, self._options(name, entry))
+        if entry.changes:
+            payload = encoder.encode_change(F.col("before"), F.col("after"))
+        else:
+            payload = encoder.encode(F.col("row"))
+        return self._input(shape, entry.changes).select(payload.alias(PAYLOAD))
+
+    def _payloads(self, name: str, entry: Entry, shape: Shape) -> DataFrame:
+        return self._encoded(name, entry, shape).localCheckpoint()
+
+    def _input(self, shape: Shape, changed: bool) -> DataFrame:
+        key = (shape.name, changed)
+        if key not in self._inputs:
+            self._inputs[key] = (changes if changed else rows)(self.spark, shape, self.count)
+        return self._inputs[key]
+
+    def _options(self, name: str, entry: Entry) -> Mapping[str, Any]:
+        """The format's defaults as a definition hands them over, and the entry's own."""
+        defaults = {
+            o.key: o.parse(o.default)
+            for o in FORMATS[name].options
+            if o.default is not None and o.fate is not Fate.REFUSED
+        }
+        reached = {"url": self._registry(), "subject": f"bench-{name}"} if entry.needs_registry else {}
+        return {**defaults, **reached, **entry.options}
+
+    def _registry(self) -> str:
+        if self._url is None:
+            from bridge.kafka.schema_registry import SchemaRegistry
+
+            folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-registry-")))
+            self._url = self._stack.enter_context(SchemaRegistry(folder)).url
+        return self._url
+
+
+def _table(lines: Sequence[Line]) -> Table:
+    table = Table(box=None)
+    table.add_column("bridge / Spark")
+    for title in ("Spark rows/s", "bridge rows/s", "ratio", "goal", ""):
+        table.add_column(title, justify="right")
+    for line in lines:
+        speeds = (f"{line.baseline:,.0f}", f"{line.bridge:,.0f}", f"{line.ratio:.2f}", f"{line.goal}")
+        table.add_row(line.name, *speeds, "held" if line.held else "[red]missed[/red]")
+    return table
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run and print; 0 when every goal is held, 1 when one is missed."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.formats", description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=int(os.environ.get("ROWS") or ROWS))
+    parser.add_argument("--only", type=lambda text: tuple(text.split(",")), default=registry.available())
+    parser.add_argument("--out", type=Path, help="file for a JSON line per comparison")
+    chosen = parser.parse_args(arguments)
+    from bridge.session import build_session
+
+    spark, console = build_session("bridge-benchmarks"), Console(stderr=True)
+    lines: list[Line] = []
+    try:
+        with Bench(spark, chosen.rows) as bench:
+            for name in chosen.only:
+                for line in bench.lines(name):
+                    console.print(f"{line.name}: {line.ratio:.2f}", highlight=False)
+                    lines.append(line)
+    finally:
+        spark.sparkContext.stop()
+    Console(width=110).print(_table(lines))
+    if chosen.out:
+        chosen.out.write_text("".join(json.dumps(line.json()) + "\n" for line in lines))
+    return 0 if all(line.held for line in lines) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""The rows that are measured: an order as shops have them, and one that is as narrow as a row can be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bridge.schema import ArrayType, DataType, RowField, RowType, ScalarType
+
+__all__ = ["FLAT", "NARROW", "ORDERS", "TEXT", "Shape", "changes", "rows"]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A row type and the SQL that makes a row of `id`, a BIGINT."""
+
+    name: str
+    type: RowType
+    sql: str
+    times: int = 1
+    """How many times as many rows: short ones need more of them to be measured at all."""
+
+
+def _shape(name: str, fields: list[tuple[str, DataType, str]], times: int = 1) -> Shape:
+    type = RowType(tuple(RowField(n, t) for n, t, _ in fields))
+    made = ", ".join(f"'{n}', {sql}" for n, _, sql in fields)
+    return Shape(name, type, f"CAST(named_struct({made}) AS {type.spark()})", times)
+
+
+_STRING = ScalarType("STRING")
+_ADDRESS = RowType(tuple(RowField(name, _STRING) for name in ("street", "city", "zip")))
+_COLUMNS: list[tuple[str, DataType, str]] = [
+    ("order_id", ScalarType("BIGINT"), "id * 7919"),
+    ("customer", _STRING, "concat('customer-', id % 5000)"),
+    ("email", _STRING, "IF(id % 3 = 0, NULL, concat('user', id, '@example.com'))"),
+    ("status", _STRING, "elt(1 + id % 4, 'NEW', 'PAID', 'SHIPPED', 'DONE')"),
+    ("amount", ScalarType("DECIMAL", (10, 2)), "(id * 37) % 1000000 / 100"),
+    (
+        "updated_at",
+        ScalarType("TIMESTAMP", (3,)),
+        "CAST(timestamp_millis(1700000000000 + id * 1234567) AS TIMESTAMP_NTZ)",
+    ),
+    ("ordered_on", ScalarType("DATE"), "date_add(DATE'2020-01-01', CAST(id % 2000 AS INT))"),
+    ("paid", ScalarType("BOOLEAN"), "id % 2 = 0"),
+    ("weight", ScalarType("DOUBLE"), "IF(id % 5 = 0, NULL, CAST(id % 9999 AS DOUBLE) / 7)"),
+    ("note", _STRING, "IF(id % 4 = 0, 'please leave it at the door, not on the stairs', NULL)"),
+    (
+        "address",
+        _ADDRESS,
+        "IF(id % 10 = 0, NULL, named_struct('street', concat(id % 300, ' Main Street'), "
+        "'city', 'Springfield', 'zip', lpad(id % 99999, 5, '0')))",
+    ),
+    ("tags", ArrayType(_STRING), "array('red', 'large', concat('t', id % 10))"),
+]
+
+ORDERS = _shape("orders", _COLUMNS)
+FLAT = _shape("flat orders", _COLUMNS[:-2])
+NARROW = _shape("narrow", [("id", ScalarType("BIGINT"), "id"), ("name", _STRING, "concat('n', id)")], times=3)
+TEXT = _shape("text", [("line", _STRING, "concat('2026-01-31 12:00:00 INFO order ', id, ' shipped')")], 3)
+
+
+def rows(spark: SparkSession, shape: Shape, count: int) -> DataFrame:
+    """`count` rows (times the shape's own factor) in column `row`, held in memory."""
+    return _held(spark.range(count * shape.times).select(F.expr(shape.sql).alias("row")))
+
+
+def changes(spark: SparkSession, shape: Shape, count: int) -> DataFrame:
+    """Changes in columns `before` and `after`: seven updates to two inserts and a delete, held in memory."""
+    ids = spark.range(count * shape.times).select((F.col("id") * 3).alias("id"))
+    before, after = shape.sql, shape.sql.replace("id ", "(id + 1) ")
+    return _held(
+        ids.select(
+            F.expr(f"IF(id % 10 < 2, NULL, {before})").alias("before"),
+            F.expr(f"IF(id % 10 = 9, NULL, {after})").alias("after"),
+        )
+    )
+
+
+def _held(frame: DataFrame) -> DataFrame:
+    # Not cache(): Spark would put the cached result in the place of an equal expression that is to be measured.
+    return frame.localCheckpoint()
