@@ -83,4 +83,4 @@ def test_spark_s_settings_are_settings() -> None:
     lines = (ROOT / "conf" / "spark.conf").read_text().splitlines()
     settings = [line for line in lines if line and not line.startswith("#")]
     assert settings
-    assert all(re.fullmatch(r"spark\.[\w.]+ +\S+", line) for line in settings)
+    assert all(re.fullmatch(r"spark\.[\w.]+ +\S.*", line) for line in settings)

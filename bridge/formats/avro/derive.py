@@ -74,7 +74,7 @@ def _check_names(format: str, row: RowType, path: str) -> None:
     for name in row.names:
         if not _is_legal(name):
             raise DefinitionError(
-                f"format '{format}': {f'{path}.{name}' if path else name!r} is no Avro name, which is made of "
+                f"format '{format}': {(f'{path}.{name}' if path else name)!r} is no Avro name, which is made of "
                 "letters, digits and underscores and does not begin with a digit; rename the field"
             )
         other = seen.setdefault(name.lower(), name)

@@ -167,15 +167,20 @@ class _Resolving:
     def _decimal(self, type: ScalarType, own: Node, writer: Node, path: str) -> Reader:
         source = writer if writer.logical == "decimal" else own
         scale = source.number("scale")
-        if scale > _WIDEST:
-            raise Incompatible(f"{_at(path)}the writer's scale is {scale}, of {_WIDEST} at most")
         # The writer's precision is no bound of what it wrote, and Spark would let a long of it wrap.
-        logical = {"logicalType": "decimal", "precision": _WIDEST, "scale": scale}
+        digits = _WIDEST
         if writer.kind == "fixed":
-            schema = {**self._definition(writer, "size"), **logical}
+            digits = min(_WIDEST, max(1, len(str(2 ** (8 * writer.number("size") - 1) - 1)) - 1))
+        if scale > digits:
+            raise Incompatible(f"{_at(path)}the writer's scale is {scale}, of {digits} at most")
+        logical = {"logicalType": "decimal", "precision": digits, "scale": scale}
+        schema: Any
+        if writer.kind == "fixed":
+            named = self._named(writer, "size")
+            schema = {**named, **logical} if isinstance(named, dict) else named
         else:
             schema = {"type": "bytes", **logical}
-        if type.parameters == (_WIDEST, scale):
+        if type.parameters == (digits, scale):
             return Reader(type, schema)
         cast = f"AS {type.spark()})"
         return Reader(

@@ -108,14 +108,13 @@ def parse(text: str, what: str) -> Node:
         # A bare name of a type is not JSON, but common enough.
         raw = text.strip()
     table: dict[str, tuple[Any, str]] = {}
-    for found, namespace in _named(raw, ""):
-        name = _full_name(found, namespace)
-        if table.setdefault(name, (found, namespace))[0] is not found:
-            raise DefinitionError(f"{what}: the name '{name}' is defined twice")
-    node = _node(raw, "", table)
-    seen: set[str] = set()
     try:
-        _check(node, seen)
+        for found, namespace in _named(raw, ""):
+            name = _full_name(found, namespace)
+            if table.setdefault(name, (found, namespace))[0] is not found:
+                raise DefinitionError(f"{what}: the name '{name}' is defined twice")
+        node = _node(raw, "", table)
+        _check(node, set())
     except (KeyError, TypeError, AttributeError, _UnknownType) as error:
         raise DefinitionError(f"{what}: it is not an Avro schema ({_reason(error)})") from None
     return node
