@@ -109,7 +109,8 @@ _LINES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "#c\na,1": ("a", 1),
             "  #c\r\n\n  a,1": ("a", 1),
             "a#,1": ("a#", 1),
-            "#only": _short(2, 1),
+            "#only": MALFORMED,
+            "": _short(2, 1),
         },
     ),
 }

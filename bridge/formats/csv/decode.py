@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import Column, DataFrame
 
+from bridge.formats.csv.fast import Fast
 from bridge.formats.csv.leaves import value
 from bridge.formats.csv.options import CsvOptions
 from bridge.formats.csv.tokens import Tokens, split
@@ -13,7 +16,8 @@ from bridge.schema import ArrayType, RowField, RowType, ScalarType
 __all__ = ["MALFORMED", "CsvDecoder"]
 
 MALFORMED = (
-    "malformed CSV: a quoted value is not closed or is followed by text, or an escape ends the document"
+    "malformed CSV: a quoted value is not closed or is followed by text, an escape ends the document, or there is "
+    "nothing but comments"
 )
 _INSERT = "'+I'"
 _NOT_UTF8 = "not valid UTF-8"
@@ -69,9 +73,26 @@ class _Line:
 
     def __init__(self, row: RowType, options: CsvOptions, names: Names) -> None:
         self.row, self.options, self.names = row, options, names
-        self.tokens = Tokens(len(row.fields), options, names)
+        self.tokens = Tokens(options, names)
+        self.fast = Fast(row, options)
 
     def read(self, text: str) -> str:
+        """The fast path where there is no doubt, else the other one."""
+        if not self.fast.possible:
+            return self._slowly(text)
+
+        def judge(parsed: str) -> str:
+            fields = list(enumerate(self.row.fields))
+            quickly = self._fields(
+                [self.fast.token(parsed, i) for i, _ in fields],
+                [self.fast.text(parsed, i) for i, _ in fields],
+                {i: f"{parsed}.c{i}" for i, f in fields if self.fast.is_ready(f.type)},
+            )
+            return f"IF({self.fast.doubtful(parsed)}, {self._slowly(text)}, {quickly})"
+
+        return let(self.names, self.fast.parse(text), judge)
+
+    def _slowly(self, text: str) -> str:
         def counted(tokens: str) -> str:
             expected, size = len(self.row.fields), f"size({tokens})"
             # Jackson forgives one blank field more than there are columns.
@@ -80,10 +101,12 @@ class _Line:
             if self.options.ignore_parse_errors:
                 # A document of no bytes has nothing to save.
                 exact = f"({exact} OR ({size} < {expected} AND {text} <> ''))"
+            places = [f"get({tokens}, {i})" for i in range(expected)]
+            fields = self._fields(places, [self._text(place) for place in places], {})
             wrong = f"concat('Row length mismatch. {expected} fields expected but was ', {size}, '.')"
             return (
                 f"CASE WHEN {tokens} IS NULL THEN {self._failed(literal(MALFORMED))} "
-                f"WHEN {exact} THEN {self._fields(tokens)} ELSE {self._failed(wrong)} END"
+                f"WHEN {exact} THEN {fields} ELSE {self._failed(wrong)} END"
             )
 
         return let(self.names, self.tokens.of(text), counted)
@@ -91,12 +114,13 @@ class _Line:
     def _failed(self, error: str) -> str:
         return struct(v=null(self.row.spark()), e=error)
 
-    def _fields(self, tokens: str) -> str:
+    def _fields(self, tokens: list[str], texts: list[str], ready: Mapping[int, str]) -> str:
+        """The node of fields with these tokens, and texts (null for the null literal); `ready` are values."""
         nested = [(i, f) for i, f in enumerate(self.row.fields) if not isinstance(f.type, ScalarType)]
         if not nested:
-            return self._node(tokens, "")
-        parts = struct(**{f"p{i}": self._parts(f"get({tokens}, {i})") for i, _ in nested})
-        return let(self.names, parts, lambda p: self._node(tokens, p))
+            return self._node(texts, "", ready)
+        parts = struct(**{f"p{i}": self._parts(tokens[i]) for i, _ in nested})
+        return let(self.names, parts, lambda p: self._node(texts, p, ready))
 
     def _parts(self, token: str) -> str:
         """The texts of an array's elements or a row's fields; the null literal is looked for in them alone."""
@@ -110,25 +134,26 @@ class _Line:
         given = self.options.null_literal
         return token if given is None else f"nullif({token}, {literal(given)})"
 
-    def _node(self, tokens: str, parts: str) -> str:
+    def _node(self, texts: list[str], parts: str, ready: Mapping[int, str]) -> str:
         places = [f"{parts}.p{i}" if parts else "" for i in range(len(self.row.fields))]
-        texts = [self._text(f"get({tokens}, {i})") for i in range(len(self.row.fields))]
+        fields = list(enumerate(self.row.fields))
         pairs = [
-            f"{literal(f.name)}, {self._value(f, text, place)}"
-            for f, text, place in zip(self.row.fields, texts, places, strict=True)
+            f"{literal(f.name)}, {ready[i] if i in ready else self._value(f, texts[i], places[i])}"
+            for i, f in fields
         ]
+        made = f"named_struct({', '.join(pairs)})"
 
-        def judge(v: str) -> str:
-            if self.options.ignore_parse_errors:
-                return struct(v=v, e=null("STRING"))
-            bad = [
+        def bad(v: str) -> list[str]:
+            return [
                 case
-                for f, text, place in zip(self.row.fields, texts, places, strict=True)
-                for case in self._bad(f, member(v, f.name), text, place)
+                for i, f in fields
+                if i not in ready
+                for case in self._bad(f, member(v, f.name), texts[i], places[i])
             ]
-            return struct(v=v, e=f"CASE {' '.join(bad)} END" if bad else null("STRING"))
 
-        return let(self.names, f"named_struct({', '.join(pairs)})", judge)
+        if self.options.ignore_parse_errors or not bad(""):
+            return struct(v=made, e=null("STRING"))
+        return let(self.names, made, lambda v: struct(v=v, e=f"CASE {' '.join(bad(v))} END"))
 
     def _value(self, field: RowField, text: str, parts: str) -> str:
         if isinstance(field.type, ScalarType):

@@ -1,16 +1,15 @@
 r"""A line of CSV taken apart as Jackson's CsvDecoder does it (trimming off): the texts of its fields.
 
-Lines without quotes are split at the delimiter. Lines whose quotes enclose whole fields, as writers leave them, are
-read by `from_csv`, whose parser (univocity) takes those as Jackson does. For the others a pattern walks from
-delimiter to delimiter; the line has one put in front, so that no token is empty, which would stop the walk.
-Quantifiers are possessive: Java's other ones recurse, and a long value would overflow the stack.
+Lines without quotes are split at the delimiter. For the others a pattern walks from delimiter to delimiter; the line
+has one put in front, so that no token is empty, which would stop the walk. Quantifiers are possessive: Java's other
+ones recurse, and a long value would overflow the stack.
 """
 
 from __future__ import annotations
 
 from bridge.formats.csv.options import CsvOptions
 from bridge.formats.csv.shape import CONTROLS, pattern
-from bridge.formats.sql import Names, let, literal, null
+from bridge.formats.sql import Names, let, literal
 
 __all__ = ["Tokens", "split"]
 
@@ -29,8 +28,8 @@ def split(text: str, delimiter: str) -> str:
 class Tokens:
     """SQL for the fields of a line under some options."""
 
-    def __init__(self, width: int, options: CsvOptions, names: Names) -> None:
-        self.width, self.options, self.names = width, options, names
+    def __init__(self, options: CsvOptions, names: Names) -> None:
+        self.options, self.names = options, names
         delimiter, quote, escape = (
             pattern(c) if c else "" for c in (options.delimiter, options.quote, options.escape)
         )
@@ -45,49 +44,22 @@ class Tokens:
         end = rf"(?={delimiter}|[\r\n]|\z)"
         self._token = rf"\G{delimiter}(?:{field}{end}|[\s\S]*+)"
         self._good = rf"\A{delimiter}{field}\z"
-        simple = rf"[^{delimiter}{quote}{escape}\r\n]*+"
-        whole = rf"(?:{simple}|{quote}(?:[^{quote}{escape}\r\n]++|{quote}{quote})*+{quote})"
-        # Spark takes a line that begins with NUL for a comment.
-        self._neat = rf"\A(?!\x00){whole}(?:{delimiter}{whole})*+\z" if quote else ""
         inner = rf"[^{quote}{escape}]++|{quote}{quote}|{escape}[\s\S]" if quote else f"{plain}{escaped}"
         self._pieces = {True: inner, False: rf"[^{escape}]++|{escape}[\s\S]"}
 
     def of(self, text: str) -> str:
         """ARRAY<STRING> of the fields' texts; null for a line that is malformed. `text` is a variable."""
         unmarked = f"IF(startswith({text}, '{_BOM}'), substr({text}, 2), {text})"
-        if self.options.allow_comments:
-            unmarked = f"regexp_replace({unmarked}, {literal(_SKIPPED)}, '')"
+        if not self.options.allow_comments:
             return let(self.names, unmarked, self._line)
-        return (
-            f"IF(startswith({text}, '{_BOM}'), {let(self.names, unmarked, self._line)}, {self._line(text)})"
-        )
+        unmarked = f"regexp_replace({unmarked}, {literal(_SKIPPED)}, '')"
+        # No line at all is not the line of an empty document.
+        return let(self.names, unmarked, lambda t: f"IF({t} = '' AND {text} <> '', NULL, {self._line(t)})")
 
     def _line(self, text: str) -> str:
         special = [c for c in (self.options.quote, self.options.escape, "\n", "\r") if c]
         found = " OR ".join(f"contains({text}, {literal(c)})" for c in dict.fromkeys(special))
-        return f"IF({found}, {self._quoted(text)}, {split(text, self.options.delimiter)})"
-
-    def _quoted(self, text: str) -> str:
-        if self.options.quote is None:
-            return self._walk(text)
-        columns = [f"c{i}" for i in range(self.width)]
-        schema = ", ".join(f"{c} STRING" for c in [*columns, "corrupt"])
-        given = {
-            "sep": self.options.delimiter,
-            "quote": self.options.quote,
-            "escape": self.options.quote,
-            "columnNameOfCorruptRecord": "corrupt",
-        }
-        pairs = ", ".join(literal(part) for pair in given.items() for part in pair)
-        read = f"from_csv({text}, '{schema}', map({pairs}))"
-        types = ",".join(f"{c}: STRING" for c in [*columns, "corrupt"])
-
-        def judge(found: str) -> str:
-            texts = ", ".join(f"coalesce({found}.{c}, '')" for c in columns)
-            return f"IF({found} IS NULL OR {found}.corrupt IS NOT NULL, {self._walk(text)}, array({texts}))"
-
-        neat = f"{text} RLIKE {literal(self._neat)}"
-        return let(self.names, f"IF({neat}, {read}, {null(f'STRUCT<{types}>')})", judge)
+        return f"IF({found}, {self._walk(text)}, {split(text, self.options.delimiter)})"
 
     def _walk(self, text: str) -> str:
         line = f"concat({literal(self.options.delimiter)}, {text})"
