@@ -46,3 +46,10 @@ def test_a_missing_java_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BridgeError, match="no java found: install Java 17"):
         jars.java()
+
+
+def test_an_application_comes_as_one_unpacked_archive() -> None:
+    """Fetched once; what starts it lies at its top."""
+    folder = jars.fetch_application("registry", jars.registry_coordinate())
+    assert folder.parent == jars.home() / "jars" and len(list(folder.glob("*-runner.jar"))) == 1
+    assert jars.fetch_application("registry", jars.registry_coordinate()) == folder

@@ -19,7 +19,14 @@ __all__ = ["RegistrySettings", "registry_settings"]
 
 PROPERTIES = "properties."
 _SECONDS = 10.0
-_RETRIES = {"max.retries": 2, "retries.wait.ms": 200, "retries.max.wait.ms": 1000}
+_CLIENT = {
+    "max.retries": 2,
+    "retries.wait.ms": 200,
+    "retries.max.wait.ms": 1000,
+    "timeout": _SECONDS,
+    # Its own default is for ever.
+    "cache.latest.ttl.sec": 60,
+}
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ def registry_settings(options: Mapping[str, Any], prefix: str) -> RegistrySettin
 class _Reading:
     def __init__(self, options: Mapping[str, Any], prefix: str) -> None:
         self.options, self.prefix = options, prefix
-        self.client: dict[str, Any] = {**_RETRIES, "timeout": _SECONDS}
+        self.client: dict[str, Any] = dict(_CLIENT)
         self.flags: dict[str, bool] = {}
 
     def error(self, key: str, words: str) -> OptionError:

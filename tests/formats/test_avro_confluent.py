@@ -1,0 +1,219 @@
+"""avro-confluent against a real registry: ids, subjects, writers that differ, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from confluent_kafka.schema_registry.schema_registry_client import SchemaReference
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from bridge.definition import Secret
+from bridge.errors import KafkaError, OptionError
+from bridge.formats import registry as formats
+from bridge.formats.base import DOUBTFUL
+from bridge.kafka.schema_registry import SchemaRegistry
+from tests.formats.gate import Gate
+from tests.formats.support import decode_all, encode_all, row_type, scalar
+
+_FORMAT = formats.get("avro-confluent")
+_ROW = row_type(a=scalar("BIGINT"), b=scalar("STRING"))
+
+
+@pytest.fixture
+def client(registry: SchemaRegistry) -> SchemaRegistryClient:
+    return SchemaRegistryClient({"url": registry.url})
+
+
+def _record(*fields: dict[str, Any]) -> str:
+    return json.dumps({"type": "record", "name": "W", "namespace": "w", "fields": list(fields)})
+
+
+def _framed(id: int, document: bytes) -> bytes:
+    return b"\x00" + id.to_bytes(4, "big") + document
+
+
+def test_the_first_document_registers_the_derived_schema(
+    spark: SparkSession, client: SchemaRegistryClient, registry_options: dict[str, Any]
+) -> None:
+    encoder = _FORMAT.encoder(_ROW, registry_options)
+    [first, again] = encode_all(spark, encoder, _ROW, [(1, "x"), None])
+    latest = client.get_latest_version(registry_options["subject"])
+    assert again is None and first == _framed(int(latest.schema_id or 0), b"\x02\x02\x02\x02x")
+    assert latest.schema is not None
+    made = json.loads(str(latest.schema.schema_str))
+    assert (made["name"], made["namespace"]) == ("record", "org.apache.flink.avro.generated")
+    assert [f["type"] for f in made["fields"]] == [["null", "long"], ["null", "string"]]
+
+
+def test_one_batch_of_several_writers(
+    spark: SparkSession, client: SchemaRegistryClient, registry_options: dict[str, Any]
+) -> None:
+    """Each by its own schema: fields that are missing, defaults, other order; what does not fit is told by field.
+
+    A glance knows the subject's newest schemas; the others are in doubt."""
+    subject = registry_options["subject"]
+    text = {"name": "b", "type": "string"}
+
+    def register(schema: str, kind: str = "AVRO", under: str = subject, **more: Any) -> int:
+        return int(client.register_schema(under, Schema(schema, kind, **more)))
+
+    known = register(_record({"name": "a", "type": "int"}, {"name": "gone", "type": "double"}))
+    swapped = register(_record(text, {"name": "a", "type": "long"}))
+    misfit = register(_record({"name": "a", "type": ["null", "string"]}))
+    elsewhere = register(_record({"name": "a", "type": "long"}, text), under=f"{subject}-other")
+    not_avro = register(
+        '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}', "JSON", f"{subject}-json"
+    )
+    register('{"type": "enum", "name": "w.E", "symbols": ["ON", "OFF"]}', under=f"{subject}-part")
+    referring = register(
+        _record({"name": "b", "type": "w.E"}, {"name": "again", "type": "w.E"}),
+        under=f"{subject}-refers",
+        references=[SchemaReference("w.E", f"{subject}-part", 1)],
+    )
+    payloads = [
+        _framed(known, b"\x0e" + b"\x00" * 8),
+        _framed(swapped, b"\x02x\x02"),
+        _framed(misfit, b"\x02\x02x"),
+        _framed(elsewhere, b"\x04\x02y"),
+        _framed(not_avro, b"{}"),
+        _framed(referring, b"\x02\x00"),
+        _framed(2**32 - 1, b"secret"),
+        _framed(known, b"\x0e\x00"),
+        _framed(known, b"\x0e" + b"\x00" * 8 + b"\n"),
+        b"\x00\x00",
+        b"",
+        b"{secret}",
+        None,
+    ]
+    decoder = _FORMAT.decoder(_ROW, registry_options)
+    found = decode_all(spark, decoder, payloads)
+    rows = [None if rows is None else tuple(rows[0][1].values()) for rows, _ in found]
+    assert rows == [
+        (7, None), (1, "x"), None, (2, "y"), None, (None, "OFF"), None, None, (7, None), None, None, None, None,
+    ]  # fmt: skip
+    errors = [error for _, error in found]
+    assert [n for n, error in enumerate(errors) if error is None] == [0, 1, 3, 5, 8, 12]
+    assert errors[2] == (
+        f"schema id {misfit} does not fit the table: field 'a': the writer has string, the table BIGINT"
+    )
+    assert errors[4] == f"schema id {not_avro} is of type JSON, not AVRO"
+    assert (errors[6] or "").startswith("unknown schema id 4294967295: the schema registry has none")
+    assert "truncated" in (errors[7] or "")
+    assert all("shorter than Confluent's framing" in (e or "") for e in errors[9:11])
+    assert "first byte is not 0" in (errors[11] or "")
+    fresh = _FORMAT.decoder(
+        _ROW, {**registry_options, "properties.max.retries": "1"}
+    )  # another client: no memory
+    glances = [error for _, error in decode_all(spark, fresh, payloads, glance=True)]
+    assert [n for n, error in enumerate(glances) if error == DOUBTFUL] == [3, 4, 5, 6]
+
+
+def test_a_missing_field_needs_a_default_when_it_is_not_null(
+    spark: SparkSession, client: SchemaRegistryClient, registry_options: dict[str, Any]
+) -> None:
+    """The option `schema` has defaults, of any type; without it NOT NULL has none."""
+    id = int(
+        client.register_schema(
+            registry_options["subject"], Schema(_record({"name": "a", "type": "long"}), "AVRO")
+        )
+    )
+    row = row_type(a=scalar("BIGINT"), b=scalar("STRING").required(), c=scalar("TIMESTAMP", 3))
+    millis = {"type": "long", "logicalType": "timestamp-millis"}
+    given = _record(
+        {"name": "a", "type": "long"},
+        {"name": "b", "type": "string", "default": "99"},
+        {"name": "c", "type": [millis, "null"], "default": 1000},
+    )
+    payload = _framed(id, b"\x02")
+    [(_, refused)] = decode_all(spark, _FORMAT.decoder(row, registry_options), [payload])
+    assert "field 'b': the writer's schema has no such field, and the table's STRING NOT NULL" in (
+        refused or ""
+    )
+    [(rows, error)] = decode_all(
+        spark, _FORMAT.decoder(row, {**registry_options, "schema": given}), [payload]
+    )
+    assert error is None and rows is not None
+    assert (rows[0][1]["b"], str(rows[0][1]["c"])) == ("99", "1970-01-01 00:00:01")
+
+
+def test_a_given_schema_is_written_and_one_that_is_there_may_be_asked_for(
+    spark: SparkSession, client: SchemaRegistryClient, registry_options: dict[str, Any]
+) -> None:
+    subject = registry_options["subject"]
+    given = _record({"name": "b", "type": ["string", "null"]}, {"name": "a", "type": "long"})
+    look_only = {**registry_options, "properties.auto.register.schemas": "false"}
+    with pytest.raises(
+        KafkaError, match=f"not registered under '{subject}', and 'auto.register.schemas' is false"
+    ):
+        _FORMAT.encoder(_ROW, look_only).encode(F.col("x"))
+    latest = {**registry_options, "properties.use.latest.version": "true"}
+    with pytest.raises(KafkaError, match=f"subject '{subject}' has no schema to be the latest one"):
+        _FORMAT.encoder(_ROW, latest).encode(F.col("x"))
+    [written] = encode_all(
+        spark, _FORMAT.encoder(_ROW, {**registry_options, "schema": given}), _ROW, [(1, "x")]
+    )
+    assert written is not None and written[5:] == b"\x00\x02x\x02"
+    assert encode_all(spark, _FORMAT.encoder(_ROW, latest), _ROW, [(1, "x")]) == [written]
+    assert encode_all(spark, _FORMAT.encoder(_ROW, {**look_only, "schema": given}), _ROW, [(1, "x")]) == [
+        written
+    ]
+    client.register_schema(subject, Schema(_record({"name": "a", "type": "string"}), "AVRO"))
+    with pytest.raises(
+        OptionError, match=r"'properties.use.latest.version': .* does not match the table schema"
+    ):
+        _FORMAT.encoder(_ROW, {**latest, "properties.max.retries": "1"}).encode(F.col("x"))
+
+
+def test_writing_needs_a_subject() -> None:
+    with pytest.raises(OptionError, match=r"Option 'avro-confluent.subject' is required for serialization"):
+        _FORMAT.encoder(_ROW, {"url": "http://127.0.0.1:9"})
+
+
+@pytest.fixture
+def gate(registry: SchemaRegistry) -> Iterator[Gate]:
+    with Gate(registry.url) as running:
+        yield running
+
+
+def test_credentials_reach_the_registry_and_no_message(gate: Gate, unique: Callable[[str], str]) -> None:
+    """Basic, in the URL, and a bearer token; a refusal names the options and not their values."""
+    gate.accepts = {"Basic dXNlcjpwOncgZA==", "Bearer t0ken"}  # user:p:w d
+    accepted: list[dict[str, Any]] = [
+        {"url": gate.url, "basic-auth.user-info": Secret("user:p:w d")},
+        {"url": gate.url, "basic-auth.credentials-source": "USER_INFO", "basic-auth.user-info": "user:p:w d"},
+        {"url": Secret(gate.url.replace("//", "//user:p%3Aw%20d@")), "basic-auth.credentials-source": "URL"},
+        {
+            "url": gate.url,
+            "bearer-auth.credentials-source": "STATIC_TOKEN",
+            "bearer-auth.token": Secret("t0ken"),
+        },
+    ]
+    for options in accepted:
+        _FORMAT.decoder(_ROW, {**options, "subject": unique("s")}).decode(F.col("x"))
+    assert gate.passed >= len(accepted)
+    wrong = {"url": gate.url.replace("//", "//user:secret@"), "subject": unique("s")}
+    with pytest.raises(KafkaError, match=r"it refuses the credentials \(401\)") as refused:
+        _FORMAT.decoder(_ROW, wrong).decode(F.col("x"))
+    assert "secret" not in str(refused.value) and gate.url in str(refused.value)
+
+
+def test_a_registry_that_fails_is_asked_again_and_not_for_ever(
+    gate: Gate, unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    gate.failures = 2
+    _FORMAT.decoder(_ROW, {"url": gate.url, "subject": unique("s")}).decode(F.col("x"))
+    assert gate.passed == 1
+    slow = {"url": gate.url, "subject": unique("s"), "properties.http.read.timeout.ms": "100"}
+    gate.delay = 1.0
+    with pytest.raises(KafkaError, match=f"schema registry {gate.url}: .*cannot be reached .*Timeout"):
+        _FORMAT.decoder(_ROW, {**slow, "properties.max.retries": "0"}).decode(F.col("x"))
+    gone = {"url": "http://me:secret@127.0.0.1:9", "subject": "s", "properties.max.retries": "1"}
+    with pytest.raises(KafkaError, match=r"schema registry http://127.0.0.1:9: .*cannot be reached") as down:
+        _FORMAT.decoder(_ROW, gone).decode(F.col("x"))
+    assert "secret" not in str(down.value)
