@@ -51,7 +51,7 @@ class ChangedDecoder(ChangeDecoder):
         return {}
 
     def envelope(self, text: str, names: Names, *, glance: bool) -> str:
-        """See ChangeDecoder.envelope. `v` is made of `type`, `rows`, their former states `before`, and metadata."""
+        """See ChangeDecoder.envelope. `v` is made of `type`, `rows` (`now` and `was`), and metadata."""
         closer = self._none(literal(DOUBTFUL)) if glance else self._slowly(text, names)
 
         def quickly(parsed: str) -> str:
@@ -91,16 +91,16 @@ class ChangedDecoder(ChangeDecoder):
         return tuple(needed.values())
 
     def _spark(self) -> str:
-        rows = f"ARRAY<{self.row.spark()}>"
+        rows = f"ARRAY<STRUCT<now: {self.row.spark()}, was: {self.row.spark()}>>"
         others = "".join(f", {quote(f.name)}: {f.type.spark()}" for f in self._others())
-        return f"STRUCT<type: STRING, rows: {rows}, before: {rows}{others}>"
+        return f"STRUCT<type: STRING, rows: {rows}{others}>"
 
     def _none(self, error: str) -> str:
         return struct(v=null(self._spark()), e=error)
 
-    def _read(self, document: str, rows: str, before: str) -> str:
+    def _read(self, document: str, rows: str) -> str:
         others = "".join(f", {literal(f.name)}, {member(document, f.name)}" for f in self._others())
-        value = f"named_struct('type', {document}.{_TYPE}, 'rows', {rows}, 'before', {before}{others})"
+        value = f"named_struct('type', {document}.{_TYPE}, 'rows', {rows}{others})"
         return struct(v=value, e=null("STRING"))
 
     def _many(self, states: str) -> str:
@@ -109,24 +109,34 @@ class ChangedDecoder(ChangeDecoder):
     def _quick(self, parsed: str, text: str, names: Names) -> str:
         """The envelope, or null when in doubt."""
         texts = Texts(self.row, self.options.json, names, text)
-        item, old = names.fresh(), names.fresh()
-        data = f"transform({self._many(f'{parsed}.{_DATA}')}, {item} -> {texts.node(item)})"
-        node = let(names, texts.looked_up(old), texts.node)
-        former = f"transform({self._many(f'{parsed}.{_OLD}')}, {old} -> {struct(n=node, keys=old)})"
-        others = [same_keys(member(parsed, f.name)) for f in self._others() if isinstance(f.type, MapType)]
+        data, old = self._many(f"{parsed}.{_DATA}"), self._many(f"{parsed}.{_OLD}")
+        item, i = names.fresh(), names.fresh()
 
-        def joined(both: str) -> str:
-            d, o, n, i = f"{both}.d", f"{both}.o", names.fresh(), names.fresh()
-            whole = completed(self.row, f"get({o}, {i}).n.v", f"get({o}, {i}).keys", f"{n}.v")
-            before = f"IF({o} IS NULL, NULL, transform({d}, ({n}, {i}) -> {whole}))"
-            doubts = [
-                f"exists({d}, {n} -> {n}.d)",
-                f"exists({o}, {n} -> {n}.n.d OR {same_keys(f'{n}.keys')})",
-            ]
-            doubt = f"coalesce({' OR '.join([*doubts, *others])}, FALSE)"
-            return f"IF({doubt}, NULL, {self._read(parsed, f'transform({d}, {n} -> {n}.v)', before)})"
+        def paired(now: str) -> str:
+            def told(map: str) -> str:
+                def whole(was: str) -> str:
+                    doubt = f"{now}.d OR {was}.d OR {same_keys(map)}"
+                    return struct(
+                        now=f"{now}.v", was=completed(self.row, f"{was}.v", map, f"{now}.v"), d=doubt
+                    )
 
-        return let(names, struct(d=data, o=former), joined)
+                alone = struct(now=f"{now}.v", was=null(self.row.spark()), d=f"{now}.d")
+                both = let(names, let(names, texts.looked_up(map), texts.node), whole)
+                return f"IF({map} IS NULL, {alone}, {both})"
+
+            return let(names, f"get({old}, {i})", told)
+
+        def judged(rows: str) -> str:
+            one, maps = names.fresh(), [f for f in self._others() if isinstance(f.type, MapType)]
+            # Former states of no row are looked at all the same: they may be bad.
+            doubts = [f"exists({rows}, {one} -> {one}.d)", f"size({old}) > size({data})"]
+            doubts += [same_keys(member(parsed, f.name)) for f in maps]
+            pairs = f"transform({rows}, {one} -> {struct(now=f'{one}.now', was=f'{one}.was')})"
+            return f"IF(coalesce({' OR '.join(doubts)}, FALSE), NULL, {self._read(parsed, pairs)})"
+
+        return let(
+            names, f"transform({data}, ({item}, {i}) -> {let(names, texts.node(item), paired)})", judged
+        )
 
     def _slowly(self, text: str, names: Names) -> str:
         slow = Slow(self._document(), self.options.json, names)
@@ -138,9 +148,9 @@ class ChangedDecoder(ChangeDecoder):
         def read(found: str) -> str:
             rows, former = self._many(f"{found}.e.v.{_DATA}"), self._many(f"{found}.e.v.{_OLD}")
             row, i = names.fresh(), names.fresh()
-            whole = completed(self.row, f"get({former}, {i})", f"get({self._many(f'{found}.k')}, {i})", row)
-            before = f"IF({former} IS NULL, NULL, transform({rows}, ({row}, {i}) -> {whole}))"
-            good = self._read(f"{found}.e.v", rows, before)
+            was = completed(self.row, f"get({former}, {i})", f"get({self._many(f'{found}.k')}, {i})", row)
+            pairs = f"transform({rows}, ({row}, {i}) -> {struct(now=row, was=was)})"
+            good = self._read(f"{found}.e.v", pairs)
             return f"IF({found}.e.v IS NULL, {self._none(f'{found}.e.e')}, {good})"
 
         slowly = let(names, struct(e=envelope(slow, text, names), k=told), read)
@@ -186,21 +196,17 @@ class ChangedDecoder(ChangeDecoder):
         return let(names, self.metadata.value(lambda f: member(document, f)), checked)
 
     def _by_type(self, document: str, metadata: str, names: Names) -> str:
-        types, row, i = self.types, names.fresh(), names.fresh()
-        rows, before, type = f"{document}.rows", f"{document}.before", f"{document}.type"
+        types, row = self.types, names.fresh()
+        rows, type, now, was = f"{document}.rows", f"{document}.type", f"{row}.now", f"{row}.was"
 
         def each(kind: str) -> str:
-            return self.rows(f"transform({rows}, {row} -> {self.change(kind, row, metadata)})")
+            return self.rows(f"transform({rows}, {row} -> {self.change(kind, now, metadata)})")
 
-        def both(former: str) -> str:
-            now = self.change("+U", row, metadata)
-            return f"IF({former} IS NULL, array({now}), array({self.change('-U', former, metadata)}, {now}))"
-
-        pairs = f"transform({rows}, ({row}, {i}) -> {let(names, f'get({before}, {i})', both)})"
-        updated = self.rows(f"flatten({pairs})")
+        after = self.change("+U", now, metadata)
+        pair = f"IF({was} IS NULL, array({after}), array({self.change('-U', was, metadata)}, {after}))"
+        updated = self.rows(f"flatten(transform({rows}, {row} -> {pair}))")
         if not self.keyed:
-            untold = f"{before} IS NULL OR exists({before}, {row} -> {row} IS NULL)"
-            updated = f"IF({untold}, {self.failed(_NO_OLD)}, {updated})"
+            updated = f"IF(exists({rows}, {row} -> {was} IS NULL), {self.failed(_NO_OLD)}, {updated})"
         words = (types.insert, types.update, types.delete, *types.passed_over)
         unknown = f"field 'type' has an unknown value; known are {', '.join(words)}"
         passed = (
@@ -210,7 +216,7 @@ class ChangedDecoder(ChangeDecoder):
             f"CASE WHEN {type} IS NULL THEN {self.failed(_NULL.format('type'))} "
             f"WHEN {type} NOT IN ({', '.join(map(literal, words))}) THEN {self.failed(unknown)} "
             f"{passed if types.passed_over else ''}"
-            f"WHEN {rows} IS NULL OR exists({rows}, {row} -> {row} IS NULL) THEN {self.failed(_NULL.format('data'))} "
+            f"WHEN {rows} IS NULL OR exists({rows}, {row} -> {now} IS NULL) THEN {self.failed(_NULL.format('data'))} "
             f"WHEN {type} = {literal(types.insert)} THEN {each('+I')} "
             f"WHEN {type} = {literal(types.delete)} THEN {each('-D')} ELSE {updated} END"
         )
