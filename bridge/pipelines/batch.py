@@ -45,7 +45,7 @@ def apply(
     Under `bad-records: fail` a record that cannot be applied raises BadRecordError with nothing written (of an upsert
     topic only the last record of each key is decoded then); under `skip` the last good one of a key counts.
     `glance` first tries the short way to decode, which most topics never leave; `Applied.doubtful` says whether
-    this one did, so that the next batch need not try. The frame's session carries the write.
+    this one did. The frame's session carries the write.
     """
     with ExitStack() as stack:
 

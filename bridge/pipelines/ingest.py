@@ -49,6 +49,11 @@ def ingest(
     return _Run(spark, definition, listener, stop or threading.Event()).run()
 
 
+_DOUBTS = 2
+"""After so many batches in a row that wanted a closer look, all get one. A format that has learnt about a new schema
+from the first is not in doubt again."""
+
+
 class _StopAsked(Exception):
     """Ends a batch before it has begun."""
 
@@ -62,7 +67,7 @@ class _Run:
         self.failure: BaseException | None = None
         self.batch_lock = threading.Lock()
         self.ended = False
-        self.glance = True
+        self.doubts = 0
         self.checkpoint = ""
         self.events = EventTime(definition.topic)
         self.topic = admin.resolve(definition.topic)
@@ -189,8 +194,9 @@ class _Run:
             return  # the first batch of a query may be empty: no progress, no commit
         records = with_leader_epochs(records, self.topic, self.progress.offsets, offsets)
         progress = replace(self.progress, batch=self.progress.batch + 1, offsets=offsets)
-        applied = apply(self.definition, self.table, records, progress, glance=self.glance)
-        self.glance = self.glance and not applied.doubtful
+        applied = apply(self.definition, self.table, records, progress, glance=self.doubts < _DOUBTS)
+        if self.doubts < _DOUBTS:
+            self.doubts = self.doubts + 1 if applied.doubtful else 0
         self.progress = progress
         self.events.advance(applied.newest_event_ms)
         warning = self.group.commit(offsets)

@@ -91,12 +91,8 @@ def check_changelog(wanted: list[Sequence[Any]], found: Commits, shape: Shape, t
     expected = [(row[0], *row_of(row[1:], shape, topic)) for row in wanted]
     have: list[Any] = []
     for commit in found:
-        rest = list(commit)
-        for want in expected[len(have) : len(have) + len(commit)]:
-            if want in rest:
-                have.append(want)
-                rest.remove(want)
-        have += rest
+        due = expected[len(have) : len(have) + len(commit)]
+        have += due if Counter(due) == Counter(commit) else commit
     _check_order("changelog", expected, have)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,12 @@ from pyspark.sql import SparkSession
 
 from bridge.errors import OptionError
 from bridge.kafka.broker import Broker
+from tests.cases import schema_changes
 from tests.cases.__main__ import main
 from tests.cases.bench import World
 from tests.cases.case import Case, Part, load
 from tests.cases.divergences import FILE, Divergence, read
+from tests.cases.expectations import check_changelog
 from tests.cases.judge import Judge
 from tests.cases.outcome import Kind, Mismatch, Outcome, summary, worst
 from tests.cases.pipeline import create_table, options_of
@@ -125,9 +127,8 @@ def test_what_is_wrong_fails_with_the_first_difference(
             {"steps": [{"records": [], "expected_tide": 1, "expected_table": []}]},
             "steps.expected_tide",
         ),
-        ("ingest", INGEST, {"format": "csv"}, "format 'csv'"),
-        ("ingest", INGEST, {"connector": "upsert-kafka, schema evolution on"}, "schema evolution"),
-        ("ingest", INGEST, {"records": [{"key": {"avro": {}}, "value": None}]}, "avro-confluent"),
+        ("ingest", INGEST, {"options": {"sink.transactional-id-prefix": "x"}}, "transactional-id-prefix"),
+        ("ingest", {**INGEST, "produce": "as many as you like"}, {}, "told in prose"),
         ("dance", INGEST, {}, "case kind 'dance'"),
         ("validate", {"vectors": [{"ddl": "as nobody ever wrote it", "error_contains": "x"}]}, {}, "prose"),
     ],
@@ -155,6 +156,45 @@ def test_a_divergence_holds_only_as_it_is_written(world: World) -> None:
     assert otherwise.kind is Kind.FAIL and "differs, but not as ADR 001: eight is right" in otherwise.words
     stranger = Case("T1", "another", "vectors", wrong.data)
     assert judge.verdict(stranger).kind is Kind.FAIL
+
+
+def test_a_divergence_may_be_about_a_step() -> None:
+    steps = case("ingest", {"steps": [{"expected_table": []}, {"expected_error": {}, "records": []}]})
+    known = Divergence("T1", "tiny", 1, "", drop=["steps.1.expected_error"], instead={"steps.1.records": [1]})
+    assert known.applied(steps).data["steps"] == [{"expected_table": []}, {"records": [1]}]
+    assert steps.data["steps"][1] == {"expected_error": {}, "records": []}
+
+
+def test_the_changes_of_one_commit_may_stand_in_any_order() -> None:
+    shape = [(name, types([(name, "INT")])[name]) for name in ("k", "v")]
+    wanted: list[Sequence[Any]] = [["+I", 1, 1], ["-U", 1, 1], ["+U", 1, 2], ["-U", 2, 1], ["+U", 2, 2]]
+    first, last = [("+I", 1, 1)], [("-U", 1, 1), ("-U", 2, 1), ("+U", 1, 2), ("+U", 2, 2)]
+    check_changelog(wanted, [first, last], shape, "t")
+    with pytest.raises(Mismatch, match="changelog, at 0"):
+        check_changelog(wanted, [last, first], shape, "t")
+    with pytest.raises(Mismatch, match="changelog, at 1"):
+        check_changelog(wanted, [first, [*last[:3], ("+U", 2, 3)]], shape, "t")
+    with pytest.raises(Mismatch, match="wanted 5, there are 1"):
+        check_changelog(wanted, [first], shape, "t")
+
+
+def test_a_step_s_columns_are_those_it_expects() -> None:
+    columns: list[tuple[str, str]] = [("id", "INT"), ("v", "VARCHAR(10)")]
+    assert schema_changes.after(Part({}), columns) == columns
+    added = schema_changes.after(Part({"expected_columns": ["id", "v", "w"]}), columns)
+    assert added == [*columns, ("w", "STRING")]
+    wider = schema_changes.after(
+        Part({"expected_columns": [["id", "BIGINT"], ["v", "VARCHAR(10)"]]}), columns
+    )
+    assert wider == [("id", "BIGINT"), ("v", "VARCHAR(10)")]
+    told = Part(
+        {"expected_column_added": "n DECIMAL(5, 2)", "expected_column_type": "id BIGINT (int -> long)"}
+    )
+    assert schema_changes.after(told, columns) == [
+        ("id", "BIGINT"),
+        ("v", "VARCHAR(10)"),
+        ("n", "DECIMAL(5, 2)"),
+    ]
 
 
 def test_a_case_that_takes_too_long_fails_and_the_next_one_runs(world: World) -> None:
