@@ -172,7 +172,7 @@ def test_the_changes_of_one_commit_may_stand_in_any_order() -> None:
     check_changelog(wanted, [first, last], shape, "t")
     with pytest.raises(Mismatch, match="changelog, at 0"):
         check_changelog(wanted, [last, first], shape, "t")
-    with pytest.raises(Mismatch, match="changelog, at 1"):
+    with pytest.raises(Mismatch, match="changelog, at 2"):
         check_changelog(wanted, [first, [*last[:3], ("+U", 2, 3)]], shape, "t")
     with pytest.raises(Mismatch, match="wanted 5, there are 1"):
         check_changelog(wanted, [first], shape, "t")
