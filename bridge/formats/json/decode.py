@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from bridge.formats.base import DOUBTFUL
 from bridge.formats.json.fast import Fast
@@ -49,16 +50,20 @@ class JsonDecoder:
                 closer = self._none(literal(DOUBTFUL)) if glance else slowly(text)
                 return f"IF({fast.doubtful(text, parsed, converted)}, {closer}, {rows})"
 
-            return let(names, fast.parse(text), lambda p: let(names, fast.convert(p), lambda c: judge(p, c)))
+            def convert(parsed: str) -> str:
+                if not fast.converts:
+                    return judge(parsed, fast.convert(parsed))
+                return let(names, fast.convert(parsed), lambda c: judge(parsed, c))
 
-        def classify(text: str) -> str:
-            return (
-                f"CASE WHEN {text} IS NULL THEN {self._none(null('STRING'))} "
-                f"WHEN NOT is_valid_utf8({text}) THEN {self._none(literal(_NOT_UTF8))} ELSE {quickly(text)} END"
-            )
+            return let(names, fast.parse(text), convert)
 
-        variable = names.fresh()
-        return apply(payload, let(names, f"CAST({variable} AS STRING)", classify), variable)
+        # What Spark generates code for stands outside of the lambda function, which it does not.
+        text, variable = payload.cast("string"), names.fresh()
+        return (
+            F.when(F.is_valid_utf8(text), apply(text, quickly(variable), variable))
+            .when(payload.isNull(), F.expr(self._none(null("STRING"))))
+            .otherwise(F.expr(self._none(literal(_NOT_UTF8))))
+        )
 
     def closer(self, payloads: DataFrame) -> JsonDecoder:
         """See Decoder.closer: nothing to find out."""

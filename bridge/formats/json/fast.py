@@ -75,6 +75,8 @@ class Fast:
     def __init__(self, row: RowType, options: JsonOptions, names: Names) -> None:
         self.row, self.options, self.names = row, options, names
         self.corrupt = corrupt_name(row)
+        self.converts = any(self._converts(f.type) for f in row.fields)
+        """Whether `convert` does more than leave the corrupt record out."""
 
     def parse(self, text: str) -> str:
         """The struct that Spark reads from `text`; null when there is no object."""
