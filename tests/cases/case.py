@@ -12,9 +12,10 @@ __all__ = ["Case", "Part", "load"]
 
 DOCUMENTATION = frozenset(
     {"id", "name", "kind", "source", "licence", "derived", "notes", "note", "why", "formats_upstream"}
-    | {"changes_note", "divergence", "role"}
+    | {"changes_note", "divergence", "role", "partition_keys"}
 )
-"""Keys that tell people something; every other key of a case asks something of the bridge."""
+"""Keys that tell people something (partition keys: how a table's files lie, which no row shows); every other key of a
+case asks something of the bridge."""
 
 
 class Part:

@@ -62,6 +62,8 @@ def create_table(part: Part, options: Mapping[str, str], *, writes: bool = False
         extra = [tuple(text.split(" ", 1)) for text in metadata]
         columns += [(name, type) for name, type in extra if name not in dict(columns)]
         metadata = {name: f"value.{name}" for name, _ in extra}
+    # What only a query shows of a record is not among the case's columns; all of it is text.
+    columns += [(name, "STRING") for name in metadata if name not in dict(columns)]
     lines = [_column(name, type, metadata.get(name), computed.get(name), writes) for name, type in columns]
     declared = {name for name, _ in columns}
     for expression in computed.values():
