@@ -63,7 +63,12 @@ def test_every_declared_option_has_a_value_an_origin_and_a_fate(shown: dict[str,
 
 def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
     assert shown["name"] == "orders"
-    assert shown["delta"] == {"path": str(tmp_path / "lake/orders"), "table": None, "properties": {}}
+    assert shown["delta"] == {
+        "path": str(tmp_path / "lake/orders"),
+        "table": None,
+        "properties": {},
+        "merge_schema": False,
+    }
     assert shown["ingest"] == {"bad-records": "fail", "base": "empty"}
     assert shown["publish"] == {"start": {"mode": "snapshot", "value": None}}
     assert shown["quality"] == {"suite": str(tmp_path / "s.json"), "on_failure": "fail", "report": None}
