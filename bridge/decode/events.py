@@ -62,6 +62,9 @@ def decode_events(records: DataFrame, topic: Topic, *, glance: bool = False) -> 
     adds = col(KIND).isNotNull() & ~col(KIND).isin(SKIP, DROPPED)
     if identity:
         adds = adds & ~retracts
+        nameless = F.forall(F.array(*[col(name).isNull() for name in identity]), lambda missing: missing)
+        unknown_row = F.when(col(KIND).isin([k.value for k in RowKind]) & nameless, F.lit(_NO_ROW))
+        changes = changes.withColumn(BAD, F.coalesce(col(BAD), unknown_row))
     return finished(changes, topic, adds=adds, told=identity, added=[KEPT], unknown=col(KEPT))
 
 
@@ -91,6 +94,10 @@ def _judgement(topic: Topic, by_value: Decoder, by_key: Decoder | None) -> tuple
     return kind, bad
 
 
+_NO_ROW = (
+    "value: no column of the PRIMARY KEY is in the document, so it does not say which row it means (fields are matched "
+    "by their exact names, as in Flink)"
+)
 _NO_KEY = (
     " in a table without a PRIMARY KEY: no row can be found to change; declare a PRIMARY KEY, or a column "
     f"STRING METADATA FROM '{ROW_KIND}' VIRTUAL to keep every change as a row"

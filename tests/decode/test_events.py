@@ -149,6 +149,18 @@ def test_changes_of_a_keyed_table(spark: SparkSession) -> None:
     ]
 
 
+def test_a_change_of_no_row_is_bad(spark: SparkSession) -> None:
+    """Else all of them would be one row, that of the key null: a column in capitals is enough to get there."""
+    columns = "id INT, part INT, v STRING, PRIMARY KEY (id, part) NOT ENFORCED"
+    records = _records(
+        spark, _event("c", after={"ID": 1, "v": "a"}), _event("c", after={"id": 1}), _event("d", {"v": "a"})
+    )
+    found = _changes(decode_events(records, _topic(columns, "debezium-json")), "id")
+    assert [row[2] for row in found] == [None, "+I", None]
+    assert found[0][3].startswith("value: no column of the PRIMARY KEY is in the document")
+    assert found[2][3] == found[0][3]
+
+
 def test_a_kept_column_may_be_not_null(spark: SparkSession) -> None:
     columns = "id INT, v STRING NOT NULL, w STRING NOT NULL, PRIMARY KEY (id) NOT ENFORCED"
     records = _records(
