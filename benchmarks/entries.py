@@ -19,6 +19,7 @@ __all__ = ["ENTRIES", "HALF", "Baseline", "Entry"]
 HALF = 0.5
 _OF_AVRO = 0.7
 _STRING = ScalarType("STRING")
+_CSV_OPTIONS = "map('nullValue', 'null')"
 _JSON_OPTIONS = "map('ignoreNullFields', 'false')"
 
 
@@ -137,10 +138,11 @@ ENTRIES: Mapping[str, Entry] = {
         Baseline(
             "from_csv",
             "to_csv",
-            lambda row: F.expr(f"from_csv(CAST(payload AS STRING), '{row.spark()}')"),
-            lambda row: F.expr("CAST(to_csv(row) AS BINARY)"),
+            lambda row: F.expr(f"from_csv(CAST(payload AS STRING), '{row.spark()}', {_CSV_OPTIONS})"),
+            lambda row: F.expr(f"CAST(to_csv(row, {_CSV_OPTIONS}) AS BINARY)"),
         ),
         shapes=(FLAT, NARROW),  # from_csv reads no nested types
+        options={"null-literal": "null"},  # without one a null number is an empty text, which is no number
     ),
     "raw": Entry(
         Baseline(
