@@ -46,7 +46,8 @@ _WRITING: tuple[Option[Any], ...] = (
     Option(
         "map-null-key.mode",
         choice("LITERAL", "FAIL", "DROP", subject="option map-null-key.mode"),
-        "What is done with a null key of a map: fail, leave the entry out, or write 'map-null-key.literal'.",
+        "What is done with a null key of a map: fail, leave the entry out, or write 'map-null-key.literal'. A map of "
+        "Spark's never holds one (docs/adr/005).",
         default="FAIL",
         side=Side.SINK,
     ),

@@ -26,12 +26,16 @@ from tests.cases.values import comparable, from_case, payload, types
 __all__ = ["run"]
 
 _AT = Decoded()
+_NULL_MAP_KEY = "NULL_MAP_KEY"
 _KEY = "the_key_of_the_runner"
 _ANY_TOPIC = "documents"
 
 
 def run(bench: Bench, part: Part, earlier: Callable[[str], Any]) -> None:
     """Check one vector. `earlier` looks a key up in the vectors before, for `same_row`."""
+    if part.has("refused"):
+        _refused(bench, part, part.own("refused"))
+        return
     row = earlier("row") if part.take("same_row") else None
     given = columns_of(part) if {"column", "columns"} & part.data.keys() or row is None else None
     columns = given or columns_of(Part({key: earlier(key) for key in ("column", "columns")}))
@@ -47,6 +51,25 @@ def run(bench: Bench, part: Part, earlier: Callable[[str], Any]) -> None:
         _decode(document, part)
 
 
+def _refused(bench: Bench, part: Part, word: str) -> None:
+    """What Spark has no type or value for must be refused by that word: by the definition, or by Spark itself."""
+    for key in [*part.data, "format"]:
+        part.take(key)
+    if word == _NULL_MAP_KEY:
+        try:
+            bench.world.spark.sql("SELECT map(CAST(NULL AS STRING), 1)").collect()
+        except PySparkException as raised:
+            if word in str(raised):
+                return
+        raise Mismatch("Spark holds a null key of a map: the format must write it then")
+    try:
+        _Document(bench, part, columns_of(part))
+    except BridgeError as raised:
+        check_refusal(raised, "", also=(word,))
+        return
+    raise Mismatch(f"wanted to be refused because of {word}; it was accepted")
+
+
 def _is_encode(part: Part) -> bool:
     """A vector with both sides decodes, unless its options are about writing only."""
     return any(".encode." in k or ".map-null-key." in k for k in part.merged("options"))
@@ -57,8 +80,8 @@ class _Document:
         self, bench: Bench, part: Part, columns: list[tuple[str, str]], more: dict[str, str] | None = None
     ) -> None:
         self.bench, self.part, self.columns, self.more = bench, part, columns, more or {}
-        parsed = types(columns)
         self.spec = self._resolve()
+        parsed = types(columns)
         self.row = RowType(self.spec.row.fields)
         self.spark = bench.world.spark
         assert list(parsed) == list(self.spec.columns)

@@ -69,7 +69,7 @@ class Judge:
         """The outcome, and what it means when the case is known to differ."""
         outcome = _attempt(lambda: self._run(case, vector))
         known = find(self.known, case, vector)
-        if known is None or outcome.kind is Kind.UNSUPPORTED:
+        if known is None or (outcome.kind is Kind.UNSUPPORTED and "refused" not in known.instead):
             return outcome
         if outcome.kind is Kind.PASS:
             return Outcome(Kind.FAIL, f"divergence no longer holds ({known.words}): the case passes")
