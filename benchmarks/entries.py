@@ -124,6 +124,7 @@ ENTRIES: Mapping[str, Entry] = {
             f"'old', IF(after IS NULL OR before IS NULL, NULL, array(before)), "
             f"'data', array(coalesce(after, before)), 'type', {_op('INSERT', 'UPDATE', 'DELETE')}",
         ),
+        shapes=(FLAT, NARROW),  # it copies MySQL, whose rows have no nested types
         changes=True,
     ),
     "maxwell-json": Entry(
@@ -132,6 +133,7 @@ ENTRIES: Mapping[str, Entry] = {
             f"'data', coalesce(after, before), 'old', IF(after IS NULL, NULL, before), "
             f"'type', {_op('insert', 'update', 'delete')}",
         ),
+        shapes=(FLAT, NARROW),  # it copies MySQL, whose rows have no nested types
         changes=True,
     ),
     "csv": Entry(

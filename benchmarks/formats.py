@@ -27,13 +27,13 @@ from benchmarks.measure import Line, compare
 from benchmarks.rows import Shape, changes, rows
 from bridge.errors import BridgeError
 from bridge.formats import registry
-from bridge.formats.base import PAYLOAD
+from bridge.formats.base import PAYLOAD, Stepwise
 from bridge.options.formats import FORMATS
 from bridge.options.model import Fate
 
 __all__ = ["Bench", "main"]
 
-ROWS = 60_000
+ROWS = 150_000
 
 
 class Bench:
@@ -96,8 +96,12 @@ class Bench:
         closer = decoder.closer(payloads)
         wrong = None
         for glance in (closer is decoder, False):
-            decoded = payloads.select(closer.decode(F.col(PAYLOAD), glance=glance).alias("decoded"))
-            wrong = decoded.select("decoded.error").where("error IS NOT NULL").first()
+            if glance and isinstance(closer, Stepwise):
+                decoded = closer.look(payloads, F.col(PAYLOAD), "decoded").select("decoded")
+            else:
+                decoded = payloads.select(closer.decode(F.col(PAYLOAD), glance=glance).alias("decoded"))
+            kept = decoded.localCheckpoint()  # else the filter moves into the steps
+            wrong = kept.select("decoded.error").where("error IS NOT NULL").first()
             if wrong is None:
                 return decoded
         raise BridgeError(f"format '{name}' does not read what it wrote: {wrong and wrong[0]}")

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 
 from bridge.definition import FormatSpec
 from bridge.formats import registry
-from bridge.formats.base import PAYLOAD, Decoder
+from bridge.formats.base import PAYLOAD, Decoder, Stepwise
 
 __all__ = ["decoded"]
 
@@ -24,9 +24,12 @@ def decoded(
 ) -> tuple[DataFrame, Decoder]:
     """`frame` with the column `name` (see formats.base.Decoded), and the decoder that made it.
 
-    Without `glance` a format may run a Spark job over `payload` first, to learn which schemas are in it.
+    Without `glance` a format may run a Spark job over `payload` first, to learn which schemas are in it. With it, keep
+    the frame before filtering it: Spark moves a filter below the steps, and then takes each as often as it is used.
     """
     decoder = registry.get(spec.name).decoder(spec.row, spec.options, metadata=spec.metadata, key=key)
+    if glance and isinstance(decoder, Stepwise):
+        return decoder.look(frame, payload, name), decoder
     if not glance:
         decoder = decoder.closer(frame.select(payload.alias(PAYLOAD)))
     return frame.withColumn(name, decoder.decode(payload, glance=glance)), decoder

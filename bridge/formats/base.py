@@ -7,13 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from pyspark.sql import Column, DataFrame
 
 from bridge.schema import RowType
 
-__all__ = ["DOUBTFUL", "NOTHING", "PAYLOAD", "ChangeEncoder", "Decoded", "Decoder", "Encoder", "Format"]
+__all__ = [
+    "DOUBTFUL",
+    "NOTHING",
+    "PAYLOAD",
+    "ChangeEncoder",
+    "Decoded",
+    "Decoder",
+    "Encoder",
+    "Format",
+    "Stepwise",
+]
 
 NOTHING = RowType(())
 """No metadata."""
@@ -74,6 +84,15 @@ class Decoder(Protocol):
 
         A format whose documents name a schema finds out here which ones there are (one Spark job over the frame,
         no payload reaches the driver); all others give themselves. Raises what reaching the registry raises."""
+        ...
+
+
+@runtime_checkable
+class Stepwise(Protocol):
+    """What some decoders can do besides: glance in steps, which Spark compiles, where one expression is interpreted."""
+
+    def look(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
+        """`frame` with the column `name`, as `decode(payload, glance=True)` makes it."""
         ...
 
 

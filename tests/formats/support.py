@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_type
 
-from bridge.formats.base import PAYLOAD, ChangeEncoder, Decoder, Encoder
+from bridge.formats.base import PAYLOAD, ChangeEncoder, Decoder, Encoder, Stepwise
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
 
 Outcome = tuple[list[tuple[str, Any]] | None, str | None]
@@ -26,16 +26,26 @@ def row_type(**fields: Any) -> RowType:
 
 
 def decode_all(
-    spark: SparkSession, decoder: Decoder, payloads: Sequence[bytes | None], *, glance: bool = False
+    spark: SparkSession,
+    decoder: Decoder,
+    payloads: Sequence[bytes | None],
+    *,
+    glance: bool = False,
+    steps: bool = False,
 ) -> list[Outcome]:
     """What each payload decodes to: its rows as (kind, plain values by name), and the error.
 
-    Without `glance` the decoder is the one that `closer` gives for these payloads.
+    Without `glance` the decoder is the one that `closer` gives for these payloads. `steps` takes the way of
+    Stepwise.look where the decoder has it.
     """
     frame = _frame(spark, "BINARY", payloads)
     if not glance:
         decoder = decoder.closer(frame.select(F.col("x").alias(PAYLOAD)))
-    found = sorted(frame.select("i", decoder.decode(F.col("x"), glance=glance).alias("d")).collect())
+    if steps and isinstance(decoder, Stepwise):
+        decoded = decoder.look(frame, F.col("x"), "d").select("i", "d")
+    else:
+        decoded = frame.select("i", decoder.decode(F.col("x"), glance=glance).alias("d"))
+    found = sorted(decoded.collect())
     return [
         (None if r.d.rows is None else [(x.kind, plain(x.row)) for x in r.d.rows], r.d.error) for r in found
     ]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from bridge.formats import registry
-from bridge.formats.base import DOUBTFUL, Decoder, Encoder, Format
+from bridge.formats.base import DOUBTFUL, Decoder, Encoder, Format, Stepwise
 from bridge.schema import ArrayType, MapType, RowType
 from tests.formats.shapes import SHAPES, Sample, Shape, options_of
 from tests.formats.support import decode_all, encode_all, encode_changes, plain
@@ -119,10 +119,12 @@ def test_a_glance_says_the_same_or_that_it_is_in_doubt(spark: SparkSession, subj
     written = subject.write_plain(spark)
     payloads = [*written, None, b"\xff", b"", b"[1", b'{"a":"5"}', *subject.sample.bad]
     decoder = subject.decoder()
-    glances, looks = decode_all(spark, decoder, payloads, glance=True), decode_all(spark, decoder, payloads)
+    looks = decode_all(spark, decoder, payloads)
     sure = [at for at, payload in enumerate(payloads[: len(written) + 1]) if payload is None]
-    assert [glances[at] for at in sure] == [looks[at] for at in sure]
-    assert all(seen in (known, (None, DOUBTFUL)) for seen, known in zip(glances, looks, strict=True))
+    for steps in (False, True) if isinstance(decoder, Stepwise) else (False,):
+        glances = decode_all(spark, decoder, payloads, glance=True, steps=steps)
+        assert [glances[at] for at in sure] == [looks[at] for at in sure]
+        assert all(seen in (known, (None, DOUBTFUL)) for seen, known in zip(glances, looks, strict=True))
     assert DOUBTFUL not in [error for _, error in looks]
     assert [rows for rows, _ in looks[: len(written)]] == [
         [("+I", row)] for row in subject.named(*subject.sample.plain_rows)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from bridge.formats.base import DOUBTFUL
 from bridge.formats.cdc.metadata import Metadata
 from bridge.formats.cdc.options import CdcOptions
 from bridge.formats.json.slow import Slow
 from bridge.formats.sql import Names, apply, let, literal, null, struct
-from bridge.schema import RowType
+from bridge.schema import RowType, quote
 
 __all__ = ["ChangeDecoder", "envelope", "failed"]
 
@@ -55,6 +56,23 @@ class ChangeDecoder(ABC):
         variable = names.fresh()
         return apply(payload, let(names, f"CAST({variable} AS STRING)", classify), variable)
 
+    def look(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
+        """See formats.base.Stepwise: the fast path, each part a column of its own."""
+        names, text, said = Names(), f"{name}_text", f"{name}_said"
+        steps, made = self.read(frame.withColumn(text, payload.cast("string")), text, names)
+        steps = steps.withColumn(said, F.expr(made))
+        outcome = (
+            f"CASE WHEN {text} IS NULL OR {text} = '' THEN {self.none(null('STRING'))} "
+            f"WHEN {said} IS NULL OR NOT is_valid_utf8({text}) THEN {self.none(literal(DOUBTFUL))} "
+            f"ELSE {self.outcome(said, text, names)} END"
+        )
+        return steps.withColumn(name, F.expr(outcome)).select(*[_col(c) for c in frame.columns], _col(name))
+
+    def read(self, frame: DataFrame, text: str, names: Names) -> tuple[DataFrame, str]:
+        """`frame` with what reading the column `text` needs, and SQL of the document by the fast path; null where that
+        does not settle it."""
+        return frame, let(names, self.envelope(text, names, glance=True), lambda e: f"{e}.v")
+
     def closer(self, payloads: DataFrame) -> ChangeDecoder:
         """See Decoder.closer: nothing to find out."""
         return self
@@ -87,6 +105,10 @@ class ChangeDecoder(ABC):
         """One change; `metadata` is a variable (of no account when none was asked for)."""
         more = {"metadata": metadata} if self.metadata.places else {}
         return struct(kind=literal(kind), row=row, **more, **({"kept": kept} if self.keeps else {}))
+
+
+def _col(name: str) -> Column:
+    return F.col(quote(name))
 
 
 def envelope(slow: Slow, text: str, names: Names) -> str:

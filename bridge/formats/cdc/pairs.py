@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
 from bridge.formats.cdc.common import ChangeDecoder, envelope, failed
 from bridge.formats.cdc.metadata import STRING
 from bridge.formats.json.fast import Fast
@@ -50,6 +53,14 @@ class PairDecoder(ChangeDecoder):
         quick = let(names, fast.parse(text), lambda p: let(names, fast.convert(p), lambda c: judge(p, c)))
         # Not one inside the other: Spark's analyzer allows for so many expressions that need each other first.
         return f"coalesce({quick}, {failed(slow) if glance else envelope(slow, text, names)})"
+
+    def read(self, frame: DataFrame, text: str, names: Names) -> tuple[DataFrame, str]:
+        """See ChangeDecoder.read."""
+        fast = Fast(self._document(), self.options.json, names)
+        parsed, converted = f"{text}_parsed", f"{text}_converted"
+        frame = frame.withColumn(parsed, F.expr(fast.parse(text)))
+        frame = frame.withColumn(converted, F.expr(fast.convert(parsed)))
+        return frame, f"IF({fast.doubtful(text, parsed, converted)}, NULL, {converted})"
 
     def _document(self) -> RowType:
         states = (
