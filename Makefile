@@ -28,7 +28,7 @@ slow: $(READY) ## Run the tests that take minutes (make test leaves them out)
 cases: $(READY) ## Run the acceptance cases in CASES (default ../shared/cases)
 	BRIDGE_CASES_DIR="$${BRIDGE_CASES_DIR:-$(CASES)}" $(BIN)/python -m tests.cases
 
-bench-formats: $(READY) ## Time every format beside Spark's own functions (ROWS=60000)
+bench-formats: $(READY) ## Time every format beside Spark's own functions (ROWS=150000)
 	$(BIN)/python -m benchmarks.formats
 
 check: lint types imports ## Lint, types and imports
