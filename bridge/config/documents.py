@@ -68,7 +68,7 @@ def _key_fields(given: Given) -> tuple[str, ...]:
 def key_document(given: Given, use: FormatUse, schema: TableSchema, names: tuple[str, ...]) -> FormatSpec:
     """The key document: `names` in that order, its fields without the prefix."""
     row = schema.row(names, given.get(KEY_FIELDS_PREFIX) or "")
-    return FormatSpec(use.declared.name, _options(given, use, "key"), row, names)
+    return FormatSpec(use.declared.name, _options(given, use, "key", names), row, names)
 
 
 def value_document(given: Given, use: FormatUse, schema: TableSchema, keys: tuple[str, ...]) -> FormatSpec:
@@ -85,18 +85,20 @@ def value_document(given: Given, use: FormatUse, schema: TableSchema, keys: tupl
     names = tuple(c.name for c in schema.physical if include == "ALL" or c.name not in keys)
     return FormatSpec(
         use.declared.name,
-        _options(given, use, "value"),
+        _options(given, use, "value", names),
         schema.row(names),
         names,
         _format_metadata(use, schema),
     )
 
 
-def _options(given: Given, use: FormatUse, part: str) -> dict[str, Any]:
+def _options(given: Given, use: FormatUse, part: str, columns: tuple[str, ...]) -> dict[str, Any]:
     """The format's options; those that are secret as `Secret`, a registry's subject named after the topic.
 
     Flink names it so where it writes; with several topics it has no name. Raises what `registry_settings` does.
     """
+    if use.declared.name == "raw":
+        _check_raw(use, columns)
     found = {
         key: Secret(value)
         if isinstance(value, str) and (is_secret(key) or use.prefix + key in given.masked)
@@ -118,3 +120,12 @@ def _format_metadata(use: FormatUse, schema: TableSchema) -> RowType:
         c.key.removeprefix("value.") for c in schema.metadata if c.key.startswith("value.")
     )
     return RowType(tuple(RowField(key, told[key]) for key in wanted if key in told))
+
+
+def _check_raw(use: FormatUse, columns: tuple[str, ...]) -> None:
+    if len(columns) != 1:
+        raise OptionError(
+            f"'{use.option}' = 'raw': The 'raw' format only supports single physical column. However the defined "
+            f"schema contains {len(columns)} of them: [{', '.join(columns)}]. For a key of several columns use another "
+            "format; for a value, 'value.fields-include' = 'EXCEPT_KEY' leaves the key's columns out"
+        )

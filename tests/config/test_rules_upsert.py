@@ -39,6 +39,13 @@ UPSERT_RULES: list[tuple[str, dict[str, str], str]] = [
         "together "
         "to enable sink buffer flushing.",
     ),
+    (
+        f"{COLUMNS}, PRIMARY KEY (region, view_count) NOT ENFORCED",
+        {"key__format": "raw"},
+        "'key.format' = 'raw': The 'raw' format only supports single physical column. However the defined schema "
+        "contains 2 of them: [region, view_count].",
+    ),
+    (KEYED, {"value__format": "raw"}, "'value.fields-include' = 'EXCEPT_KEY' leaves the key's columns out"),
     (KEYED, {"sink__buffer_flush__max_rows": "10"}, "must be set to be greater than zero together"),
     (
         KEYED,

@@ -25,6 +25,13 @@ def _d(*texts: str) -> tuple[Decimal, ...]:
     return tuple(Decimal(t) for t in texts)
 
 
+def test_decimals_of_all_digits_are_written_whole(spark: SparkSession) -> None:
+    nines = "9" * 38
+    row = row_type(a=scalar("DECIMAL", 38, 38), b=scalar("DECIMAL", 38, 0))
+    rows = [_d(f"0.{nines}", nines), _d(f"-0.{nines}", f"-{nines}")]
+    assert _encode(spark, row, rows) == [f'{{"a":0.{nines},"b":{nines}}}', f'{{"a":-0.{nines},"b":-{nines}}}']
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

@@ -55,13 +55,17 @@ def test_a_group_with_members_takes_no_offsets_from_outside(broker: Broker, uniq
         member.close()
 
 
-def test_no_broker(unique: Unique) -> None:
-    topic = topic_of("t", servers="127.0.0.1:9")
-    with Group(topic, timeout=0.5) as group:
-        with pytest.raises(
-            KafkaError, match=r"127\.0\.0\.1:9: group 'KafkaSource-t' refuses to tell its offsets"
-        ):
-            group.committed([("t", 0)])
+def test_no_broker() -> None:
+    with (
+        Group(topic_of("t", servers="127.0.0.1:9"), timeout=0.5) as group,
+        pytest.raises(KafkaError, match=r"127\.0\.0\.1:9: group 'KafkaSource-t' refuses to tell its offsets"),
+    ):
+        group.committed([("t", 0)])
+
+
+@pytest.mark.slow  # librdkafka lets go of a commit on its way only after its own time-out
+def test_no_broker_to_commit_to() -> None:
+    with Group(topic_of("t", servers="127.0.0.1:9"), timeout=0.5) as group:
         group.commit(Offsets({("t", 0): 1}))
         with pytest.raises(KafkaError, match="refuses to take offsets"):
             group.settle(0.5)

@@ -138,13 +138,15 @@ def _wants_exponent(value: str, type: DataType) -> str | None:
         return None
     assert isinstance(type, ScalarType)
     precision, scale = type.parameters
-    zero, smallest = (f"CAST('{n}' AS {type.spark()})" for n in ("0", f"0.{'0' * (_PLAIN_PLACES - 1)}1"))
+    least = f"0.{'0' * (_PLAIN_PLACES - 1)}1"
+    zero, low, high = (f"CAST('{n}' AS {type.spark()})" for n in ("0", f"-{least}", least))
     reasons = []
     if precision - scale > 1:
         end = "0." + "0" * scale if scale else "0"
         reasons.append(f"(endswith(CAST({value} AS STRING), '{end}') AND {value} != {zero})")
     if scale > _PLAIN_PLACES:
-        reasons.append(f"(abs({value}) < {smallest} AND {value} != {zero})")
+        # Not by abs: Spark rounds it to 34 digits, and a decimal may have 38.
+        reasons.append(f"({value} > {low} AND {value} < {high} AND {value} != {zero})")
     return " OR ".join(reasons) or None
 
 
