@@ -9,8 +9,6 @@ _BY_DEFAULT = {
         "insert_update_delete",
         "every_type",
         "primary_key_changes",
-        "compound_key",
-        "key_prefix",
     ),
     "test_a_broker_in_between_changes_nothing": ("insert_update_delete", "primary_key_changes"),
 }
