@@ -63,8 +63,11 @@ def decode_events(records: DataFrame, topic: Topic, *, glance: bool = False) -> 
     if identity:
         adds = adds & ~retracts
         nameless = F.forall(F.array(*[col(name).isNull() for name in identity]), lambda missing: missing)
-        unknown_row = F.when(col(KIND).isin([k.value for k in RowKind]) & nameless, F.lit(_NO_ROW))
+        before = col(KIND) == RowKind.UPDATE_BEFORE.value
+        unknown_row = F.when(col(KIND).isin([k.value for k in RowKind]) & ~before & nameless, F.lit(_NO_ROW))
         changes = changes.withColumn(BAD, F.coalesce(col(BAD), unknown_row))
+        # A former state that leaves the key out is as good as none: the new state beside it says which row it is.
+        changes = changes.withColumn(KIND, F.when(before & nameless, F.lit(SKIP)).otherwise(col(KIND)))
     return finished(changes, topic, adds=adds, told=identity, added=[KEPT], unknown=col(KEPT))
 
 

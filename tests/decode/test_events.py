@@ -161,6 +161,13 @@ def test_a_change_of_no_row_is_bad(spark: SparkSession) -> None:
     assert found[2][3] == found[0][3]
 
 
+def test_a_former_state_without_the_key_is_as_good_as_none(spark: SparkSession) -> None:
+    records = _records(spark, _event("u", {"v": "a"}, {"id": 1, "v": "b", "w": None}))
+    topic = _topic(f"{_CDC}, PRIMARY KEY (id) NOT ENFORCED", "debezium-json")
+    found = _changes(decode_events(records, topic), "id", "v")
+    assert [row[2:] for row in found] == [("skip", None, None, None), ("+U", None, 1, "b")]
+
+
 def test_a_kept_column_may_be_not_null(spark: SparkSession) -> None:
     columns = "id INT, v STRING NOT NULL, w STRING NOT NULL, PRIMARY KEY (id) NOT ENFORCED"
     records = _records(
