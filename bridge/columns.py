@@ -19,6 +19,7 @@ from bridge.schema import quote
 __all__ = [
     "BAD",
     "KIND",
+    "LEADER_EPOCH",
     "POSITION",
     "col",
     "comparable",
@@ -33,6 +34,9 @@ KIND = "__kind"
 
 POSITION = "__position"
 """Where a change stands: struct<topic, partition, offset, timestamp> or struct<version>."""
+
+LEADER_EPOCH = "leaderEpoch"
+"""Column of records that is there only where a table asks for it: Spark's source does not give it."""
 
 BAD = "__bad"
 """Why a record cannot be applied (no payload in it); null for a good one."""

@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from bridge.columns import LEADER_EPOCH
 from bridge.schema import DataType, MetadataColumn, ScalarType
 
-__all__ = ["LEADER_EPOCH", "PARTS", "parts_of", "record_metadata"]
+__all__ = ["PARTS", "parts_of", "record_metadata"]
 
 PARTS = ("topic", "partition", "offset", "timestamp", "timestampType", "headers")
 """Columns of records that `record_metadata` reads."""
-
-LEADER_EPOCH = "leaderEpoch"
-"""Column of records that is there only where a table asks for it: Spark's source does not give it."""
 
 _ENTRIES = "array<struct<key:string,value:binary>>"
 

@@ -12,10 +12,10 @@ from collections.abc import Collection, Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from bridge.columns import BAD, KIND, POSITION, col
+from bridge.columns import BAD, KIND, LEADER_EPOCH, POSITION, col
 from bridge.decode.documents import decoded
 from bridge.decode.finish import finished
-from bridge.decode.metadata import LEADER_EPOCH, PARTS, parts_of, record_metadata
+from bridge.decode.metadata import PARTS, parts_of, record_metadata
 from bridge.decode.words import APART, DROPPED, SKIP
 from bridge.definition import FormatSpec, Topic
 from bridge.errors import DefinitionError

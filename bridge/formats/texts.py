@@ -7,7 +7,10 @@ from collections.abc import Callable
 from bridge.formats.sql import Names, let
 from bridge.schema import ScalarType
 
-__all__ = ["decimal", "timestamp"]
+__all__ = ["PLAIN_PLACES", "decimal", "stripped", "timestamp"]
+
+PLAIN_PLACES = 6
+"""Decimal places up to which Java writes the smallest number without exponent."""
 
 
 def timestamp(value: str, type: ScalarType) -> str:
@@ -24,7 +27,11 @@ def timestamp(value: str, type: ScalarType) -> str:
 def decimal(value: str, scale: int, names: Names) -> str:
     """Java's BigDecimal.stripTrailingZeros().toString() of a DECIMAL of `scale`."""
     # Under ANSI, which the bridge sets, Spark writes all digits and no exponent.
-    text = f"CAST({value} AS STRING)"
+    return stripped(f"CAST({value} AS STRING)", scale, names)
+
+
+def stripped(text: str, scale: int, names: Names) -> str:
+    """The same of the plain text of a DECIMAL of `scale`, which has all its digits and no exponent."""
     if scale:
         text = f"regexp_replace({text}, '[.]?0+$', '')"
 
@@ -36,7 +43,7 @@ def decimal(value: str, scale: int, names: Names) -> str:
         )
         return (
             f"CASE WHEN {t} RLIKE '^-?[1-9][0-9]*0$' THEN {big} "
-            f"WHEN {t} RLIKE '^-?0[.]0{{6}}' THEN {tiny} ELSE {t} END"
+            f"WHEN {t} RLIKE '^-?0[.]0{{{PLAIN_PLACES}}}' THEN {tiny} ELSE {t} END"
         )
 
     return let(names, text, scientific)

@@ -15,15 +15,15 @@ from confluent_kafka import Consumer
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from bridge.columns import LEADER_EPOCH
 from bridge.definition import Topic
 from bridge.errors import KafkaError
 from bridge.kafka.client import words
 from bridge.kafka.properties import for_librdkafka, read_committed
 from bridge.positions import Offsets
 
-__all__ = ["COLUMN", "Epochs", "with_leader_epochs"]
+__all__ = ["Epochs", "with_leader_epochs"]
 
-COLUMN = "leaderEpoch"
 _TIMEOUT = 20.0
 
 _log = logging.getLogger("bridge.kafka")
@@ -55,7 +55,7 @@ def with_leader_epochs(records: DataFrame, topic: Topic, start: Offsets, end: Of
         )
         for name, number, offset, epoch in newest_first
     ]
-    return records.withColumn(COLUMN, F.coalesce(*cases, F.lit(None).cast("int")))
+    return records.withColumn(LEADER_EPOCH, F.coalesce(*cases, F.lit(None).cast("int")))
 
 
 class Epochs:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
@@ -15,31 +14,19 @@ from bridge.config import resolve_topic
 from bridge.ddl import parse
 from bridge.decode import KEPT, decode_events
 from bridge.definition import Topic
+from tests.decode.records import AT, RECORD
 
-_RECORD = pa.schema(
-    {
-        "key": pa.binary(),
-        "value": pa.binary(),
-        "topic": pa.string(),
-        "partition": pa.int32(),
-        "offset": pa.int64(),
-        "timestamp": pa.timestamp("us", "UTC"),
-        "timestampType": pa.int32(),
-        "headers": pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}.items())),
-    }
-)
-_AT = datetime(2020, 2, 29, 12, 0, 0, 987000, tzinfo=timezone.utc)
 _CDC = "id INT, v STRING, w STRING"
 _PLACEHOLDER = "__debezium_unavailable_value"
 
 
 def _records(spark: SparkSession, *documents: tuple[str | None, str | None], **more: Any) -> DataFrame:
-    rest = {"topic": "t", "partition": 0, "timestamp": _AT, "timestampType": 0} | more
+    rest = {"topic": "t", "partition": 0, "timestamp": AT, "timestampType": 0} | more
     rows = [
         {"key": k and k.encode(), "value": None if v is None else v.encode(), "offset": n} | rest
         for n, (k, v) in enumerate(documents)
     ]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=_RECORD))
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=RECORD))
 
 
 def _topic(columns: str, format: str = "json", **options: str) -> Topic:

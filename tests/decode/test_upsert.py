@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
@@ -21,28 +20,16 @@ from bridge.schema import (
     ScalarType,
     TableSchema,
 )
+from tests.decode.records import AT, RECORD
 
 _INT, _STRING, _BYTES = ScalarType("INT"), ScalarType("STRING"), ScalarType("BYTES")
-_RECORD = pa.schema(
-    {
-        "key": pa.binary(),
-        "value": pa.binary(),
-        "topic": pa.string(),
-        "partition": pa.int32(),
-        "offset": pa.int64(),
-        "timestamp": pa.timestamp("us", "UTC"),
-        "timestampType": pa.int32(),
-        "headers": pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}.items())),
-    }
-)
-_AT = datetime(2020, 2, 29, 12, 0, 0, 987000, tzinfo=timezone.utc)
 
 
 def _records(spark: SparkSession, *documents: tuple[bytes | None, bytes | None], **more: Any) -> DataFrame:
     """Records of one partition, by key and value; `more` is the same for all."""
-    rest = {"topic": "t", "partition": 0, "timestamp": _AT, "timestampType": 0} | more
+    rest = {"topic": "t", "partition": 0, "timestamp": AT, "timestampType": 0} | more
     rows = [{"key": k, "value": v, "offset": n} | rest for n, (k, v) in enumerate(documents)]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=_RECORD))
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=RECORD))
 
 
 def _topic(

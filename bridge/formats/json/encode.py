@@ -14,6 +14,7 @@ from pyspark.sql import Column
 from bridge.formats.json.options import JsonOptions
 from bridge.formats.json.shape import types
 from bridge.formats.sql import Names, apply, let, literal, member
+from bridge.formats.texts import PLAIN_PLACES, stripped
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
 __all__ = ["JsonEncoder"]
@@ -22,9 +23,6 @@ __all__ = ["JsonEncoder"]
 _MARK, _WRITTEN_MARK = "'\\u0001'", "'\\\\u0001'"
 _UNQUOTED = r"""concat('"(?:', {mark}, ')([-+.0-9E]+)"')"""
 _MARK_PATTERN = r"'\\\\u0001'"
-
-# Decimal places up to which Java writes the smallest number without exponent.
-_PLAIN_PLACES = 6
 
 # The length of a moment without fraction.
 _SECONDS = len("2020-02-29 12:00:00")
@@ -138,13 +136,13 @@ def _wants_exponent(value: str, type: DataType) -> str | None:
         return None
     assert isinstance(type, ScalarType)
     precision, scale = type.parameters
-    least = f"0.{'0' * (_PLAIN_PLACES - 1)}1"
+    least = f"0.{'0' * (PLAIN_PLACES - 1)}1"
     zero, low, high = (f"CAST('{n}' AS {type.spark()})" for n in ("0", f"-{least}", least))
     reasons = []
     if precision - scale > 1:
         end = "0." + "0" * scale if scale else "0"
         reasons.append(f"(endswith(CAST({value} AS STRING), '{end}') AND {value} != {zero})")
-    if scale > _PLAIN_PLACES:
+    if scale > PLAIN_PLACES:
         # Not by abs: Spark rounds it to 34 digits, and a decimal may have 38.
         reasons.append(f"({value} > {low} AND {value} < {high} AND {value} != {zero})")
     return " OR ".join(reasons) or None
@@ -154,32 +152,7 @@ def _scientific(names: Names, value: str, type: ScalarType) -> str:
     """Java's BigDecimal.stripTrailingZeros().toString()."""
     scale = type.parameters[1]
     # A cast may give an exponent of its own.
-    text = f"replace(format_number({value}, {scale}), ',', '')"
-    if scale:
-        text = f"regexp_replace({text}, '[.]?0+$', '')"
-
-    def shown(t: str) -> str:
-        size = f"length(replace({t}, '-', ''))"
-        big = _power(names, t, f"regexp_replace({t}, '^-|0+$', '')", lambda u: f"{size} - 1")
-        tiny = _power(
-            names, t, f"regexp_replace({t}, '^-?0[.]0+', '')", lambda u: f"length({u}) + 1 - {size}"
-        )
-        return (
-            f"CASE WHEN {t} RLIKE '^-?[1-9][0-9]*0$' THEN {big} "
-            f"WHEN {t} RLIKE '^-?0[.]0{{{_PLAIN_PLACES}}}' THEN {tiny} ELSE {t} END"
-        )
-
-    return let(names, text, shown)
-
-
-def _power(names: Names, text: str, digits: str, exponent: Callable[[str], str]) -> str:
-    def joined(u: str) -> str:
-        sign = f"IF(startswith({text}, '-'), '-', '')"
-        mantissa = f"IF(length({u}) > 1, concat(left({u}, 1), '.', substr({u}, 2)), {u})"
-        power = f"concat(IF({exponent(u)} > 0, '+', ''), {exponent(u)})"
-        return f"concat({sign}, {mantissa}, 'E', {power})"
-
-    return let(names, digits, joined)
+    return stripped(f"replace(format_number({value}, {scale}), ',', '')", scale, names)
 
 
 def _is_decimal(type: DataType) -> bool:
