@@ -126,6 +126,8 @@ class Sink:
     buffer_rows: int = 0
     buffer_interval_ms: int = 0
     parallelism: int | None = None
+    partitioner: str = "default"
+    """`default`, `fixed`, `round-robin`, or the `module:Class` of a `partitioners.Partitioner`."""
 
 
 @dataclass(frozen=True)

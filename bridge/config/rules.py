@@ -6,6 +6,7 @@ all hold at once.
 
 from __future__ import annotations
 
+from bridge import partitioners
 from bridge.errors import OptionError
 from bridge.options import UPSERT, FormatUse, Given
 from bridge.options.general import KEY_FIELDS, TOPIC, TOPIC_PATTERN
@@ -118,11 +119,7 @@ def check_sink(given: Given) -> None:
     elif not partitioner:
         raise OptionError(f"Option '{PARTITIONER.key}' should be a non-empty string.")
     else:
-        raise OptionError(
-            f"Could not find and instantiate partitioner class '{partitioner}': the bridge runs no Flink "
-            f"classes. "
-            "Legal values are default, fixed, round-robin"
-        )
+        partitioners.find(partitioner)
 
 
 def delivery_guarantee(given: Given) -> str:

@@ -13,7 +13,7 @@ from bridge.options import UPSERT, Given
 from bridge.options.client import is_secret
 from bridge.options.general import TOPIC, TOPIC_PATTERN
 from bridge.options.scan import DISCOVERY_INTERVAL, IDLE_TIMEOUT, SCAN_PARALLELISM
-from bridge.options.sink import BUFFER_INTERVAL, BUFFER_ROWS, SINK_PARALLELISM
+from bridge.options.sink import BUFFER_INTERVAL, BUFFER_ROWS, PARTITIONER, SINK_PARALLELISM
 
 __all__ = ["given_of", "resolve_topic"]
 
@@ -76,7 +76,8 @@ def _sink(given: Given) -> Sink:
     if given.connector == UPSERT:
         rows, interval = max(0, given.get(BUFFER_ROWS) or 0), given.get(BUFFER_INTERVAL) or 0
     guarantee = DeliveryGuarantee(rules.delivery_guarantee(given))
-    return Sink(guarantee, rows, interval, given.get(SINK_PARALLELISM))
+    partitioner = "default" if given.connector == UPSERT else given.get(PARTITIONER) or ""
+    return Sink(guarantee, rows, interval, given.get(SINK_PARALLELISM), partitioner)
 
 
 def _or(value: int | None, default: int) -> int:

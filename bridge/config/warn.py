@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bridge.definition import DeliveryGuarantee, Topic
 from bridge.options.client import check_property
-from bridge.options.sink import DELIVERY_GUARANTEE, SEMANTIC
+from bridge.options.sink import DELIVERY_GUARANTEE, PARTITIONER, SEMANTIC, SINK_PARALLELISM
 
 __all__ = ["warnings"]
 
@@ -28,5 +28,15 @@ def warnings(topic: Topic) -> Iterator[str]:
         yield f"'{SEMANTIC.key}' is deprecated: write '{DELIVERY_GUARANTEE.key}'"
     if topic.sink.delivery_guarantee is DeliveryGuarantee.NONE:
         yield f"'{DELIVERY_GUARANTEE.key}' = 'none': a failure may lose records; use 'at-least-once'"
+    if topic.sink.partitioner == "fixed" and topic.key and topic.sink.parallelism is None:
+        yield (
+            f"'{PARTITIONER.key}' = 'fixed': a key stays in its partition as long as the number of tasks does; set "
+            f"'{SINK_PARALLELISM.key}'"
+        )
+    if topic.sink.partitioner in ("fixed", "round-robin") and topic.key is None and topic.schema.primary_key:
+        yield (
+            f"'{PARTITIONER.key}' = '{topic.sink.partitioner}': the changes of one row go to several partitions, so "
+            "readers see them in no fixed order; set 'key.fields'"
+        )
     if topic.properties.get("isolation.level") == "read_uncommitted":
         yield "'properties.isolation.level' = 'read_uncommitted': aborted transactions are read, too"

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
+from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
@@ -17,6 +18,7 @@ from bridge.definition import DeliveryGuarantee, Topic
 from bridge.errors import KafkaError, UnsupportedError
 from bridge.kafka.properties import for_librdkafka
 from bridge.kafka.writer import Buffer, Records, Writer, producer_settings
+from bridge.partitioners import BUILT_IN, opened
 
 __all__ = ["ProduceResult", "produce"]
 
@@ -47,12 +49,17 @@ class _Task:
     checked: bool
     buffer_rows: int
     buffer_interval_ms: int
+    partitioner: str = "default"
+    tasks: int = 1
+    """How many tasks send; what a partitioner may want to know."""
 
     def __repr__(self) -> str:
         return f"_Task({self.pattern or ', '.join(self.topics)})"
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        with Writer(self.settings, checked=self.checked) as writer:
+        context = TaskContext.get()
+        partitioner = opened(self.partitioner, context.partitionId() if context else 0, self.tasks)
+        with Writer(self.settings, checked=self.checked, partitioner=partitioner) as writer:
             if self.buffer_rows:
                 buffer = Buffer(writer.send, max_rows=self.buffer_rows, interval_ms=self.buffer_interval_ms)
                 for batch in batches:
@@ -107,10 +114,11 @@ def produce(records: DataFrame, topic: Topic, *, order_by: Sequence[str] = ()) -
     """Send `records` (key, value; optional timestamp, headers, topic; columns of `order_by`) and wait for it.
 
     All records of a key go out from one task in the order of `order_by`, to the partition that Java's default
-    partitioner gives it; without a key format any task sends any record. With at-least-once it returns after
-    the broker has acknowledged every record; a repeated task sends its records again, in order. Buffering
-    (`sink.buffer-flush.*`) keeps a key's last record per task and flush. Raises KafkaError when a record
-    cannot be delivered, naming topic, partition and reason; the rest may then have been sent or not.
+    partitioner (or `sink.partitioner`) gives it; without a key format any task sends any record. With
+    at-least-once it returns after the broker has acknowledged every record; a repeated task sends its records
+    again, in order. Buffering (`sink.buffer-flush.*`) keeps a key's last record per task and flush. Raises
+    KafkaError when a record cannot be delivered, naming topic, partition and reason; the rest may then have
+    been sent or not.
     """
     guarantee = topic.sink.delivery_guarantee
     if guarantee is DeliveryGuarantee.EXACTLY_ONCE:
@@ -125,6 +133,7 @@ def produce(records: DataFrame, topic: Topic, *, order_by: Sequence[str] = ()) -
             "spark.speculation must be false: a second attempt of a task sends old values behind new ones"
         )
     checked = guarantee is DeliveryGuarantee.AT_LEAST_ONCE
+    tasks = topic.sink.parallelism or spark.sparkContext.defaultParallelism
     task = _Task(
         settings=producer_settings(for_librdkafka(topic.properties, "producer"), checked=checked),
         topics=topic.names,
@@ -132,12 +141,14 @@ def produce(records: DataFrame, topic: Topic, *, order_by: Sequence[str] = ()) -
         checked=checked,
         buffer_rows=topic.sink.buffer_rows,
         buffer_interval_ms=topic.sink.buffer_interval_ms,
+        partitioner=topic.sink.partitioner,
+        tasks=tasks,
     )
     parted = records
     if topic.key is not None:
-        parted = records.repartition(topic.sink.parallelism or spark.sparkContext.defaultParallelism, "key")
-    elif topic.sink.parallelism:
-        parted = records.repartition(topic.sink.parallelism)
+        parted = records.repartition(tasks, "key")
+    elif topic.sink.parallelism or topic.sink.partitioner not in BUILT_IN:
+        parted = records.repartition(tasks)  # a partitioner is told how many tasks there are
     if order_by:
         parted = parted.sortWithinPartitions(*order_by)
     sent = [c for c in ("key", "value", "timestamp", "headers", "topic") if c in records.columns]

@@ -17,6 +17,7 @@ from confluent_kafka import KafkaException, Message, Producer
 
 from bridge.errors import KafkaError
 from bridge.kafka.client import HOPELESS, words
+from bridge.partitioners import Partitioner
 
 __all__ = ["Buffer", "Records", "Sent", "Writer", "producer_settings"]
 
@@ -52,6 +53,8 @@ _DEFAULTS = {
     "queue.buffering.max.kbytes": "65536",
     "queue.buffering.max.messages": "500000",
 }
+
+_METADATA_SECONDS = 20.0
 
 
 def producer_settings(user: Mapping[str, str], *, checked: bool) -> dict[str, Any]:
@@ -109,10 +112,15 @@ class Writer:
 
     With `checked`, the first delivery that fails raises KafkaError with topic, partition and the reason,
     never a payload; what is still queued is thrown away. Without, failures are counted in `sent.lost`.
+    `partitioner` (see `partitioners.opened`) chooses each record's partition; None leaves it to librdkafka.
     """
 
-    def __init__(self, settings: Mapping[str, Any], *, checked: bool = True) -> None:
+    def __init__(
+        self, settings: Mapping[str, Any], *, checked: bool = True, partitioner: Partitioner | None = None
+    ) -> None:
         self.sent = Sent()
+        self._partitioner = partitioner
+        self._partitions: dict[str, tuple[int, ...]] = {}
         self._heard = _Heard(checked)
         try:
             callbacks = {"on_delivery": self._heard.delivery, "error_cb": self._heard.error}
@@ -133,7 +141,8 @@ class Writer:
 
     def send(self, records: Records) -> None:
         """Hand records over, waiting while the buffer is full. Raises KafkaError as the class says."""
-        if records.timestamps is None and records.headers is None:
+        if records.timestamps is None and records.headers is None and self._partitioner is None:
+            # One call per record: produce_batch() wants a dict for each, which costs more than the calls.
             produce = self._producer.produce
             for topic, key, value in zip(records.topics, records.keys, records.values, strict=True):
                 try:
@@ -145,6 +154,10 @@ class Writer:
                 more: dict[str, Any] = {"headers": headers} if headers else {}
                 if timestamp is not None:
                     more["timestamp"] = _checked_timestamp(timestamp, topic)
+                if self._partitioner is not None:
+                    more["partition"] = self._partitioner.partition(
+                        key, value, topic, self._partitions_of(topic)
+                    )
                 try:
                     self._producer.produce(topic, value, key, **more)
                 except (BufferError, KafkaException) as busy:
@@ -170,6 +183,21 @@ class Writer:
             except (BufferError, KafkaException) as still:
                 busy = still
         raise _refused(topic, key, value, busy.args[0]) from None
+
+    def _partitions_of(self, topic: str) -> tuple[int, ...]:
+        if topic not in self._partitions:
+            try:
+                found = self._producer.list_topics(topic, timeout=_METADATA_SECONDS).topics[topic]
+            except KafkaException as silent:
+                self._raise_failure()
+                raise KafkaError(
+                    f"the partitions of '{topic}' are not known: {words(silent.args[0])}"
+                ) from None
+            if found.error is not None or not found.partitions:
+                told = words(found.error) if found.error is not None else "there are none"
+                raise KafkaError(f"the partitions of '{topic}' are not known: {told}")
+            self._partitions[topic] = tuple(sorted(found.partitions))
+        return self._partitions[topic]
 
     def flush(self) -> None:
         """Wait until nothing is outstanding; `delivery.timeout.ms` bounds the wait, record by record."""

@@ -52,13 +52,13 @@ TRANSACTIONAL_ID_PREFIX = Option(
 PARTITIONER = Option(
     "sink.partitioner",
     STRING,
-    "How records are spread over partitions. 'default': murmur2 of the key's bytes, as Java clients do. "
-    "'fixed' and 'round-robin' are not supported yet; the class of a Flink partitioner cannot be.",
+    "How records are spread over partitions. 'default': murmur2 of the key's bytes, as Java clients do; without "
+    "a key, changing partitions. 'fixed': each task that sends writes to one partition. 'round-robin': changing "
+    "partitions; only without 'key.fields'. 'module:Class' is a Python class with the methods of "
+    "bridge.partitioners.Partitioner, importable by the driver and the executors, in place of a Flink class.",
     default="default",
     connectors=(KAFKA,),
     side=Side.SINK,
-    fate=Fate.NOT_YET,
-    reason="records are partitioned by their key's bytes for now: use 'default'",
 )
 BUFFER_ROWS = Option(
     "sink.buffer-flush.max-rows",

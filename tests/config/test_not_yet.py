@@ -7,7 +7,7 @@ import pytest
 from bridge.config import refuse_topic, resolve_topic
 from bridge.ddl import Ddl
 from bridge.errors import UnsupportedError
-from tests.config.tables import kafka, upsert
+from tests.config.tables import upsert
 
 TABLES: list[tuple[Ddl, str]] = [
     (
@@ -16,7 +16,6 @@ TABLES: list[tuple[Ddl, str]] = [
     ),
     (upsert(sink__transactional_id_prefix="x"), "'sink.transactional-id-prefix'"),
     (upsert(sink__transaction_naming_strategy="pooling"), "'sink.transaction-naming-strategy'"),
-    (kafka(format="json", sink__partitioner="fixed"), "'sink.partitioner'"),
     (upsert("id ROW<a INT>, PRIMARY KEY (id) NOT ENFORCED"), "a ROW in the PRIMARY KEY"),
 ]
 

@@ -52,6 +52,7 @@ def test_key_fields_of_a_kafka_table(include: str, value: tuple[str, ...]) -> No
 def test_a_kafka_table_without_a_key() -> None:
     topic = resolve_topic(kafka(format="json", json__ignore_parse_errors="true"))
     assert topic.key is None
+    assert topic.sink.partitioner == "default"
     assert topic.value.options["ignore-parse-errors"] is True
     assert topic.startup.mode == "group-offsets"
 

@@ -1,0 +1,30 @@
+"""What is accepted with a word about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.config import resolve_topic
+from bridge.config.warn import warnings
+from bridge.ddl import Ddl
+from tests.config.tables import kafka
+
+_KEY = {"key__format": "json", "key__fields": "id"}
+_ROWS = "id INT, PRIMARY KEY (id) NOT ENFORCED"
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (kafka("id INT", format="json", sink__partitioner="fixed"), None),
+        (kafka("id INT", format="json", sink__partitioner="round-robin"), None),
+        (kafka("id INT", format="json", sink__partitioner="fixed", **_KEY), "set 'sink.parallelism'"),
+        (kafka("id INT", format="json", sink__partitioner="fixed", sink__parallelism="2", **_KEY), None),
+        (kafka(_ROWS, format="debezium-json", sink__partitioner="round-robin"), "in no fixed order"),
+        (kafka(_ROWS, format="debezium-json", sink__partitioner="fixed"), "in no fixed order"),
+    ],
+)
+def test_partitioners_that_part_the_changes_of_a_key(table: Ddl, words: str | None) -> None:
+    found = list(warnings(resolve_topic(table)))
+    assert len(found) == (words is not None)
+    assert words is None or words in found[0]

@@ -1,0 +1,99 @@
+"""`sink.partitioner` on a real broker: where records arrive is read by a consumer of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from bridge.definition import Sink
+from bridge.errors import KafkaError
+from bridge.kafka.broker import Broker
+from bridge.kafka.sink import produce
+from bridge.kafka.writer import Records, Writer, producer_settings
+from bridge.partitioners import opened
+from tests.kafka.topics import read_all, topic_of
+
+Unique = Callable[[str], str]
+ROUTES = """
+from bridge.partitioners import Partitioner
+
+class Routes(Partitioner):
+    def open(self, parallel_instance_id, parallel_instances):
+        self.tasks = parallel_instances
+
+    def partition(self, key, value, topic, partitions):
+        assert self.tasks == 3
+        if value == b"astray":
+            return 99
+        return partitions[-1] if value is None else partitions[int(key) % 2]
+"""
+
+
+def test_fixed_fills_one_partition_per_task(spark: SparkSession, broker: Broker, unique: Unique) -> None:
+    name = unique("fixed")
+    broker.create_topic(name, partitions=3)
+    frame = spark.range(0, 300, numPartitions=2).selectExpr(
+        "CAST(NULL AS BINARY) AS key", "CAST(CAST(id AS STRING) AS BINARY) AS value"
+    )
+    sink = Sink(parallelism=2, partitioner="fixed")
+    topic = topic_of(name, servers=broker.bootstrap, keyed=False, sink=sink)
+    assert produce(frame, topic).records == 300
+    counts = [sum(m.partition() == p for m in read_all(broker.bootstrap, name)) for p in range(3)]
+    assert counts == [150, 150, 0]
+
+
+def test_round_robin_changes_partitions_as_time_goes_by(broker: Broker, unique: Unique) -> None:
+    """Sticky as Kafka's default for records without keys: librdkafka takes another one every 10 ms."""
+    name = unique("spread")
+    broker.create_topic(name, partitions=3)
+    settings = producer_settings({"bootstrap.servers": broker.bootstrap}, checked=True)
+    with Writer(settings, partitioner=opened("round-robin", 0, 1)) as writer:
+        for _ in range(40):
+            writer.send(Records([name], [None], [b"v"]))
+            time.sleep(0.012)
+    assert {m.partition() for m in read_all(broker.bootstrap, name)} == {0, 1, 2}
+
+
+def test_a_class_of_one_s_own(spark: SparkSession, broker: Broker, unique: Unique, tmp_path: Path) -> None:
+    """Given to the cluster as --py-files does; it sees key, value and topic, and is asked for every record."""
+    name, module = unique("own"), f"routes_{tmp_path.name}".replace("-", "_")
+    broker.create_topic(name, partitions=3)
+    (tmp_path / f"{module}.py").write_text(ROUTES)
+    context = SparkContext._active_spark_context
+    assert context is not None
+    context.addPyFile(str(tmp_path / f"{module}.py"))
+    sink = Sink(parallelism=3, partitioner=f"{module}:Routes")
+    rows = [(b"%d" % i, None if i % 5 == 0 else b"v") for i in range(20)]
+    frame = spark.createDataFrame(rows, "key binary, value binary")
+    topic = topic_of(name, servers=broker.bootstrap, sink=sink)
+    assert produce(frame, topic).records == 20
+    found = {m.key(): m.partition() for m in read_all(broker.bootstrap, name)}
+    assert found == {b"%d" % i: 2 if i % 5 == 0 else i % 2 for i in range(20)}
+    astray = spark.createDataFrame([(b"1", b"astray")], "key binary, value binary")
+    told = rf"^partitioner class '{module}:Routes' returned 99 for topic '{name}'; legal are 0 to 2$"
+    with pytest.raises(KafkaError, match=told):
+        produce(astray, topic)
+
+
+def test_a_writer_without_spark_asks_for_headers_and_full_buffers_too(broker: Broker, unique: Unique) -> None:
+    name = unique("writer")
+    broker.create_topic(name, partitions=4)
+    user = {"bootstrap.servers": broker.bootstrap, "queue.buffering.max.messages": "2", "linger.ms": "0"}
+    settings = producer_settings(user, checked=True)
+    records = Records([name] * 20, [b"k"] * 20, [b"v"] * 20, headers=[[("h", b"x")]] * 20)
+    with Writer(settings, partitioner=opened("fixed", 6, 7)) as writer:
+        writer.send(records)
+    found = read_all(broker.bootstrap, name)
+    assert [(m.partition(), m.headers()) for m in found] == [(2, [("h", b"x")])] * 20
+
+
+def test_a_topic_that_is_not_there_is_told(broker: Broker) -> None:
+    settings = producer_settings({"bootstrap.servers": broker.bootstrap}, checked=True)
+    told = pytest.raises(KafkaError, match="the partitions of 'nowhere' are not known: UNKNOWN_TOPIC_OR_PART")
+    with told, Writer(settings, partitioner=opened("fixed", 0, 1)) as writer:
+        writer.send(Records(["nowhere"], [b"k"], [b"v"]))

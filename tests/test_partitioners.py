@@ -1,0 +1,113 @@
+"""Finding a partitioner's class, and what a class may do wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from bridge.config import resolve_topic
+from bridge.errors import KafkaError, OptionError
+from bridge.partitioners import Partitioner, find, opened
+from tests.config.tables import kafka
+
+KEYED = "k STRING, PRIMARY KEY (k) NOT ENFORCED"
+
+
+class ByLength(Partitioner):
+    """The key's length, or whatever the topic's name says to do wrong."""
+
+    def open(self, parallel_instance_id: int, parallel_instances: int) -> None:
+        if parallel_instances == 13:
+            raise RuntimeError("no luck")
+
+    def partition(self, key: bytes | None, value: bytes | None, topic: str, partitions: Sequence[int]) -> int:
+        wrong = {"far": 7, "below": -1, "text": "secret-value", "none": None}
+        if topic in wrong:
+            return wrong[topic]  # type: ignore[return-value]
+        return partitions[{b"a": 0, b"bb": 1}[key or b""]]
+
+
+class NoPartitioner:
+    pass
+
+
+class Broken:
+    def __init__(self) -> None:
+        raise ValueError("secret-value")
+
+
+def a_function() -> None:
+    raise AssertionError("never called")
+
+
+@pytest.mark.parametrize("name", [f"{__name__}:ByLength", f"{__name__}.ByLength"])
+def test_a_class_is_found_by_either_spelling(name: str) -> None:
+    assert find(name) is ByLength
+    chosen = opened(name, 0, 2)
+    assert chosen is not None
+    assert [chosen.partition(key, None, "t", (0, 1, 2)) for key in (b"a", b"bb")] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("abc", "it names no module"),
+        (":Class", "it names no module"),
+        ("nowhere_at_all:Class", "No module named 'nowhere_at_all'"),
+        (f"{__name__}:Nobody", "has no attribute 'Nobody'"),
+        (f"{__name__}:NoPartitioner", "it has no method open()"),
+        (f"{__name__}:a_function", "it is no class"),
+        (f"{__name__}:Broken", f"ValueError at {Path(__file__)}:"),
+        ("org.apache.flink.streaming.connectors.kafka.partitioner.FlinkFixedPartitioner", "No module named"),
+    ],
+)
+def test_what_is_no_partitioner_is_refused_when_the_definition_is_loaded(name: str, why: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(why)) as refused:
+        resolve_topic(kafka(format="json", sink__partitioner=name))
+    told = str(refused.value)
+    assert told.startswith(f"Could not find and instantiate partitioner class '{name}': ")
+    assert "(FlinkFixedPartitioner is 'fixed')" in told and "bridge.partitioners.Partitioner" in told
+    assert "secret-value" not in told
+
+
+@pytest.mark.parametrize(
+    ("topic", "key", "told"),
+    [
+        ("far", b"a", "returned 7 for topic 'far'; legal are 0 to 2"),
+        ("below", b"a", "returned -1 for topic 'below'; legal are 0 to 2"),
+        ("text", b"a", "returned a value of type str for topic 'text'; legal are 0 to 2"),
+        ("none", b"a", "returned a value of type NoneType for topic 'none'"),
+        ("t", b"secret-key", f"failed in partition(): KeyError at {Path(__file__)}:"),
+    ],
+)
+def test_what_a_class_does_wrong_is_told_without_the_record(topic: str, key: bytes, told: str) -> None:
+    chosen = opened(f"{__name__}:ByLength", 0, 1)
+    assert chosen is not None
+    with pytest.raises(KafkaError, match=re.escape(told)) as failed:
+        chosen.partition(key, b"secret-value", topic, (0, 1, 2))
+    assert str(failed.value).startswith(f"partitioner class '{__name__}:ByLength' ")
+    assert "secret" not in str(failed.value)
+
+
+def test_a_class_that_cannot_be_opened_or_found_in_the_executor() -> None:
+    with pytest.raises(KafkaError, match=r"failed in open\(\): RuntimeError at "):
+        opened(f"{__name__}:ByLength", 0, 13)
+    with pytest.raises(KafkaError, match="in an executor: Could not find and instantiate"):
+        opened("nowhere_at_all:Class", 0, 1)
+
+
+def test_fixed_gives_each_task_one_partition() -> None:
+    """As Flink's FlinkFixedPartitioner: with more tasks than partitions they begin again at the first."""
+    found = []
+    for task in range(5):
+        fixed = opened("fixed", task, 5)
+        assert fixed is not None
+        found.append({fixed.partition(key, None, "t", (0, 1, 2)) for key in (b"a", b"b", None)})
+    assert found == [{0}, {1}, {2}, {0}, {1}]
+
+
+def test_the_others_are_librdkafka_s_own() -> None:
+    assert opened("default", 0, 1) is None and opened("round-robin", 0, 1) is None
