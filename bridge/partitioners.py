@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 
 from bridge.errors import KafkaError, OptionError
 
-__all__ = ["BUILT_IN", "FixedPartitioner", "Partitioner", "find", "opened"]
+__all__ = ["BUILT_IN", "FixedPartitioner", "Partitioner", "opened", "partitioner_class"]
 
 BUILT_IN = ("default", "fixed", "round-robin")
 
@@ -83,7 +83,7 @@ class _Guarded:
         return KafkaError(f"partitioner class '{self._name}' failed in {method}(): {_where(failed)}")
 
 
-def find(name: str) -> type[Partitioner]:
+def partitioner_class(name: str) -> type[Partitioner]:
     """The class that `name` ('module:Class', or 'module.Class') stands for, tried out.
 
     Raises OptionError, beginning with Flink's words, when it cannot be imported or made or lacks a method.
@@ -116,7 +116,7 @@ def opened(choice: str, task: int, tasks: int) -> Partitioner | None:
         made = FixedPartitioner()
     else:
         try:
-            made = _Guarded(choice, find(choice)())
+            made = _Guarded(choice, partitioner_class(choice)())
         except OptionError as absent:
             raise KafkaError(f"in an executor: {absent}") from None
     made.open(task, tasks)

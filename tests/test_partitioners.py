@@ -10,7 +10,7 @@ import pytest
 
 from bridge.config import resolve_topic
 from bridge.errors import KafkaError, OptionError
-from bridge.partitioners import Partitioner, find, opened
+from bridge.partitioners import Partitioner, opened, partitioner_class
 from tests.config.tables import kafka
 
 KEYED = "k STRING, PRIMARY KEY (k) NOT ENFORCED"
@@ -45,7 +45,7 @@ def a_function() -> None:
 
 @pytest.mark.parametrize("name", [f"{__name__}:ByLength", f"{__name__}.ByLength"])
 def test_a_class_is_found_by_either_spelling(name: str) -> None:
-    assert find(name) is ByLength
+    assert partitioner_class(name) is ByLength
     chosen = opened(name, 0, 2)
     assert chosen is not None
     assert [chosen.partition(key, None, "t", (0, 1, 2)) for key in (b"a", b"bb")] == [0, 1]

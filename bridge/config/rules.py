@@ -6,7 +6,6 @@ all hold at once.
 
 from __future__ import annotations
 
-from bridge import partitioners
 from bridge.errors import OptionError
 from bridge.options import UPSERT, FormatUse, Given
 from bridge.options.general import KEY_FIELDS, TOPIC, TOPIC_PATTERN
@@ -20,6 +19,7 @@ from bridge.options.sink import (
     TRANSACTIONAL_ID_PREFIX,
 )
 from bridge.schema import ArrayType, DataType, MapType, PhysicalColumn, RowType, ScalarType, TableSchema
+from bridge.partitioners import partitioner_class
 
 __all__ = [
     "check_format_options",
@@ -119,7 +119,7 @@ def check_sink(given: Given) -> None:
     elif not partitioner:
         raise OptionError(f"Option '{PARTITIONER.key}' should be a non-empty string.")
     else:
-        partitioners.find(partitioner)
+        partitioner_class(partitioner)
 
 
 def delivery_guarantee(given: Given) -> str:
