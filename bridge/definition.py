@@ -31,6 +31,7 @@ __all__ = [
     "Sink",
     "Startup",
     "Topic",
+    "TopicCreation",
 ]
 
 
@@ -131,6 +132,15 @@ class Sink:
 
 
 @dataclass(frozen=True)
+class TopicCreation:
+    """`topic.create`: what a publish creates where a topic is absent; None leaves it to the broker's defaults."""
+
+    partitions: int | None = None
+    replication: int | None = None
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Topic:
     """The Kafka side of a pipeline."""
 
@@ -144,6 +154,7 @@ class Topic:
     startup: Startup = field(default_factory=Startup)
     bounded: Bounded = field(default_factory=Bounded)
     sink: Sink = field(default_factory=Sink)
+    create: TopicCreation | None = None
     parallelism: int | None = None
     discovery_interval_ms: int = 300_000
     table: str = "t"

@@ -18,8 +18,9 @@ def json_schema() -> dict[str, Any]:
     topic["properties"]["ddl-file"] = topic["properties"]["ddl_file"]
     topic["oneOf"] = [{"required": [key]} for key in ("ddl", "ddl_file", "ddl-file")]
     made["$defs"]["DeltaSection"]["oneOf"] = [{"required": ["path"]}, {"required": ["table"]}]
-    properties = made["$defs"]["DeltaSection"]["properties"]["properties"]
-    properties["additionalProperties"] = {"type": ["string", "boolean", "number"]}
+    for section, key in (("DeltaSection", "properties"), ("CreateSection", "config")):
+        properties = made["$defs"][section]["properties"][key]
+        properties["additionalProperties"] = {"type": ["string", "boolean", "number"]}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
 
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from bridge.config import not_yet
 from bridge.config.complaints import explain, located
 from bridge.config.ddl_text import read_ddl
-from bridge.config.model import DeltaSection, PipelineFile, QualitySection
+from bridge.config.model import CreateSection, DeltaSection, PipelineFile, QualitySection
 from bridge.config.paths import resolved_path
 from bridge.config.substitute import Secrets, Substitution, databricks_secret
 from bridge.config.topic import resolve_topic
@@ -30,6 +30,7 @@ from bridge.definition import (
     Run,
     Secret,
     Topic,
+    TopicCreation,
 )
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.options.kinds import duration_ms
@@ -57,6 +58,7 @@ def load(
     ddl = _substituted(document, read_ddl(document, file.topic, base), substitution)
     try:
         topic = resolve_topic(ddl, base_is_existing=file.ingest.base == "existing")
+        topic = replace(topic, create=_creation(file.topic.create, topic))
         made = _definition(file, topic, base)
         not_yet.refuse_definition(made)
     except (OptionError, UnsupportedError) as error:
@@ -108,6 +110,18 @@ def _definition(file: PipelineFile, topic: Topic, base: Path) -> Definition:
         quality=_quality(file.quality, base) if file.quality else None,
         warnings=tuple(warnings(topic)),
     )
+
+
+def _creation(section: CreateSection | None, topic: Topic) -> TopicCreation | None:
+    if section is None:
+        return None
+    if topic.pattern is not None:
+        raise OptionError(
+            "topic.create has no name to create: 'topic-pattern' finds topics that are there; name them by 'topic', or "
+            "leave topic.create out"
+        )
+    compacted = {"cleanup.policy": "compact"} if topic.is_upsert else {}
+    return TopicCreation(section.partitions, section.replication, {**compacted, **section.config})
 
 
 def _delta(section: DeltaSection, base: Path) -> DeltaTarget:

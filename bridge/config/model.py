@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from bridge.options.kinds import duration_ms
 
-__all__ = ["DeltaSection", "PipelineFile", "QualitySection", "TopicSection"]
+__all__ = ["CreateSection", "DeltaSection", "PipelineFile", "QualitySection", "TopicSection"]
 
 
 def _kebab(name: str) -> str:
@@ -64,6 +64,21 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, alias_generator=_kebab)
 
 
+class CreateSection(_Section):
+    """How a publish creates topics that are not there."""
+
+    partitions: Annotated[int, BeforeValidator(_digits)] | None = Field(
+        default=None, gt=0, description="Number of partitions; by default the broker's num.partitions."
+    )
+    replication: Annotated[int, BeforeValidator(_digits)] | None = Field(
+        default=None, gt=0, description="Replicas of each partition; by default the broker's."
+    )
+    config: Properties = Field(
+        default_factory=dict,
+        description="Kafka's settings of a topic. Of upsert-kafka, cleanup.policy is compact unless set here.",
+    )
+
+
 class TopicSection(_Section):
     """The Kafka side: Flink's CREATE TABLE, here or in a file of its own. Exactly one of the two."""
 
@@ -73,6 +88,9 @@ class TopicSection(_Section):
         alias="ddl_file",
         min_length=1,
         description="A file with the DDL.",
+    )
+    create: CreateSection | None = Field(
+        default=None, description="Lets a publish create the topics that are not there; {} does, too."
     )
 
     @model_validator(mode="before")

@@ -44,6 +44,7 @@ def _topic(topic: Topic) -> dict[str, Any]:
         "connector": topic.connector,
         "names": list(topic.names),
         "pattern": topic.pattern,
+        "create": asdict(topic.create) if topic.create else None,
         "group": topic.group,
         "columns": [_column(column, topic) for column in topic.schema],
         "primary_key": list(topic.schema.primary_key),

@@ -160,19 +160,22 @@ def check_reachable(wanted: Offsets, state: TopicState, ids: Mapping[str, str] |
 def ensure_topic(
     properties: Mapping[str, str],
     name: str,
-    partitions: int = 1,
+    partitions: int | None = 1,
     config: Mapping[str, str] | None = None,
     *,
+    replication: int | None = None,
     timeout: float = _TIMEOUT,
 ) -> bool:
-    """Create a topic with the broker's default replication; True when created, False when it was there.
+    """Create a topic; True when created, False when it was there. None is the broker's own default.
 
     An existing topic is left as it is. Returns when the new topic can be described. Raises KafkaError.
     """
     talk = Conversation(properties, timeout)
     if talk.topic_exists(name):
         return False
-    new = NewTopic(name, num_partitions=partitions, config=dict(config or {}))
+    new = NewTopic(
+        name, num_partitions=partitions or -1, replication_factor=replication or -1, config=dict(config or {})
+    )
     try:
         talk.ask(f"create topic '{name}'", AdminClient.create_topics, [new])
     except KafkaError:

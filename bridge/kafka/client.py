@@ -145,7 +145,7 @@ class Conversation:
             return TopicMissingError(
                 f"topic '{name}' does not exist on {self.servers}; create it, for instance with: "
                 f"kafka-topics.sh --bootstrap-server {self.servers} --create --topic {name} "
-                "--config cleanup.policy=compact"
+                "--config cleanup.policy=compact (a publish creates it if the pipeline file has topic.create)"
             )
         if error.code() in _SILENCE and self._heard.error is not None:
             error = self._heard.error

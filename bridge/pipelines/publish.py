@@ -20,7 +20,7 @@ from bridge.delta import feed
 from bridge.delta.failures import reading
 from bridge.delta.publish_log import PublishLog, PublishProgress
 from bridge.encode import encode
-from bridge.kafka import admin, sink
+from bridge.kafka import admin, provision, sink
 from bridge.metrics import BatchReport, Listener, Summary, ignore
 from bridge.pipelines.preflight import published_table, refuse_retractions
 
@@ -56,8 +56,9 @@ class _Run:
         self.spark, self.definition, self.listener, self.stop = spark, definition, listener, stop
         self.summary = Summary(definition.name, "publish")
         refuse_unpublishable(definition.topic)
-        admin.describe(admin.resolve(definition.topic))
         self.table = published_table(spark, definition)
+        warnings = provision.prepare(admin.resolve(definition.topic))
+        self.summary = replace(self.summary, warning="; ".join(warnings) or None)
         self.log = PublishLog(spark, definition.run.checkpoint, definition.name)
         self.done = self.log.last()
         if self.done is not None:
@@ -115,6 +116,7 @@ class _Run:
             records_out=sent.records,
             tombstones=sent.tombstones,
             pending_records=feed.latest_version(self.table) - version,
+            warning=None if self.summary.batches else self.summary.warning,
             seconds=time.monotonic() - started,
         )
         self.summary = self.summary.plus(report)
