@@ -129,6 +129,8 @@ class Sink:
     parallelism: int | None = None
     partitioner: str = "default"
     """`default`, `fixed`, `round-robin`, or the `module:Class` of a `partitioners.Partitioner`."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """What every record has in its headers beside the row's own, in UTF-8 (`sink.add-tableId-to-header-enabled`)."""
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from bridge.columns import KIND, POSITION
-from bridge.definition import FormatSpec, Topic
+from bridge.definition import FormatSpec, Sink, Topic
 from bridge.encode import encode
 from bridge.schema import (
     ArrayType,
@@ -119,3 +120,22 @@ def test_a_list_of_headers_is_written_in_its_order(spark: SparkSession) -> None:
     )
     [record] = encode(changes, _topic(schema, ("id",), ("id",))).collect()
     assert [(h.key, bytes(h.value)) for h in record.headers] == [("a", b"1"), ("a", b"2")]
+
+
+def test_headers_of_the_sink_follow_the_row_s_and_are_in_tombstones(spark: SparkSession) -> None:
+    """As `sink.add-tableId-to-header-enabled` wants them."""
+    sink = Sink(headers=(("schemaName", ""), ("tableName", "größe")))
+    made = [("schemaName", b""), ("tableName", "größe".encode())]
+    rows = [(1, {"a": b"\x01"}, "+I"), (2, None, "+I"), (3, {"a": None}, "-D")]
+    changes = _changes(spark, "id int, h map<string,binary>", rows)
+
+    def headers(*columns: MetadataColumn) -> list[list[tuple[str, bytes | None]]]:
+        schema = TableSchema((PhysicalColumn("id", _INT), *columns), ("id",))
+        records = encode(changes, replace(_topic(schema, ("id",), ("id",)), sink=sink))
+        assert records.columns == ["key", "value", "headers", POSITION]
+        found = records.orderBy(f"{POSITION}.version").collect()
+        return [[(h.key, None if h.value is None else bytes(h.value)) for h in r.headers] for r in found]
+
+    assert headers() == [made] * 3
+    own = MetadataColumn("h", MapType(_STRING, ScalarType("BYTES")), "headers")
+    assert headers(own) == [[("a", b"\x01"), *made], made, [("a", None), *made]]

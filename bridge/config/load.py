@@ -15,7 +15,7 @@ from bridge.config.ddl_text import read_ddl
 from bridge.config.model import CreateSection, DeltaSection, PipelineFile, QualitySection
 from bridge.config.paths import resolved_path
 from bridge.config.substitute import Secrets, Substitution, databricks_secret
-from bridge.config.topic import resolve_topic
+from bridge.config.topic import given_of, resolve_topic
 from bridge.config.warn import warnings
 from bridge.config.yaml_tree import Document, Place, read
 from bridge.ddl import Ddl
@@ -34,6 +34,7 @@ from bridge.definition import (
 )
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.options.kinds import duration_ms
+from bridge.options.sink import TABLE_ID_HEADERS
 
 __all__ = ["load"]
 
@@ -58,7 +59,11 @@ def load(
     ddl = _substituted(document, read_ddl(document, file.topic, base), substitution)
     try:
         topic = resolve_topic(ddl, base_is_existing=file.ingest.base == "existing")
-        topic = replace(topic, create=_creation(file.topic.create, topic))
+        topic = replace(
+            topic,
+            create=_creation(file.topic.create, topic),
+            sink=replace(topic.sink, headers=_table_id(file.delta.table, topic)),
+        )
         made = _definition(file, topic, base)
         not_yet.refuse_definition(made)
     except (OptionError, UnsupportedError) as error:
@@ -122,6 +127,14 @@ def _creation(section: CreateSection | None, topic: Topic) -> TopicCreation | No
         )
     compacted = {"cleanup.policy": "compact"} if topic.is_upsert else {}
     return TopicCreation(section.partitions, section.replication, {**compacted, **section.config})
+
+
+def _table_id(table: str | None, topic: Topic) -> tuple[tuple[str, str], ...]:
+    """Flink CDC's TableId as headers: a name of fewer than three parts lacks the first ones."""
+    if not given_of(topic.options).get(TABLE_ID_HEADERS):
+        return ()
+    parts = ["", "", *(table or topic.table).split(".")][-3:]
+    return tuple(zip(("namespace", "schemaName", "tableName"), parts, strict=True))
 
 
 def _delta(section: DeltaSection, base: Path) -> DeltaTarget:

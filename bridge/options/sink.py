@@ -15,6 +15,7 @@ __all__ = [
     "SEMANTIC",
     "SINK",
     "SINK_PARALLELISM",
+    "TABLE_ID_HEADERS",
     "TRANSACTIONAL_ID_PREFIX",
 ]
 
@@ -77,6 +78,16 @@ BUFFER_INTERVAL = Option(
     connectors=(UPSERT,),
     side=Side.SINK,
 )
+TABLE_ID_HEADERS = Option(
+    "sink.add-tableId-to-header-enabled",
+    BOOLEAN,
+    "Write the table's name into the headers namespace, schemaName and tableName of every record, in UTF-8 and "
+    "after the row's own headers: catalog, schema and table of 'delta.table', or of the DDL's name where the table "
+    "is given by its path. A part that the name does not have is empty.",
+    default="false",
+    connectors=(UPSERT,),
+    side=Side.SINK,
+)
 SINK_PARALLELISM = Option(
     "sink.parallelism", POSITIVE, "Number of tasks that write to the topic.", side=Side.SINK
 )
@@ -98,14 +109,5 @@ SINK: tuple[Option[Any], ...] = (
         reason=_NO_TRANSACTIONS,
     ),
     PARTITIONER,
-    Option(
-        "sink.add-tableId-to-header-enabled",
-        BOOLEAN,
-        "Write namespace, schemaName and tableName into the record's headers.",
-        default="false",
-        connectors=(UPSERT,),
-        side=Side.SINK,
-        fate=Fate.NOT_YET,
-        reason="declare a column 'MAP<STRING, BYTES> METADATA FROM 'headers'' and fill it yourself",
-    ),
+    TABLE_ID_HEADERS,
 )

@@ -128,6 +128,26 @@ def test_warnings(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("delta", "ddl", "name"),
+    [
+        ("path: lake/orders", "orders", ("", "", "orders")),
+        ("path: lake/orders", "shop.orders", ("", "shop", "orders")),
+        ("path: lake/orders", "`main`.shop.orders", ("main", "shop", "orders")),
+        ("table: orders_out", "main.shop.orders", ("", "", "orders_out")),
+        ("table: prod.sales.orders_out", "orders", ("prod", "sales", "orders_out")),
+    ],
+)
+def test_the_table_s_name_in_headers(
+    tmp_path: Path, delta: str, ddl: str, name: tuple[str, str, str]
+) -> None:
+    text = WHOLE.replace("path: lake/orders", delta).replace("TABLE orders", f"TABLE {ddl}")
+    option = "'sink.add-tableId-to-header-enabled' = 'true', 'topic' ="
+    made = loaded(tmp_path, text.replace("'topic' =", option))
+    assert made.topic.sink.headers == tuple(zip(("namespace", "schemaName", "tableName"), name, strict=True))
+    assert loaded(tmp_path, text).topic.sink.headers == ()
+
+
 def test_secrets_in_with(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("hunter2\n", encoding="utf-8")
     options = (

@@ -29,13 +29,6 @@ def test_it_is_named(table: Ddl, what: str) -> None:
     assert str(caught.value).startswith(f"{what} is not supported in this version: ")
 
 
-def test_table_ids_in_headers() -> None:
-    table = upsert()
-    table.options["sink.add-tableId-to-header-enabled"] = "true"
-    with pytest.raises(UnsupportedError, match=r"^'sink\.add-tableId-to-header-enabled' is not supported"):
-        refuse_topic(resolve_topic(table))
-
-
 @pytest.mark.parametrize(
     "options", [{}, {"sink__transaction_naming_strategy": "DEFAULT"}, {"sink__delivery_guarantee": "none"}]
 )
