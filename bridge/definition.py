@@ -129,6 +129,8 @@ class Sink:
     parallelism: int | None = None
     partitioner: str = "default"
     """`default`, `fixed`, `round-robin`, or the `module:Class` of a `partitioners.Partitioner`."""
+    transactional_id_prefix: str | None = None
+    """What transactional ids begin with; there with exactly-once."""
     headers: tuple[tuple[str, str], ...] = ()
     """What every record has in its headers beside the row's own, in UTF-8 (`sink.add-tableId-to-header-enabled`)."""
 
@@ -231,6 +233,10 @@ class Publish:
     """`publish`: where the change feed is taken up the first time."""
 
     start: PublishStart = field(default_factory=PublishStart)
+    snapshot_chunk_rows: int = 4_000_000
+    """About how many rows of a snapshot are sent between two writings-down of progress."""
+    transaction_rows: int = 200_000
+    """How many records one transaction holds at most, give or take an Arrow batch; with exactly-once."""
 
 
 @dataclass(frozen=True)

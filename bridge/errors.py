@@ -23,7 +23,8 @@ from typing import ClassVar
 
 REBUILD = "to rebuild the table from the topic as it is now, move the table away and ingest again"
 REPUBLISH = (
-    "to publish the table anew, remove `publish` from run.checkpoint: the next run starts as a first one"
+    "to publish the table anew, remove `publish` from run.checkpoint (and with 'exactly-once' choose another "
+    "'sink.transactional-id-prefix'): the next run starts as a first one"
 )
 """The ways out of a gap, said the same everywhere."""
 

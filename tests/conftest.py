@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 os.environ.setdefault("TZ", "UTC")
+# Before Spark starts, whose workers inherit it; the folder is empty unless a test arms a failpoint.
+os.environ.setdefault("BRIDGE_FAILPOINTS", tempfile.mkdtemp(prefix="bridge-failpoints-"))
 
 
 @pytest.fixture(scope="session")
@@ -63,6 +66,20 @@ def unique(request: pytest.FixtureRequest) -> Callable[[str], str]:
     """Makes names no other test uses: unique("orders") -> "orders-test_x-3"."""
     test = re.sub(r"[^A-Za-z0-9]+", "_", request.node.name)[:40]
     return lambda stem: f"{stem}-{test}-{next(_count)}"
+
+
+@pytest.fixture
+def arm() -> Iterator[Callable[[str, str], Path]]:
+    """Arms a failpoint: arm("slot.before-commit", "kill"); gives the file that is there once it was hit."""
+    folder = Path(os.environ["BRIDGE_FAILPOINTS"])
+
+    def armed(name: str, action: str) -> Path:
+        (folder / name).write_text(action)
+        return folder / f"{name}.hit"
+
+    yield armed
+    for file in folder.iterdir():
+        file.unlink()
 
 
 @pytest.fixture

@@ -111,7 +111,11 @@ def _definition(file: PipelineFile, topic: Topic, base: Path) -> Definition:
         ),
         bad_records=BadRecords(file.ingest.bad_records),
         base_is_existing=file.ingest.base == "existing",
-        publish=Publish(PublishStart(mode, value or None)),
+        publish=Publish(
+            PublishStart(mode, value or None),
+            file.publish.snapshot_chunk_rows,
+            file.publish.transaction_rows,
+        ),
         quality=_quality(file.quality, base) if file.quality else None,
         warnings=tuple(warnings(topic)),
     )

@@ -162,6 +162,16 @@ class PublishSection(_Section):
     start: Annotated[str, AfterValidator(_start)] = Field(
         default="snapshot", description="First run: snapshot, latest, version:N or timestamp:ISO."
     )
+    snapshot_chunk_rows: Annotated[int, BeforeValidator(_digits)] = Field(
+        default=4_000_000,
+        gt=0,
+        description="About how many rows of a snapshot are sent before progress is written down.",
+    )
+    transaction_rows: Annotated[int, BeforeValidator(_digits)] = Field(
+        default=200_000,
+        gt=0,
+        description="About how many records a transaction holds at most (exactly-once), and memory until it ends.",
+    )
 
 
 class QualitySection(_Section):

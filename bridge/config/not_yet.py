@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bridge.config.topic import given_of
-from bridge.definition import BadRecords, Definition, DeliveryGuarantee, OnFailure, Topic
+from bridge.definition import BadRecords, Definition, OnFailure, Topic
 from bridge.errors import UnsupportedError
 from bridge.options import FORMATS, Fate
 from bridge.schema import RowType
@@ -13,10 +13,6 @@ __all__ = ["refuse_definition", "refuse_topic"]
 
 def refuse_topic(topic: Topic) -> None:
     """Raise UnsupportedError for the first thing in a resolved topic that cannot be run yet."""
-    if topic.sink.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE:
-        _refuse(
-            "'sink.delivery-guarantee' = 'exactly-once'", "the sink has no transactions; use 'at-least-once'"
-        )
     for effective in given_of(topic.options).effective():
         option = effective.option
         if option.fate is Fate.NOT_YET and effective.given and not effective.is_default:

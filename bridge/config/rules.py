@@ -14,12 +14,13 @@ from bridge.options.sink import (
     BUFFER_INTERVAL,
     BUFFER_ROWS,
     DELIVERY_GUARANTEE,
+    NAMING,
     PARTITIONER,
     SEMANTIC,
     TRANSACTIONAL_ID_PREFIX,
 )
-from bridge.schema import ArrayType, DataType, MapType, PhysicalColumn, RowType, ScalarType, TableSchema
 from bridge.partitioners import partitioner_class
+from bridge.schema import ArrayType, DataType, MapType, PhysicalColumn, RowType, ScalarType, TableSchema
 
 __all__ = [
     "check_format_options",
@@ -107,6 +108,11 @@ def check_sink(given: Given) -> None:
     if delivery_guarantee(given) == "exactly-once" and not given.has(TRANSACTIONAL_ID_PREFIX):
         raise OptionError(
             f"{TRANSACTIONAL_ID_PREFIX.key} must be specified when using DeliveryGuarantee.EXACTLY_ONCE."
+        )
+    if given.get(NAMING) == "incrementing":
+        raise OptionError(
+            f"'{NAMING.key}' = 'incrementing' is refused: with a new id for each transaction a run that was thought "
+            "dead could not be fenced; legal are default, pooling"
         )
     partitioner = given.get(PARTITIONER) or ""
     if given.connector == UPSERT or partitioner in ("default", "fixed"):

@@ -13,7 +13,13 @@ from bridge.options import UPSERT, Given
 from bridge.options.client import is_secret
 from bridge.options.general import TOPIC, TOPIC_PATTERN
 from bridge.options.scan import DISCOVERY_INTERVAL, IDLE_TIMEOUT, SCAN_PARALLELISM
-from bridge.options.sink import BUFFER_INTERVAL, BUFFER_ROWS, PARTITIONER, SINK_PARALLELISM
+from bridge.options.sink import (
+    BUFFER_INTERVAL,
+    BUFFER_ROWS,
+    PARTITIONER,
+    SINK_PARALLELISM,
+    TRANSACTIONAL_ID_PREFIX,
+)
 
 __all__ = ["given_of", "resolve_topic"]
 
@@ -77,7 +83,14 @@ def _sink(given: Given) -> Sink:
         rows, interval = max(0, given.get(BUFFER_ROWS) or 0), given.get(BUFFER_INTERVAL) or 0
     guarantee = DeliveryGuarantee(rules.delivery_guarantee(given))
     partitioner = "default" if given.connector == UPSERT else given.get(PARTITIONER) or ""
-    return Sink(guarantee, rows, interval, given.get(SINK_PARALLELISM), partitioner)
+    return Sink(
+        guarantee,
+        rows,
+        interval,
+        given.get(SINK_PARALLELISM),
+        partitioner,
+        given.get(TRANSACTIONAL_ID_PREFIX),
+    )
 
 
 def _or(value: int | None, default: int) -> int:

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 
 from bridge.definition import DeliveryGuarantee, Topic
 from bridge.options.client import check_property
-from bridge.options.sink import DELIVERY_GUARANTEE, PARTITIONER, SEMANTIC, SINK_PARALLELISM
+from bridge.options.sink import (
+    DELIVERY_GUARANTEE,
+    PARTITIONER,
+    SEMANTIC,
+    SINK_PARALLELISM,
+    TRANSACTIONAL_ID_PREFIX,
+)
 
 __all__ = ["warnings"]
 
@@ -28,6 +34,9 @@ def warnings(topic: Topic) -> Iterator[str]:
         yield f"'{SEMANTIC.key}' is deprecated: write '{DELIVERY_GUARANTEE.key}'"
     if topic.sink.delivery_guarantee is DeliveryGuarantee.NONE:
         yield f"'{DELIVERY_GUARANTEE.key}' = 'none': a failure may lose records; use 'at-least-once'"
+    prefix = topic.sink.transactional_id_prefix
+    if prefix and topic.sink.delivery_guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
+        yield f"'{TRANSACTIONAL_ID_PREFIX.key}' has no effect without '{DELIVERY_GUARANTEE.key}' = 'exactly-once'"
     if topic.sink.partitioner == "fixed" and topic.key and topic.sink.parallelism is None:
         yield (
             f"'{PARTITIONER.key}' = 'fixed': a key stays in its partition as long as the number of tasks does; set "

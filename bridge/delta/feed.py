@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from bridge.columns import KIND, POSITION, col
+from bridge.columns import KIND, POSITION, col, fingerprint
 from bridge.delta.failures import reading, table_errors
 from bridge.delta.table import Table
 from bridge.errors import REPUBLISH, DefinitionError, GapError
 from bridge.rows import RowKind
 
-__all__ = ["changes", "check_feed", "check_same", "latest_version", "reading", "snapshot", "version_at"]
+__all__ = [
+    "changes",
+    "check_feed",
+    "check_same",
+    "chunk",
+    "chunks",
+    "key_moves",
+    "latest_version",
+    "reading",
+    "snapshot",
+    "updated_by_others",
+    "version_at",
+]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _KINDS = {
@@ -34,6 +47,53 @@ def snapshot(table: Table, version: int) -> DataFrame:
     with reading(table, version, version):
         rows = table.read({"versionAsOf": str(version)})
         return _as_changes(table, rows, F.lit(RowKind.INSERT.value), F.lit(version).cast("bigint"))
+
+
+def chunks(table: Table, version: int, rows: int) -> int:
+    """How many chunks of about `rows` rows a snapshot of that version makes, at least one.
+
+    Delta counts by its statistics where it can, without reading data.
+    """
+    with reading(table, version, version):
+        return max(1, -(-table.read({"versionAsOf": str(version)}).count() // rows))
+
+
+def chunk(table: Table, snapshot: DataFrame, key: Sequence[str], number: int, of: int) -> DataFrame:
+    """The rows of `snapshot` that chunk `number` of `of` holds: every row is in one, by a hash of its key (of all its
+    columns where it has none), so the same rows are in the same chunk at every call."""
+    if of == 1:
+        return snapshot
+    fields = [f for f in table.fields if f.name in key] if key else list(table.fields)
+    return snapshot.where(F.pmod(fingerprint(fields), F.lit(of)) == number)
+
+
+def updated_by_others(table: Table, first: int, last: int) -> list[int]:
+    """The versions among first..last in which rows were updated, and not by an ingest of the bridge's: in these a
+    row's primary key may have changed. Reads the log alone."""
+    with table_errors(table):
+        log = table.delta().history(max(1, latest_version(table) - first + 1))
+        found = (
+            log.where(F.col("version").between(first, last))
+            .where(F.col("operation").isin("UPDATE", "MERGE"))
+            .where(~F.coalesce(F.col("userMetadata"), F.lit("")).startswith('{"bridge"'))
+            .select("version")
+            .collect()
+        )
+    return sorted(int(row[0]) for row in found)
+
+
+def key_moves(table: Table, versions: Sequence[int], key: Sequence[str]) -> list[int]:
+    """Which of `versions` changed a row's primary key: where a key has only the former or only the new side of an
+    update. One Spark job over those versions' changes; none where there are no versions."""
+    if not versions:
+        return []
+    frame = changes(table, versions[0], versions[-1]).where(F.col(f"{POSITION}.version").isin(list(versions)))
+    sides = frame.where(col(KIND).isin("-U", "+U")).groupBy(
+        F.col(f"{POSITION}.version").alias("version"), *(col(name) for name in key)
+    )
+    moved = sides.agg(F.countDistinct(col(KIND)).alias("sides")).where("sides = 1")
+    with reading(table, versions[0], versions[-1]):
+        return sorted(int(row[0]) for row in moved.select("version").distinct().collect())
 
 
 def changes(table: Table, first: int, last: int) -> DataFrame:

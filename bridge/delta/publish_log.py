@@ -1,38 +1,24 @@
 """How far a publish has got: small numbered files under the checkpoint, each written once.
 
-Used where Kafka itself does not hold the progress, that is by the at-least-once sink.
+At-least-once knows nothing else. With exactly-once Kafka holds the progress, and the files tell what it has been when
+Kafka forgets it (`offsets.retention.minutes`).
 """
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import asdict, dataclass
 
 from pyspark.sql import SparkSession
 
 from bridge import storage
 from bridge.delta.write_once import write_once
 from bridge.errors import ConcurrentRunError, DefinitionError, GapError
+from bridge.published import PublishProgress
 
 __all__ = ["PublishLog", "PublishProgress"]
 
-_FORMAT = 1
 _KEPT = 20
 _FILE = re.compile(r"(\d{20})\.json")
-
-
-@dataclass(frozen=True)
-class PublishProgress:
-    """The state of a publish after one batch."""
-
-    pipeline: str
-    table_id: str
-    """Delta's id of the table: another one means the table was replaced."""
-    version: int
-    """The table version up to which everything has been sent, inclusive."""
-    batch: int
-    """Counts up by one; the number of the file."""
 
 
 class PublishLog:
@@ -73,7 +59,7 @@ class PublishLog:
         Raises ConcurrentRunError when that batch is recorded already, as then another run is at work.
         """
         path = self._file(progress.batch)
-        text = json.dumps({"bridge": {"format": _FORMAT, **asdict(progress)}})
+        text = progress.to_json()
         if not write_once(self._spark, path, text):
             if self._parsed(progress.batch) is not None:
                 raise ConcurrentRunError(
@@ -92,13 +78,12 @@ class PublishLog:
 
     def _parsed(self, number: int) -> PublishProgress | None:
         try:
-            found = json.loads(storage.read_text(self._spark, self._file(number)))["bridge"]
-            if found.pop("format") != _FORMAT:
-                raise DefinitionError(
-                    f"{self._folder} was written by a newer bridge; use that one, or another run.checkpoint"
-                )
-            return PublishProgress(**found)
-        except (ValueError, TypeError, KeyError):
+            return PublishProgress.from_json(storage.read_text(self._spark, self._file(number)))
+        except NotImplementedError:
+            raise DefinitionError(
+                f"{self._folder} was written by a newer bridge; use that one, or another run.checkpoint"
+            ) from None
+        except ValueError:
             return None
 
     def _file(self, number: int) -> str:

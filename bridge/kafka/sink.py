@@ -1,29 +1,33 @@
-"""Records -> topic: every task sends its share with a producer of its own, keys never change tasks."""
+"""Records -> topic: every task sends its share with a producer of its own, keys never change tasks.
+
+Without transactions; with them see `exactly_once`.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from bridge.definition import DeliveryGuarantee, Topic
-from bridge.errors import KafkaError, UnsupportedError
+from bridge.errors import ConcurrentRunError, KafkaError
+from bridge.kafka.packing import SENT, Packing
 from bridge.kafka.properties import for_librdkafka
-from bridge.kafka.writer import Buffer, Records, Writer, producer_settings
+from bridge.kafka.writer import Buffer, Sent, Writer, producer_settings
 from bridge.partitioners import BUILT_IN, opened
 
-__all__ = ["ProduceResult", "produce"]
+__all__ = ["COUNTS", "ProduceResult", "collected", "counts_of", "produce", "refuse_speculation"]
 
-_COUNTS = "records bigint, tombstones bigint, bytes bigint, lost bigint"
-_OURS = re.compile(r"bridge\.errors\.KafkaError: (.*)")
+COUNTS = "records bigint, tombstones bigint, bytes bigint, lost bigint"
+_RAISED = {"KafkaError": KafkaError, "ConcurrentRunError": ConcurrentRunError}
+_OURS = re.compile(rf"bridge\.errors\.({'|'.join(_RAISED)}): (.*)")
 
 
 @dataclass(frozen=True)
@@ -39,13 +43,38 @@ class ProduceResult:
     lost: int = 0
 
 
+def counts_of(sent: Sent) -> pa.RecordBatch:
+    """What a task gives back: one row of COUNTS."""
+    return pa.RecordBatch.from_pydict({name: [count] for name, count in asdict(sent).items()})
+
+
+def collected(counts: DataFrame) -> ProduceResult:
+    """Run the tasks behind `counts` and add up what they sent. An error of theirs that is ours is raised as ours."""
+    try:
+        # One row per task; collected, since an aggregate would need a second stage.
+        rows = counts.collect()
+    except (PySparkException, Py4JJavaError) as failed:
+        ours = _OURS.search(str(failed))
+        if ours is None:
+            raise
+        raise _RAISED[ours[1]](ours[2]) from None
+    return ProduceResult(*(sum(row[i] for row in rows) for i in range(4)))
+
+
+def refuse_speculation(spark: SparkSession) -> None:
+    """Raise KafkaError where Spark may run a task twice at the same time."""
+    if str(spark.conf.get("spark.speculation", "false")).lower() == "true":
+        raise KafkaError(
+            "spark.speculation must be false: a second attempt of a task sends old values behind new ones"
+        )
+
+
 @dataclass(frozen=True)
 class _Task:
     """All a task needs, as plain values. Holds secrets in clear: never shown, so no repr of its fields."""
 
     settings: Mapping[str, Any]
-    topics: tuple[str, ...]
-    pattern: str | None
+    packing: Packing
     checked: bool
     buffer_rows: int
     buffer_interval_ms: int
@@ -54,7 +83,7 @@ class _Task:
     """How many tasks send; what a partitioner may want to know."""
 
     def __repr__(self) -> str:
-        return f"_Task({self.pattern or ', '.join(self.topics)})"
+        return f"_Task({self.packing.pattern or ', '.join(self.packing.topics)})"
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         context = TaskContext.get()
@@ -63,81 +92,32 @@ class _Task:
             if self.buffer_rows:
                 buffer = Buffer(writer.send, max_rows=self.buffer_rows, interval_ms=self.buffer_interval_ms)
                 for batch in batches:
-                    buffer.add(self._records(batch))
+                    buffer.add(self.packing.records(batch))
                 buffer.flush()
             else:
                 for batch in batches:
-                    writer.send(self._records(batch))
-        sent = writer.sent
-        counts = {
-            "records": sent.records,
-            "tombstones": sent.tombstones,
-            "bytes": sent.bytes,
-            "lost": sent.lost,
-        }
-        yield pa.RecordBatch.from_pydict({name: [count] for name, count in counts.items()})
-
-    def _records(self, batch: pa.RecordBatch) -> Records:
-        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-        records = Records(
-            topics=self._topics(columns.get("topic"), batch.num_rows),
-            keys=columns["key"].to_pylist(),
-            values=columns["value"].to_pylist(),
-        )
-        if "timestamp" in columns:
-            # Spark's timestamps arrive as microseconds since 1970, Kafka's are milliseconds.
-            records.timestamps = pc.divide(columns["timestamp"].cast(pa.int64()), 1000).to_pylist()
-        if "headers" in columns:
-            headers = columns["headers"].to_pylist()
-            records.headers = [h and [(x["key"], x["value"]) for x in h] for h in headers]
-        return records
-
-    def _topics(self, column: pa.Array | None, rows: int) -> list[str]:
-        """Each row's topic. Where there is only one, rows need not name it (Flink: the column is not looked at)."""
-        if column is None or (len(self.topics) == 1 and self.pattern is None):
-            return [self.topics[0]] * rows
-        for name in column.unique().to_pylist():
-            if self.pattern is not None:
-                legal, expected = name and re.fullmatch(self.pattern, name), f"to match: {self.pattern}"
-            else:
-                legal, expected = name in self.topics, f"to be in: [{', '.join(self.topics)}]"
-            if not legal:
-                raise KafkaError(
-                    "The topic of the sink record is not valid. Expected topic "
-                    f"{expected} but was: {'null' if name is None else name}"
-                )
-        names: list[str] = column.to_pylist()
-        return names
+                    writer.send(self.packing.records(batch))
+        yield counts_of(writer.sent)
 
 
 def produce(records: DataFrame, topic: Topic, *, order_by: Sequence[str] = ()) -> ProduceResult:
     """Send `records` (key, value; optional timestamp, headers, topic; columns of `order_by`) and wait for it.
 
     All records of a key go out from one task in the order of `order_by`, to the partition that Java's default
-    partitioner (or `sink.partitioner`) gives it; without a key format any task sends any record. With
-    at-least-once it returns after the broker has acknowledged every record; a repeated task sends its records
-    again, in order. Buffering (`sink.buffer-flush.*`) keeps a key's last record per task and flush. Raises
-    KafkaError when a record cannot be delivered, naming topic, partition and reason; the rest may then have
-    been sent or not.
+    partitioner (or `sink.partitioner`) gives it; without a key format any task sends any record. It returns after the
+    broker has acknowledged every record (with the guarantee `none`: after all have been tried, failures counted); a
+    repeated task sends its records again, in order. Buffering (`sink.buffer-flush.*`) keeps a key's last record per
+    task and flush. Raises KafkaError when a record cannot be delivered, naming topic, partition and reason; the rest
+    may then have been sent or not.
     """
     guarantee = topic.sink.delivery_guarantee
-    if guarantee is DeliveryGuarantee.EXACTLY_ONCE:
-        raise UnsupportedError(
-            "'sink.delivery-guarantee' = 'exactly-once' needs transactions, which this sink does not use; "
-            "at-least-once gives the same last value per key",
-            "exactly-once",
-        )
     spark = records.sparkSession
-    if str(spark.conf.get("spark.speculation", "false")).lower() == "true":
-        raise KafkaError(
-            "spark.speculation must be false: a second attempt of a task sends old values behind new ones"
-        )
-    checked = guarantee is DeliveryGuarantee.AT_LEAST_ONCE
+    refuse_speculation(spark)
+    checked = guarantee is not DeliveryGuarantee.NONE
     tasks = topic.sink.parallelism or spark.sparkContext.defaultParallelism
     task = _Task(
         settings=producer_settings(for_librdkafka(topic.properties, "producer"), checked=checked),
-        topics=topic.names,
-        pattern=topic.pattern,
+        packing=Packing(topic.names, topic.pattern),
         checked=checked,
         buffer_rows=topic.sink.buffer_rows,
         buffer_interval_ms=topic.sink.buffer_interval_ms,
@@ -151,13 +131,5 @@ def produce(records: DataFrame, topic: Topic, *, order_by: Sequence[str] = ()) -
         parted = records.repartition(tasks)  # a partitioner is told how many tasks there are
     if order_by:
         parted = parted.sortWithinPartitions(*order_by)
-    sent = [c for c in ("key", "value", "timestamp", "headers", "topic") if c in records.columns]
-    try:
-        # One row of counts per task; collected, since an aggregate would need a second stage.
-        counts = parted.select(*sent).mapInArrow(task.run, _COUNTS).collect()
-    except (PySparkException, Py4JJavaError) as failed:
-        ours = _OURS.search(str(failed))
-        if ours is None:
-            raise
-        raise KafkaError(ours[1]) from None
-    return ProduceResult(*(sum(row[i] for row in counts) for i in range(4)))
+    sent = [c for c in SENT if c in records.columns]
+    return collected(parted.select(*sent).mapInArrow(task.run, COUNTS))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeAlias
@@ -91,12 +92,14 @@ class _Heard:
     def __init__(self, checked: bool) -> None:
         self.checked = checked
         self.failure: str | None = None
+        self.reason: confluent_kafka.KafkaError | None = None
         self.lost = 0
         self._before: confluent_kafka.KafkaError | None = None
 
     def delivery(self, error: confluent_kafka.KafkaError, message: Message) -> None:
         self.lost += 1
         if self.checked and self.failure is None:
+            self.reason = error
             where = f"{message.topic()}-{message.partition()}"
             before = f" (before that: {words(self._before)})" if self._before is not None else ""
             self.failure = f"{where} did not take a record: {words(error)}{before}"
@@ -104,6 +107,7 @@ class _Heard:
     def error(self, error: confluent_kafka.KafkaError) -> None:
         self._before = error
         if self.checked and error.code() in HOPELESS:
+            self.reason = error
             self.failure = f"the broker refuses the producer's login: {words(error)}"
 
 
@@ -127,6 +131,16 @@ class Writer:
             self._producer = Producer({**settings, **callbacks, "log_level": 2})
         except KafkaException as refused:
             raise KafkaError(f"librdkafka refuses the 'properties.*': {refused.args[0].str()}") from None
+
+    @property
+    def producer(self) -> Producer:
+        """librdkafka's producer, for transactions around what is sent."""
+        return self._producer
+
+    @property
+    def reason(self) -> confluent_kafka.KafkaError | None:
+        """What was behind the last KafkaError, if it was the broker or librdkafka."""
+        return self._heard.reason
 
     def __enter__(self) -> Writer:
         return self
@@ -182,6 +196,7 @@ class Writer:
                 return
             except (BufferError, KafkaException) as still:
                 busy = still
+        self._heard.reason = busy.args[0]
         raise _refused(topic, key, value, busy.args[0]) from None
 
     def _partitions_of(self, topic: str) -> tuple[int, ...]:
@@ -211,6 +226,14 @@ class Writer:
         self._heard.checked = False
         self._producer.purge()
         self._producer.flush(1.0)
+
+    def abandon(self, seconds: float = 5.0) -> None:
+        """Throw away what is queued and take an open transaction back, as far as the broker answers in time."""
+        self._heard.checked = False
+        self._producer.purge()
+        # It fails when none was open, when we are fenced, and when the broker is away: then its timeout ends it.
+        with suppress(KafkaException):
+            self._producer.abort_transaction(seconds)
 
     def _raise_failure(self) -> None:
         if self._heard.failure is not None:

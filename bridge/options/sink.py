@@ -11,6 +11,7 @@ __all__ = [
     "BUFFER_INTERVAL",
     "BUFFER_ROWS",
     "DELIVERY_GUARANTEE",
+    "NAMING",
     "PARTITIONER",
     "SEMANTIC",
     "SINK",
@@ -20,16 +21,13 @@ __all__ = [
 ]
 
 _GUARANTEES = choice("none", "at-least-once", "exactly-once")
-_NO_TRANSACTIONS = (
-    "the sink has no transactions yet; use 'sink.delivery-guarantee' = 'at-least-once' and remove it"
-)
 
 DELIVERY_GUARANTEE = Option(
     "sink.delivery-guarantee",
     _GUARANTEES,
     "What a failure may do to written records: 'none' loses or repeats them, 'at-least-once' may repeat "
-    "them. "
-    "'exactly-once' is not supported yet and needs 'sink.transactional-id-prefix'.",
+    "them, 'exactly-once' writes in Kafka transactions: readers with isolation.level=read_committed see each once; it "
+    "needs 'sink.transactional-id-prefix'.",
     default="at-least-once",
     side=Side.SINK,
 )
@@ -45,10 +43,18 @@ SEMANTIC = Option(
 TRANSACTIONAL_ID_PREFIX = Option(
     "sink.transactional-id-prefix",
     STRING,
-    "What the ids of the sink's transactions start with.",
+    "What the ids of the sink's transactions, and of the consumer groups that hold its progress, start with. One "
+    "pipeline, one prefix. Only for 'sink.delivery-guarantee' = 'exactly-once'.",
     side=Side.SINK,
-    fate=Fate.NOT_YET,
-    reason=_NO_TRANSACTIONS,
+)
+NAMING = Option(
+    "sink.transaction-naming-strategy",
+    choice("default", "incrementing", "pooling"),
+    "How the ids of transactions go on after the prefix. 'default' and 'pooling' use few ids again and again: the "
+    "prefix itself, and '-' with the number of a slot ('sink.parallelism'). 'incrementing' is refused: with a new id "
+    "for each transaction a run that was thought dead could not be fenced.",
+    default="default",
+    side=Side.SINK,
 )
 PARTITIONER = Option(
     "sink.partitioner",
@@ -99,15 +105,7 @@ SINK: tuple[Option[Any], ...] = (
     DELIVERY_GUARANTEE,
     SEMANTIC,
     TRANSACTIONAL_ID_PREFIX,
-    Option(
-        "sink.transaction-naming-strategy",
-        choice("default", "incrementing", "pooling"),
-        "How the ids of transactions go on after the prefix.",
-        default="default",
-        side=Side.SINK,
-        fate=Fate.NOT_YET,
-        reason=_NO_TRANSACTIONS,
-    ),
+    NAMING,
     PARTITIONER,
     TABLE_ID_HEADERS,
 )

@@ -13,6 +13,7 @@ from bridge.delta.publish_log import PublishLog
 from bridge.delta.table import exists
 from bridge.kafka import admin
 from bridge.pipelines.preflight import ingested, whole_table
+from bridge.published import NOTHING
 
 __all__ = ["Status", "status"]
 
@@ -54,7 +55,7 @@ def status(spark: SparkSession, definition: Definition) -> Status:
         ingested=followed[0].offsets.to_json() if followed else None,
         ingest_batch=followed[0].batch if followed else None,
         pending_records=followed[0].offsets.behind(end) if followed else None,
-        published_version=published.version if published else None,
+        published_version=published.version if published and published.version != NOTHING else None,
         pending_versions=version - published.version if published and version is not None else None,
         topic_end=end.to_json(),
     )

@@ -18,6 +18,7 @@ from bridge.pipelines import fold, keep
 from bridge.pipelines.compare import Comparison, compare, compare_bags
 from bridge.pipelines.preflight import ingested, published_table, whole_table
 from bridge.positions import Offsets
+from bridge.published import NOTHING
 from bridge.rows import RowKind
 
 __all__ = ["Proof", "verify"]
@@ -65,8 +66,8 @@ def verify(spark: SparkSession, definition: Definition, *, direction: str | None
             )
         end, version = followed[0].offsets, followed[1]
     else:
-        if published is None:
-            raise DefinitionError(f"{definition.name!r} has not published {table}: nothing to verify")
+        if published is None or published.version == NOTHING:
+            raise DefinitionError(f"{definition.name!r} has not published {table} (whole): nothing to verify")
         table = published_table(spark, definition)
         end, version = state.end, published.version
     topic = _fold(spark, definition, _beginning(state.earliest, end), end)

@@ -105,11 +105,6 @@ def test_a_start_position_with_a_base(tmp_path: Path) -> None:
             "quality: {suite: s.json, on-failure: quarantine}\ndelta:",
             "quality.on-failure: quarantine",
         ),
-        (
-            "'topic' = 'orders'",
-            "'topic' = 'orders', 'sink.transactional-id-prefix' = 'x'",
-            "'sink.transactional-id-prefix'",
-        ),
     ],
 )
 def test_what_cannot_be_run_yet(tmp_path: Path, old: str, new: str, what: str) -> None:

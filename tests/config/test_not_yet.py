@@ -10,12 +10,6 @@ from bridge.errors import UnsupportedError
 from tests.config.tables import upsert
 
 TABLES: list[tuple[Ddl, str]] = [
-    (
-        upsert(sink__delivery_guarantee="exactly-once", sink__transactional_id_prefix="x"),
-        "'sink.delivery-guarantee' = 'exactly-once'",
-    ),
-    (upsert(sink__transactional_id_prefix="x"), "'sink.transactional-id-prefix'"),
-    (upsert(sink__transaction_naming_strategy="pooling"), "'sink.transaction-naming-strategy'"),
     (upsert("id ROW<a INT>, PRIMARY KEY (id) NOT ENFORCED"), "a ROW in the PRIMARY KEY"),
 ]
 

@@ -58,7 +58,7 @@ def test_every_declared_option_has_a_value_an_origin_and_a_fate(shown: dict[str,
         "fate": "honoured",
     }
     assert effective["value.json.timestamp-format.standard"]["value"] == "SQL"
-    assert effective["sink.transactional-id-prefix"]["fate"] == "not yet"
+    assert effective["sink.transactional-id-prefix"]["fate"] == "honoured"
 
 
 def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
@@ -70,7 +70,11 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "merge_schema": False,
     }
     assert shown["ingest"] == {"bad-records": "fail", "base": "empty"}
-    assert shown["publish"] == {"start": {"mode": "snapshot", "value": None}}
+    assert shown["publish"] == {
+        "start": {"mode": "snapshot", "value": None},
+        "snapshot_chunk_rows": 4_000_000,
+        "transaction_rows": 200_000,
+    }
     assert shown["quality"] == {"suite": str(tmp_path / "s.json"), "on_failure": "fail", "report": None}
 
 

@@ -11,8 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bridge.definition import DeliveryGuarantee, Secret, Sink
-from bridge.errors import KafkaError, UnsupportedError
+from bridge.errors import KafkaError
 from bridge.kafka.broker import Broker
+from bridge.kafka.packing import Packing
 from bridge.kafka.sink import ProduceResult, _Task, produce
 from tests.kafka.topics import read_all, topic_of
 
@@ -155,13 +156,6 @@ def test_what_the_broker_refuses_fails_the_batch(spark: SparkSession, broker: Br
     assert (result.records, result.lost >= 1) == (2, True)
 
 
-def test_what_cannot_be_promised_is_refused(spark: SparkSession) -> None:
-    frame = spark.createDataFrame([], _ROWS)
-    exactly = Sink(delivery_guarantee=DeliveryGuarantee.EXACTLY_ONCE)
-    with pytest.raises(UnsupportedError, match="exactly-once' needs transactions"):
-        produce(frame, topic_of("t", servers="127.0.0.1:9", sink=exactly))
-
-
 def test_a_task_shows_no_secret() -> None:
-    task = _Task({"sasl.password": Secret("hunter2").reveal()}, ("t",), None, True, 0, 0)
+    task = _Task({"sasl.password": Secret("hunter2").reveal()}, Packing(("t",)), True, 0, 0)
     assert "hunter2" not in repr(task)

@@ -1,0 +1,154 @@
+"""The driver's end of an exactly-once publish: one transactional id that says who publishes, and how far it is."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from types import TracebackType
+from typing import TypeVar
+
+import confluent_kafka
+from confluent_kafka import KafkaException, Producer
+
+from bridge.definition import Topic
+from bridge.errors import ConcurrentRunError, DefinitionError, KafkaError
+from bridge.kafka.client import HOPELESS, LastError, words
+from bridge.kafka.properties import for_librdkafka
+from bridge.kafka.transactions import FENCED, Notes, consumer_settings, transactional
+from bridge.kafka.writer import producer_settings
+from bridge.published import PublishProgress
+
+__all__ = ["Control", "newest", "taken_over"]
+
+_Code = confluent_kafka.KafkaError
+_WAIT = 30.0
+_PATIENCE_SECONDS = 120.0
+_T = TypeVar("_T")
+
+
+def newest(texts: list[str], group: str) -> PublishProgress | None:
+    """The furthest progress among notes. Raises KafkaError for a note that is not ours."""
+    try:
+        found = [PublishProgress.from_json(text) for text in texts]
+    except (ValueError, NotImplementedError) as error:
+        raise KafkaError(
+            f"group '{group}' holds offsets that this version of the bridge did not write ({error}); choose another "
+            "'sink.transactional-id-prefix'"
+        ) from None
+    return max(found, key=lambda p: p.batch, default=None)
+
+
+def taken_over(prefix: str) -> str:
+    """Why a run ends that is not the youngest of its kind."""
+    return (
+        f"another run publishes with 'sink.transactional-id-prefix' = '{prefix}' and has taken over; this one has sent "
+        "nothing that the other does not know of. Let only one of them run"
+    )
+
+
+class Control:
+    """Progress of a publish in Kafka. The youngest Control of a prefix is the only one that can record.
+
+    A context manager. `run` is its name, by which its slots know whether they still serve the youngest one.
+    """
+
+    def __init__(self, topic: Topic, prefix: str, pipeline: str) -> None:
+        self.run = uuid.uuid4().hex
+        self._prefix, self._pipeline = prefix, pipeline
+        self._notes = Notes(consumer_settings(topic.properties), prefix, topic.names)
+        self._heard = LastError()
+        settings = producer_settings(for_librdkafka(topic.properties, "producer"), checked=True)
+        self._settings = {**transactional(settings, prefix), "error_cb": self._heard, "log_level": 2}
+        self._producer: Producer | None = None
+
+    def __enter__(self) -> Control:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._producer = None
+        self._notes.close()
+
+    def take_over(self) -> PublishProgress | None:
+        """Fence the run before this one, and read how far it got; None when nobody ever recorded.
+
+        Raises DefinitionError when the prefix belongs to another pipeline or the transaction timeout is longer than the
+        broker allows, KafkaError when the broker refuses us or does not answer.
+        """
+        return self._again(self._first, self._first)
+
+    def record(self, progress: PublishProgress) -> PublishProgress:
+        """Write `progress` down as this run's, whole or not at all; returns it as it was written.
+
+        Raises ConcurrentRunError when a younger run took over, KafkaError when the broker does not take it.
+        """
+        ours = replace(progress, run=self.run)
+        self._again(lambda: self._commit(ours), lambda: self._finish(ours))
+        return ours
+
+    def _first(self) -> PublishProgress | None:
+        self._begin()
+        return self._read()
+
+    def _finish(self, progress: PublishProgress) -> None:
+        """After a failure: the answer may have got lost, the note not."""
+        self._begin()
+        if self._read() != progress:
+            self._commit(progress)
+
+    def _begin(self) -> None:
+        try:
+            self._producer = Producer(self._settings)
+        except KafkaException as refused:
+            raise KafkaError(f"librdkafka refuses the 'properties.*': {words(refused.args[0])}") from None
+        self._producer.init_transactions(_WAIT)
+
+    def _commit(self, progress: PublishProgress) -> None:
+        assert self._producer is not None, "take_over comes first"
+        self._producer.begin_transaction()
+        self._notes.write(self._producer, max(0, progress.version + 1), progress.to_json())
+        self._producer.commit_transaction(_WAIT)
+
+    def _again(self, action: Callable[[], _T], again: Callable[[], _T]) -> _T:
+        """Do `action`; when it fails, `again` until it works. A producer that failed is thrown away."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            try:
+                return action()
+            except KafkaException as failed:
+                self._producer = None
+                self._explain(failed.args[0])
+                if time.monotonic() > deadline:
+                    raise KafkaError(f"no transaction can be made: {words(failed.args[0])}") from None
+                time.sleep(0.2)
+                action = again
+
+    def _explain(self, error: confluent_kafka.KafkaError) -> None:
+        """Raise what a new attempt would not mend."""
+        if error.code() in FENCED:
+            # Never by beginning again: the other run may not have recorded itself yet, and would be fenced in turn.
+            raise ConcurrentRunError(taken_over(self._prefix))
+        if error.code() == _Code.INVALID_TRANSACTION_TIMEOUT:
+            raise DefinitionError(
+                f"'properties.transaction.timeout.ms' = {self._settings['transaction.timeout.ms']} is more than the "
+                "broker's transaction.max.timeout.ms allows; lower the one or raise the other"
+            )
+        if error.code() in (_Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _Code.GROUP_AUTHORIZATION_FAILED):
+            raise KafkaError(
+                f"the login may not use transactional ids and groups that begin with '{self._prefix}': {words(error)}; "
+                "give it WRITE and DESCRIBE on the prefixed transactional id, READ on the prefixed group"
+            )
+        if error.code() in HOPELESS:
+            raise KafkaError(f"the broker refuses the producer's login: {words(error)}")
+
+    def _read(self) -> PublishProgress | None:
+        found = newest(self._notes.read(), self._prefix)
+        if found is not None and found.pipeline != self._pipeline:
+            raise DefinitionError(
+                f"'sink.transactional-id-prefix' = '{self._prefix}' belongs to pipeline {found.pipeline!r}; give each "
+                "pipeline a prefix of its own"
+            )
+        return found

@@ -1,0 +1,281 @@
+"""One slot of an exactly-once publish: a transactional producer that knows how far its share has got.
+
+No Spark here: this runs inside executors' Python workers. A slot's records come in one fixed order (version, then key),
+so that a count says which of them are in the topic already. Each transaction holds some records and the place after
+the last of them; whoever opens the slot next, a retry, a restart or a zombie, goes on from there and nowhere else.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, astuple, dataclass
+from types import TracebackType
+from typing import Any
+
+import confluent_kafka
+from confluent_kafka import KafkaException
+
+from bridge import failpoints
+from bridge.errors import ConcurrentRunError, KafkaError
+from bridge.kafka.client import words
+from bridge.kafka.control import newest, taken_over
+from bridge.kafka.transactions import Notes, transactional
+from bridge.kafka.writer import Buffer, Records, Sent, Writer
+
+__all__ = ["Cursor", "Share", "Slot"]
+
+_Code = confluent_kafka.KafkaError
+_WAIT = 30.0
+_PATIENCE_SECONDS = 120.0
+_FORMAT = 1
+MAX_BYTES = 64 * 1024 * 1024
+"""A transaction holds not much more; it is kept in memory, to be sent again when its fate is unknown."""
+
+_FINAL = (
+    _Code._AUTHENTICATION,
+    _Code._SSL,
+    _Code.CLUSTER_AUTHORIZATION_FAILED,
+    _Code.GROUP_AUTHORIZATION_FAILED,
+    _Code.INVALID_RECORD,
+    _Code.INVALID_TRANSACTION_TIMEOUT,
+    _Code.MSG_SIZE_TOO_LARGE,
+    _Code.POLICY_VIOLATION,
+    _Code.SASL_AUTHENTICATION_FAILED,
+    _Code.TOPIC_AUTHORIZATION_FAILED,
+    _Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    _Code.UNKNOWN_TOPIC_OR_PART,
+    _Code._UNKNOWN_PARTITION,
+    _Code._UNKNOWN_TOPIC,
+)
+"""A new producer would hear the same."""
+
+
+@dataclass(frozen=True, order=True)
+class Cursor:
+    """The place after a record: so many (`rows`) of `version`, in that chunk of a snapshot, are in the topic."""
+
+    version: int = -1
+    chunk: int = 0
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a slot is told, as plain values. Holds secrets in clear: never shown, so no repr of its fields."""
+
+    prefix: str
+    run: str
+    topics: tuple[str, ...]
+    slots: int
+    first: int
+    """The first version of the stretch: nothing from there on may have been sent with other numbers of slots."""
+    producer: Mapping[str, Any]
+    consumer: Mapping[str, Any]
+    buffer_rows: int = 0
+    buffer_interval_ms: int = 0
+    max_rows: int = 200_000
+    """A transaction holds not many more."""
+
+    def __repr__(self) -> str:
+        return f"Share({self.prefix}, {self.slots} slots)"
+
+
+class Slot:
+    """Sends records in transactions; a context manager that commits the last one, or none after an error.
+
+    `add` what is to be sent, in the slot's order, beginning after `cursor`. Whatever happens between, each record
+    is in the topic once for a reader of committed records. After a failure, or an answer that got lost, the producer
+    is thrown away, the next one looks where the slot stands, and the open transaction's records are sent again or
+    not. Raises ConcurrentRunError when another run took over, KafkaError when the broker refuses a record or stays
+    away for two minutes.
+    """
+
+    def __init__(self, share: Share, number: int, make_writer: Callable[[Mapping[str, Any]], Writer]) -> None:
+        self.sent = Sent()
+        """What is committed."""
+        self._share, self._number, self._make_writer = share, number, make_writer
+        self._id = f"{share.prefix}-{number}"
+        self._settings = transactional(share.producer, self._id)
+        # The broker ends a transaction by itself after its timeout; long before that we do.
+        self._max_seconds = int(self._settings["transaction.timeout.ms"]) / 1000 / 3
+        self._notes = Notes(share.consumer, self._id, share.topics)
+        self._writer: Writer | None = None
+        self._buffer: Buffer | None = None
+        self._counted = Sent()
+        self._held: list[tuple[Records, Cursor]] = []
+        self._rows = self._bytes = 0
+        self._begun = 0.0
+        if self._superseded():
+            raise ConcurrentRunError(taken_over(share.prefix))
+        self.cursor: Cursor = self._trying(self._open, None)
+        """What is committed ends here."""
+
+    def __enter__(self) -> Slot:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                self.commit()
+        finally:
+            self._drop()
+            self._notes.close()
+
+    def add(self, records: Records, upto: Cursor) -> None:
+        """Send records, which end at `upto`; now and then this commits."""
+        self._held.append((records, upto))
+        self._rows += len(records.keys)
+        self._bytes += sum(len(v) for v in records.values if v is not None)
+        if len(self._held) == 1:
+            self._begun = time.monotonic()
+            self._trying(self._resend, None)
+        else:
+            self._trying(lambda: self._hand_over(records), self._resend)
+        if self._full():
+            self.commit()
+
+    def commit(self) -> None:
+        """End the open transaction, if there is one: its records and the cursor after them, or neither."""
+        if not self._held:
+            return
+        upto = self._held[-1][1]
+        failpoints.hit("slot.before-commit")
+        self._trying(lambda: self._commit(upto), lambda: self._finish(upto))
+        failpoints.hit("slot.after-commit")
+        self.cursor = upto
+        self._held.clear()
+        self._rows = self._bytes = 0
+
+    def _full(self) -> bool:
+        late = time.monotonic() - self._begun > self._max_seconds
+        return late or self._rows >= self._share.max_rows or self._bytes >= MAX_BYTES
+
+    def _open(self) -> Cursor:
+        """A producer of our own, which fences all others of this id, and where they left off."""
+        self._writer = self._make_writer(self._settings)
+        self._writer.producer.init_transactions(_WAIT)
+        return self._read()
+
+    def _read(self) -> Cursor:
+        found = [self._noted(text) for text in self._notes.read()]
+        cursor, slots = max(found, default=(Cursor(), self._share.slots))
+        if cursor.version >= self._share.first and slots != self._share.slots:
+            raise KafkaError(
+                f"group '{self._id}' stands at version {cursor.version} with {slots} slots, but version "
+                f"{self._share.first} is to be sent with {self._share.slots}: the progress of this publish was "
+                "tampered with; choose another 'sink.transactional-id-prefix'"
+            )
+        return cursor
+
+    def _noted(self, text: str) -> tuple[Cursor, int]:
+        try:
+            note = json.loads(text)["bridge"]
+            return Cursor(note["version"], note["chunk"], note["rows"]), note["slots"]
+        except (ValueError, TypeError, KeyError):
+            raise KafkaError(
+                f"group '{self._id}' holds offsets that the bridge did not write; choose another "
+                "'sink.transactional-id-prefix'"
+            ) from None
+
+    def _resend(self) -> None:
+        """Begin a transaction and send all that is held for it."""
+        writer = self._ready()
+        writer.sent = Sent()
+        self._buffer = self._new_buffer(writer)
+        writer.producer.begin_transaction()
+        for records, _ in self._held:
+            self._hand_over(records)
+
+    def _hand_over(self, records: Records) -> None:
+        if self._buffer is None:
+            self._ready().send(records)
+        else:
+            self._buffer.add(records)
+
+    def _new_buffer(self, writer: Writer) -> Buffer | None:
+        share = self._share
+        if not share.buffer_rows:
+            return None
+        return Buffer(writer.send, max_rows=share.buffer_rows, interval_ms=share.buffer_interval_ms)
+
+    def _commit(self, upto: Cursor) -> None:
+        writer = self._ready()
+        if self._buffer is not None:
+            self._buffer.flush()
+        writer.flush()
+        self._counted = writer.sent
+        note = {"format": _FORMAT, **asdict(upto), "slots": self._share.slots}
+        self._notes.write(writer.producer, upto.version + 1, json.dumps({"bridge": note}))
+        writer.producer.commit_transaction(_WAIT)
+        self._count()
+
+    def _finish(self, upto: Cursor) -> None:
+        """With a new producer: the transaction was committed after all, or it is made again."""
+        if self.cursor == upto:
+            self._count()
+        else:
+            self._resend()
+            self._commit(upto)
+
+    def _count(self) -> None:
+        pairs = zip(astuple(self.sent), astuple(self._counted), strict=True)
+        self.sent = Sent(*(a + b for a, b in pairs))
+
+    def _ready(self) -> Writer:
+        assert self._writer is not None
+        return self._writer
+
+    def _trying(self, action: Callable[[], Any], again: Callable[[], Any] | None) -> Any:
+        """Do `action`; when it fails, `again` (by default the same) with a new producer, until it works."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        attempt = action
+        while True:
+            try:
+                return attempt()
+            except (KafkaException, KafkaError) as failed:
+                self._give_up_if_hopeless(failed, deadline)
+                time.sleep(0.2)
+                opening = action == self._open
+                attempt = action if opening else lambda: self._anew(again or action)
+
+    def _anew(self, action: Callable[[], Any]) -> Any:
+        before = self.cursor
+        self.cursor = self._open()
+        if self.cursor not in (before, self._held[-1][1]):
+            raise ConcurrentRunError(taken_over(self._share.prefix))
+        return action()
+
+    def _give_up_if_hopeless(self, failed: KafkaException | KafkaError, deadline: float) -> None:
+        heard = self._writer.reason if self._writer is not None else None
+        reason = failed.args[0] if isinstance(failed, KafkaException) else heard
+        self._drop()
+        ours = (
+            failed
+            if isinstance(failed, KafkaError)
+            else KafkaError(f"a transaction of '{self._id}' failed: {words(failed.args[0])}")
+        )
+        if reason is None or reason.code() in _FINAL or time.monotonic() > deadline:
+            raise ours from None
+        if self._superseded():
+            raise ConcurrentRunError(taken_over(self._share.prefix)) from None
+
+    def _superseded(self) -> bool:
+        """True when the driver that sent us is not the youngest any more: then it is not for us to fence others."""
+        notes = Notes(self._share.consumer, self._share.prefix, self._share.topics)
+        try:
+            there = newest(notes.read(), self._share.prefix)
+        except KafkaException:
+            return False
+        finally:
+            notes.close()
+        return there is not None and there.run != self._share.run
+
+    def _drop(self) -> None:
+        """Leave the producer without a trace: an open transaction is taken back, if the broker is there."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.abandon()

@@ -1,0 +1,99 @@
+"""Kafka transactions that carry progress: a producer of one id, and what it last committed beside its records.
+
+Progress is the offset that a consumer group without members holds for partition 0 of an output topic, its text the
+offset's metadata (KIP-447: offsets are committed in the producer's own transaction). The group has the name of the
+transactional id, so whoever owns one owns the other.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import confluent_kafka
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from bridge.errors import KafkaError
+from bridge.kafka.client import HOPELESS, LastError, words
+from bridge.kafka.properties import for_librdkafka
+
+__all__ = ["FENCED", "TIMEOUT_MS", "Notes", "consumer_settings", "transactional"]
+
+TIMEOUT_MS = 60_000
+"""`transaction.timeout.ms` where 'properties.*' do not say: the broker ends a transaction that is open for longer."""
+
+_Code = confluent_kafka.KafkaError
+FENCED = (_Code._FENCED, _Code.PRODUCER_FENCED, _Code.INVALID_PRODUCER_EPOCH)
+"""A younger producer of the same id took over, or the broker ended a transaction that was open for too long."""
+
+_WAIT = 30.0
+_log = logging.getLogger("bridge.kafka")
+
+
+def transactional(settings: Mapping[str, Any], transactional_id: str) -> dict[str, Any]:
+    """A producer's `settings` (see writer.producer_settings) with transactions under that id.
+
+    Raises KafkaError for settings that transactions cannot have.
+    """
+    if settings.get("enable.idempotence") != "true":
+        raise KafkaError(
+            "'sink.delivery-guarantee' = 'exactly-once' needs 'properties.acks' = 'all' and "
+            "'properties.enable.idempotence' = 'true'; leave both out"
+        )
+    return {"transaction.timeout.ms": str(TIMEOUT_MS), **settings, "transactional.id": transactional_id}
+
+
+def consumer_settings(properties: Mapping[str, str]) -> dict[str, Any]:
+    """What `Notes` needs to reach the broker. Secrets are in it in clear: never shown."""
+    return for_librdkafka(properties)
+
+
+class Notes:
+    """The notes that one transactional id leaves behind: a number and a text, in its consumer group."""
+
+    def __init__(self, settings: Mapping[str, Any], group: str, topics: Sequence[str]) -> None:
+        self.group = group
+        self._topics = tuple(topics)
+        self._heard = LastError()
+        ours = {
+            "group.id": group,
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "error_cb": self._heard,
+        }
+        try:
+            self._consumer = Consumer({**settings, **ours}, logger=_log)
+        except KafkaException as refused:
+            raise KafkaError(f"librdkafka refuses the 'properties.*': {words(refused.args[0])}") from None
+
+    def read(self) -> list[str]:
+        """The texts noted for any of the topics. An unfinished transaction's notes are waited for, not read.
+
+        Raises KafkaError when the broker refuses, KafkaException for what may be better in a moment.
+        """
+        asked = [TopicPartition(topic, 0) for topic in self._topics]
+        try:
+            found = self._consumer.committed(asked, timeout=_WAIT)
+            for place in found:
+                if place.error is not None:
+                    raise KafkaException(place.error)
+        except KafkaException as failed:
+            heard = self._heard.error
+            error = heard if heard is not None and heard.code() in HOPELESS else failed.args[0]
+            if error.code() not in (*HOPELESS, _Code.GROUP_AUTHORIZATION_FAILED):
+                raise
+            raise KafkaError(
+                f"group '{self.group}', which holds the progress of this publish, cannot be read: {words(error)}; "
+                "the login needs READ on groups that begin with 'sink.transactional-id-prefix'"
+            ) from None
+        return [place.metadata for place in found if place.offset >= 0 and place.metadata]
+
+    def write(self, producer: Producer, number: int, text: str) -> None:
+        """Add a note to the producer's open transaction. Raises KafkaException."""
+        place = TopicPartition(self._topics[0], 0, number, text)
+        producer.send_offsets_to_transaction([place], self._consumer.consumer_group_metadata(), _WAIT)
+
+    def close(self) -> None:
+        """Let go of the broker."""
+        self._consumer.close()

@@ -1,0 +1,163 @@
+"""The two ways to publish: what is sent when, and what is written down before and after."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from types import TracebackType
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bridge.columns import POSITION
+from bridge.definition import Definition, DeliveryGuarantee, Topic
+from bridge.delta.publish_log import PublishLog
+from bridge.errors import REPUBLISH, GapError
+from bridge.kafka import sink
+from bridge.kafka.control import Control
+from bridge.kafka.exactly_once import produce_once
+from bridge.kafka.sink import ProduceResult
+from bridge.published import PublishProgress, Stretch
+
+__all__ = ["AtLeastOnce", "ExactlyOnce", "Outlet", "outlet"]
+
+
+class Outlet(Protocol):
+    """A context manager that sends stretches and remembers them."""
+
+    slots: int
+    """What new stretches are cut into; 0 without transactions."""
+
+    def __enter__(self) -> Outlet: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def take_over(self) -> PublishProgress | None:
+        """What the runs before have written down; None before the first. A stretch that is open is to be sent again."""
+        ...
+
+    def record(self, progress: PublishProgress) -> PublishProgress:
+        """Write the progress down, and give it back as it is written. Raises ConcurrentRunError."""
+        ...
+
+    def send(self, records: DataFrame, stretch: Stretch) -> ProduceResult:
+        """Send the records of a stretch whose opening is recorded; returns when the broker has all of them."""
+        ...
+
+
+def outlet(spark: SparkSession, definition: Definition, topic: Topic) -> Outlet:
+    """The one that `sink.delivery-guarantee` asks for; `topic` is the definition's with its names looked up."""
+    if topic.sink.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE:
+        return ExactlyOnce(spark, definition, topic)
+    return AtLeastOnce(spark, definition, topic)
+
+
+class AtLeastOnce:
+    """Progress is written down after the broker has acknowledged: a crash in between sends a stretch again."""
+
+    def __init__(self, spark: SparkSession, definition: Definition, topic: Topic) -> None:
+        self.slots = 0
+        self._topic = topic
+        self._log = PublishLog(spark, definition.run.checkpoint, definition.name)
+
+    def __enter__(self) -> AtLeastOnce:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def take_over(self) -> PublishProgress | None:
+        found = self._log.last()
+        if found is None or found.open is None or not found.open.slots:
+            return found
+        # The stretch was begun with transactions, before the guarantee was changed: it is sent again, whole.
+        return replace(found, open=replace(found.open, slots=0) if found.open.snapshot else None)
+
+    def record(self, progress: PublishProgress) -> PublishProgress:
+        if progress.open is not None and not progress.open.snapshot:
+            return progress  # it would tell nothing that `version` does not
+        written = replace(progress, batch=progress.batch + 1)
+        self._log.write(written)
+        return written
+
+    def send(self, records: DataFrame, stretch: Stretch) -> ProduceResult:
+        return sink.produce(records, self._topic, order_by=[f"{POSITION}.version"])
+
+
+class ExactlyOnce:
+    """Progress is in Kafka, beside the records it speaks of; the log keeps a copy, for when Kafka forgets.
+
+    The order is: log, control, slots, control, log. So the log never lacks a stretch that may have been begun.
+    """
+
+    def __init__(self, spark: SparkSession, definition: Definition, topic: Topic) -> None:
+        sink_options = topic.sink
+        assert sink_options.transactional_id_prefix is not None
+        self.slots = sink_options.parallelism or spark.sparkContext.defaultParallelism
+        self._topic, self._prefix = topic, sink_options.transactional_id_prefix
+        self._max_rows = definition.publish.transaction_rows
+        self._log = PublishLog(spark, definition.run.checkpoint, definition.name)
+        self._control = Control(topic, self._prefix, definition.name)
+        self._stack = ExitStack()
+
+    def __enter__(self) -> ExactlyOnce:
+        self._stack.enter_context(self._control)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def take_over(self) -> PublishProgress | None:
+        found = _reconciled(self._control.take_over(), self._log.last(), self._prefix)
+        if found is not None and found.open is not None and not found.open.slots:
+            return self.record(replace(found, open=replace(found.open, slots=self.slots)))
+        return None if found is None else self._control.record(found)
+
+    def record(self, progress: PublishProgress) -> PublishProgress:
+        written = replace(progress, batch=progress.batch + 1, run=self._control.run)
+        if written.open is not None:
+            self._log.write(written)
+            return self._control.record(written)
+        written = self._control.record(written)
+        self._log.write(written)
+        return written
+
+    def send(self, records: DataFrame, stretch: Stretch) -> ProduceResult:
+        return produce_once(
+            records,
+            self._topic,
+            stretch,
+            prefix=self._prefix,
+            run=self._control.run,
+            max_rows=self._max_rows,
+        )
+
+
+def _reconciled(
+    noted: PublishProgress | None, logged: PublishProgress | None, prefix: str
+) -> PublishProgress | None:
+    """What holds: Kafka's own word, unless the log is further.
+
+    The log is further when a run died after its first word (the stretch has not begun), or when at-least-once went on
+    in between; a stretch that Kafka has open and the log has not passed is finished first, as only its own slots
+    know what is sent. Raises GapError when Kafka has forgotten, and the log shows a stretch that may be half sent.
+    """
+    if noted is None:
+        if logged is not None and logged.open is not None and logged.open.slots:
+            raise GapError(
+                f"Kafka no longer holds the progress of 'sink.transactional-id-prefix' = '{prefix}' (groups forget "
+                f"after offsets.retention.minutes), and versions {logged.open.first} to {logged.open.last} were under "
+                f"way: what of them was sent is not known; {REPUBLISH}"
+            )
+        return logged
+    if logged is None or logged.batch <= noted.batch:
+        return noted
+    if noted.open is not None and noted.open.slots and logged.version < noted.open.last:
+        return replace(noted, batch=logged.batch)
+    return logged

@@ -1,0 +1,73 @@
+"""How far a publish has got, as values: the same whether Kafka or a file holds them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+
+__all__ = ["NOTHING", "PublishProgress", "Stretch"]
+
+_FORMAT = 1
+NOTHING = -1
+"""The version before a table's first one."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """What one batch sends. It is written down before it is sent, so that whoever takes over sends the very same."""
+
+    first: int
+    last: int
+    """Table versions, both inclusive."""
+    snapshot: bool = False
+    """True for all rows of `last`, False for the changes of first..last."""
+    chunk: int = 0
+    chunks: int = 1
+    """A snapshot is sent in chunks, by a hash of the key; this is number `chunk`."""
+    slots: int = 0
+    """How many transactional producers share it: a key's slot depends on their number. 0 without transactions."""
+
+
+@dataclass(frozen=True)
+class PublishProgress:
+    """The state of a publish between two batches, or, with `open`, in the middle of one."""
+
+    pipeline: str
+    table_id: str
+    """Delta's id of the table: another one means the table was replaced."""
+    version: int
+    """The table version up to which all has been sent, inclusive; NOTHING while a first snapshot is under way."""
+    batch: int
+    """Counts up by one with every state written down."""
+    open: Stretch | None = None
+    """The stretch that is being sent."""
+    run: str | None = None
+    """Which run wrote this; another one's in Kafka means that it took over."""
+
+    def opened(self, stretch: Stretch) -> PublishProgress:
+        """The state while `stretch` is being sent."""
+        return replace(self, open=stretch)
+
+    def closed(self) -> PublishProgress:
+        """The state after the open stretch: at its last version, or with the next chunk of its snapshot open."""
+        assert self.open is not None
+        if self.open.chunk + 1 < self.open.chunks:
+            return replace(self, open=replace(self.open, chunk=self.open.chunk + 1))
+        return replace(self, version=self.open.last, open=None)
+
+    def to_json(self) -> str:
+        """One line; read by `from_json` of this version and later ones."""
+        return json.dumps({"bridge": {"format": _FORMAT, **asdict(self)}})
+
+    @classmethod
+    def from_json(cls, text: str) -> PublishProgress:
+        """What `to_json` wrote. Raises ValueError for anything else, NotImplementedError for a newer bridge's."""
+        try:
+            found = json.loads(text)["bridge"]
+            if found.pop("format") != _FORMAT:
+                raise NotImplementedError("written by a newer bridge")
+            if found.get("open") is not None:
+                found["open"] = Stretch(**found["open"])
+            return cls(**found)
+        except (TypeError, KeyError, AttributeError) as error:
+            raise ValueError("no progress of a publish") from error

@@ -1,0 +1,218 @@
+"""Exactly once: what a reader of committed records finds, whatever happened to those who wrote them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+
+from bridge.errors import ConcurrentRunError, DefinitionError, GapError, KafkaError
+from bridge.kafka.broker import Broker
+from bridge.pipelines.publish import publish
+from tests.ledger import Ledger, committed
+from tests.pipelines.world import World
+
+Arm = Callable[[str, str], Path]
+Make = Callable[..., tuple[World, Ledger]]
+
+SLOTS = 3
+
+
+@pytest.fixture
+def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+    def made(**options: str | None) -> tuple[World, Ledger]:
+        ours = {
+            "sink.delivery-guarantee": "exactly-once",
+            "sink.transactional-id-prefix": unique("tx"),
+            "sink.parallelism": str(SLOTS),
+        }
+        world = World.make(spark, broker, lake, unique, options={**ours, **options})
+        # Several transactions a slot, and several chunks a snapshot.
+        world.sections = "publish: {transaction-rows: 10, snapshot-chunk-rows: 40}\n"
+        ledger = Ledger(spark, f"{lake}/table")
+        ledger.create()
+        return world, ledger
+
+    return made
+
+
+@pytest.fixture(autouse=True)
+def small_arrow_batches(spark: SparkSession) -> Iterator[None]:
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "5")
+    yield
+    spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+
+
+def test_every_change_once_and_in_order(make: Make) -> None:
+    world, ledger = make()
+    ledger.insert(range(100), "a")
+    assert publish(world.spark, world.definition()).records_out == 100
+    ledger.update(range(50), "b")
+    ledger.delete(range(20, 30))
+    ledger.insert(range(20, 25), "c")
+    ledger.move(range(80, 90), 1000)
+    done = publish(world.spark, world.definition())
+    assert (done.records_out, done.tombstones) == (50 + 10 + 5 + 20, 10 + 10)
+    ledger.check(world.broker.bootstrap, world.topic)
+    assert publish(world.spark, world.definition()).batches == 0
+
+
+@pytest.mark.parametrize(
+    ("place", "action"),
+    [
+        ("slot.before-commit", "kill after 2"),
+        ("slot.after-commit", "kill after 2"),
+        pytest.param("publish.opened", "raise", marks=pytest.mark.slow),
+        pytest.param("publish.sent", "raise", marks=pytest.mark.slow),
+    ],
+)
+def test_whoever_dies_where(make: Make, arm: Arm, place: str, action: str) -> None:
+    """A worker is killed as by kill -9, or the driver ends; the run after it goes on, with other slots."""
+    world, ledger = make()
+    ledger.insert(range(100), "a")
+    hit = arm(place, action)
+    with pytest.raises(Exception, match=r"failpoint|crashed|exited unexpectedly"):
+        publish(world.spark, world.definition())
+    assert hit.exists()
+    if place == "slot.after-commit":
+        assert 0 < sum(map(len, committed(world.broker.bootstrap, world.topic).values())) < 100
+    ledger.update(range(50), "b")
+    world.options = {**world.options, "sink.parallelism": "2"}
+    publish(world.spark, world.definition())
+    ledger.check(world.broker.bootstrap, world.topic)
+
+
+def test_a_lost_checkpoint_is_no_loss(make: Make) -> None:
+    world, ledger = make()
+    ledger.insert(range(30), "a")
+    publish(world.spark, world.definition())
+    shutil.rmtree(world.folder / "checkpoint")
+    ledger.update(range(10), "b")
+    publish(world.spark, world.definition())
+    ledger.check(world.broker.bootstrap, world.topic)
+
+
+def forget(world: World) -> None:
+    """Delete the groups of a prefix, as Kafka does after offsets.retention.minutes."""
+    admin = AdminClient({"bootstrap.servers": world.broker.bootstrap})
+    prefix = str(world.options["sink.transactional-id-prefix"])
+    groups = [
+        g.group_id for g in admin.list_consumer_groups().result(10).valid if g.group_id.startswith(prefix)
+    ]
+    for future in admin.delete_consumer_groups(groups).values():
+        future.result(10)
+
+
+def test_kafka_forgets_a_finished_publish(make: Make) -> None:
+    world, ledger = make()
+    ledger.insert(range(10), "a")
+    publish(world.spark, world.definition())
+    forget(world)
+    ledger.update(range(5), "b")
+    publish(world.spark, world.definition())
+    ledger.check(world.broker.bootstrap, world.topic)
+
+
+def test_kafka_forgets_a_publish_that_was_under_way(make: Make, arm: Arm) -> None:
+    world, ledger = make()
+    ledger.insert(range(10), "a")
+    publish(world.spark, world.definition())
+    ledger.update(range(10), "b")
+    arm("publish.opened", "raise")
+    with pytest.raises(RuntimeError, match="failpoint"):
+        publish(world.spark, world.definition())
+    forget(world)
+    with pytest.raises(
+        GapError, match=r"versions 2 to 2 were under way: what of them was sent is not known;"
+    ):
+        publish(world.spark, world.definition())
+
+
+def test_a_younger_run_ends_an_older_one(make: Make) -> None:
+    """The older run is between two batches: its next word in Kafka is refused."""
+    world, ledger = make()
+    ledger.insert(range(10), "a")
+    definition = world.definition()
+
+    def overtake(_: object) -> None:
+        ledger.update(range(5), "b")
+        publish(world.spark, definition)
+        ledger.update(range(5), "c")
+
+    with pytest.raises(ConcurrentRunError, match=r"(taken over|recorded in .* by another run)"):
+        publish(world.spark, definition, listener=overtake)
+    publish(world.spark, definition)
+    ledger.check(world.broker.bootstrap, world.topic)
+
+
+def test_a_prefix_belongs_to_one_pipeline(make: Make) -> None:
+    world, ledger = make()
+    ledger.insert(range(3), "a")
+    publish(world.spark, world.definition())
+    with pytest.raises(
+        DefinitionError, match=r"belongs to pipeline 'orders'; give each pipeline a prefix of its own"
+    ):
+        publish(world.spark, world.definition("others", run={"checkpoint": "elsewhere"}))
+
+
+def test_a_timeout_that_the_broker_does_not_allow(make: Make) -> None:
+    world, ledger = make(**{"properties.transaction.timeout.ms": "3600000"})
+    ledger.insert(range(3), "a")
+    with pytest.raises(DefinitionError, match=r"3600000 is more than the broker's transaction.max.timeout"):
+        publish(world.spark, world.definition())
+
+
+def test_acks_that_transactions_cannot_have(make: Make) -> None:
+    world, ledger = make(**{"properties.acks": "1"})
+    ledger.insert(range(3), "a")
+    with pytest.raises(KafkaError, match=r"'exactly-once' needs 'properties\.acks' = 'all'"):
+        publish(world.spark, world.definition())
+
+
+def test_an_aborted_record_is_sent_again_not_lost(make: Make) -> None:
+    """A stranger with the slot's id fences it between two runs; what he left open is taken back."""
+    world, ledger = make()
+    ledger.insert(range(20), "a")
+    publish(world.spark, world.definition())
+    stranger = Producer(
+        {
+            "bootstrap.servers": world.broker.bootstrap,
+            "transactional.id": f"{world.options['sink.transactional-id-prefix']}-0",
+        }
+    )
+    stranger.init_transactions(10)
+    stranger.begin_transaction()
+    stranger.produce(world.topic, key=b'{"id":1}', value=b'{"id":1,"name":"stranger"}')
+    stranger.flush(10)
+    ledger.update(range(20), "b")
+    publish(world.spark, world.definition())
+    ledger.check(world.broker.bootstrap, world.topic)
+
+
+def test_changing_the_guarantee_goes_on(make: Make) -> None:
+    world, ledger = make()
+    ledger.insert(range(10), "a")
+    exactly = world.options
+    for guarantee in ("at-least-once", "exactly-once", "at-least-once"):
+        world.options = {**exactly, "sink.delivery-guarantee": guarantee}
+        publish(world.spark, world.definition())
+        ledger.update(range(5), guarantee)
+    world.options = exactly
+    publish(world.spark, world.definition())
+    ledger.check(world.broker.bootstrap, world.topic)
+
+
+def test_the_buffer_keeps_the_last_change_of_a_transaction(make: Make) -> None:
+    world, ledger = make(**{"sink.buffer-flush.max-rows": "1000", "sink.buffer-flush.interval": "1 min"})
+    world.sections = "publish: {start: 'version:1'}\n"
+    ledger.insert(range(10), "a")
+    ledger.update(range(10), "b")
+    ledger.update(range(10), "c")
+    done = publish(world.spark, world.definition())
+    assert done.records_out == 10
+    assert committed(world.broker.bootstrap, world.topic) == {id: ["c"] for id in range(10)}
