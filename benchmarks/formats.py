@@ -27,7 +27,7 @@ from benchmarks.measure import Line, compare
 from benchmarks.rows import Shape, changes, rows
 from bridge.errors import BridgeError
 from bridge.formats import registry
-from bridge.formats.base import PAYLOAD, Stepwise
+from bridge.formats.base import PAYLOAD, Stepwise, StepwiseChangeEncoder, StepwiseEncoder
 from bridge.options.formats import FORMATS
 from bridge.options.model import Fate
 
@@ -90,16 +90,16 @@ class Bench:
         return compare(name, baseline, bridge, count, goal, rounds=self.rounds, warm=self.warm)
 
     def _decoded(self, name: str, entry: Entry, shape: Shape, payloads: DataFrame) -> DataFrame:
-        """As a batch is decoded: by the schemas that its payloads name, or at a glance where that will do."""
+        """As a batch is decoded: at a glance where that will do, else by the schemas that its payloads name."""
         key = (shape.type.fields[0].name,) if entry.changes else ()
         decoder = registry.get(name).decoder(shape.type, self._options(name, entry), key=key)
-        closer = decoder.closer(payloads)
         wrong = None
-        for glance in (closer is decoder, False):
-            if glance and isinstance(closer, Stepwise):
-                decoded = closer.look(payloads, F.col(PAYLOAD), "decoded").select("decoded")
+        for glance in (True, False):
+            if glance and isinstance(decoder, Stepwise):
+                decoded = decoder.look(payloads, F.col(PAYLOAD), "decoded").select("decoded")
             else:
-                decoded = payloads.select(closer.decode(F.col(PAYLOAD), glance=glance).alias("decoded"))
+                chosen = decoder if glance else decoder.closer(payloads)
+                decoded = payloads.select(chosen.decode(F.col(PAYLOAD), glance=glance).alias("decoded"))
             kept = decoded.localCheckpoint()  # else the filter moves into the steps
             wrong = kept.select("decoded.error").where("error IS NOT NULL").first()
             if wrong is None:
@@ -108,11 +108,16 @@ class Bench:
 
     def _encoded(self, name: str, entry: Entry, shape: Shape) -> DataFrame:
         encoder: Any = registry.get(name).encoder(shape.type, self._options(name, entry))
-        if entry.changes:
-            payload = encoder.encode_change(F.col("before"), F.col("after"))
+        source, before, after = self._input(shape, entry.changes), F.col("before"), F.col("after")
+        if entry.changes and isinstance(encoder, StepwiseChangeEncoder):
+            written = encoder.put_change(source, before, after, PAYLOAD)
+        elif entry.changes:
+            written = source.withColumn(PAYLOAD, encoder.encode_change(before, after))
+        elif isinstance(encoder, StepwiseEncoder):
+            written = encoder.put(source, F.col("row"), PAYLOAD)
         else:
-            payload = encoder.encode(F.col("row"))
-        return self._input(shape, entry.changes).select(payload.alias(PAYLOAD))
+            written = source.withColumn(PAYLOAD, encoder.encode(F.col("row")))
+        return written.select(PAYLOAD)
 
     def _payloads(self, name: str, entry: Entry, shape: Shape) -> DataFrame:
         return self._encoded(name, entry, shape).localCheckpoint()

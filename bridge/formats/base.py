@@ -23,6 +23,8 @@ __all__ = [
     "Encoder",
     "Format",
     "Stepwise",
+    "StepwiseChangeEncoder",
+    "StepwiseEncoder",
 ]
 
 NOTHING = RowType(())
@@ -111,6 +113,24 @@ class ChangeEncoder(Encoder, Protocol):
     def encode_change(self, before: Column, after: Column) -> Column:
         """A binary column: `before` null is an insert, `after` null a delete, neither null one true update
         message with both; null where both are."""
+        ...
+
+
+@runtime_checkable
+class StepwiseEncoder(Protocol):
+    """What some encoders can do besides: write in steps, which Spark compiles, where one expression is interpreted."""
+
+    def put(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
+        """`frame` with the column `name`, as `encode(row)` makes it."""
+        ...
+
+
+@runtime_checkable
+class StepwiseChangeEncoder(StepwiseEncoder, Protocol):
+    """The same of a ChangeEncoder."""
+
+    def put_change(self, frame: DataFrame, before: Column, after: Column, name: str) -> DataFrame:
+        """`frame` with the column `name`, as `encode_change(before, after)` makes it."""
         ...
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bridge.schema import quote
 
-__all__ = ["Names", "apply", "first", "let", "literal", "member", "null", "struct"]
+__all__ = ["Names", "apply", "first", "let", "literal", "look", "member", "null", "struct"]
 
 
 def literal(text: str) -> str:
@@ -52,12 +52,53 @@ class Names:
     def fresh(self) -> str:
         return f"v{next(self._count)}"
 
+    def bind(self, value: str, body: Callable[[str], str]) -> str:
+        # A fold over nothing: unlike transform, aggregate copies neither the value nor what is made of it.
+        variable = self.fresh()
+        return (
+            f"aggregate(array(), {value}, ({variable}, none) -> {variable}, {variable} -> {body(variable)})"
+        )
+
+    def lambdas(self) -> Names:
+        """Names to go on with where a value is to be made only if its branch is taken, and in a lambda function."""
+        return self
+
+
+class _Columns(Names):
+    """Binds values to columns of a frame, in `bound`."""
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__()
+        self._prefix = prefix
+        self.bound: dict[str, str] = {}
+
+    def bind(self, value: str, body: Callable[[str], str]) -> str:
+        column = f"{self._prefix}_{len(self.bound)}"
+        self.bound[column] = value
+        return body(column)
+
+    def lambdas(self) -> Names:
+        return Names()
+
 
 def let(names: Names, value: str, body: Callable[[str], str]) -> str:
     """`body` of a variable that holds `value`, which is evaluated once."""
-    # A fold over nothing: unlike transform, aggregate copies neither the value nor what is made of it.
-    variable = names.fresh()
-    return f"aggregate(array(), {value}, ({variable}, none) -> {variable}, {variable} -> {body(variable)})"
+    return names.bind(value, body)
+
+
+def look(frame: DataFrame, column: Column, name: str, body: Callable[[str, Names], str]) -> DataFrame:
+    """`frame` with the column `name`: the SQL expression `body` of a name that stands for `column`.
+
+    Each `let` of `body` becomes a column of its own, which Spark compiles; a lambda function it interprets. So a
+    value is made for every row, those too whose branch of `body` has no use for it: it must not raise for any. Inside
+    of a lambda function use other names than those that `body` is given.
+    """
+    names, value = _Columns(name), f"{name}_value"
+    made = body(value, names)
+    steps = frame.withColumn(value, column)
+    for bound, sql in names.bound.items():
+        steps = steps.withColumn(bound, F.expr(sql))
+    return steps.withColumn(name, F.expr(made)).drop(value, *names.bound)
 
 
 def apply(column: Column, body: str, variable: str) -> Column:

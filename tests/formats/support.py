@@ -11,7 +11,15 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_type
 
-from bridge.formats.base import PAYLOAD, ChangeEncoder, Decoder, Encoder, Stepwise
+from bridge.formats.base import (
+    PAYLOAD,
+    ChangeEncoder,
+    Decoder,
+    Encoder,
+    Stepwise,
+    StepwiseChangeEncoder,
+    StepwiseEncoder,
+)
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
 
 Outcome = tuple[list[tuple[str, Any]] | None, str | None]
@@ -56,8 +64,8 @@ def encode_all(
 ) -> list[bytes | None]:
     """The bytes of each row; a row is a tuple in the order of `row`, or None."""
     frame = _frame(spark, row.spark(), [_arrow(r, row) for r in rows])
-    found = sorted(frame.select("i", encoder.encode(F.col("x")).alias("e")).collect())
-    return [None if r.e is None else bytes(r.e) for r in found]
+    written = frame.withColumn("e", encoder.encode(F.col("x")))
+    return _bytes(encoder.put(written, F.col("x"), "p") if isinstance(encoder, StepwiseEncoder) else written)
 
 
 def encode_changes(
@@ -66,8 +74,17 @@ def encode_changes(
     """The bytes of each (before, after) of a CDC format's encoder; each a row as for `encode_all`."""
     pair = row_type(before=row, after=row)
     frame = _frame(spark, pair.spark(), [_arrow(change, pair) for change in changes])
-    written = cast(ChangeEncoder, encoder).encode_change(F.col("x.before"), F.col("x.after"))
-    found = sorted(frame.select("i", written.alias("e")).collect())
+    before, after = F.col("x.before"), F.col("x.after")
+    written = frame.withColumn("e", cast(ChangeEncoder, encoder).encode_change(before, after))
+    if isinstance(encoder, StepwiseChangeEncoder):
+        written = encoder.put_change(written, before, after, "p")
+    return _bytes(written)
+
+
+def _bytes(written: DataFrame) -> list[bytes | None]:
+    """The column `e`, in order; where there is a `p`, made in steps, it is the same."""
+    found = sorted(written.drop("x").collect())
+    assert [r["p"] for r in found if "p" in r] == [r.e for r in found if "p" in r]
     return [None if r.e is None else bytes(r.e) for r in found]
 
 

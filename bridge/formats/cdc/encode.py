@@ -1,4 +1,7 @@
-"""Rows to change documents: Flink's bytes for an insert and a delete, one true message for an update."""
+"""Rows to change documents: Flink's bytes for an insert and a delete, one true message for an update.
+
+As json's encoder does it, without lambda functions: a state's SQL is repeated.
+"""
 
 from __future__ import annotations
 
@@ -6,59 +9,60 @@ import json
 from abc import ABC, abstractmethod
 from dataclasses import replace
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from bridge.formats.json.encode import JsonEncoder
+from bridge.formats.json.encode import JsonEncoder, Part, parts
 from bridge.formats.json.options import JsonOptions
 from bridge.formats.json.shape import types
-from bridge.formats.sql import apply, literal, member
-from bridge.schema import MapType, RowField, RowType
+from bridge.formats.sql import Names, apply, literal, look, member
+from bridge.schema import MapType, RowField, RowType, ScalarType
 
 __all__ = ["CanalEncoder", "MaxwellEncoder", "PairEncoder"]
 
+# No JSON text holds it.
+_MARK = "'\\u0001'"
+
 
 class _Encoder(ABC):
-    """Puts a document together from the JSON texts of rows."""
+    """Puts a document together from a row's two states, of which one may be null."""
 
     def __init__(self, row: RowType, options: JsonOptions) -> None:
         self.row, self.options = row, options
-        self.json = JsonEncoder(row, options)
 
     def encode(self, row: Column) -> Column:
         """See Encoder.encode: an insert."""
-        return self.encode_change(F.lit(None).cast(self.row.spark()), row)
+        return self.encode_change(self._none(), row)
 
     def encode_change(self, before: Column, after: Column) -> Column:
         """See ChangeEncoder.encode_change."""
-        changed = F.when(before.isNotNull() & after.isNotNull(), before)
-        texts = F.struct(
-            self.json.encode(F.when(after.isNull(), before)).cast("string").alias("deleted"),
-            self.former(changed, after).alias("former"),
-            self.json.encode(after).cast("string").alias("after"),
-        )
-        document = (
-            f"CASE WHEN x.deleted IS NOT NULL THEN {self.delete('x.deleted')} "
-            f"WHEN x.former IS NOT NULL THEN {self.update('x.former', 'x.after')} "
-            f"WHEN x.after IS NOT NULL THEN {self.insert('x.after')} END"
-        )
-        return apply(texts, f"CAST({document} AS BINARY)", "x")
+        states = F.struct(before.alias("before"), after.alias("after"))
+        return apply(states, self._payload("x.before", "x.after", Names()), "x")
 
-    def former(self, before: Column, after: Column) -> Column:
-        """The JSON text of an update's former state; null where `before` is null."""
-        return self.json.encode(before).cast("string")
+    def put(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
+        """See StepwiseEncoder.put."""
+        return self.put_change(frame, self._none(), row, name)
+
+    def put_change(self, frame: DataFrame, before: Column, after: Column, name: str) -> DataFrame:
+        """See StepwiseChangeEncoder.put_change."""
+        former = f"{name}_before"
+        steps = frame.withColumn(former, before)
+        return look(steps, after, name, lambda a, names: self._payload(former, a, names)).drop(former)
+
+    def _none(self) -> Column:
+        return F.lit(None).cast(self.row.spark())
+
+    def _payload(self, before: str, after: str, names: Names) -> str:
+        document = self.document(before, after, names)
+        return f"IF({before} IS NULL AND {after} IS NULL, NULL, CAST({document} AS BINARY))"
+
+    def json(self, row: str, when: str, names: Names) -> str:
+        """SQL of the text of a row, or of null."""
+        return JsonEncoder(self.row, self.options).text(parts(row, self.row), when, names)
 
     @abstractmethod
-    def insert(self, after: str) -> str:
-        """SQL of an insert; `after` is a row's text."""
-
-    @abstractmethod
-    def delete(self, before: str) -> str:
-        """SQL of a delete; `before` is a row's text."""
-
-    @abstractmethod
-    def update(self, former: str, after: str) -> str:
-        """SQL of an update; `former` as `former` gives it."""
+    def document(self, before: str, after: str, names: Names) -> str:
+        """SQL of the document's text: no `before` is an insert, no `after` a delete; of no account for neither."""
 
 
 class PairEncoder(_Encoder):
@@ -68,79 +72,69 @@ class PairEncoder(_Encoder):
         super().__init__(row, options)
         self.field, self.words = field, words
 
-    def insert(self, after: str) -> str:
-        before = "" if self.options.ignore_null_fields else '"before":null,'
-        return _joined(f'{{{before}"after":', after, self._end(0))
-
-    def delete(self, before: str) -> str:
-        after = "" if self.options.ignore_null_fields else ',"after":null'
-        return _joined('{"before":', before, after + self._end(2))
-
-    def update(self, former: str, after: str) -> str:
-        return _joined('{"before":', former, ',"after":', after, self._end(1))
-
-    def _end(self, at: int) -> str:
-        return f',"{self.field}":"{self.words[at]}"}}'
+    def document(self, before: str, after: str, names: Names) -> str:
+        said = _by_kind(before, after, *self.words)
+        states = (Part("before", before, self.row), Part("after", after, self.row))
+        members = (*states, Part(self.field, said, ScalarType("STRING")))
+        there = f"{before} IS NOT NULL OR {after} IS NOT NULL"
+        return JsonEncoder(self.row, self.options).text(members, f"({there})", names)
 
 
 class CanalEncoder(_Encoder):
     """{"old":[…],"data":[…],"type":…}; `old` is there in an update only, and whole."""
 
-    def insert(self, after: str) -> str:
-        return _joined('{"data":[', after, '],"type":"INSERT"}')
-
-    def delete(self, before: str) -> str:
-        return _joined('{"data":[', before, '],"type":"DELETE"}')
-
-    def update(self, former: str, after: str) -> str:
-        return _joined('{"old":[', former, '],"data":[', after, '],"type":"UPDATE"}')
-
-    def former(self, before: Column, after: Column) -> Column:
+    def document(self, before: str, after: str, names: Names) -> str:
         # A field that is not in `old` is one that did not change, so nulls are told whatever the options say.
-        told = JsonEncoder(self.row, replace(self.options, ignore_null_fields=False))
-        return told.encode(before).cast("string")
+        whole = JsonEncoder(self.row, replace(self.options, ignore_null_fields=False))
+        former = whole.text(parts(before, self.row), f"{before} IS NOT NULL", names)
+        if self.options.ignore_null_fields:
+            former = f"IF({after} IS NULL, {self.json(before, f'{after} IS NULL', names)}, {former})"
+        start = _by_kind(before, after, '{"data":[', '{"old":[', '{"data":[')
+        between = _by_kind(before, after, "", '],"data":[', "")
+        end = _by_kind(before, after, *(f'],"type":"{word}"}}' for word in ("INSERT", "UPDATE", "DELETE")))
+        data = self.json(after, f"{after} IS NOT NULL", names)
+        return f"concat({start}, coalesce({former}, ''), {between}, coalesce({data}, ''), {end})"
 
 
 class MaxwellEncoder(_Encoder):
     """{"data":{…},"old":{…},"type":…}; `old` is there in an update only, and has the fields that changed."""
 
-    def insert(self, after: str) -> str:
-        return _joined('{"data":', after, ',"type":"insert"}')
-
-    def delete(self, before: str) -> str:
-        return _joined('{"data":', before, ',"type":"delete"}')
-
-    def update(self, former: str, after: str) -> str:
-        return _joined('{"data":', after, ',"old":', former, ',"type":"update"}')
-
-    def former(self, before: Column, after: Column) -> Column:
-        pair = F.struct(before.alias("before"), after.alias("after"))
-        row = self.row.spark()
-        fields = ", ".join(f"{literal(f.name)}, {_changed(f)}" for f in self.row.fields)
-        told = JsonEncoder(self.row, replace(self.options, ignore_null_fields=True)).encode(
-            apply(pair, f"CAST(named_struct({fields}) AS {row})", "x")
+    def document(self, before: str, after: str, names: Names) -> str:
+        start, old = literal('{"data":'), literal(',"old":')
+        new, gone = (
+            self.json(row, f"{after} IS {test}", names)
+            for row, test in ((after, "NOT NULL"), (before, "NULL"))
         )
-        nulls = ", ".join(_nulled(f) for f in self.row.fields)
-        both = F.struct(
-            told.cast("string").alias("told"), apply(pair, f"concat_ws(',', {nulls})", "x").alias("nulls")
+        end = _by_kind(before, after, *(f',"type":"{word}"}}' for word in ("insert", "update", "delete")))
+        told = f"concat({old}, {self._old(before, after, names)})"
+        return f"concat({start}, coalesce({new}, {gone}), coalesce({told}, ''), {end})"
+
+    def _old(self, before: str, after: str, names: Names) -> str:
+        """SQL of what is told of the former state of an update, or of null."""
+        fields = zip(self.row.fields, parts(before, self.row), parts(after, self.row), strict=True)
+        told = [replace(was, unless=_same(f, was.value, now.value)) for f, was, now in fields]
+        some = JsonEncoder(self.row, replace(self.options, ignore_null_fields=True)).text(
+            told, f"({before} IS NOT NULL AND {after} IS NOT NULL)", names
         )
-        members = "nullif(substr(x.told, 2, length(x.told) - 2), ''), nullif(x.nulls, '')"
-        return F.when(before.isNotNull(), apply(both, f"concat('{{', concat_ws(',', {members}), '}}')", "x"))
+        nulls = f"concat({', '.join(_nulled(before, after, f) for f in self.row.fields)})"
+        # Behind the fields that were something come those that were null.
+        both = f"concat({some}, {_MARK}, {nulls}, '}}')"
+        return f"replace(replace({both}, concat('{{}}', {_MARK}, ','), '{{'), concat('}}', {_MARK}), '')"
 
 
-def _joined(*parts: str) -> str:
-    """SQL that joins texts (at even places) and columns (at odd ones)."""
-    return f"concat({', '.join(p if i % 2 else literal(p) for i, p in enumerate(parts))})"
+def _by_kind(before: str, after: str, *texts: str) -> str:
+    """SQL of one of these texts, of an insert, an update and a delete."""
+    insert, update, delete = map(literal, texts)
+    return f"CASE WHEN {before} IS NULL THEN {insert} WHEN {after} IS NULL THEN {delete} ELSE {update} END"
 
 
-def _changed(field: RowField) -> str:
-    before, after = member("x.before", field.name), member("x.after", field.name)
+def _same(field: RowField, before: str, after: str) -> str | None:
     if any(isinstance(part, MapType) for part in types(field.type)):
-        return before  # Spark compares no maps; a field that did not change may be told
-    return f"IF({before} <=> {after}, NULL, {before})"
+        return None  # Spark compares no maps; a field that did not change may be told
+    return f"{before} <=> {after}"
 
 
-def _nulled(field: RowField) -> str:
-    before, after = member("x.before", field.name), member("x.after", field.name)
+def _nulled(before: str, after: str, field: RowField) -> str:
+    was, now = member(before, field.name), member(after, field.name)
     name = json.dumps(field.name, ensure_ascii=False)
-    return f"IF({before} IS NULL AND {after} IS NOT NULL, {literal(f'{name}:null')}, NULL)"
+    return f"IF({was} IS NULL AND {now} IS NOT NULL, {literal(f',{name}:null')}, '')"

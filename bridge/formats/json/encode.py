@@ -3,29 +3,49 @@
 Spark's `to_json` uses the same library with the same settings; only moments and decimals need help. Moments go in as
 Flink's texts. Decimals go in as VARIANT, which Spark writes as plain numbers without trailing zeros; a document in
 which Java would write an exponent (1E+2) is made once more, with those texts in the place of the numbers.
+
+No lambda function stands in the way of a document without exponents, as Spark compiles none: SQL of a value is
+repeated instead, so values are to be columns, variables, or members of such.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 
 from bridge.formats.json.options import JsonOptions
 from bridge.formats.json.shape import types
-from bridge.formats.sql import Names, apply, let, literal, member
+from bridge.formats.sql import Names, apply, let, literal, look, member
 from bridge.formats.texts import PLAIN_PLACES, stripped
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = ["JsonEncoder"]
+__all__ = ["JsonEncoder", "Part", "parts"]
 
 # Nothing but this stands between a quote and a number that is to lose its quotes.
 _MARK, _WRITTEN_MARK = "'\\u0001'", "'\\\\u0001'"
 _UNQUOTED = r"""concat('"(?:', {mark}, ')([-+.0-9E]+)"')"""
 _MARK_PATTERN = r"'\\\\u0001'"
 
-# The length of a moment without fraction.
-_SECONDS = len("2020-02-29 12:00:00")
+# What a BIGINT is sure to hold.
+_LONG_DIGITS = 18
+_MICROS = 6
+
+
+@dataclass(frozen=True)
+class Part:
+    """A member of an object. `value` is SQL; where `unless` is true there is a null in its place."""
+
+    name: str
+    value: str
+    type: DataType
+    unless: str | None = None
+
+
+def parts(value: str, row: RowType) -> list[Part]:
+    """The members that the fields of the row `value` make."""
+    return [Part(f.name, member(value, f.name), f.type) for f in row.fields]
 
 
 class JsonEncoder:
@@ -36,15 +56,30 @@ class JsonEncoder:
 
     def encode(self, row: Column) -> Column:
         """See Encoder.encode. Fails for no row: what Spark can hold, this can write."""
-        variable, names = "row", Names()
-        plain = _Writer(self.options, names, _as_variant)
-        text = plain.document(variable, self.row)
-        exponent = None if self.options.plain_decimals else plain.any(variable, self.row, _wants_exponent)
-        if exponent:
-            text = f"IF({exponent}, {self._with_exponents(variable, text, names)}, {text})"
-        return apply(row, f"IF({variable} IS NULL, NULL, CAST({text} AS BINARY))", variable)
+        return apply(row, self._payload("row", Names()), "row")
 
-    def _with_exponents(self, row: str, plain: str, names: Names) -> str:
+    def put(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
+        """See StepwiseEncoder.put."""
+        return look(frame, row, name, self._payload)
+
+    def _payload(self, row: str, names: Names) -> str:
+        return f"CAST({self.text(parts(row, self.row), f'{row} IS NOT NULL', names)} AS BINARY)"
+
+    def text(self, members: Sequence[Part], when: str, names: Names) -> str:
+        """SQL of the text of an object with these members, or of null; `when` is never null."""
+        inner = names.lambdas()
+        writer = _Writer(self.options, inner, _as_variant)
+        plain = f"IF({when}, {writer.document(members)}, NULL)"
+        reasons = " OR ".join(e for m in members if (e := writer.any(m.value, m.type, _wants_exponent)))
+        if self.options.plain_decimals or not reasons:
+            return plain
+
+        def chosen(text: str, exponent: str) -> str:
+            return f"IF({exponent}, {self._with_exponents(members, text, inner)}, {text})"
+
+        return let(names, plain, lambda t: let(names, f"{when} AND ({reasons})", lambda e: chosen(t, e)))
+
+    def _with_exponents(self, members: Sequence[Part], plain: str, names: Names) -> str:
         """The document with decimals as texts that are marked first and lose mark and quotes then.
 
         No text of the row can be taken for a marked one: where the row holds marks of its own, ours is longer than
@@ -54,7 +89,7 @@ class JsonEncoder:
             def written(value: str, type: ScalarType) -> str:
                 return f"concat(repeat({_MARK}, {size}), {_scientific(names, value, type)})"
 
-            return _Writer(self.options, names, written).document(row, self.row)
+            return _Writer(self.options, names, written).document(members)
 
         def unquoted(size: str) -> str:
             pattern = _UNQUOTED.format(mark=f"repeat({_MARK_PATTERN}, {size})")
@@ -70,10 +105,10 @@ class _Writer:
     def __init__(self, options: JsonOptions, names: Names, decimal: Callable[[str, ScalarType], str]) -> None:
         self.options, self.names, self.decimal = options, names, decimal
 
-    def document(self, value: str, row: RowType) -> str:
-        """The JSON text of a row that is not null."""
+    def document(self, members: Sequence[Part]) -> str:
+        """The JSON text of an object."""
         ignored = str(self.options.ignore_null_fields).lower()
-        return f"to_json({self._struct(value, row)}, map('ignoreNullFields', '{ignored}'))"
+        return f"to_json({self._struct(members)}, map('ignoreNullFields', '{ignored}'))"
 
     def any(self, value: str, type: DataType, test: Callable[[str, DataType], str | None]) -> str | None:
         """True (or not, or null) when `test` holds for a part of `value`; None when it can for none."""
@@ -88,14 +123,18 @@ class _Writer:
         inner = self.any(item, type.element if isinstance(type, ArrayType) else type.value, test)
         return inner and f"exists({items}, {item} -> coalesce({inner}, FALSE))"
 
-    def _struct(self, value: str, row: RowType) -> str:
-        pairs = [f"{literal(f.name)}, {self._ready(member(value, f.name), f.type)}" for f in row.fields]
+    def _struct(self, members: Sequence[Part]) -> str:
+        pairs = [f"{literal(m.name)}, {self._value(m)}" for m in members]
         return f"named_struct({', '.join(pairs)})"
+
+    def _value(self, member: Part) -> str:
+        ready = self._ready(member.value, member.type)
+        return f"IF({member.unless}, NULL, {ready})" if member.unless else ready
 
     def _ready(self, value: str, type: DataType) -> str:
         """`value` with decimals and moments as `to_json` is to have them."""
         if isinstance(type, RowType):  # rebuilt always: the names in the document are the row's
-            return f"IF({value} IS NULL, NULL, {self._struct(value, type)})"
+            return f"IF({value} IS NULL, NULL, {self._struct(parts(value, type))})"
         if not any(isinstance(t, RowType) or _is_timestamp(t) or _is_decimal(t) for t in types(type)):
             return value
         if isinstance(type, ScalarType):
@@ -109,25 +148,18 @@ class _Writer:
 
     def _moment(self, value: str, type: ScalarType) -> str:
         precision = type.parameters[0]
-
-        def exact(text: str) -> str:
-            kept = rf"([.][0-9]{{{precision}}})[0-9]+" if precision else "[.][0-9]+"
-            cut = f"regexp_replace({text}, '{kept}', '{'$1' if precision else ''}')"
-            # Cutting .1004 to three digits leaves zeros that Flink does not write.
-            bare = f"regexp_replace({cut}, '[.]0*$|(?<=[.][0-9]{{1,6}})0+$', '')"
-            # A longer year only makes it look for what is not there.
-            return f"IF(length({text}) > {_SECONDS + (precision and precision + 1)}, {bare}, {text})"
-
+        if precision < _MICROS:
+            micros = f"unix_micros(CAST({value} AS TIMESTAMP))"
+            cut = f"timestamp_micros({micros} - pmod({micros}, {10 ** (_MICROS - precision)}L))"
+            value = f"CAST({cut} AS {type.spark()})"
         text = f"CAST({value} AS STRING)"
-        if precision < 6:
-            text = let(self.names, text, exact)
         if self.options.iso_8601:
             text = f"replace({text}, ' ', 'T')"
         return f"concat({text}, 'Z')" if type.name == "TIMESTAMP_LTZ" else text
 
 
 def _as_variant(value: str, type: ScalarType) -> str:
-    return f"CAST({value} AS VARIANT)"
+    return f"CAST({value} AS VARIANT)" if type.parameters[1] else value
 
 
 def _wants_exponent(value: str, type: DataType) -> str | None:
@@ -140,8 +172,12 @@ def _wants_exponent(value: str, type: DataType) -> str | None:
     zero, low, high = (f"CAST('{n}' AS {type.spark()})" for n in ("0", f"-{least}", least))
     reasons = []
     if precision - scale > 1:
+        # Most numbers are done with after the first look, which makes no text of them.
+        tens = f"TRY_CAST({value} AS BIGINT) % 10L = 0L"
+        if precision - scale > _LONG_DIGITS:
+            tens = f"coalesce({tens}, TRUE)"
         end = "0." + "0" * scale if scale else "0"
-        reasons.append(f"(endswith(CAST({value} AS STRING), '{end}') AND {value} != {zero})")
+        reasons.append(f"({tens} AND endswith(CAST({value} AS STRING), '{end}') AND {value} != {zero})")
     if scale > PLAIN_PLACES:
         # Not by abs: Spark rounds it to 34 digits, and a decimal may have 38.
         reasons.append(f"({value} > {low} AND {value} < {high} AND {value} != {zero})")
