@@ -104,6 +104,8 @@ def child(spark: SparkSession) -> SparkSession:
     own.conf.set("spark.sql.session.timeZone", "UTC")
     # A format's expressions are deep (variables in variables); the deepest need more rounds than Spark's 100.
     own.conf.set("spark.sql.analyzer.maxIterations", "1000")
+    # Longer methods are never compiled by the JVM: from there on Spark is faster with several short ones.
+    own.conf.set("spark.sql.codegen.hugeMethodLimit", "8000")
     if str(spark.sparkContext.master).startswith("local"):
         own.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
     return own

@@ -17,6 +17,7 @@ from bridge.formats.avro.decode import bound_memory, document
 from bridge.formats.avro.derive import derive
 from bridge.formats.avro.resolve import resolve
 from bridge.formats.avro.schema import parse
+from bridge.formats.base import DOUBTFUL
 from bridge.formats.sql import Names, apply, struct
 from bridge.schema import ArrayType, MapType, RowType
 from tests.formats.support import decode_all, encode_all, plain, row_type, scalar
@@ -80,6 +81,38 @@ def test_a_value_that_does_not_fit_is_told_by_field(spark: SparkSession) -> None
     found = decode_all(spark, _FORMAT.decoder(row, _NEW), list(payloads))
     assert [error for _, error in found] == list(payloads.values())
     assert found[0][0] is not None and found[0][0][0][1]["price"] == Decimal("0.01")
+    for steps in (False, True):
+        glanced = decode_all(spark, _FORMAT.decoder(row, _NEW), list(payloads), glance=True, steps=steps)
+        assert glanced == [found[0], *[(None, DOUBTFUL)] * (len(payloads) - 1)]
+
+
+def test_texts_are_looked_at_wherever_they_are(spark: SparkSession) -> None:
+    """In lists of lists, in rows of lists, as keys and values of maps in lists; null lists among them."""
+    texts = ArrayType(scalar("STRING"))
+    row = row_type(
+        lists=ArrayType(texts),
+        maps=ArrayType(MapType(scalar("STRING"), scalar("STRING"))),
+        rows=ArrayType(row_type(t=scalar("STRING"), l=texts)),
+    )
+
+    def listed(*items: bytes) -> bytes:
+        return _some(_long(len(items)) + b"".join(items) + (b"\x00" if items else b""))
+
+    def payload(deep: bytes = b"a", key: bytes = b"b", value: bytes = b"c", inner: bytes = b"d") -> bytes:
+        entry = _some(_long(1) + _long(len(key)) + key + _text(value) + b"\x00")
+        rows = listed(b"\x00", _some(_text(b"x") + listed(_text(inner), b"\x00")))
+        return listed(b"\x00", listed(b"\x00", _text(deep))) + listed(b"\x00", entry) + rows
+
+    payloads = {
+        payload(): None,
+        payload(deep=b"\xff"): "field 'lists': not valid UTF-8",
+        payload(key=b"\xff"): "field 'maps': not valid UTF-8",
+        payload(value=b"\xff"): "field 'maps': not valid UTF-8",
+        payload(inner=b"\xff"): "field 'rows.l': not valid UTF-8",
+    }
+    found = decode_all(spark, _FORMAT.decoder(row, _NEW), list(payloads))
+    assert [error for _, error in found] == list(payloads.values())
+    assert found[0][0] is not None and found[0][0][0][1]["lists"] == [None, [None, "a"]]
 
 
 def test_lengths_that_no_record_has_cost_no_memory(spark: SparkSession) -> None:

@@ -14,7 +14,7 @@ from bridge.formats.avro.encode import written
 from bridge.formats.avro.resolve import resolve
 from bridge.formats.avro.schema import Node, parse
 from bridge.formats.base import NOTHING
-from bridge.formats.sql import Names, apply, literal, null, struct
+from bridge.formats.sql import Names, apply, literal, look, null, struct
 from bridge.schema import RowType
 
 __all__ = ["AvroDecoder", "AvroEncoder", "AvroFormat"]
@@ -59,11 +59,18 @@ class AvroDecoder:
         self.row, self.schema = row, schema
 
     def decode(self, payload: Column, *, glance: bool = False) -> Column:
-        """See Decoder.decode."""
+        """See Decoder.decode. A value that does not fit is DOUBTFUL to a glance."""
         bound_memory()
         names = Names()
         variable = names.fresh()
+        return apply(payload, self._outcome(variable, names, glance=glance), variable)
 
+    def look(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
+        """See formats.base.Stepwise."""
+        bound_memory()
+        return look(frame, payload, name, lambda p, names: self._outcome(p, names, glance=True))
+
+    def _outcome(self, payload: str, names: Names, *, glance: bool) -> str:
         def bad(reason: str) -> str:
             return struct(rows=null(f"ARRAY<STRUCT<kind: STRING, row: {self.row.spark()}>>"), error=reason)
 
@@ -71,10 +78,9 @@ class AvroDecoder:
             return struct(rows=f"array({struct(kind=literal('+I'), row=value)})", error=null("STRING"))
 
         reader = resolve(self.row.required(), self.schema, self.schema)
-        read = document(variable, self.schema, reader, names, good, bad)
-        empty = f"WHEN length({variable}) = 0 THEN {bad(literal(_EMPTY))} " if self.row.fields else ""
-        body = f"CASE WHEN {variable} IS NULL THEN {bad(null('STRING'))} {empty}ELSE {read} END"
-        return apply(payload, body, variable)
+        read = document(payload, self.schema, reader, names, good, bad, glance=glance)
+        empty = f"WHEN length({payload}) = 0 THEN {bad(literal(_EMPTY))} " if self.row.fields else ""
+        return f"CASE WHEN {payload} IS NULL THEN {bad(null('STRING'))} {empty}ELSE {read} END"
 
     def closer(self, payloads: DataFrame) -> AvroDecoder:
         """See Decoder.closer: nothing to find out."""

@@ -3,11 +3,13 @@
 In PERMISSIVE mode `from_avro` gives nulls for what it cannot read, and it does not mind bytes that are left over. So
 every document is read with eight known bytes behind it, as a record of the document and its end: there are bytes
 for the end exactly when the document was not read beyond its own, and they are the known ones when it was read whole.
+The end is read as a DOUBLE, which any eight bytes are, and which costs less than eight bytes do.
 """
 
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +17,7 @@ from pyspark import SparkContext
 
 from bridge.formats.avro.resolve import Reader
 from bridge.formats.avro.schema import Node
+from bridge.formats.base import DOUBTFUL
 from bridge.formats.sql import Names, let, literal, member, null
 from bridge.schema import ArrayType, MapType, RowType
 
@@ -26,6 +29,7 @@ NOT_UTF8 = "not valid UTF-8"
 _NULL = "the document is null where a record is due"
 
 _END = bytes.fromhex("ff00fec3b1d2a7f5")
+_END_READ = f"{struct.unpack('<d', _END)[0]!r}D"
 _FROM_AVRO = "from_avro({bytes}, {writer}, map('mode', 'PERMISSIVE', 'avroSchema', {reader}))"
 _KEPT = ("type", "name", "namespace", "fields", "symbols", "size", "items", "values")
 
@@ -64,36 +68,44 @@ def document(
     *,
     header: int = 0,
     whole: bool = True,
+    glance: bool = False,
 ) -> str:
     """`good` of a document's value (a variable, in the table's types), or `bad` of the reason (SQL) there is none.
 
-    `payload` is SQL of bytes that are not null; the first `header` of them are passed over. Bytes behind the
-    document are an error where it is to be read `whole`.
+    `payload` is SQL of bytes; the first `header` of them are passed over. Bytes behind the document are an error where
+    it is to be read `whole`. To a `glance` the reason is DOUBTFUL for values that do not fit: to tell which takes more
+    code than the JVM compiles in one piece.
     """
     frame = _FROM_AVRO.format(
-        bytes=f"concat({payload}, {_hex(_END)})",
+        bytes=f"concat({payload}, X'{_END.hex()}')",
         writer=literal(_framed(bare(writer.raw), header)),
         reader=literal(_framed(reader.schema, 0)),
     )
 
     def judged(found: str) -> str:
-        fine = f"{found}.end = {_hex(_END)}" if whole else f"{found}.end IS NOT NULL"
+        fine = f"{found}.end = {_END_READ}" if whole else f"{found}.end IS NOT NULL"
         reason = literal(_NOT_WHOLE if whole else _MALFORMED)
         return f"IF({fine}, {let(names, f'{found}.value', valued)}, {bad(reason)})"
 
     def valued(value: str) -> str:
         made = converted(value, reader, names)
-        fine = good(value) if made == value else let(names, made, good)
-        wrong = [(condition, literal(reason)) for condition, reason in misfits(value, reader, names)]
-        texts = list(_texts(value, reader, ""))
+        return judge(value, value) if made == value else let(names, made, lambda m: judge(value, m))
+
+    def judge(value: str, made: str) -> str:
+        texts = [
+            (sql, literal(f"field '{path}': {NOT_UTF8}")) for sql, path in _texts(value, reader, names, "")
+        ]
+        wrong = [(condition, literal(reason)) for condition, reason in misfits(value, made, reader, names)]
         if texts:
-            # One look at all of them; between them is a byte that no longer sequence can begin or end with.
-            joined = f"concat_ws('\\u0001', {', '.join(text for text, _ in texts)})"
-            each = [(f"NOT is_valid_utf8({text})", literal(reason)) for text, reason in texts]
-            wrong.insert(0, (f"NOT is_valid_utf8({joined})", _case(each)))
+            # One look at all of them, and only then at each.
+            which = _case([(_broken([sql]), reason) for sql, reason in texts])
+            wrong.insert(0, (_broken([sql for sql, _ in texts]), which))
         if not wrong:
-            return fine
-        return let(names, _case(wrong), lambda error: f"IF({error} IS NULL, {fine}, {bad(error)})")
+            return good(made)
+        if glance:
+            doubts = " OR ".join(condition for condition, _ in wrong)
+            return f"IF(coalesce({doubts}, FALSE), {bad(literal(DOUBTFUL))}, {good(made)})"
+        return let(names, _case(wrong), lambda error: f"IF({error} IS NULL, {good(made)}, {bad(error)})")
 
     return let(names, frame, judged)
 
@@ -123,13 +135,12 @@ def bare(raw: Any) -> Any:
 def _framed(schema: Any, header: int) -> str:
     """The schema of the record that a document and its end make."""
     head = {"name": "header", "type": {"type": "fixed", "name": "bridge_header", "size": header}}
-    end = {"name": "end", "type": {"type": "fixed", "name": "bridge_end", "size": len(_END)}}
-    fields = [*([head] if header else []), {"name": "value", "type": schema}, end]
+    fields = [
+        *([head] if header else []),
+        {"name": "value", "type": schema},
+        {"name": "end", "type": "double"},
+    ]
     return json.dumps({"type": "record", "name": "bridge_frame", "fields": fields}, ensure_ascii=False)
-
-
-def _hex(data: bytes) -> str:
-    return f"X'{data.hex()}'"
 
 
 def converted(value: str, reader: Reader, names: Names) -> str:
@@ -151,45 +162,63 @@ def converted(value: str, reader: Reader, names: Names) -> str:
     return f"transform_values({value}, ({names.fresh()}, {item}) -> {made})"
 
 
-def _texts(value: str, reader: Reader, path: str) -> Iterator[tuple[str, str]]:
-    """(SQL, reason) for the strings that `value` has, those in arrays and maps left to `misfits`."""
-    if reader.is_text:
-        yield value, f"field '{path}': {NOT_UTF8}"
-    if isinstance(reader.type, RowType):
-        for f, part in zip(reader.type.fields, reader.parts, strict=True):
-            yield from _texts(member(value, f.name), part, f"{path}.{f.name}" if path else f.name)
-
-
-def misfits(value: str, reader: Reader, names: Names) -> Iterator[tuple[str, str]]:
-    """(SQL condition, reason) for what else can be wrong with a value; a null condition is false."""
+def misfits(value: str, made: str, reader: Reader, names: Names) -> Iterator[tuple[str, str]]:
+    """(SQL condition, reason) for what can be wrong with a value and with what was `made` of it; null means false."""
     if reader.may_lack:
         yield f"{value} IS NULL", _NULL
-    for condition, path, reason in _below(value, reader, names, ""):
+    for condition, path, reason in _below(value, made, reader, names, ""):
         yield condition, f"field '{path}': {reason}"
 
 
-def _below(
-    value: str, reader: Reader, names: Names, path: str, *, inside: bool = False
-) -> Iterator[tuple[str, str, str]]:
+def _below(value: str, made: str, reader: Reader, names: Names, path: str) -> Iterator[tuple[str, str, str]]:
     if reader.misfit is not None:
-        yield reader.misfit(value), path, reader.reason
+        yield reader.misfit(value, made), path, reader.reason
     if isinstance(reader.type, RowType):
         for f, part in zip(reader.type.fields, reader.parts, strict=True):
             inner, below = member(value, f.name), f"{path}.{f.name}" if path else f.name
             if part.may_lack:
                 yield f"({value} IS NOT NULL AND {inner} IS NULL)", below, "null, though it is NOT NULL"
-            if inside and part.is_text:
-                yield f"NOT is_valid_utf8({inner})", below, NOT_UTF8
-            yield from _below(inner, part, names, below, inside=inside)
+            yield from _below(inner, member(made, f.name), part, names, below)
     elif isinstance(reader.type, ArrayType | MapType):
         item, part = names.fresh(), reader.parts[0]
         items = value if isinstance(reader.type, ArrayType) else f"map_values({value})"
-        if isinstance(reader.type, MapType):
-            key = names.fresh()
-            yield f"exists(map_keys({value}), {key} -> NOT is_valid_utf8({key}))", path, NOT_UTF8
         if part.may_lack:
             yield f"exists({items}, {item} -> {item} IS NULL)", path, "an element is null, though NOT NULL"
-        if part.is_text:
-            yield f"exists({items}, {item} -> NOT is_valid_utf8({item}))", path, NOT_UTF8
-        for condition, below, reason in _below(item, part, names, path, inside=True):
+        for condition, below, reason in _below(item, converted(item, part, names), part, names, path):
             yield f"exists({items}, {item} -> coalesce({condition}, FALSE))", below, reason
+
+
+def _texts(
+    value: str, reader: Reader, names: Names, path: str, *, listed: bool = False
+) -> Iterator[tuple[str, str]]:
+    """(SQL, field) for the texts of a value, or of the array of them when it is `listed`; SQL is a text or an array.
+
+    Without lambda functions, which Spark does not compile, but for lists in lists.
+    """
+    if reader.is_text:
+        yield value, path
+    elif isinstance(reader.type, RowType):
+        for f, part in zip(reader.type.fields, reader.parts, strict=True):
+            below = f"{path}.{f.name}" if path else f.name
+            yield from _texts(member(value, f.name), part, names, below, listed=listed)
+    elif isinstance(reader.type, ArrayType):
+        items = _flat(value, names, listed=listed)
+        yield from _texts(items, reader.parts[0], names, path, listed=True)
+    elif isinstance(reader.type, MapType):
+        yield _flat(value, names, "map_keys", listed=listed), path
+        items = _flat(value, names, "map_values", listed=listed)
+        yield from _texts(items, reader.parts[0], names, path, listed=True)
+
+
+def _flat(value: str, names: Names, of: str = "", *, listed: bool) -> str:
+    """`of` a value, or of all the values in a list."""
+    if not listed:
+        return f"{of}({value})"
+    item = names.fresh()
+    return f"flatten(transform(filter({value}, {item} -> {item} IS NOT NULL), {item} -> {of}({item})))"
+
+
+def _broken(texts: list[str]) -> str:
+    """Whether any of texts and arrays of texts is not valid UTF-8."""
+    # Between them is a byte that no longer sequence can begin or end with.
+    return f"NOT is_valid_utf8(concat_ws('\\u0001', {', '.join(texts)}))"

@@ -19,7 +19,7 @@ from bridge.formats.avro.given import difference
 from bridge.formats.avro.resolve import Incompatible, resolve
 from bridge.formats.avro.schema import Node, parse
 from bridge.formats.base import DOUBTFUL, PAYLOAD
-from bridge.formats.sql import Names, apply, literal, null, struct
+from bridge.formats.sql import Names, apply, literal, look, null, struct
 from bridge.schema import DataType, RowType
 
 __all__ = ["FramedDecoder", "FramedEncoder", "Subject"]
@@ -85,27 +85,34 @@ class FramedDecoder(ABC):
         """See Decoder.decode. Asks the registry for what the subject has, unless `closer` has done so.
 
         Raises KafkaError when the registry cannot be reached. An id nobody knows is an error of its documents,
-        and DOUBTFUL to a glance.
+        and DOUBTFUL to a glance, as a value is that does not fit.
         """
         bound_memory()
         names = Names()
         variable = names.fresh()
+        return apply(payload, self._outcome(variable, names, glance=glance), variable)
+
+    def look(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
+        """See formats.base.Stepwise; raises as `decode` does."""
+        bound_memory()
+        return look(frame, payload, name, lambda p, names: self._outcome(p, names, glance=True))
+
+    def _outcome(self, payload: str, names: Names, *, glance: bool) -> str:
         writers = self.writers
         if writers is None:
             writers = self.subject.connect().known(self.subject.name)
-        head = f"conv(hex(substr({variable}, 2, 4)), 16, 10)"
+        head = f"conv(hex(substr({payload}, 2, 4)), 16, 10)"
         unknown = f"concat('unknown schema id ', {head}, {literal(_UNKNOWN)})"
         known = [
-            f"WHEN startswith({variable}, {_head(id)}) THEN {self._one(id, writer, variable, names)}"
+            f"WHEN {_is_of(payload, id)} THEN {self._one(id, writer, payload, names, glance=glance)}"
             for id, writer in sorted(writers.items())
         ]
-        body = (
-            f"CASE WHEN {self.skipped(variable)} THEN {self.bad(null('STRING'))} {' '.join(known)} "
-            f"WHEN length({variable}) < {_HEADER} THEN {self.bad(literal(_SHORT))} "
-            f"WHEN NOT startswith({variable}, X'00') THEN {self.bad(literal(_MAGIC))} "
+        return (
+            f"CASE WHEN {self.skipped(payload)} THEN {self.bad(null('STRING'))} {' '.join(known)} "
+            f"WHEN length({payload}) < {_HEADER} THEN {self.bad(literal(_SHORT))} "
+            f"WHEN NOT startswith({payload}, X'00') THEN {self.bad(literal(_MAGIC))} "
             f"ELSE {self.bad(literal(DOUBTFUL) if glance else unknown)} END"
         )
-        return apply(payload, body, variable)
 
     def closer(self, payloads: DataFrame) -> FramedDecoder:
         """See Decoder.closer: only ids come to the driver, and each is asked for once in a process."""
@@ -115,7 +122,7 @@ class FramedDecoder(ABC):
         found = [int.from_bytes(row["id"], "big") for row in ids]
         return self.again(self.subject.connect().writers(found, self.subject.name))
 
-    def _one(self, id: int, writer: Writer, payload: str, names: Names) -> str:
+    def _one(self, id: int, writer: Writer, payload: str, names: Names, *, glance: bool) -> str:
         """The outcome of documents of one writer."""
         problem = writer.problem
         if not problem:
@@ -128,7 +135,10 @@ class FramedDecoder(ABC):
 
                 # Bytes behind a document whose schema is known by its id are passed over, as Confluent's own
                 # reader does it.
-                return document(payload, schema, reader, names, good, self.bad, header=_HEADER, whole=False)
+                own = f"IF({_is_of(payload, id)}, {payload}, NULL)"
+                return document(
+                    own, schema, reader, names, good, self.bad, header=_HEADER, whole=False, glance=glance
+                )
             except (DefinitionError, Incompatible) as error:
                 problem = f"does not fit the table: {error}"
         return self.bad(literal(f"schema id {id} {problem}"))
@@ -163,6 +173,11 @@ class FramedEncoder:
                 return node
             problem = f"does not match the table schema: {found}"
         raise OptionError(f"'properties.use.latest.version': the schema of id {id} {problem}")
+
+
+def _is_of(payload: str, id: int) -> str:
+    """Whether the payload has an id in its framing."""
+    return f"startswith({payload}, {_head(id)})"
 
 
 def _head(id: int) -> str:

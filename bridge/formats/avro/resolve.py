@@ -47,8 +47,8 @@ class Reader:
     schema: Any
     convert: Sql | None = None
     """From Spark's value to the table's; null for a value that does not fit."""
-    misfit: Sql | None = None
-    """True for a value that does not fit; null or false else."""
+    misfit: Callable[[str, str], str] | None = None
+    """Of the value and what `convert` made of it: true when it does not fit; null or false else."""
     reason: str = ""
     """What a misfit is."""
     may_lack: bool = False
@@ -187,7 +187,7 @@ class _Resolving:
             type,
             schema,
             convert=lambda v: f"TRY_CAST({v} {cast}",
-            misfit=lambda v: f"({v} IS NOT NULL AND TRY_CAST({v} {cast} IS NULL)",
+            misfit=lambda v, made: f"({v} IS NOT NULL AND {made} IS NULL)",
             reason=f"out of range of {type.flink()}",
         )
 
@@ -213,7 +213,7 @@ def _narrow(type: ScalarType, schema: str) -> Reader:
         type,
         schema,
         convert=lambda v: f"TRY_CAST({v} AS {type.spark()})",
-        misfit=lambda v: f"{v} NOT BETWEEN {low} AND {high}",
+        misfit=lambda v, _: f"{v} NOT BETWEEN {low} AND {high}",
         reason=f"out of range of {type.flink()}",
     )
 
