@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bridge import config, process
+from bridge import config, process, txn
+from bridge.arguments import Conf, File, Json, Master, Quiet
 from bridge.console import Screen, summary_rows
 from bridge.definition import Definition, OnFailure
 from bridge.errors import DefinitionError, DifferenceError, QualityError
@@ -37,13 +38,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-File = Annotated[Path, typer.Argument(help="The pipeline file (YAML), for example conf/orders.yaml.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Master = Annotated[str | None, typer.Option(help="Spark master; default SPARK_MASTER or local[*].")]
-Conf = Annotated[list[str] | None, typer.Option("--conf", help="A Spark setting, key=value; repeatable.")]
-"""Options every verb shares."""
+app.add_typer(txn.app, name="txn")
 
 
 @app.command()

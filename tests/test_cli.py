@@ -19,7 +19,7 @@ from bridge.cli import main
 from bridge.kafka.broker import Broker
 from tests.pipelines.world import World, upsert
 
-VERBS = ["ingest", "publish", "check", "verify", "status", "validate", "schema", "broker", "demo"]
+VERBS = ["ingest", "publish", "check", "verify", "status", "validate", "txn", "schema", "broker", "demo"]
 
 DDL = """\
 CREATE TABLE orders (id BIGINT, name STRING{key}) WITH (
@@ -52,9 +52,9 @@ def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert "4 verify found a difference" in out
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", [*VERBS, "txn list", "txn abort"])
 def test_every_verb_explains_itself(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([verb, "--help"]) == 0
+    assert main([*verb.split(), "--help"]) == 0
     assert len(capsys.readouterr().out.split()) > 15
 
 

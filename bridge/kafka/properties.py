@@ -16,7 +16,7 @@ from bridge.definition import Secret
 from bridge.errors import OptionError
 from bridge.kafka import security
 
-__all__ = ["Role", "for_librdkafka", "for_spark", "read_committed"]
+__all__ = ["Role", "for_java_admin", "for_librdkafka", "for_spark", "read_committed"]
 
 Role = Literal["admin", "producer"]
 _Convert = Callable[[str, str], str]
@@ -151,6 +151,12 @@ def for_spark(properties: Mapping[str, str]) -> dict[str, str]:
     if "group.id" in properties:
         made["groupIdPrefix"] = properties["group.id"]
     return made
+
+
+def for_java_admin(properties: Mapping[str, str]) -> dict[str, str]:
+    """Settings of Kafka's Java AdminClient for `properties`. Raises OptionError as `for_spark` does."""
+    told = {key.removeprefix("kafka."): value for key, value in for_spark(properties).items()}
+    return {key: value for key, value in told.items() if key not in _CONSUMER and key != "groupIdPrefix"}
 
 
 def for_librdkafka(properties: Mapping[str, str], role: Role = "admin") -> dict[str, str]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.definition import Secret, Topic
+from bridge.definition import Secret, Sink, Topic
 from bridge.errors import KafkaError
-from bridge.kafka import admin, sink, source
+from bridge.kafka import admin, admin_transactions, sink, source
 from bridge.kafka.broker import Broker
 from bridge.kafka.listeners import Listeners
 from bridge.positions import Offsets
@@ -90,7 +90,7 @@ def test_both_clients_get_in(
     trust: str | None,
     key: str | None,
 ) -> None:
-    """What the sink sends, admin sees and the source reads, all with the properties of a Java client."""
+    """What the sink sends, admin sees, the source reads and Java's admin lists, with a Java client's properties."""
     name = unique("secured")
     place.broker.create_topic(name)
     properties = _sasl(mechanism) if mechanism else {}
@@ -103,6 +103,7 @@ def test_both_clients_get_in(
     assert end == Offsets({(name, 0): 1})
     [read] = source.read(spark, topic, Offsets(), end).select("key", "value").collect()
     assert (bytes(read.key), bytes(read.value)) == (b"k", b"v")
+    assert admin_transactions.listed(spark, replace(topic, sink=Sink(transactional_id_prefix=name))) == []
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,12 @@ def test_who_is_refused_is_told_why_and_soon(
     place.broker.create_topic(name)
     topic = place.topic(name, protocol, properties)
     rows = spark.createDataFrame([(bytearray(b"k"), bytearray(b"v"))], "key binary, value binary")
-    for attempt in (lambda: admin.describe(topic), lambda: sink.produce(rows, topic)):
+    prefixed = replace(topic, sink=Sink(transactional_id_prefix=name))
+    for attempt in (
+        lambda: admin.describe(topic),
+        lambda: sink.produce(rows, topic),
+        lambda: admin_transactions.listed(spark, prefixed),
+    ):
         began = time.monotonic()
         with pytest.raises(KafkaError) as refused:
             attempt()

@@ -1,0 +1,16 @@
+"""Arguments and options that verbs of the command line share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["Conf", "File", "Json", "Master", "Quiet"]
+
+File = Annotated[Path, typer.Argument(help="The pipeline file (YAML), for example conf/orders.yaml.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Master = Annotated[str | None, typer.Option(help="Spark master; default SPARK_MASTER or local[*].")]
+Conf = Annotated[list[str] | None, typer.Option("--conf", help="A Spark setting, key=value; repeatable.")]
