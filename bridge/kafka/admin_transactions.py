@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from py4j.java_gateway import JavaClass
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from bridge.definition import Topic
@@ -156,7 +156,9 @@ def _admin(spark: SparkSession, topic: Topic, timeout: float) -> Iterator[_Ask]:
 
     try:
         admin = kind.create(settings)
-    except Py4JJavaError as refused:
+    except Py4JError as refused:
+        if not isinstance(refused, Py4JJavaError):  # Databricks lets Python call classes of its choice only
+            raise _unsupported("a Spark whose JVM is closed to Python") from None
         raise KafkaError(f"Kafka's AdminClient refuses the 'properties.*': {_causes(refused)[-1]}") from None
 
     def ask(doing: str, request: Callable[[Any, _Java], Any]) -> Any:

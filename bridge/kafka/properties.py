@@ -123,7 +123,8 @@ _REFUSED = {
     "metadata.max.idle.ms": "the bridge's producer lives for one batch; leave it out",
     "partitioner.adaptive.partitioning.enable": "the key decides the partition; leave it out",
     "partitioner.availability.timeout.ms": "the key decides the partition; leave it out",
-    "partitioner.class": "records go where Java's default partitioner puts their keys; leave it out",
+    "partitioner.class": "records go where Java's default partitioner puts their keys, or where 'sink.partitioner' "
+    "(connector 'kafka') says; leave it out",
     "partitioner.ignore.keys": "all changes of a key must stay in one partition; leave it out",
     "transactional.id": "it is made from 'sink.transactional-id-prefix'; leave it out",
     "value.deserializer": "values are decoded by 'value.format'; leave it out",

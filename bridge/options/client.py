@@ -27,7 +27,7 @@ OVERRIDDEN: Mapping[str, str] = MappingProxyType(
         "enable.auto.commit": "progress is kept in the Delta table, in the commit that holds the data",
         "interceptor.classes": "Spark's Kafka source refuses interceptors",
         "transactional.id": "transactions are named by 'sink.transactional-id-prefix'",
-        "partitioner.class": "records are partitioned by murmur2 of the key's bytes",
+        "partitioner.class": "records are partitioned by murmur2 of the key's bytes, or as 'sink.partitioner' says",
         "partitioner.ignore.keys": "records of one key must stay in one partition, in order",
         "partition.discovery.interval.ms": f"{_FLINK}; use 'scan.topic-partition-discovery.interval'",
         "client.id.prefix": f"{_FLINK}; use 'properties.client.id'",
