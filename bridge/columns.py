@@ -14,15 +14,19 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from bridge.schema import quote
+from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType, quote
 
 __all__ = [
+    "AFTER",
     "BAD",
+    "BEFORE",
     "KIND",
     "LEADER_EPOCH",
     "POSITION",
+    "ROUTE",
     "col",
     "comparable",
+    "data_type",
     "differs",
     "fingerprint",
     "same_key",
@@ -34,6 +38,12 @@ KIND = "__kind"
 
 POSITION = "__position"
 """Where a change stands: struct<topic, partition, offset, timestamp> or struct<version>."""
+
+BEFORE, AFTER = "__before", "__after"
+"""A key's row before and after what happened to it; null where it was not there."""
+
+ROUTE = "__route"
+"""A number by which records without a key find the task that sends all changes of their row."""
 
 LEADER_EPOCH = "leaderEpoch"
 """Column of records that is there only where a table asks for it: Spark's source does not give it."""
@@ -52,6 +62,43 @@ def struct_type(spark_ddl: str) -> T.StructType:
     parsed = T.DataType.fromDDL(spark_ddl)
     assert isinstance(parsed, T.StructType)
     return parsed
+
+
+_SCALARS: dict[type[T.DataType], tuple[str, tuple[int, ...]]] = {
+    T.StringType: ("STRING", ()),
+    T.BooleanType: ("BOOLEAN", ()),
+    T.BinaryType: ("BYTES", ()),
+    T.ByteType: ("TINYINT", ()),
+    T.ShortType: ("SMALLINT", ()),
+    T.IntegerType: ("INT", ()),
+    T.LongType: ("BIGINT", ()),
+    T.FloatType: ("FLOAT", ()),
+    T.DoubleType: ("DOUBLE", ()),
+    T.DateType: ("DATE", ()),
+    T.TimestampNTZType: ("TIMESTAMP", (6,)),
+    T.TimestampType: ("TIMESTAMP_LTZ", (6,)),
+}
+
+
+def data_type(type: T.DataType) -> DataType | None:
+    """The Flink type whose Spark counterpart `type` is (schema.DataType.spark); None where there is none."""
+    if isinstance(type, T.DecimalType):
+        return ScalarType("DECIMAL", (type.precision, type.scale))
+    if isinstance(type, T.ArrayType):
+        element = data_type(type.elementType)
+        return element and ArrayType(element)
+    if isinstance(type, T.MapType):
+        key, value = data_type(type.keyType), data_type(type.valueType)
+        return MapType(key, value) if key and value else None
+    if isinstance(type, T.StructType):
+        fields = [(f.name, data_type(f.dataType)) for f in type.fields]
+        return (
+            RowType(tuple(RowField(name, t) for name, t in fields if t))
+            if all(t for _, t in fields)
+            else None
+        )
+    found = _SCALARS.get(type.__class__)
+    return ScalarType(*found) if found else None
 
 
 def comparable(column: Column, type: T.DataType) -> Column:

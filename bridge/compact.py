@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, Window, WindowSpec
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from bridge.columns import KIND, POSITION, col
+from bridge.columns import AFTER, BEFORE, KIND, POSITION, col, comparable
 from bridge.rows import RowKind
 
-__all__ = ["TWO_PARTITIONS", "latest_by_offset", "latest_per_version"]
+__all__ = ["TWO_PARTITIONS", "each", "latest_by_offset", "net", "upserts", "without_former"]
 
 TWO_PARTITIONS = "__two_partitions"
 """True on a change whose key was seen in more than one partition (they were added, or a writer went astray)."""
@@ -47,21 +47,72 @@ def latest_by_offset(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
     )
 
 
-def latest_per_version(frame: DataFrame, keys: Sequence[str], *, across_versions: bool) -> DataFrame:
-    """One row per key and table version, or with `across_versions` one per key over all of them.
+def net(frame: DataFrame, keys: Sequence[str], *, across_versions: bool) -> DataFrame:
+    """What became of each key in each table version, or with `across_versions` over all of them.
 
-    Inside a version retractions (-U, -D) stand before adds (+I, +U), so an update leaves its +U, a primary key that
-    changed leaves the old key's -U, and a key deleted and inserted again leaves its +I; a -U that remains is a
-    delete and is relabelled -D (design.md 5.11). `frame` has `__position` struct<version>; an order is not kept.
+    Columns: `__before` and `__after`, structs of the frame's other columns: the key's row before the first change and
+    after the last one, null where there was none; `__position` struct<version>, that of the last change. Inside a
+    version retractions (-U, -D) stand before adds (+I, +U), so an update has both rows, a primary key that changed
+    is a deletion of the old key and an insertion of the new one, and a key deleted and inserted again is an update
+    (design.md 5.11). What comes to nothing is left out: an update that changes no column (null-safe; maps by their
+    entries), a key inserted and deleted. `frame` has `__kind` and `__position` struct<version>; an order is not kept.
     """
-    names = [col(name) for name in keys]
-    version = col(POSITION).getField("version")
-    adds = (~col(KIND).isin([kind.value for kind in RowKind if kind.retracts])).cast("int")
-    last = Window.partitionBy(*names, *([] if across_versions else [version])).orderBy(
-        version.desc(), adds.desc()
+    columns = [f for f in frame.schema.fields if f.name not in (KIND, POSITION)]
+    version, adds = col(POSITION).getField("version"), ~_retracts()
+    row = F.struct(*(col(f.name) for f in columns))
+    left, made = F.when(~adds, version), F.when(adds, version)
+    grouping = [col(name) for name in keys] if across_versions else [*(col(name) for name in keys), version]
+    found = frame.groupBy(*grouping).agg(
+        F.min(version).alias("__first"),
+        F.max(version).alias("__last"),
+        F.min(left).alias("__left"),
+        F.max(made).alias("__made"),
+        F.min_by(row, left).alias(BEFORE),
+        F.max_by(row, made).alias(AFTER),
     )
-    trailing = F.when(col(KIND) == RowKind.UPDATE_BEFORE.value, RowKind.DELETE.value).otherwise(col(KIND))
-    return _first(frame, last).withColumn(KIND, trailing)
+    sides = found.select(
+        F.when(col("__left") == col("__first"), col(BEFORE)).alias(BEFORE),
+        F.when(col("__made") == col("__last"), col(AFTER)).alias(AFTER),
+        F.struct(col("__last").alias("version")).alias(POSITION),
+    )
+    type = T.StructType(columns)
+    return sides.where(~comparable(col(BEFORE), type).eqNullSafe(comparable(col(AFTER), type)))
+
+
+def each(frame: DataFrame) -> DataFrame:
+    """Every change for itself, for rows without a key, in the columns of `net`: an add has its row after, a
+    retraction before; `__position` struct<version, step>, retractions being the first step of a version."""
+    row = F.struct(*(col(f.name) for f in frame.schema.fields if f.name not in (KIND, POSITION)))
+    step = F.when(_retracts(), 0).otherwise(1)
+    return frame.select(
+        F.when(_retracts(), row).alias(BEFORE),
+        F.when(~_retracts(), row).alias(AFTER),
+        F.struct(col(POSITION).getField("version").alias("version"), step.alias("step")).alias(POSITION),
+    )
+
+
+def upserts(sides: DataFrame) -> DataFrame:
+    """`net` as changes: the row after with +I or +U, or the row before with -D; then `__kind`, `__position`."""
+    kind = (
+        F.when(col(AFTER).isNull(), RowKind.DELETE.value)
+        .when(col(BEFORE).isNull(), RowKind.INSERT.value)
+        .otherwise(RowKind.UPDATE_AFTER.value)
+    )
+    type = sides.schema[AFTER].dataType
+    assert isinstance(type, T.StructType)
+    row = F.coalesce(col(AFTER), col(BEFORE))
+    rows = sides.select(row.alias("__row"), kind.alias(KIND), col(POSITION))
+    return rows.select(*(col("__row").getField(n).alias(n) for n in type.names), col(KIND), col(POSITION))
+
+
+def without_former(frame: DataFrame) -> DataFrame:
+    """Changes without -U: what `upserts` makes of them where every -U has its +U and no key has two changes in a
+    version, as in versions that an ingest wrote. Nothing is shuffled."""
+    return frame.where(col(KIND) != RowKind.UPDATE_BEFORE.value)
+
+
+def _retracts() -> Column:
+    return col(KIND).isin([kind.value for kind in RowKind if kind.retracts])
 
 
 def _first(frame: DataFrame, window: WindowSpec) -> DataFrame:

@@ -235,6 +235,12 @@ class Publish:
     start: PublishStart = field(default_factory=PublishStart)
     snapshot_chunk_rows: int = 4_000_000
     """About how many rows of a snapshot are sent between two writings-down of progress."""
+    net_changes: bool = False
+    """One record per key and batch, not one per key and table version."""
+    pair: bool = False
+    """A CDC format writes an update as Flink does, as a delete and a create message, not as one."""
+    carry: bool = False
+    """Columns that the table has and the DDL does not are carried into the value documents."""
     transaction_rows: int = 200_000
     """How many records one transaction holds at most, give or take an Arrow batch; with exactly-once."""
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import cast
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
-from bridge.columns import KIND, POSITION, col
+from bridge.columns import AFTER, BEFORE, KIND, POSITION, ROUTE, col
 from bridge.definition import FormatSpec, Topic
 from bridge.formats import registry
+from bridge.formats.base import ChangeEncoder, Encoder, StepwiseChangeEncoder, StepwiseEncoder
 from bridge.rows import RowKind
 from bridge.schema import MetadataColumn
 
-__all__ = ["encode"]
+__all__ = ["encode", "encode_changes"]
+
+_KEY, _VALUE = "__key", "__value"
 
 
 def encode(changes: DataFrame, topic: Topic) -> DataFrame:
@@ -24,29 +31,113 @@ def encode(changes: DataFrame, topic: Topic) -> DataFrame:
     that decides.
     """
     gone = col(KIND).isin([kind.value for kind in RowKind if kind.retracts])
-    key = F.lit(None).cast("binary") if topic.key is None else _document(topic.key)
-    value = F.when(~gone, _document(topic.value))
+    value = F.when(~gone, _document(topic.value, col))
+    written = _written(_keyed(changes, topic, col), topic.value, value, _VALUE)
+    return written.select(*_record(topic, col), col(POSITION))
+
+
+def encode_changes(sides: DataFrame, topic: Topic, *, pair: bool = False) -> DataFrame:
+    """Records of a CDC format for what `compact.net` and `compact.each` find: key and metadata as in `encode`.
+
+    One true update message, with the row before and after; with `pair` the delete and create message that Flink
+    writes for it. `__position` is struct<version, step>, by which a key's records have one order. Where the topic has
+    no key but the table has one, `__route` bigint is the same for all records of a row.
+    """
+    before, after, step = col(BEFORE), col(AFTER), F.lit(0)
+    if "step" in _fields(sides, POSITION):
+        step = col(POSITION).getField("step")
+    elif pair:
+        sides = _pairs(sides)
+        before, after, step = (col("__side").getField(n) for n in ("before", "after", "step"))
+    version = col(POSITION).getField("version").alias("version")
+    present = sides.select(
+        before.alias(BEFORE),
+        after.alias(AFTER),
+        F.coalesce(after, before).alias("__row"),
+        F.struct(version, step.alias("step")).alias(POSITION),
+    )
+
+    def row(name: str) -> Column:
+        return col("__row").getField(name)
+
+    def side(which: str) -> Column:
+        document = _document(topic.value, lambda name: col(which).getField(name))
+        return F.when(col(which).isNotNull(), document)
+
+    frame = _keyed(present, topic, row)
+    encoder = _encoder(topic.value)
+    if isinstance(encoder, StepwiseChangeEncoder):
+        frame = encoder.put_change(frame, side(BEFORE), side(AFTER), _VALUE)
+    else:
+        change = cast("ChangeEncoder", encoder).encode_change(side(BEFORE), side(AFTER))
+        frame = frame.withColumn(_VALUE, change)
+    record = _record(topic, row)
+    key = topic.schema.primary_key
+    if topic.key is None and key:
+        record.append(F.xxhash64(*(row(name) for name in key)).alias(ROUTE))
+    return frame.select(*record, col(POSITION))
+
+
+def _pairs(sides: DataFrame) -> DataFrame:
+    """Updates taken apart; the rest stays."""
+    type = sides.schema[BEFORE].dataType.simpleString()
+    none = F.lit(None).cast(type)
+
+    def one(before: Column, after: Column, step: int) -> Column:
+        return F.struct(before.alias("before"), after.alias("after"), F.lit(step).alias("step"))
+
+    both = col(BEFORE).isNotNull() & col(AFTER).isNotNull()
+    apart = F.when(both, F.array(one(col(BEFORE), none, 0), one(none, col(AFTER), 1)))
+    return sides.select(
+        F.explode(apart.otherwise(F.array(one(col(BEFORE), col(AFTER), 0)))).alias("__side"), col(POSITION)
+    )
+
+
+def _fields(frame: DataFrame, struct: str) -> list[str]:
+    type = frame.schema[struct].dataType
+    assert isinstance(type, T.StructType)
+    return type.names
+
+
+def _keyed(frame: DataFrame, topic: Topic, of: Callable[[str], Column]) -> DataFrame:
+    if topic.key is None:
+        return frame.withColumn(_KEY, F.lit(None).cast("binary"))
+    return _written(frame, topic.key, _document(topic.key, of), _KEY)
+
+
+def _written(frame: DataFrame, spec: FormatSpec, row: Column, name: str) -> DataFrame:
+    encoder = _encoder(spec)
+    if isinstance(encoder, StepwiseEncoder):
+        return encoder.put(frame, row, name)
+    return frame.withColumn(name, encoder.encode(row))
+
+
+def _record(topic: Topic, of: Callable[[str], Column]) -> list[Column]:
+    """The columns of a record; `of` finds the table's columns."""
     written = [c for c in topic.schema.metadata if not c.virtual and c.key in _WRITERS]
-    metadata = {_WRITERS[c.key]: _metadata(c) for c in written}
+    metadata = {_WRITERS[c.key]: _metadata(c, of(c.name)) for c in written}
     if topic.sink.headers:
         metadata["headers"] = _more_headers(metadata.get("headers"), topic.sink.headers)
-    parts = {"key": key, "value": value, **metadata}
-    return changes.select(*(column.alias(name) for name, column in parts.items()), col(POSITION))
+    parts = {"key": col(_KEY), "value": col(_VALUE), **metadata}
+    return [column.alias(name) for name, column in parts.items()]
 
 
-def _document(spec: FormatSpec) -> Column:
+def _encoder(spec: FormatSpec) -> Encoder:
+    return registry.get(spec.name).encoder(spec.row, spec.options)
+
+
+def _document(spec: FormatSpec, of: Callable[[str], Column]) -> Column:
     fields = [
-        col(column).alias(field.name) for column, field in zip(spec.columns, spec.row.fields, strict=True)
+        of(column).alias(field.name) for column, field in zip(spec.columns, spec.row.fields, strict=True)
     ]
-    return registry.get(spec.name).encoder(spec.row, spec.options).encode(F.struct(*fields))
+    return F.struct(*fields)
 
 
 _HEADERS = "array<struct<key:string,value:binary>>"
 _WRITERS = {"timestamp": "timestamp", "headers": "headers", "header-list": "headers", "topic": "topic"}
 
 
-def _metadata(column: MetadataColumn) -> Column:
-    value = col(column.name)
+def _metadata(column: MetadataColumn, value: Column) -> Column:
     if column.key == "timestamp":
         value = value.cast("timestamp")
     elif column.key == "headers":

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, TypeAlias
 
-__all__ = ["Change", "RowKind", "compact", "replay"]
+__all__ = ["Change", "RowKind", "compact", "net", "replay"]
+
+
+Row: TypeAlias = Mapping[str, Any]
 
 
 class RowKind(str, Enum):
@@ -69,3 +72,17 @@ def compact(changes: Sequence[Change]) -> list[Change]:
         last.pop(change.key, None)
         last[change.key] = change
     return list(last.values())
+
+
+def net(changes: Sequence[Change]) -> dict[Hashable, tuple[Row | None, Row | None]]:
+    """What became of each key: its row before the first of `changes` and after the last, None where there was none.
+
+    Ordered as in `compact`. Keys to which nothing happened in the end (an update to the same row, an insert and its
+    delete) are left out.
+    """
+    sides: dict[Hashable, tuple[Row | None, Row | None]] = {}
+    for change in sorted(changes, key=lambda c: (c.position, not c.kind.retracts)):
+        row = change.row or {}
+        before = sides[change.key][0] if change.key in sides else row if change.kind.retracts else None
+        sides[change.key] = (before, None if change.kind.retracts else row)
+    return {key: (before, after) for key, (before, after) in sides.items() if before != after}

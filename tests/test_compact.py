@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from bridge.columns import KIND, POSITION
-from bridge.compact import TWO_PARTITIONS, latest_by_offset, latest_per_version
-from bridge.rows import Change, RowKind, compact, replay
+from bridge.columns import AFTER, BEFORE, KIND, POSITION
+from bridge.compact import TWO_PARTITIONS, each, latest_by_offset, net, upserts
+from bridge.rows import Change, RowKind, compact
+from bridge.rows import net as oracle
 
 _KEYS = ["history", "k.1", "k"]
 _LARGE = settings(
@@ -85,8 +86,9 @@ def test_between_partitions_the_timestamp_decides(spark: SparkSession, logs: Any
     }
 
 
-# Per version what happens to some keys: insert or update, delete, delete and insert again, or move to a key.
-_ACTS = st.lists(st.tuples(st.sampled_from("wdrm"), _KEY, _KEY), max_size=3)
+# Per version what happens to some keys: insert or update, an update to the same, delete, delete and insert again, or
+# move to a key.
+_ACTS = st.lists(st.tuples(st.sampled_from("wsdrm"), _KEY, _KEY), max_size=3)
 
 
 def _feed(versions: Iterable[list[tuple[str, Any, Any]]], number: int) -> list[Change]:
@@ -105,6 +107,8 @@ def _feed(versions: Iterable[list[tuple[str, Any, Any]]], number: int) -> list[C
             if act == "m":
                 made = [(RowKind.UPDATE_AFTER, other, row), (RowKind.UPDATE_BEFORE, key, table.pop(key))]
                 table[other] = row
+            elif act == "s" and key in table:
+                made = [(RowKind.UPDATE_AFTER, key, table[key]), (RowKind.UPDATE_BEFORE, key, table[key])]
             elif act == "d" and key in table:
                 made = [(RowKind.DELETE, key, table.pop(key))]
             elif act == "w" and key in table:
@@ -118,14 +122,9 @@ def _feed(versions: Iterable[list[tuple[str, Any, Any]]], number: int) -> list[C
     return changes
 
 
-def _outcome(change: Change) -> tuple[Any, ...]:
-    kind = RowKind.DELETE if change.kind.retracts else change.kind
-    return (change.key, change.position[0], kind.value, (change.row or {})["value"])
-
-
 @_LARGE
 @given(histories=st.lists(st.lists(_ACTS, max_size=4), min_size=60, max_size=60))
-def test_a_feed_folds_per_version_and_across_versions(spark: SparkSession, histories: Any) -> None:
+def test_a_feed_nets_per_version_and_across_versions(spark: SparkSession, histories: Any) -> None:
     changes = [c for number, versions in enumerate(histories) for c in _feed(versions, number)]
     rows = [
         _row(c.key[0], c.key[1:], c.kind.value, (c.row or {})["value"])  # type: ignore[index]
@@ -133,18 +132,61 @@ def test_a_feed_folds_per_version_and_across_versions(spark: SparkSession, histo
         for c in changes
     ]
     frame = _frame(spark, rows, {"version": pa.int64()}).persist()
-    per_version = latest_per_version(frame, _KEYS, across_versions=False).collect()
-    versions = {c.position for c in changes}
-    each = [_outcome(c) for v in versions for c in compact([c for c in changes if c.position == v])]
-    assert sorted(map(repr, each)) == sorted(repr(_found(r)) for r in per_version)
-
-    folded = latest_per_version(frame, _KEYS, across_versions=True).collect()
-    assert sorted(repr(_outcome(c)) for c in compact(changes)) == sorted(repr(_found(r)) for r in folded)
-    kept = [Change(RowKind(r[KIND]), _key(r), {"value": r["value"]}) for r in folded]
-    in_order = sorted(changes, key=lambda c: (c.position, not c.kind.retracts))
-    assert replay(kept) == replay(in_order)
+    for across in (False, True):
+        groups = (
+            [changes]
+            if across
+            else [[c for c in changes if c.position == v] for v in {c.position for c in changes}]
+        )
+        expected = [
+            (key, max(c.position[0] for c in group if c.key == key), before, after)
+            for group in groups
+            for key, (before, after) in oracle(group).items()
+        ]
+        sides = net(frame, _KEYS, across_versions=across)
+        found = [_sides(row) for row in sides.collect()]
+        assert sorted(map(repr, found)) == sorted(map(repr, expected))
+        kept = [
+            (RowKind(r[KIND]), _key(r), r["value"], r[POSITION].version) for r in upserts(sides).collect()
+        ]
+        assert sorted(map(repr, kept)) == sorted(repr(_upsert(*one)) for one in expected)
     frame.unpersist()
 
 
-def _found(row: Row) -> tuple[Any, ...]:
-    return (_key(row), row[POSITION].version, row[KIND], row["value"])
+def _sides(row: Row) -> tuple[Any, ...]:
+    before, after = row[BEFORE], row[AFTER]
+    key = _key(after if after is not None else before)
+    return (key, row[POSITION].version, *(side and {"value": side["value"]} for side in (before, after)))
+
+
+def _upsert(key: Any, version: int, before: Any, after: Any) -> tuple[Any, ...]:
+    kind = RowKind.DELETE if not after else RowKind.UPDATE_AFTER if before else RowKind.INSERT
+    return (kind, key, (after or before)["value"], version)
+
+
+def test_changes_for_themselves(spark: SparkSession) -> None:
+    """Rows without a key: every change has one side, and retractions come first in a version."""
+    rows = [
+        _row(0, ("a", 1), kind, n) | {POSITION: {"version": 7}}
+        for n, kind in enumerate(("+I", "-U", "+U", "-D"))
+    ]
+    found = each(_frame(spark, rows, {"version": pa.int64()})).orderBy(POSITION).collect()
+    sides = [(r[BEFORE] and r[BEFORE]["value"], r[AFTER] and r[AFTER]["value"]) for r in found]
+    assert [tuple(r[POSITION]) for r in found] == [(7, 0), (7, 0), (7, 1), (7, 1)]
+    assert sorted(sides[:2], key=str) == [(1, None), (3, None)]
+    assert sorted(sides[2:], key=str) == [(None, 0), (None, 2)]
+
+
+def test_an_update_that_changes_nothing_by_its_maps_and_nulls(spark: SparkSession) -> None:
+    """Spark does not compare maps: their entries do, whatever their order."""
+    schema = f"k int, m map<string, int>, n int, {KIND} string, {POSITION} struct<version: bigint>"
+    rows = [
+        (1, {"a": 1, "b": 2}, None, "-U", (1,)),
+        (1, {"b": 2, "a": 1}, None, "+U", (1,)),
+        (2, {"a": 1}, None, "-U", (1,)),
+        (2, {"a": 2}, None, "+U", (1,)),
+        (3, None, None, "-U", (1,)),
+        (3, None, 0, "+U", (1,)),
+    ]
+    left = upserts(net(spark.createDataFrame(rows, schema), ["k"], across_versions=False))
+    assert sorted(row["k"] for row in left.collect()) == [2, 3]

@@ -14,6 +14,7 @@ from bridge.config.complaints import explain, located
 from bridge.config.ddl_text import read_ddl
 from bridge.config.model import CreateSection, DeltaSection, PipelineFile, QualitySection
 from bridge.config.paths import resolved_path
+from bridge.config.publication import check_publication
 from bridge.config.substitute import Secrets, Substitution, databricks_secret
 from bridge.config.topic import given_of, resolve_topic
 from bridge.config.warn import warnings
@@ -66,6 +67,7 @@ def load(
         )
         made = _definition(file, topic, base)
         not_yet.refuse_definition(made)
+        check_publication(made.publish, made.topic)
     except (OptionError, UnsupportedError) as error:
         raise located(document, ("topic",), error) from error
     return made
@@ -113,8 +115,11 @@ def _definition(file: PipelineFile, topic: Topic, base: Path) -> Definition:
         base_is_existing=file.ingest.base == "existing",
         publish=Publish(
             PublishStart(mode, value or None),
-            file.publish.snapshot_chunk_rows,
-            file.publish.transaction_rows,
+            snapshot_chunk_rows=file.publish.snapshot_chunk_rows,
+            net_changes=file.publish.net_changes,
+            pair=file.publish.update_messages == "pair",
+            carry=file.publish.added_columns == "carry",
+            transaction_rows=file.publish.transaction_rows,
         ),
         quality=_quality(file.quality, base) if file.quality else None,
         warnings=tuple(warnings(topic)),

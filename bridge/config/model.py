@@ -162,6 +162,19 @@ class PublishSection(_Section):
     start: Annotated[str, AfterValidator(_start)] = Field(
         default="snapshot", description="First run: snapshot, latest, version:N or timestamp:ISO."
     )
+    net_changes: bool = Field(
+        default=False,
+        description="One record per key and batch: what became of it over all versions; false: per table version.",
+    )
+    update_messages: Literal["single", "pair"] = Field(
+        default="single",
+        description="CDC formats: an update is a single message with the row before and after, or as in Flink a pair: "
+        "delete, then create.",
+    )
+    added_columns: Literal["ignore", "carry"] = Field(
+        default="ignore",
+        description="Columns of the table that the DDL does not have: left out, or carried into the value.",
+    )
     snapshot_chunk_rows: Annotated[int, BeforeValidator(_digits)] = Field(
         default=4_000_000,
         gt=0,

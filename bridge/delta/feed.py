@@ -25,9 +25,21 @@ __all__ = [
     "latest_version",
     "reading",
     "snapshot",
-    "updated_by_others",
     "version_at",
+    "written_by_others",
 ]
+
+_NO_ROWS = (
+    "ADD COLUMNS",
+    "CHANGE COLUMN",
+    "CLUSTER BY",
+    "OPTIMIZE",
+    "SET TBLPROPERTIES",
+    "UNSET TBLPROPERTIES",
+    "VACUUM END",
+    "VACUUM START",
+)
+"""Operations that change no rows, in Delta's words."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _KINDS = {
@@ -67,14 +79,15 @@ def chunk(table: Table, snapshot: DataFrame, key: Sequence[str], number: int, of
     return snapshot.where(F.pmod(fingerprint(fields), F.lit(of)) == number)
 
 
-def updated_by_others(table: Table, first: int, last: int) -> list[int]:
-    """The versions among first..last in which rows were updated, and not by an ingest of the bridge's: in these a
-    row's primary key may have changed. Reads the log alone."""
+def written_by_others(table: Table, first: int, last: int, operations: Sequence[str] = ()) -> list[int]:
+    """The versions among first..last that changed rows, or may have, and are no ingest of the bridge's: in these a key
+    may have several changes, a primary key may change, and an update may change nothing. With `operations` only those
+    by these (Delta's names, as in DESCRIBE HISTORY). Reads the log alone."""
     with table_errors(table):
         log = table.delta().history(max(1, latest_version(table) - first + 1))
+        kind = F.col("operation").isin(*operations) if operations else ~F.col("operation").isin(*_NO_ROWS)
         found = (
-            log.where(F.col("version").between(first, last))
-            .where(F.col("operation").isin("UPDATE", "MERGE"))
+            log.where(F.col("version").between(first, last) & kind)
             .where(~F.coalesce(F.col("userMetadata"), F.lit("")).startswith('{"bridge"'))
             .select("version")
             .collect()

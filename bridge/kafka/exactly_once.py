@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from bridge.columns import POSITION
+from bridge.columns import POSITION, ROUTE
 from bridge.definition import Topic
 from bridge.errors import KafkaError
 from bridge.kafka.packing import SENT, Packing
@@ -103,8 +103,8 @@ def produce_once(
 
     Each record is in the topic exactly once for readers of committed records, however often this is called for the
     stretch, by whomever: a slot's records have one order (version, key, then all else) and its transactions, of about
-    `max_rows` records, hold how many of them are sent. A record's slot is a hash of its key, or of all of it where it
-    has none; so a key's changes are in the order of versions. `run` is the Control's: a younger one's ends this call.
+    `max_rows` records, hold how many of them are sent. A record's slot is a hash of its key, or of `__route`, or of
+    all of it; so a key's changes are in the order of versions. `run` is the Control's: a younger one's ends this call.
 
     `records` must be the same rows each time; the result counts what this call sent. Raises ConcurrentRunError when
     another run took over, KafkaError as sink.produce; slots that had committed keep what they sent.
@@ -128,10 +128,11 @@ def produce_once(
         chunk=stretch.chunk,
     )
     sent = [c for c in SENT if c in records.columns]
-    shared: list[Column] = [F.col("key")] if topic.key is not None else [F.col(c) for c in sent]
-    rows = records.select(*sent, F.col(f"{POSITION}.version").alias(_VERSION))
+    shared = ["key"] if topic.key is not None else [ROUTE] if ROUTE in records.columns else sent
     # The same hash that Spark's repartitioning uses; every task checks that it got its own rows.
-    slot = F.pmod(F.hash(*shared), F.lit(stretch.slots)).alias(_SLOT)
-    parted = rows.repartition(stretch.slots, *shared).select("*", slot)
-    order = [_VERSION, "key", *(c for c in sent if c != "key")]
-    return collected(parted.sortWithinPartitions(*order).mapInArrow(task.run, COUNTS))
+    slot = F.pmod(F.hash(*shared), F.lit(stretch.slots))
+    rows = records.repartition(stretch.slots, *shared).sortWithinPartitions(
+        f"{POSITION}.version", "key", POSITION, *(c for c in sent if c != "key")
+    )
+    rows = rows.select(*sent, F.col(f"{POSITION}.version").alias(_VERSION), slot.alias(_SLOT))
+    return collected(rows.mapInArrow(task.run, COUNTS))

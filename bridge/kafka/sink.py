@@ -16,6 +16,7 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from bridge.columns import ROUTE
 from bridge.definition import DeliveryGuarantee, Topic
 from bridge.errors import ConcurrentRunError, KafkaError
 from bridge.kafka.packing import SENT, Packing
@@ -104,7 +105,8 @@ def produce(records: DataFrame, topic: Topic, *, order_by: Sequence[str] = ()) -
     """Send `records` (key, value; optional timestamp, headers, topic; columns of `order_by`) and wait for it.
 
     All records of a key go out from one task in the order of `order_by`, to the partition that Java's default
-    partitioner (or `sink.partitioner`) gives it; without a key format any task sends any record. It returns after the
+    partitioner (or `sink.partitioner`) gives it; without a key format `__route` takes its place, and without that any
+    task sends any record. It returns after the
     broker has acknowledged every record (with the guarantee `none`: after all have been tried, failures counted); a
     repeated task sends its records again, in order. Buffering (`sink.buffer-flush.*`) keeps a key's last record per
     task and flush. Raises KafkaError when a record cannot be delivered, naming topic, partition and reason; the rest
@@ -127,6 +129,8 @@ def produce(records: DataFrame, topic: Topic, *, order_by: Sequence[str] = ()) -
     parted = records
     if topic.key is not None:
         parted = records.repartition(tasks, "key")
+    elif ROUTE in records.columns:
+        parted = records.repartition(tasks, ROUTE)
     elif topic.sink.parallelism or topic.sink.partitioner not in BUILT_IN:
         parted = records.repartition(tasks)  # a partitioner is told how many tasks there are
     if order_by:

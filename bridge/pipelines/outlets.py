@@ -85,7 +85,7 @@ class AtLeastOnce:
         return written
 
     def send(self, records: DataFrame, stretch: Stretch) -> ProduceResult:
-        return sink.produce(records, self._topic, order_by=[f"{POSITION}.version"])
+        return sink.produce(records, self._topic, order_by=[POSITION])
 
 
 class ExactlyOnce:

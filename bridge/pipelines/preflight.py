@@ -9,17 +9,24 @@ from pyspark.sql import types as T
 
 from bridge.columns import KIND, POSITION, col, struct_type
 from bridge.config import refuse_unpublishable
-from bridge.definition import Definition
+from bridge.definition import Definition, Topic
 from bridge.delta.checks import MARKER
 from bridge.delta.evolve import merge_schema
 from bridge.delta.progress import IngestProgress, read_progress
 from bridge.delta.table import Table, claim, create_table, exists, open_table
-from bridge.errors import DefinitionError, TableError, UnsupportedError
-from bridge.options import FORMATS
+from bridge.errors import DefinitionError, TableError
 from bridge.rows import RowKind
 from bridge.schema import RowField, RowType, TableSchema
 
-__all__ = ["ingest_table", "ingested", "published_table", "refuse_retractions", "table_fields", "whole_table"]
+__all__ = [
+    "ingest_table",
+    "ingested",
+    "published_table",
+    "refuse_retractions",
+    "table_fields",
+    "warnings_of",
+    "whole_table",
+]
 
 
 def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField]:
@@ -69,16 +76,24 @@ def published_table(spark: SparkSession, definition: Definition) -> Table:
     for columns that a record cannot carry.
     """
     refuse_unpublishable(definition.topic)
-    if not FORMATS[definition.topic.value.name].insert_only:
-        raise UnsupportedError(
-            f"publishing as '{definition.topic.value.name}' is not supported in this version: publish with "
-            "'connector' = 'upsert-kafka' and an insert-only format",
-            "publishing a CDC format",
-        )
     schema = definition.topic.schema
     left_out = {c.name for c in schema.metadata if c.virtual} | {c.name for c in schema.computed}
     fields = [f for f in table_fields(spark, schema) if f.name not in left_out]
     return open_table(spark, definition.delta, fields, extra_columns=True)
+
+
+def warnings_of(topic: Topic) -> list[str]:
+    """What a user should know about how this topic will be written."""
+    if (
+        topic.key is None
+        and topic.schema.primary_key
+        and topic.sink.partitioner in ("default", "round-robin")
+    ):
+        return [
+            "records have no key, so the changes of one row go to several partitions and readers see them in no fixed "
+            "order; set 'key.format' and 'key.fields', or 'sink.partitioner' = 'fixed'"
+        ]
+    return []
 
 
 def refuse_retractions(changes: DataFrame, table: Table) -> None:

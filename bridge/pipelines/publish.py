@@ -12,17 +12,18 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bridge import failpoints
-from bridge.compact import latest_per_version
+from bridge import compact, failpoints
 from bridge.config import refuse_unpublishable
 from bridge.definition import Definition
 from bridge.delta import feed
 from bridge.delta.failures import reading
-from bridge.encode import encode
+from bridge.encode import encode, encode_changes
 from bridge.kafka import admin, provision
 from bridge.metrics import BatchReport, Listener, Summary, ignore
+from bridge.options import FORMATS
+from bridge.pipelines.carry import grown
 from bridge.pipelines.outlets import Outlet, outlet
-from bridge.pipelines.preflight import published_table, refuse_retractions
+from bridge.pipelines.preflight import published_table, refuse_retractions, warnings_of
 from bridge.published import NOTHING, PublishProgress, Stretch
 
 __all__ = ["publish"]
@@ -41,8 +42,11 @@ def publish(
 
     The first run begins where `publish.start` says; later runs go on where the last one ended, in the middle of a
     snapshot, too. Every commit gives at most one record per key: its row, or a tombstone; a changed primary key gives
-    a tombstone for the old key and a record for the new one. Records of a key keep the order of the table's
-    versions. A table without a PRIMARY KEY gives one record per row added, and must not have updates and deletes.
+    a tombstone for the old key and a record for the new one; an update that changes nothing gives none. Records of a
+    key keep the order of the table's versions. CDC formats write one message per change with the row before and after,
+    or with `publish.update-messages: pair` a delete and a create message. Under `publish.net-changes` all this holds
+    for a batch instead of a commit. A table without a PRIMARY KEY gives one record per row added, and only with a CDC
+    format may have updates and deletes.
 
     `sink.delivery-guarantee` at-least-once: after a crash the stretch that was under way is sent again, in the same
     order per key. exactly-once: readers of committed records see every record once; the records of one transaction
@@ -65,9 +69,9 @@ class _Run:
         self.spark, self.definition, self.listener, self.stop = spark, definition, listener, stop
         self.summary = Summary(definition.name, "publish")
         refuse_unpublishable(definition.topic)
-        self.topic = admin.resolve(definition.topic)
-        self.table = published_table(spark, definition)
-        warnings = provision.prepare(self.topic)
+        self.as_declared = admin.resolve(definition.topic), published_table(spark, definition)
+        self._follow()
+        warnings = [*provision.prepare(self.topic), *warnings_of(self.topic)]
         self.summary = replace(self.summary, warning="; ".join(warnings) or None)
 
     def run(self) -> Summary:
@@ -83,6 +87,11 @@ class _Run:
                     break
                 self.stop.wait(max(_POLL_SECONDS, interval - (time.monotonic() - turn)))
         return replace(self.summary, seconds=time.monotonic() - started)
+
+    def _follow(self) -> None:
+        """See the table as it is now, before anything of it is sent."""
+        topic, table = self.as_declared
+        self.topic, self.table = grown(self.definition, topic, table, table.read({}).schema)
 
     def _begin(self) -> None:
         """Go on where the last run ended, or take the start position; a snapshot sends every present row as +I."""
@@ -107,6 +116,7 @@ class _Run:
         latest = feed.latest_version(self.table)
         if latest == self.state.version or self.stop.is_set():
             return
+        self._follow()
         first = self.state.version + 1
         feed.check_feed(self.table, first, max(first, latest), self.state.table_id)
         for stretch in self._stretches(first, latest):
@@ -120,7 +130,8 @@ class _Run:
         slots, key = self.outlet.slots, self.definition.primary_key
         moves = []
         if slots > 1 and key:
-            moves = feed.key_moves(self.table, feed.updated_by_others(self.table, first, last), key)
+            updates = feed.written_by_others(self.table, first, last, ("MERGE", "UPDATE"))
+            moves = feed.key_moves(self.table, updates, key)
         found = []
         for version in moves:
             if first < version:
@@ -143,7 +154,7 @@ class _Run:
     def _send(self, stretch: Stretch) -> None:
         started = time.monotonic()
         with reading(self.table, stretch.first, stretch.last):
-            sent = self.outlet.send(encode(self._changes(stretch), self.topic), stretch)
+            sent = self.outlet.send(self._records(stretch), stretch)
         failpoints.hit("publish.sent")
         self.state = self.outlet.record(self.state.closed())
         report = BatchReport(
@@ -160,13 +171,25 @@ class _Run:
         self.summary = self.summary.plus(report)
         self.listener(report)
 
-    def _changes(self, stretch: Stretch) -> DataFrame:
-        key = self.definition.primary_key
+    def _records(self, stretch: Stretch) -> DataFrame:
+        """What a stretch sends; the same rows whenever it is asked."""
+        topic, key = self.topic, self.definition.primary_key
+        insert_only = FORMATS[topic.value.name].insert_only
         if stretch.snapshot:
             rows = feed.snapshot(self.table, stretch.last)
-            return feed.chunk(self.table, rows, key, stretch.chunk, stretch.chunks)
+            rows = feed.chunk(self.table, rows, key, stretch.chunk, stretch.chunks)
+            return encode(rows, topic) if insert_only else self._events(compact.each(rows))
         changes = feed.changes(self.table, stretch.first, stretch.last)
-        if self.topic.appends:
-            refuse_retractions(changes, self.table)
-            return changes
-        return latest_per_version(changes, key, across_versions=False)
+        if topic.appends:
+            if insert_only:
+                refuse_retractions(changes, self.table)
+                return encode(changes, topic)
+            return self._events(compact.each(changes))
+        net = self.definition.publish.net_changes
+        if insert_only and not net and not feed.written_by_others(self.table, stretch.first, stretch.last):
+            return encode(compact.without_former(changes), topic)
+        sides = compact.net(changes, key, across_versions=net)
+        return encode(compact.upserts(sides), topic) if insert_only else self._events(sides)
+
+    def _events(self, sides: DataFrame) -> DataFrame:
+        return encode_changes(sides, self.topic, pair=self.definition.publish.pair)

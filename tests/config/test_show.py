@@ -73,6 +73,9 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
     assert shown["publish"] == {
         "start": {"mode": "snapshot", "value": None},
         "snapshot_chunk_rows": 4_000_000,
+        "net_changes": False,
+        "pair": False,
+        "carry": False,
         "transaction_rows": 200_000,
     }
     assert shown["quality"] == {"suite": str(tmp_path / "s.json"), "on_failure": "fail", "report": None}

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from bridge.columns import POSITION
-from bridge.compact import latest_per_version
+from bridge.compact import net, upserts
 from bridge.definition import Definition
 from bridge.delta import feed
 from bridge.delta.progress import IngestProgress
@@ -100,8 +100,8 @@ def test_the_spark_steps_agree_with_the_file(scenario: Scenario, spark: SparkSes
             assert not out_of(scenario, at)
             continue
         done = latest
-        net = latest_per_version(changes, list(definition.primary_key), across_versions=False)
-        made = encode(net, definition.topic).orderBy(f"{POSITION}.version").select("key", "value")
+        sides = net(changes, definition.primary_key, across_versions=False)
+        made = encode(upserts(sides), definition.topic).orderBy(f"{POSITION}.version").select("key", "value")
         assert by_key((row["key"], row["value"]) for row in made.collect()) == by_key(wire(step.out))
 
 
