@@ -51,7 +51,7 @@ def publish(
     `sink.delivery-guarantee` at-least-once: after a crash the stretch that was under way is sent again, in the same
     order per key. exactly-once: readers of committed records see every record once; the records of one transaction
     together, and those of a version that changed primary keys in one transaction (as long as it is not larger than
-    publish.transaction-rows).
+    publish.transaction-rows, and no `sink.partitioner` places records by their task).
 
     Raises KafkaError, TableError, GapError before anything is sent; ConcurrentRunError when another run of the
     pipeline took over or wrote its progress in between.
@@ -126,10 +126,11 @@ class _Run:
 
     def _stretches(self, first: int, last: int) -> list[Stretch]:
         """One for all of them. In transactions, a version that changes primary keys is a stretch of its own with a
-        single slot: the old key's tombstone and the new key's record belong into one transaction."""
+        single slot: the old key's tombstone and the new key's record belong into one transaction. Not so where the slot
+        decides the partition: there a key would leave its own."""
         slots, key = self.outlet.slots, self.definition.primary_key
         moves = []
-        if slots > 1 and key:
+        if slots > 1 and key and self.topic.sink.partitioner in ("default", "round-robin"):
             updates = feed.written_by_others(self.table, first, last, ("MERGE", "UPDATE"))
             moves = feed.key_moves(self.table, updates, key)
         found = []
