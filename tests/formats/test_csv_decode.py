@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import product
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from bridge.formats import registry
+from bridge.formats.base import DOUBTFUL
 from bridge.formats.csv.decode import MALFORMED
 from bridge.schema import ArrayType, RowType
 from tests.formats.support import decode_all, row_type, scalar
@@ -26,12 +28,13 @@ _NOT_INT = "field 'b' cannot be read as INT"
 
 
 def _read(spark: SparkSession, row: RowType, payloads: Any, options: Mapping[str, Any]) -> list[Any]:
-    """The values of the row, or the error."""
-    decoder = registry.get("csv").decoder(row, options)
-    return [
-        error if rows is None else tuple(rows[0][1].values())
-        for rows, error in decode_all(spark, decoder, [p.encode() for p in payloads])
-    ]
+    """The values of the row, or the error; a glance has the same or is in doubt."""
+    decoder, documents = registry.get("csv").decoder(row, options), [p.encode() for p in payloads]
+    found = decode_all(spark, decoder, documents)
+    glanced = decode_all(spark, decoder, documents, glance=True, steps=True)
+    for document, known, seen in zip(documents, found, glanced, strict=True):
+        assert seen in (known, (None, DOUBTFUL)), document
+    return [error if rows is None else tuple(rows[0][1].values()) for rows, error in found]
 
 
 def _short(expected: int, found: int) -> str:
@@ -114,6 +117,61 @@ _LINES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         },
     ),
 }
+
+
+def test_a_glance_takes_quotes_for_what_they_are(spark: SparkSession) -> None:
+    """Every line of up to six characters of those that count, and longer ones that are not in doubt."""
+    decoder = registry.get("csv").decoder(_TEXTS, {})
+    lines = ["".join(cs).encode() for n in range(7) for cs in product('a," ', repeat=n)]
+    looks, glances = (
+        decode_all(spark, decoder, lines, glance=glance, steps=glance) for glance in (False, True)
+    )
+    different = [x for x, a, b in zip(lines, looks, glances, strict=True) if a != b and b != (None, DOUBTFUL)]
+    assert different == []
+    neat = [b"a,b", b'"a,b",c', b'"a ""b""",c', b'"","x y"', b",", b'a,""']
+    assert None not in [rows for rows, _ in decode_all(spark, decoder, neat, glance=True, steps=True)]
+
+
+def test_a_glance_knows_the_usual_texts(spark: SparkSession) -> None:
+    row = row_type(
+        b=scalar("BOOLEAN"),
+        i=scalar("BIGINT"),
+        d=scalar("DOUBLE"),
+        e=scalar("DECIMAL", 10, 2),
+        f=scalar("DATE"),
+        g=scalar("TIMESTAMP", 3),
+        h=scalar("TIMESTAMP_LTZ", 0),
+        x=scalar("BYTES"),
+        s=ArrayType(scalar("STRING")),
+        r=row_type(p=scalar("STRING"), q=scalar("INT")),
+    )
+    decoder = registry.get("csv").decoder(row, {"null-literal": "-"})
+    good = b'true,-7,1.5e3,12.30,2020-02-29,2020-02-29 12:00:01.25,2020-02-29 12:00:01Z,"aGk=",a;-;c,p;5'
+    nulls = b"-,-,-,-,-,-,-,-,a,p;5"
+    found = decode_all(spark, decoder, [good, nulls], glance=True, steps=True)
+    assert found == decode_all(spark, decoder, [good, nulls])
+    assert [error for _, error in found] == [None, None]
+    usual = good.decode().split(",")
+    odd = {
+        0: ["True", "1"],
+        1: [" 1", "1.0", "", "99999999999999999999"],
+        2: ["nan", "inf", "1 x"],
+        3: [" 1", "1 ", "1\t", "\u0661", "1e9999", "0x1", "100000000"],
+        4: ["2020-2-9", "2020-02-30", "0000-01-01", " 2020-02-29", "2020-02-29T", "+2020-02-2"],
+        5: ["2020-02-29T12:00:01", "2020-02-29 12:00:1", "2020-02-29 12:00:01.1234", "2020-02-29 12:00:01Z"],
+        6: ["2020-02-29 12:00:01", "2020-02-29 12:00:01+01:00", "2020-02-29 12:00:01.5Z"],
+        7: ["a", "aGk"],
+        8: ["", " "],
+        9: ["p", "p;x", "p;5;6", ""],
+    }
+    lines = [
+        ",".join([*usual[:i], text, *usual[i + 1 :]]).encode() for i, texts in odd.items() for text in texts
+    ]
+    looks, glances = (
+        decode_all(spark, decoder, lines, glance=glance, steps=glance) for glance in (False, True)
+    )
+    for line, known, seen in zip(lines, looks, glances, strict=True):
+        assert seen in (known, (None, DOUBTFUL)), line
 
 
 @pytest.mark.parametrize("name", _LINES)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pyspark.sql import Column, DataFrame
 
 from bridge.formats.csv.fast import Fast
+from bridge.formats.csv.glance import Glance
 from bridge.formats.csv.leaves import value
 from bridge.formats.csv.options import CsvOptions
+from bridge.formats.csv.shape import BLANK
 from bridge.formats.csv.tokens import Tokens, split
-from bridge.formats.sql import Names, apply, let, literal, member, null, struct
+from bridge.formats.sql import Names, apply, let, literal, look, member, null, struct
 from bridge.schema import ArrayType, RowField, RowType, ScalarType
 
 __all__ = ["MALFORMED", "CsvDecoder"]
@@ -21,7 +21,6 @@ MALFORMED = (
 )
 _INSERT = "'+I'"
 _NOT_UTF8 = "not valid UTF-8"
-_BLANK = r"\A[\x00-\x20]*\z"
 _EMPTY = "CAST(array() AS ARRAY<STRING>)"
 
 
@@ -42,23 +41,30 @@ class CsvDecoder:
         self._rows_type = f"ARRAY<STRUCT<kind: STRING, row: {row.spark()}>>"
 
     def decode(self, payload: Column, *, glance: bool = False) -> Column:
-        """See Decoder.decode. There are no rarer paths: a glance is a look."""
+        """See Decoder.decode. To a glance a line is DOUBTFUL that is not a usual one, a malformed one too."""
         names = Names()
-        line = _Line(self.row, self.options, names)
-
-        def outcome(found: str) -> str:
-            rows = f"array({struct(kind=_INSERT, row=f'{found}.v')})"
-            return struct(rows=f"IF({found}.e IS NULL, {rows}, NULL)", error=f"{found}.e")
-
-        def classify(text: str) -> str:
-            return (
-                f"CASE WHEN {text} IS NULL THEN {self._none(null('STRING'))} "
-                f"WHEN NOT is_valid_utf8({text}) THEN {self._none(literal(_NOT_UTF8))} "
-                f"ELSE {let(names, line.read(text), outcome)} END"
-            )
-
         variable = names.fresh()
-        return apply(payload, let(names, f"CAST({variable} AS STRING)", classify), variable)
+        body = let(names, f"CAST({variable} AS STRING)", lambda t: self._outcome(t, names, glance=glance))
+        return apply(payload, body, variable)
+
+    def look(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
+        """See formats.base.Stepwise."""
+        text = payload.cast("string")
+        return look(frame, text, name, lambda t, names: self._outcome(t, names, glance=True))
+
+    def _outcome(self, text: str, names: Names, *, glance: bool) -> str:
+        if glance:
+            read = Glance(self.row, self.options).outcome(text, names)
+        else:
+            read = let(names, _Line(self.row, self.options, names).read(text), self._found)
+        return (
+            f"CASE WHEN {text} IS NULL THEN {self._none(null('STRING'))} "
+            f"WHEN NOT is_valid_utf8({text}) THEN {self._none(literal(_NOT_UTF8))} ELSE {read} END"
+        )
+
+    def _found(self, node: str) -> str:
+        rows = f"array({struct(kind=_INSERT, row=f'{node}.v')})"
+        return struct(rows=f"IF({node}.e IS NULL, {rows}, NULL)", error=f"{node}.e")
 
     def closer(self, payloads: DataFrame) -> CsvDecoder:
         """See Decoder.closer: nothing to find out."""
@@ -82,13 +88,9 @@ class _Line:
             return self._slowly(text)
 
         def judge(parsed: str) -> str:
-            fields = list(enumerate(self.row.fields))
-            quickly = self._fields(
-                [self.fast.token(parsed, i) for i, _ in fields],
-                [self.fast.text(parsed, i) for i, _ in fields],
-                {i: f"{parsed}.c{i}" for i, f in fields if self.fast.is_ready(f.type)},
-            )
-            return f"IF({self.fast.doubtful(parsed)}, {self._slowly(text)}, {quickly})"
+            tokens = [self.fast.token(parsed, i) for i, _ in enumerate(self.row.fields)]
+            quickly = self._fields(tokens, [self._text(token) for token in tokens])
+            return f"IF({self.fast.doubtful(text, parsed)}, {self._slowly(text)}, {quickly})"
 
         return let(self.names, self.fast.parse(text), judge)
 
@@ -96,13 +98,13 @@ class _Line:
         def counted(tokens: str) -> str:
             expected, size = len(self.row.fields), f"size({tokens})"
             # Jackson forgives one blank field more than there are columns.
-            more = f"{size} = {expected + 1} AND {tokens}[{expected}] RLIKE {literal(_BLANK)}"
+            more = f"{size} = {expected + 1} AND {tokens}[{expected}] RLIKE {literal(BLANK)}"
             exact = f"({size} = {expected} OR ({more}))"
             if self.options.ignore_parse_errors:
                 # A document of no bytes has nothing to save.
                 exact = f"({exact} OR ({size} < {expected} AND {text} <> ''))"
             places = [f"get({tokens}, {i})" for i in range(expected)]
-            fields = self._fields(places, [self._text(place) for place in places], {})
+            fields = self._fields(places, [self._text(place) for place in places])
             wrong = f"concat('Row length mismatch. {expected} fields expected but was ', {size}, '.')"
             return (
                 f"CASE WHEN {tokens} IS NULL THEN {self._failed(literal(MALFORMED))} "
@@ -114,13 +116,13 @@ class _Line:
     def _failed(self, error: str) -> str:
         return struct(v=null(self.row.spark()), e=error)
 
-    def _fields(self, tokens: list[str], texts: list[str], ready: Mapping[int, str]) -> str:
-        """The node of fields with these tokens, and texts (null for the null literal); `ready` are values."""
+    def _fields(self, tokens: list[str], texts: list[str]) -> str:
+        """The node of fields with these tokens, and texts (null for the null literal)."""
         nested = [(i, f) for i, f in enumerate(self.row.fields) if not isinstance(f.type, ScalarType)]
         if not nested:
-            return self._node(texts, "", ready)
+            return self._node(texts, "")
         parts = struct(**{f"p{i}": self._parts(tokens[i]) for i, _ in nested})
-        return let(self.names, parts, lambda p: self._node(texts, p, ready))
+        return let(self.names, parts, lambda p: self._node(texts, p))
 
     def _parts(self, token: str) -> str:
         """The texts of an array's elements or a row's fields; the null literal is looked for in them alone."""
@@ -128,28 +130,20 @@ class _Line:
         parts = split(token, self.options.array_delimiter)
         if self.options.null_literal is not None:
             parts = f"transform({parts}, {item} -> {self._text(item)})"
-        return f"IF({token} RLIKE {literal(_BLANK)}, {_EMPTY}, {parts})"
+        return f"IF({token} RLIKE {literal(BLANK)}, {_EMPTY}, {parts})"
 
     def _text(self, token: str) -> str:
         given = self.options.null_literal
         return token if given is None else f"nullif({token}, {literal(given)})"
 
-    def _node(self, texts: list[str], parts: str, ready: Mapping[int, str]) -> str:
+    def _node(self, texts: list[str], parts: str) -> str:
         places = [f"{parts}.p{i}" if parts else "" for i in range(len(self.row.fields))]
         fields = list(enumerate(self.row.fields))
-        pairs = [
-            f"{literal(f.name)}, {ready[i] if i in ready else self._value(f, texts[i], places[i])}"
-            for i, f in fields
-        ]
+        pairs = [f"{literal(f.name)}, {self._value(f, texts[i], places[i])}" for i, f in fields]
         made = f"named_struct({', '.join(pairs)})"
 
         def bad(v: str) -> list[str]:
-            return [
-                case
-                for i, f in fields
-                if i not in ready
-                for case in self._bad(f, member(v, f.name), texts[i], places[i])
-            ]
+            return [case for i, f in fields for case in self._bad(f, member(v, f.name), texts[i], places[i])]
 
         if self.options.ignore_parse_errors or not bad(""):
             return struct(v=made, e=null("STRING"))

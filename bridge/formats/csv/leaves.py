@@ -12,7 +12,7 @@ from bridge.formats.json.shape import moment_pattern
 from bridge.formats.sql import Names, let, literal
 from bridge.schema import ScalarType
 
-__all__ = ["value"]
+__all__ = ["usual", "value"]
 
 _DATE = r"\A(?!0000)[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\z"
 # Longer numbers and exponents cost BigDecimal more than any record is worth.
@@ -20,6 +20,11 @@ _DECIMAL = r"\A(?=[\s\S]{1,1000}\z)[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0
 _NOT_FINITE = r"\A[\x00-\x20]*[+-]?(NaN|Infinity)[\x00-\x20]*\z"
 _BASE64 = r"\A[A-Za-z0-9+/]*={0,2}\z"
 _DELETE = "'\\u007f'"
+
+_END = r"\z"
+_USUAL_DATE = rf"\A(?!0000)[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}{_END}"
+_USUAL_TIME = "[0-9]{2}:[0-9]{2}:[0-9]{2}"
+_USUAL_DECIMAL = r"\A[+-]?[0-9]{1,40}+(?:[.][0-9]{1,40}+)?(?:[eE][+-]?[0-9]{1,3})?\z"
 
 
 def value(text: str, type: ScalarType, names: Names) -> str:
@@ -46,6 +51,34 @@ def value(text: str, type: ScalarType, names: Names) -> str:
     return f"IF(contains({text}, {_DELETE}), NULL, TRY_CAST({text} AS {spark}))"
 
 
+def usual(text: str, type: ScalarType) -> str:
+    """As `value`, but null for texts that are unusual, too: with one look at each, and no variable."""
+    cast = f"TRY_CAST({text} AS {type.spark()})"
+    if type.is_string:
+        return text
+    if type.name == "BOOLEAN":
+        return f"CASE WHEN {text} = 'true' THEN true WHEN {text} = 'false' THEN false END"
+    if type.is_binary:
+        return f"IF({_is_base64(text)}, TRY_TO_BINARY({text}, 'base64'), NULL)"
+    if type.name == "DATE":
+        return f"IF({text} RLIKE {literal(_USUAL_DATE)}, {cast}, NULL)"
+    if type.name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+        digits, zone = type.parameters[0], "Z" if type.name == "TIMESTAMP_LTZ" else ""
+        fraction = f"(?:[.][0-9]{{1,{digits}}})?" if digits else ""
+        moment = rf"{_USUAL_DATE.removesuffix(_END)} {_USUAL_TIME}{fraction}{zone}{_END}"
+        return f"IF({text} RLIKE {literal(moment)}, {cast}, NULL)"
+    if type.name == "DECIMAL":
+        # Java's BigDecimal takes digits of any script, and spaces around them are cut before.
+        plain = (
+            f"octet_length({text}) <= 40 AND octet_length({text}) = length({text}) AND {text} >= '!' "
+            f"AND right({text}, 1) BETWEEN '0' AND '9' AND NOT contains({text}, 'e') AND NOT contains({text}, 'E')"
+        )
+        return f"IF(({plain}) OR {text} RLIKE {literal(_USUAL_DECIMAL)}, {cast}, NULL)"
+    if type.name in ("FLOAT", "DOUBLE"):
+        return f"IF(contains({text}, 'n') OR contains({text}, 'N'), NULL, {cast})"
+    return f"IF(contains({text}, {_DELETE}), NULL, {cast})"
+
+
 def _trimmed(text: str) -> str:
     return f"trim(BOTH {literal(CONTROLS)} FROM {text})"
 
@@ -62,5 +95,8 @@ def _moment(text: str, type: ScalarType) -> str:
 
 
 def _binary(text: str) -> str:
-    is_base64 = f"length({text}) % 4 = 0 AND {text} RLIKE {literal(_BASE64)}"
-    return f"IF({is_base64}, TRY_TO_BINARY({text}, 'base64'), NULL)"
+    return f"IF({_is_base64(text)}, TRY_TO_BINARY({text}, 'base64'), NULL)"
+
+
+def _is_base64(text: str) -> str:
+    return f"length({text}) % 4 = 0 AND {text} RLIKE {literal(_BASE64)}"

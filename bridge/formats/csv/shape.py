@@ -5,10 +5,13 @@ from __future__ import annotations
 from bridge.errors import DefinitionError, UnsupportedError
 from bridge.schema import ArrayType, DataType, RowType, ScalarType, unsupported
 
-__all__ = ["CONTROLS", "check", "pattern"]
+__all__ = ["BLANK", "CONTROLS", "check", "pattern"]
 
 CONTROLS = "".join(map(chr, range(0x21)))
 """What Java's trim() takes away."""
+
+BLANK = r"\A[\x00-\x20]*\z"
+"""A text of which Java's trim() leaves nothing."""
 
 
 def pattern(character: str) -> str:
