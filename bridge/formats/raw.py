@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.formats.base import NOTHING
-from bridge.formats.sql import Names, apply, let, literal, member, null, struct
+from bridge.formats.sql import Names, apply, let, literal, look, member, null, struct
 from bridge.schema import RowType, ScalarType, unsupported
 
 __all__ = ["RawFormat"]
@@ -125,14 +125,25 @@ class RawDecoder:
         """See Decoder.decode. There are no rarer paths: a glance is a look."""
         names = Names()
         variable = names.fresh()
+        return apply(payload, self._outcome(variable, names), variable)
+
+    def look(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
+        """See formats.base.Stepwise. Nothing is in doubt."""
+        return look(frame, payload, name, self._outcome)
+
+    def _outcome(self, payload: str, names: Names) -> str:
         name = self.shape.field.name
-        row = f"named_struct({literal(name)}, {self._value(variable, names)})"
-        good = struct(rows=f"array({struct(kind=_INSERT, row=row)})", error=null("STRING"))
-        condition, problem = self._check(variable)
-        bad = struct(rows=null(self._rows_type), error=literal(f"field '{name}': {problem}"))
-        none = struct(rows=null(self._rows_type), error=null("STRING"))
-        body = f"CASE WHEN {variable} IS NULL THEN {none} WHEN {condition} THEN {good} ELSE {bad} END"
-        return apply(payload, body, variable)
+        condition, problem = self._check(payload)
+        bad = literal(f"field '{name}': {problem}")
+        none = struct(rows=null(self._rows_type), error=f"IF({payload} IS NULL, {null('STRING')}, {bad})")
+
+        def good(sure: str) -> str:
+            row = f"named_struct({literal(name)}, {self._value(sure, names)})"
+            rows = struct(rows=f"array({struct(kind=_INSERT, row=row)})", error=null("STRING"))
+            return f"IF({sure} IS NULL, {none}, {rows})"
+
+        # Bytes that are no value must not come to what raises for them.
+        return let(names, f"IF({condition}, {payload}, NULL)", good)
 
     def closer(self, payloads: DataFrame) -> RawDecoder:
         """See Decoder.closer: nothing to find out."""
@@ -189,6 +200,10 @@ class RawEncoder:
         """See Encoder.encode. Raises for a text with characters that the charset does not have."""
         variable = "row"
         return apply(row, self._bytes(member(variable, self.shape.field.name)), variable)
+
+    def put(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
+        """See StepwiseEncoder.put."""
+        return look(frame, row, name, lambda r, _: self._bytes(member(r, self.shape.field.name)))
 
     def _bytes(self, value: str) -> str:
         type = self.shape.type

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -13,8 +13,9 @@ from pyspark.sql import SparkSession
 
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.formats import registry
+from bridge.formats.base import Decoder
 from bridge.schema import ArrayType, DataType, ScalarType
-from tests.formats.support import decode_all, encode_all, row_type, scalar
+from tests.formats.support import Outcome, decode_all, encode_all, row_type, scalar
 
 _NUMBERS: Mapping[str, tuple[str, list[Any]]] = {
     "TINYINT": ("b", [0, -1, 127, -128]),
@@ -27,6 +28,13 @@ _NUMBERS: Mapping[str, tuple[str, list[Any]]] = {
 }
 
 
+def _read(spark: SparkSession, decoder: Decoder, payloads: Sequence[bytes | None]) -> list[Outcome]:
+    """What the payloads decode to, in steps, too."""
+    found = decode_all(spark, decoder, payloads)
+    assert repr(decode_all(spark, decoder, payloads, glance=True, steps=True)) == repr(found)
+    return found
+
+
 @pytest.mark.parametrize("name", _NUMBERS)
 def test_numbers_have_their_size_and_the_order_that_is_asked_for(spark: SparkSession, name: str) -> None:
     code, values = _NUMBERS[name]
@@ -35,7 +43,7 @@ def test_numbers_have_their_size_and_the_order_that_is_asked_for(spark: SparkSes
         options = {"endianness": endianness}
         wanted = [struct.pack(sign + code, value) for value in values]
         assert encode_all(spark, raw.encoder(row, options), row, [(v,) for v in values]) == wanted
-        *good, short, empty = decode_all(spark, raw.decoder(row, options), [*wanted, wanted[0] + b"\0", b""])
+        *good, short, empty = _read(spark, raw.decoder(row, options), [*wanted, wanted[0] + b"\0", b""])
         assert repr([rows[0][1]["x"] for rows, _ in good if rows]) == repr(values)
         size = struct.calcsize(code)
         reason = f"field 'x': Size of data received for deserializing {name} type is not {size}."
@@ -44,7 +52,7 @@ def test_numbers_have_their_size_and_the_order_that_is_asked_for(spark: SparkSes
 
 def test_any_byte_but_zero_is_true(spark: SparkSession) -> None:
     decoder = registry.get("raw").decoder(row_type(x=scalar("BOOLEAN")), {})
-    assert decode_all(spark, decoder, [b"\xff", b"\x02"]) == [([("+I", {"x": True})], None)] * 2
+    assert _read(spark, decoder, [b"\xff", b"\x02"]) == [([("+I", {"x": True})], None)] * 2
 
 
 _TEXTS = {
@@ -69,7 +77,7 @@ def test_text_is_text_in_its_charset(spark: SparkSession, charset: str) -> None:
     mark = b"\xfe\xff" if charset == "UTF-16" else b""
     bytes = [mark + text.encode(_PYTHON.get(charset, charset)) for text in texts]
     assert encode_all(spark, raw.encoder(row, options), row, [(t,) for t in texts]) == bytes
-    found = decode_all(spark, raw.decoder(row, options), [*bytes, *broken])
+    found = _read(spark, raw.decoder(row, options), [*bytes, *broken])
     assert [rows and rows[0][1]["x"] for rows, _ in found] == texts + [None] * len(broken)
     assert all("field 'x': not valid " in str(error) for _, error in found[len(texts) :])
 
@@ -89,7 +97,7 @@ def test_null_is_null_and_empty_is_not(spark: SparkSession) -> None:
     for type, empty in ((scalar("STRING"), ""), (scalar("VARBINARY", 9), b"")):
         row = row_type(x=type)
         assert encode_all(spark, raw.encoder(row, {}), row, [(None,), None, (empty,)]) == [None, None, b""]
-        found = decode_all(spark, raw.decoder(row, {}), [None, b""])
+        found = _read(spark, raw.decoder(row, {}), [None, b""])
         assert found == [(None, None), ([("+I", {"x": empty})], None)]
 
 
