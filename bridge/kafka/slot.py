@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, astuple, dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import confluent_kafka
 from confluent_kafka import KafkaException
@@ -30,6 +30,7 @@ _Code = confluent_kafka.KafkaError
 _WAIT = 30.0
 _PATIENCE_SECONDS = 120.0
 _FORMAT = 1
+_T = TypeVar("_T")
 MAX_BYTES = 64 * 1024 * 1024
 """A transaction holds not much more; it is kept in memory, to be sent again when its fate is unknown."""
 
@@ -109,7 +110,7 @@ class Slot:
         self._begun = 0.0
         if self._superseded():
             raise ConcurrentRunError(taken_over(share.prefix))
-        self.cursor: Cursor = self._trying(self._open, None)
+        self.cursor: Cursor = self._insisting(self._open, self._open)
         """What is committed ends here."""
 
     def __enter__(self) -> Slot:
@@ -132,10 +133,12 @@ class Slot:
         self._bytes += sum(len(v) for v in records.values if v is not None)
         if len(self._held) == 1:
             self._begun = time.monotonic()
-            self._trying(self._resend, None)
+            self._trying(self._resend, self._resend)
         else:
             self._trying(lambda: self._hand_over(records), self._resend)
-        if self._full():
+        if self.cursor == upto:  # another attempt of our task has sent the very same
+            self._let_go()
+        elif self._full():
             self.commit()
 
     def commit(self) -> None:
@@ -144,9 +147,15 @@ class Slot:
             return
         upto = self._held[-1][1]
         failpoints.hit("slot.before-commit")
-        self._trying(lambda: self._commit(upto), lambda: self._finish(upto))
+        self._counted = Sent()
+        self._trying(lambda: self._commit(upto), lambda: self._recommit(upto))
         failpoints.hit("slot.after-commit")
         self.cursor = upto
+        self._count()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """What is held is committed."""
         self._held.clear()
         self._rows = self._bytes = 0
 
@@ -211,15 +220,10 @@ class Slot:
         note = {"format": _FORMAT, **asdict(upto), "slots": self._share.slots}
         self._notes.write(writer.producer, upto.version + 1, json.dumps({"bridge": note}))
         writer.producer.commit_transaction(_WAIT)
-        self._count()
 
-    def _finish(self, upto: Cursor) -> None:
-        """With a new producer: the transaction was committed after all, or it is made again."""
-        if self.cursor == upto:
-            self._count()
-        else:
-            self._resend()
-            self._commit(upto)
+    def _recommit(self, upto: Cursor) -> None:
+        self._resend()
+        self._commit(upto)
 
     def _count(self) -> None:
         pairs = zip(astuple(self.sent), astuple(self._counted), strict=True)
@@ -229,25 +233,30 @@ class Slot:
         assert self._writer is not None
         return self._writer
 
-    def _trying(self, action: Callable[[], Any], again: Callable[[], Any] | None) -> Any:
-        """Do `action`; when it fails, `again` (by default the same) with a new producer, until it works."""
+    def _trying(self, action: Callable[[], None], again: Callable[[], None]) -> None:
+        """Do `action`; when it fails, `again` with a new producer, until it works or need not be done."""
+        self._insisting(action, lambda: self._anew(again))
+
+    def _insisting(self, action: Callable[[], _T], again: Callable[[], _T]) -> _T:
         deadline = time.monotonic() + _PATIENCE_SECONDS
         attempt = action
         while True:
             try:
                 return attempt()
-            except (KafkaException, KafkaError) as failed:
-                self._give_up_if_hopeless(failed, deadline)
+            except (KafkaException, KafkaError, SystemError) as failed:
+                self._give_up_if_hopeless(_behind(failed), deadline)
                 time.sleep(0.2)
-                opening = action == self._open
-                attempt = action if opening else lambda: self._anew(again or action)
+                attempt = again
 
-    def _anew(self, action: Callable[[], Any]) -> Any:
+    def _anew(self, action: Callable[[], None]) -> None:
+        """With a new producer: the transaction was committed after all, or `action` makes it again."""
         before = self.cursor
         self.cursor = self._open()
-        if self.cursor not in (before, self._held[-1][1]):
+        if self.cursor == self._held[-1][1]:
+            return
+        if self.cursor != before:
             raise ConcurrentRunError(taken_over(self._share.prefix))
-        return action()
+        action()
 
     def _give_up_if_hopeless(self, failed: KafkaException | KafkaError, deadline: float) -> None:
         heard = self._writer.reason if self._writer is not None else None
@@ -279,3 +288,17 @@ class Slot:
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.abandon()
+
+
+def _behind(failed: BaseException) -> KafkaException | KafkaError:
+    """The error itself, or the one under it; raises `failed` when that is not Kafka's.
+
+    After a fatal error, such as being fenced, the client raises before it has called all callbacks, and Python makes
+    a SystemError of it.
+    """
+    behind: BaseException | None = failed
+    while behind is not None:
+        if isinstance(behind, (KafkaException, KafkaError)):
+            return behind
+        behind = behind.__cause__
+    raise failed

@@ -232,7 +232,8 @@ class Writer:
         self._heard.checked = False
         self._producer.purge()
         # It fails when none was open, when we are fenced, and when the broker is away: then its timeout ends it.
-        with suppress(KafkaException):
+        # A SystemError is what the client makes of a fatal error that meets further callbacks.
+        with suppress(KafkaException, SystemError):
             self._producer.abort_transaction(seconds)
 
     def _raise_failure(self) -> None:
