@@ -58,6 +58,9 @@ class Control:
         self.run = uuid.uuid4().hex
         self._prefix, self._pipeline = prefix, pipeline
         self._notes = Notes(consumer_settings(topic.properties), prefix, topic.names)
+        self._topic = topic
+        self._last: PublishProgress | None = None
+        """What is recorded, as far as we know."""
         self._heard = LastError()
         settings = producer_settings(for_librdkafka(topic.properties, "producer"), checked=True)
         self._settings = {**transactional(settings, prefix), "error_cb": self._heard, "log_level": 2}
@@ -87,17 +90,35 @@ class Control:
         """
         ours = replace(progress, run=self.run)
         self._again(lambda: self._commit(ours), lambda: self._finish(ours))
+        self._last = ours
         return ours
 
     def _first(self) -> PublishProgress | None:
         self._begin()
-        return self._read()
+        self._last = self._read(self._notes)
+        return self._last
 
     def _finish(self, progress: PublishProgress) -> None:
-        """After a failure: the answer may have got lost, the note not."""
+        """After a failure: the answer may have got lost, the note not; or a younger run is there by now."""
+        self._refuse_others(progress, self._glance())  # before we fence anybody
         self._begin()
-        if self._read() != progress:
+        found = self._read(self._notes)
+        self._refuse_others(progress, found)
+        if found != progress:
             self._commit(progress)
+
+    def _refuse_others(self, progress: PublishProgress, found: PublishProgress | None) -> None:
+        if found not in (progress, self._last, None):
+            raise ConcurrentRunError(taken_over(self._prefix))
+
+    def _glance(self) -> PublishProgress | None:
+        """What is recorded for good, without waiting for a transaction that may be ours."""
+        topic = self._topic
+        notes = Notes(consumer_settings(topic.properties), self._prefix, topic.names, waits=False)
+        try:
+            return self._read(notes)
+        finally:
+            notes.close()
 
     def _begin(self) -> None:
         try:
@@ -144,8 +165,8 @@ class Control:
         if error.code() in HOPELESS:
             raise KafkaError(f"the broker refuses the producer's login: {words(error)}")
 
-    def _read(self) -> PublishProgress | None:
-        found = newest(self._notes.read(), self._prefix)
+    def _read(self, notes: Notes) -> PublishProgress | None:
+        found = newest(notes.read(), self._prefix)
         if found is not None and found.pipeline != self._pipeline:
             raise DefinitionError(
                 f"'sink.transactional-id-prefix' = '{self._prefix}' belongs to pipeline {found.pipeline!r}; give each "

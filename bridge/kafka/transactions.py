@@ -52,23 +52,22 @@ def consumer_settings(properties: Mapping[str, str]) -> dict[str, Any]:
 class Notes:
     """The notes that one transactional id leaves behind: a number and a text, in its consumer group."""
 
-    def __init__(self, settings: Mapping[str, Any], group: str, topics: Sequence[str]) -> None:
+    def __init__(
+        self, settings: Mapping[str, Any], group: str, topics: Sequence[str], *, waits: bool = True
+    ) -> None:
         self.group = group
         self._topics = tuple(topics)
         self._heard = LastError()
-        ours = {
-            "group.id": group,
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-            "error_cb": self._heard,
-        }
+        ours = {"group.id": group, "enable.auto.commit": False, "error_cb": self._heard}
         try:
-            self._consumer = Consumer({**settings, **ours}, logger=_log)
+            level = "read_committed" if waits else "read_uncommitted"
+            self._consumer = Consumer({**settings, **ours, "isolation.level": level}, logger=_log)
         except KafkaException as refused:
             raise KafkaError(f"librdkafka refuses the 'properties.*': {words(refused.args[0])}") from None
 
     def read(self) -> list[str]:
-        """The texts noted for any of the topics. An unfinished transaction's notes are waited for, not read.
+        """The texts noted for any of the topics. An unfinished transaction's notes are not read; with `waits`, it is
+        waited for.
 
         Raises KafkaError when the broker refuses, KafkaException for what may be better in a moment.
         """

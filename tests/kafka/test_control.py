@@ -1,0 +1,149 @@
+"""The youngest Control of a prefix is the only one that can record, and what it recorded is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from bridge.errors import ConcurrentRunError, DefinitionError, KafkaError
+from bridge.kafka.broker import Broker
+from bridge.kafka.control import Control
+from bridge.published import PublishProgress, Stretch
+from tests.kafka.flaky import Flaky
+from tests.kafka.topics import topic_of
+
+BEGUN = PublishProgress("p", "table", 3, 1).opened(Stretch(4, 5, slots=2))
+DONE = replace(BEGUN.closed(), batch=2)
+
+Make = Callable[..., Control]
+
+
+@pytest.fixture
+def make(broker: Broker, unique: Callable[[str], str]) -> Iterator[Make]:
+    """Controls of one prefix, over a topic of its own (or the `topics` named)."""
+    topic, prefix = unique("control"), unique("tx")
+    broker.create_topic(topic)
+    with ExitStack() as stack:
+
+        def made(pipeline: str = "p", *, topics: tuple[str, ...] = (), **properties: str) -> Control:
+            told = {name.replace("_", "."): value for name, value in properties.items()}
+            where = topic_of(*(topics or (topic,)), servers=broker.bootstrap, properties=told)
+            return stack.enter_context(Control(where, prefix, pipeline))
+
+        yield made
+
+
+def flaky(control: Control, losing: str, meanwhile: Callable[[], object] = lambda: None) -> None:
+    """Lose the next commit of a Control that has taken over."""
+
+    def call() -> None:
+        meanwhile()
+
+    producer = Flaky(control._producer, "commit_transaction", losing, times=[1], meanwhile=call)
+    control._producer = producer  # type: ignore[assignment]
+
+
+def test_the_next_run_finds_what_was_recorded(make: Make) -> None:
+    first = make()
+    assert first.take_over() is None
+    assert first.record(BEGUN) == replace(BEGUN, run=first.run)
+    assert first.record(DONE).run == first.run
+    assert make().take_over() == replace(DONE, run=first.run)
+
+
+def test_the_youngest_alone_records(make: Make) -> None:
+    """As soon as it has begun, and for good; nothing of the older one's is there."""
+    old, young = make(), make()
+    old.take_over()
+    old.record(BEGUN)
+    young.take_over()
+    with pytest.raises(
+        ConcurrentRunError, match=r"publishes with 'sink.transactional-id-prefix' = 'tx-\S+' and has"
+    ):
+        old.record(DONE)
+    young.record(replace(BEGUN, batch=7))
+    assert make().take_over() == replace(BEGUN, batch=7, run=young.run)
+
+
+@pytest.mark.parametrize("losing", ["answer", "request"])
+def test_a_commit_whose_answer_got_lost(make: Make, losing: str) -> None:
+    control = make()
+    control.take_over()
+    control.record(BEGUN)
+    flaky(control, losing)
+    control.record(DONE)
+    control.record(replace(DONE, batch=3))
+    assert make().take_over() == replace(DONE, batch=3, run=control.run)
+
+
+@pytest.mark.parametrize("losing", ["answer", "request"])
+def test_a_zombie_that_heard_nothing_does_not_take_it_back(make: Make, losing: str) -> None:
+    """Stopped within its commit, it wakes to a timeout, which does not say that another has taken over."""
+    zombie, heir = make(), make()
+    zombie.take_over()
+    zombie.record(BEGUN)
+
+    def inherit() -> None:
+        found = heir.take_over()
+        assert found is not None
+        heir.record(replace(found, batch=8))
+
+    flaky(zombie, losing, inherit)
+    with pytest.raises(ConcurrentRunError, match="taken over"):
+        zombie.record(DONE)
+    heir.record(replace(DONE, batch=9))
+    assert make().take_over() == replace(DONE, batch=9, run=heir.run)
+
+
+def test_a_prefix_of_another_pipeline(make: Make) -> None:
+    control = make()
+    control.take_over()
+    control.record(BEGUN)
+    with pytest.raises(
+        DefinitionError, match=r"'tx-\S+' belongs to pipeline 'p'; give each pipeline a prefix"
+    ):
+        make("q").take_over()
+
+
+def test_offsets_of_a_stranger(make: Make, broker: Broker) -> None:
+    control = make()
+    group, topic = control._prefix, control._topic.names[0]
+    stranger = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group})
+    stranger.commit(offsets=[TopicPartition(topic, 0, 7, "checkpoint 7")], asynchronous=False)
+    stranger.close()
+    with pytest.raises(
+        KafkaError, match=r"holds offsets that this version of the bridge did not write .*; choose"
+    ):
+        control.take_over()
+
+
+def test_the_furthest_note_counts(make: Make, broker: Broker, unique: Callable[[str], str]) -> None:
+    """A sink to several topics notes under the first; the statement may name them in another order next time."""
+    one, two = unique("one"), unique("two")
+    broker.create_topic(one)
+    broker.create_topic(two)
+    control = make(topics=(one, two))
+    control.take_over()
+    control.record(BEGUN)
+    control = make(topics=(two, one))
+    assert control.take_over() is not None
+    control.record(DONE)
+    for topics in ((one, two), (two, one)):
+        found = make(topics=topics).take_over()
+        assert found is not None and found.batch == DONE.batch
+
+
+def test_a_timeout_that_the_broker_does_not_allow(make: Make) -> None:
+    with pytest.raises(
+        DefinitionError, match=r"'properties\.transaction\.timeout\.ms' = 3600000 is more than the br"
+    ):
+        make(transaction_timeout_ms="3600000").take_over()
+
+
+def test_acks_that_transactions_cannot_have(make: Make) -> None:
+    with pytest.raises(KafkaError, match=r"needs 'properties\.acks' = 'all'"):
+        make(acks="1")
