@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 CASES ?= ../shared/cases
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow cases bench-formats check lint types imports format wheel clean
+.PHONY: help setup demo test slow cases bench-formats bench-publish check lint types imports format wheel clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -30,6 +30,9 @@ cases: $(READY) ## Run the acceptance cases in CASES (default ../shared/cases)
 
 bench-formats: $(READY) ## Time every format beside Spark's own functions (ROWS=150000)
 	$(BIN)/python -m benchmarks.formats
+
+bench-publish: $(READY) ## Time publishing beside a bare producer loop (ROWS=1000000)
+	$(BIN)/python -m benchmarks.publish
 
 check: lint types imports ## Lint, types and imports
 

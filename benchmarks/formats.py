@@ -31,7 +31,7 @@ from bridge.formats.base import PAYLOAD, Stepwise, StepwiseChangeEncoder, Stepwi
 from bridge.options.formats import FORMATS
 from bridge.options.model import Fate
 
-__all__ = ["Bench", "main"]
+__all__ = ["Bench", "main", "table"]
 
 ROWS = 150_000
 
@@ -147,10 +147,11 @@ class Bench:
         return self._url
 
 
-def _table(lines: Sequence[Line]) -> Table:
+def table(lines: Sequence[Line], baseline: str) -> Table:
+    """The lines for a terminal; `baseline` names what the first speed is of."""
     table = Table(box=None)
-    table.add_column("bridge / Spark")
-    for title in ("Spark rows/s", "bridge rows/s", "ratio", "goal", ""):
+    table.add_column(f"bridge / {baseline}")
+    for title in (f"{baseline} rows/s", "bridge rows/s", "ratio", "goal", ""):
         table.add_column(title, justify="right")
     for line in lines:
         speeds = (f"{line.baseline:,.0f}", f"{line.bridge:,.0f}", f"{line.ratio:.2f}", f"{line.goal}")
@@ -177,7 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     lines.append(line)
     finally:
         spark.sparkContext.stop()
-    Console(width=110).print(_table(lines))
+    Console(width=110).print(table(lines, "Spark"))
     if chosen.out:
         chosen.out.write_text("".join(json.dumps(line.json()) + "\n" for line in lines))
     return 0 if all(line.held for line in lines) else 1

@@ -1,13 +1,15 @@
-"""Two ways to do the same work, timed in turn."""
+"""Ways to do the same work, timed in turn."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 
 from pyspark.sql import DataFrame
 
-__all__ = ["Line", "compare"]
+__all__ = ["Line", "compare", "line", "race"]
 
 
 @dataclass(frozen=True)
@@ -28,18 +30,33 @@ class Line:
 def compare(
     name: str, baseline: DataFrame, bridge: DataFrame, rows: int, goal: float, *, rounds: int, warm: int
 ) -> Line:
-    """Run both in turn, `warm` times for nothing and then `rounds` times. The shortest time of each counts: what
+    """Compute both frames in turn; see `race`."""
+    ways = tuple(partial(_compute, frame) for frame in (baseline, bridge))
+    first, second = race(ways, rounds=rounds, warm=warm)
+    return line(name, rows, first, second, goal)
+
+
+def race(ways: Sequence[Callable[[], object]], *, rounds: int, warm: int) -> list[float]:
+    """Run all ways in turn, `warm` times for nothing and then `rounds` times; the shortest seconds of each: what
     disturbs a run only ever makes it longer."""
-    times: tuple[list[float], list[float]] = ([], [])
+    times: list[list[float]] = [[] for _ in ways]
     for turn in range(-warm, rounds):
-        for found, frame in zip(times, (baseline, bridge), strict=True):
+        for found, way in zip(times, ways, strict=True):
             started = time.perf_counter()
-            frame.write.format("noop").mode("overwrite").save()
+            way()
             if turn >= 0:
                 found.append(time.perf_counter() - started)
-    first, second = (min(found) for found in times)
-    ratio = first / second
-    return Line(name, _speed(rows, first), _speed(rows, second), round(ratio, 3), goal, ratio >= goal)
+    return [min(found) for found in times]
+
+
+def line(name: str, rows: int, baseline: float, bridge: float, goal: float) -> Line:
+    """A result from the seconds that each way took for `rows`."""
+    ratio = baseline / bridge
+    return Line(name, _speed(rows, baseline), _speed(rows, bridge), round(ratio, 3), goal, ratio >= goal)
+
+
+def _compute(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
 
 
 def _speed(rows: int, seconds: float) -> float:
