@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from bridge.formats.sql import Names, let
 from bridge.schema import ScalarType
 
-__all__ = ["PLAIN_PLACES", "decimal", "stripped", "timestamp"]
+__all__ = ["PLAIN_PLACES", "decimal", "scientific", "shortened", "stripped", "timestamp"]
 
 PLAIN_PLACES = 6
 """Decimal places up to which Java writes the smallest number without exponent."""
 
 
-def timestamp(value: str, type: ScalarType) -> str:
-    """`value` in Flink's SQL format: digits beyond the declared precision cut, no zeros at the end, UTC with Z."""
-    text, precision = f"CAST({value} AS STRING)", type.parameters[0]
+# The length of a moment without fraction.
+_SECONDS = len("2020-02-29 12:00:00")
+
+
+def timestamp(text: str, type: ScalarType) -> str:
+    """The `text` that Spark casts a timestamp to in Flink's SQL format: digits beyond the declared precision cut, no
+    zeros at the end, UTC with Z. `text` is cheap to repeat."""
+    precision = type.parameters[0]
     if precision < 6:
         kept = rf"([.][0-9]{{{precision}}})[0-9]+" if precision else "[.][0-9]+"
         cut = f"regexp_replace({text}, '{kept}', '{'$1' if precision else ''}')"
         # Cutting .1004 to three digits leaves zeros that Flink does not write.
-        text = f"regexp_replace({cut}, '[.]0*$|(?<=[.][0-9]{{1,6}})0+$', '')"
+        cut = f"regexp_replace({cut}, '[.]0*$|(?<=[.][0-9]{{1,6}})0+$', '')"
+        # A longer year only makes it look for what is not there.
+        text = f"IF(octet_length({text}) > {_SECONDS + (precision and precision + 1)}, {cut}, {text})"
     return f"concat({text}, 'Z')" if type.name == "TIMESTAMP_LTZ" else text
 
 
@@ -32,28 +37,28 @@ def decimal(value: str, scale: int, names: Names) -> str:
 
 def stripped(text: str, scale: int, names: Names) -> str:
     """The same of the plain text of a DECIMAL of `scale`, which has all its digits and no exponent."""
-    if scale:
-        text = f"regexp_replace({text}, '[.]?0+$', '')"
-
-    def scientific(t: str) -> str:
-        size = f"length(replace({t}, '-', ''))"
-        big = _scientific(t, f"regexp_replace({t}, '^-|0+$', '')", lambda u: f"{size} - 1", names)
-        tiny = _scientific(
-            t, f"regexp_replace({t}, '^-?0[.]0+', '')", lambda u: f"length({u}) + 1 - {size}", names
-        )
-        return (
-            f"CASE WHEN {t} RLIKE '^-?[1-9][0-9]*0$' THEN {big} "
-            f"WHEN {t} RLIKE '^-?0[.]0{{{PLAIN_PLACES}}}' THEN {tiny} ELSE {t} END"
-        )
-
-    return let(names, text, scientific)
+    return let(names, shortened(text, scale), lambda t: scientific(t, scale))
 
 
-def _scientific(text: str, digits: str, exponent: Callable[[str], str], names: Names) -> str:
-    def joined(u: str) -> str:
-        sign = f"IF(startswith({text}, '-'), '-', '')"
-        mantissa = f"IF(length({u}) > 1, concat(left({u}, 1), '.', substr({u}, 2)), {u})"
-        power = f"concat(IF({exponent(u)} > 0, '+', ''), {exponent(u)})"
-        return f"concat({sign}, {mantissa}, 'E', {power})"
+def shortened(text: str, scale: int) -> str:
+    """The plain text of a DECIMAL of `scale` without zeros at the end of its fraction."""
+    return f"trim(TRAILING '.' FROM trim(TRAILING '0' FROM {text}))" if scale else text
 
-    return let(names, digits, joined)
+
+def scientific(text: str, scale: int) -> str:
+    """A `shortened` text, cheap to repeat, with an exponent where Java writes one."""
+    size = f"length(trim(LEADING '-' FROM {text}))"
+    digits = f"trim(LEADING '-' FROM trim(TRAILING '0' FROM {text}))"
+    cases = f"WHEN endswith({text}, '0') AND {text} <> '0' THEN {_power(text, digits, f'{size} - 1', '+')} "
+    if scale > PLAIN_PLACES:
+        zeros = "0." + "0" * PLAIN_PLACES
+        tiny = f"startswith({text}, '{zeros}') OR startswith({text}, '-{zeros}')"
+        digits = f"trim(LEADING '-0.' FROM {text})"
+        cases += f"WHEN {tiny} THEN {_power(text, digits, f'length({digits}) + 1 - {size}', '')} "
+    return f"CASE {cases}ELSE {text} END"
+
+
+def _power(text: str, digits: str, exponent: str, plus: str) -> str:
+    sign = f"IF(startswith({text}, '-'), '-', '')"
+    rest = f"IF(length({digits}) > 1, concat('.', substr({digits}, 2)), '')"
+    return f"concat({sign}, left({digits}, 1), {rest}, 'E{plus}', {exponent})"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 
 from bridge.formats.csv.options import CsvOptions
 from bridge.formats.csv.shape import pattern
-from bridge.formats.sql import Names, apply, let, literal, member
-from bridge.formats.texts import decimal, timestamp
+from bridge.formats.sql import Names, apply, let, literal, look, member, struct
+from bridge.formats.texts import decimal, scientific, shortened, timestamp
 from bridge.schema import ArrayType, DataType, RowType, ScalarType
 
 __all__ = ["CsvEncoder"]
@@ -28,33 +28,80 @@ class CsvEncoder:
 
     def encode(self, row: Column) -> Column:
         """See Encoder.encode. Fails for no row: what Spark can hold, this can write."""
-        variable, writer = "row", _Writer(self.options)
-        fields = [writer.field(member(variable, f.name), f.type) for f in self.row.fields]
-        line = f"concat_ws({literal(self.options.delimiter)}, {', '.join(fields)})"
-        return apply(row, f"IF({variable} IS NULL, NULL, CAST({line} AS BINARY))", variable)
+        return apply(row, self._payload("row", Names()), "row")
+
+    def put(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
+        """See StepwiseEncoder.put."""
+        return look(frame, row, name, self._payload)
+
+    def _payload(self, row: str, names: Names) -> str:
+        writer = _Writer(self.options, names.lambdas())
+        values = [(f.type, member(row, f.name)) for f in self.row.fields]
+        texts = {f"t{i}": text for i, (type, v) in enumerate(values) if (text := writer.text(v, type)) != v}
+
+        def line(bound: str) -> str:
+            fields = [
+                writer.field(v, f"{bound}.t{i}" if f"t{i}" in texts else v, type)
+                for i, (type, v) in enumerate(values)
+            ]
+            joined = f"concat_ws({literal(self.options.delimiter)}, {', '.join(fields)})"
+            return f"IF({row} IS NULL, NULL, CAST({joined} AS BINARY))"
+
+        return let(names, struct(**texts), line) if texts else line("")
 
 
 class _Writer:
-    """SQL for the texts of a line."""
+    """SQL for the texts of a line; `names` are for lambda functions."""
 
-    def __init__(self, options: CsvOptions) -> None:
-        self.options, self.names = options, Names()
+    def __init__(self, options: CsvOptions, names: Names) -> None:
+        self.options, self.names = options, names
         self.null = literal(options.null_literal or "")
         quote, escape = options.quote, options.escape
-        last = max(options.delimiter, quote or "")
+        self._last = max(options.delimiter, quote or "")
         # Without an escape character Jackson is wary of the backslash (since 2.16).
-        self._special = rf"[\x{{0}}-{pattern(last)}{pattern(escape or chr(92))}]"
+        self._wary = escape or "\\"
+        self._special = rf"[\x{{0}}-{pattern(self._last)}{pattern(self._wary)}]"
         self._doubled = [c for c in dict.fromkeys((quote, escape)) if c]
 
-    def field(self, value: str, type: DataType) -> str:
-        """The text of a column, null included."""
+    def text(self, value: str, type: DataType) -> str:
+        """The text of a column before it is finished by `field`; `value` itself where that does all."""
         if not isinstance(type, ScalarType):
-            text = self._quoted(self._joined(value, type))
-        elif type.is_string or type.is_binary or type.name in ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ"):
-            text = self._quoted(self._scalar(value, type))
+            return self._joined(value, type)
+        if type.is_binary:
+            return f"base64({value})"
+        if type.name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+            return f"CAST({value} AS STRING)"
+        if type.name == "DECIMAL" and self.options.scientific:
+            return shortened(f"CAST({value} AS STRING)", type.parameters[1])
+        return value
+
+    def field(self, value: str, text: str, type: DataType) -> str:
+        """The text of a column, null included. `text` is what `text` made of the value, cheap to repeat."""
+        if not isinstance(type, ScalarType) or type.is_string or type.is_binary:
+            made = self._quoted(text)
+        elif type.name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+            made = self._moment(timestamp(text, type), " -:", ".Z+")
+        elif type.name == "DATE":
+            made = self._moment(f"CAST({value} AS STRING)", "-", "")
+            later = self._moment(f"CAST({value} AS STRING)", "-+", "")
+            made = f"IF({value} > DATE '9999-12-31', {later}, {made})"
+        elif type.name == "DECIMAL" and self.options.scientific:
+            made = scientific(text, type.parameters[1])
         else:
-            text = self._scalar(value, type)
-        return f"coalesce({text}, {self.null})"
+            made = f"CAST({value} AS STRING)"
+        return f"coalesce({made}, {self.null})"
+
+    def _moment(self, text: str, always: str, maybe: str) -> str:
+        """A text with all characters of `always`, and besides them digits and those of `maybe`."""
+        quote, all = self.options.quote, {*always, *maybe, *"0123456789"}
+        if quote is None:
+            return text
+        if not all & {quote, self._wary}:
+            if any(c <= self._last for c in always):
+                return f"concat({literal(quote)}, {text}, {literal(quote)})"
+            if not maybe and min(all) > self._last:
+                return text
+        return self._quoted(text)
 
     def _joined(self, value: str, type: DataType) -> str:
         """The elements between delimiters; null when `value` is. Nothing protects a delimiter inside."""
@@ -79,7 +126,7 @@ class _Writer:
         if type.is_binary:
             return f"base64({value})"
         if type.name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-            return timestamp(value, type)
+            return let(self.names, f"CAST({value} AS STRING)", lambda t: timestamp(t, type))
         if type.name == "DECIMAL":
             if not self.options.scientific:
                 return f"CAST({value} AS STRING)"
@@ -91,16 +138,12 @@ class _Writer:
         if quote is None:
             return text
         q = literal(quote)
-
-        def judge(t: str) -> str:
-            # Lengths are Java's: characters beyond the first 65,536 count twice.
-            long = (
-                f"octet_length({t}) > {_LONG} AND "
-                f"(length({t}) > {_LONG} OR length(encode({t}, 'UTF-16BE')) > {2 * _LONG})"
-            )
-            inner = t
-            for c in self._doubled:
-                inner = f"replace({inner}, {literal(c)}, {literal(c * 2)})"
-            return f"IF(({long}) OR {t} RLIKE {literal(self._special)}, concat({q}, {inner}, {q}), {t})"
-
-        return let(self.names, text, judge)
+        # Lengths are Java's: characters beyond the first 65,536 count twice.
+        long = (
+            f"octet_length({text}) > {_LONG} AND "
+            f"(length({text}) > {_LONG} OR length(encode({text}, 'UTF-16BE')) > {2 * _LONG})"
+        )
+        inner = text
+        for c in self._doubled:
+            inner = f"replace({inner}, {literal(c)}, {literal(c * 2)})"
+        return f"IF(({long}) OR {text} RLIKE {literal(self._special)}, concat({q}, {inner}, {q}), {text})"

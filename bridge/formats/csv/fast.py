@@ -56,9 +56,9 @@ class Fast:
         return f"coalesce({parsed}.c{i}, '')"
 
     def _calm(self, text: str) -> str:
-        special = [c for c in (self.options.escape, "\n", "\r") if c]
-        # Spark takes a line that begins with NUL for a comment.
-        first = ["\0", "\ufeff", *(" #" if self.options.allow_comments else "")]
+        # NUL is univocity's escape of an escape, and begins a comment.
+        special = [c for c in ("\0", self.options.escape, "\n", "\r") if c]
+        first = ["\ufeff", *(" #" if self.options.allow_comments else "")]
         conditions = [f"NOT startswith({text}, {literal(c)})" for c in first]
         conditions += [f"NOT contains({text}, {literal(c)})" for c in special]
         return f"{text} <> '' AND {' AND '.join(conditions)}"
