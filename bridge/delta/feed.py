@@ -83,16 +83,22 @@ def written_by_others(table: Table, first: int, last: int, operations: Sequence[
     """The versions among first..last that changed rows, or may have, and are no ingest of the bridge's: in these a key
     may have several changes, a primary key may change, and an update may change nothing. With `operations` only those
     by these (Delta's names, as in DESCRIBE HISTORY). Reads the log alone."""
-    with table_errors(table):
-        log = table.delta().history(max(1, latest_version(table) - first + 1))
-        kind = F.col("operation").isin(*operations) if operations else ~F.col("operation").isin(*_NO_ROWS)
-        found = (
-            log.where(F.col("version").between(first, last) & kind)
-            .where(~F.coalesce(F.col("userMetadata"), F.lit("")).startswith('{"bridge"'))
-            .select("version")
-            .collect()
-        )
-    return sorted(int(row[0]) for row in found)
+    limit = last - first + 1
+    while True:
+        # History is told from the newest version back, and commits may have come since `last` was that.
+        limit += 10
+        with table_errors(table):
+            log = table.delta().history(limit).select("version", "operation", "userMetadata").collect()
+        if len(log) < limit or min(row["version"] for row in log) <= first:
+            break
+        limit *= 2
+    return sorted(
+        int(row["version"])
+        for row in log
+        if first <= row["version"] <= last
+        and (row["operation"] in operations if operations else row["operation"] not in _NO_ROWS)
+        and not (row["userMetadata"] or "").startswith('{"bridge"')
+    )
 
 
 def key_moves(table: Table, versions: Sequence[int], key: Sequence[str]) -> list[int]:

@@ -62,6 +62,8 @@ def publish(
 class _Run:
     outlet: Outlet
     state: PublishProgress
+    latest: int
+    """The table's newest version when it was last looked at."""
 
     def __init__(
         self, spark: SparkSession, definition: Definition, listener: Listener, stop: threading.Event
@@ -98,9 +100,10 @@ class _Run:
         found = self.outlet.take_over()
         if found is not None:
             feed.check_same(self.table, found.table_id)
-            self.state = found
+            self.state, self.latest = found, found.open.last if found.open else found.version
             return
-        start, latest = self.definition.publish.start, feed.latest_version(self.table)
+        start = self.definition.publish.start
+        self.latest = latest = feed.latest_version(self.table)
         self.state = PublishProgress(self.definition.name, self.table.id, NOTHING, batch=-1)
         if start.mode == "snapshot":
             chunks = feed.chunks(self.table, latest, self.definition.publish.snapshot_chunk_rows)
@@ -113,7 +116,7 @@ class _Run:
         self.state = self.outlet.record(replace(self.state, version=latest))
 
     def _catch_up(self) -> None:
-        latest = feed.latest_version(self.table)
+        self.latest = latest = feed.latest_version(self.table)
         if latest == self.state.version or self.stop.is_set():
             return
         self._follow()
@@ -165,7 +168,7 @@ class _Run:
             version=stretch.last,
             records_out=sent.records,
             tombstones=sent.tombstones,
-            pending_records=feed.latest_version(self.table) - stretch.last,
+            pending_records=self.latest - stretch.last,
             warning=None if self.summary.batches else self.summary.warning,
             seconds=time.monotonic() - started,
         )

@@ -138,3 +138,25 @@ def test_a_range_past_the_newest_version_is_a_gap(table: Table) -> None:
         GapError, match=r"versions 5 to 9 wanted, but the newest is 5.*to publish the table anew"
     ):
         feed.check_feed(table, 5, 9, table.id)
+
+
+def test_versions_that_others_wrote_are_told_by_their_commits(table: Table) -> None:
+    assert feed.written_by_others(table, 1, 5) == [1, 3]
+    assert feed.written_by_others(table, 2, 2) == feed.written_by_others(table, 4, 5) == []
+    assert feed.written_by_others(table, 1, 5, ("UPDATE", "MERGE")) == [3]
+
+
+def test_a_version_that_changes_keys(table: Table) -> None:
+    assert feed.key_moves(table, [2, 3], ["id"]) == [3]
+    assert feed.key_moves(table, [], ["id"]) == []
+
+
+def test_every_row_of_a_snapshot_is_in_one_chunk(spark: SparkSession, tmp_path: Path) -> None:
+    table = made(spark, tmp_path / "t", rows=[(n, "x") for n in range(50)])
+    newest = feed.latest_version(table)
+    assert [feed.chunks(table, newest, rows) for rows in (1000, 50, 20)] == [1, 1, 3]
+    snapshot = feed.snapshot(table, newest)
+    for key in (["id"], []):
+        parts = [[r["id"] for r in feed.chunk(table, snapshot, key, n, 3).collect()] for n in range(3)]
+        assert sorted(id for part in parts for id in part) == list(range(50))
+        assert all(parts)
