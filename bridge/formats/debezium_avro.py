@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bridge.formats.avro.client import Writer
@@ -15,7 +15,7 @@ from bridge.formats.avro.framing import FramedDecoder, FramedEncoder, Subject
 from bridge.formats.avro.given import given
 from bridge.formats.avro.schema import Node, parse
 from bridge.formats.base import NOTHING
-from bridge.formats.sql import Names, apply, let, literal, null, struct
+from bridge.formats.sql import Names, apply, let, literal, look, null, struct
 from bridge.schema import DataType, RowField, RowType, ScalarType
 
 __all__ = ["DebeziumAvroFormat"]
@@ -112,15 +112,29 @@ class _ChangeEncoder(FramedEncoder):
 
     def encode_change(self, before: Column, after: Column) -> Column:
         """See ChangeEncoder.encode_change."""
-        row = self.type.fields[0].type.spark()
-        pair = F.struct(before.cast(row).alias("before"), after.cast(row).alias("after"))
-        names = Names()
-        variable = names.fresh()
-        op = f"CASE WHEN {variable}.before IS NULL THEN 'c' WHEN {variable}.after IS NULL THEN 'd' ELSE 'u' END"
-        event = struct(before=f"{variable}.before", after=f"{variable}.after", op=op)
-        framed = f"transform(array({event}), e -> {self.framed('e', names)})[0]"
-        nothing = f"{variable}.before IS NULL AND {variable}.after IS NULL"
-        return apply(pair, f"IF({nothing}, NULL, {framed})", variable)
+        pair = F.struct(self._typed(before).alias("before"), self._typed(after).alias("after"))
+        return apply(pair, self._payload("pair.before", "pair.after", Names()), "pair")
+
+    def put(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
+        """See StepwiseEncoder.put."""
+        return self.put_change(frame, F.lit(None), row, name)
+
+    def put_change(self, frame: DataFrame, before: Column, after: Column, name: str) -> DataFrame:
+        """See StepwiseChangeEncoder.put_change."""
+        former = f"{name}_before"
+        steps = frame.withColumn(former, self._typed(before))
+        return look(steps, self._typed(after), name, lambda a, names: self._payload(former, a, names)).drop(
+            former
+        )
+
+    def _typed(self, row: Column) -> Column:
+        return row.cast(self.type.fields[0].type.spark())
+
+    def _payload(self, before: str, after: str, names: Names) -> str:
+        op = f"CASE WHEN {before} IS NULL THEN 'c' WHEN {after} IS NULL THEN 'd' ELSE 'u' END"
+        event = struct(before=before, after=after, op=op)
+        nothing = f"{before} IS NULL AND {after} IS NULL"
+        return let(names, f"IF({nothing}, NULL, {event})", lambda e: self.framed(e, names))
 
 
 def _envelope(row: RowType) -> RowType:

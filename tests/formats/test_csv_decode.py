@@ -107,6 +107,7 @@ _LINES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"field-delimiter": "\\t", "quote-character": "'"},
         {"a\t1": ("a", 1), "'a\tb''' \t1": ("a\tb'", 1), '"a"\t1': ('"a"', 1)},
     ),
+    "a control character for quote": ({"quote-character": "\x01"}, {"\x01a,\x1f#\x01 ,1": ("a,\x1f#", 1)}),
     "bar": ({"field-delimiter": "|"}, {"a|1": ("a", 1), '"a|b"|1': ("a|b", 1), "a,b|1": ("a,b", 1)}),
     "no quotes": ({"disable-quote-character": True}, {'"a",1': ('"a"', 1), '"a,1\n"': ('"a', 1)}),
     "comments": (

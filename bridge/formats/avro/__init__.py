@@ -95,9 +95,15 @@ class AvroEncoder:
 
     def encode(self, row: Column) -> Column:
         """See Encoder.encode."""
-        names = Names()
-        variable = names.fresh()
-        bytes = written(variable, self.row, self.schema, names, AvroFormat.name)
+        return apply(self._typed(row), self._payload("row", Names()), "row")
+
+    def put(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
+        """See StepwiseEncoder.put."""
+        return look(frame, self._typed(row), name, self._payload)
+
+    def _typed(self, row: Column) -> Column:
         # Spark drops the cast where the types are the row's, as they should be; to_avro takes no others.
-        typed = row.cast(self.row.spark())
-        return apply(typed, f"IF({variable} IS NULL, NULL, {bytes})", variable)
+        return row.cast(self.row.spark())
+
+    def _payload(self, row: str, names: Names) -> str:
+        return written(row, self.row, self.schema, names, AvroFormat.name)

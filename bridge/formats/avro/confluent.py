@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 
 from bridge.formats.avro.client import Writer
 from bridge.formats.avro.derive import check, derive
@@ -14,7 +14,7 @@ from bridge.formats.avro.framing import FramedDecoder, FramedEncoder, Subject
 from bridge.formats.avro.given import given
 from bridge.formats.avro.schema import Node, parse
 from bridge.formats.base import NOTHING
-from bridge.formats.sql import Names, apply, literal, null, struct
+from bridge.formats.sql import Names, apply, literal, look, null, struct
 from bridge.schema import RowType
 
 __all__ = ["AvroConfluentFormat"]
@@ -56,10 +56,11 @@ class _RowDecoder(FramedDecoder):
 class _RowEncoder(FramedEncoder):
     def encode(self, row: Column) -> Column:
         """See Encoder.encode. Registers the schema, or finds it, before Spark sees a row."""
-        names = Names()
-        variable = names.fresh()
-        body = f"IF({variable} IS NULL, NULL, {self.framed(variable, names)})"
-        return apply(row.cast(self.type.spark()), body, variable)
+        return apply(row.cast(self.type.spark()), self.framed("row", Names()), "row")
+
+    def put(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
+        """See StepwiseEncoder.put; as `encode`."""
+        return look(frame, row.cast(self.type.spark()), name, self.framed)
 
 
 def _own(row: RowType, options: Mapping[str, Any]) -> tuple[Node, str]:

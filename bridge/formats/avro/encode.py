@@ -9,7 +9,7 @@ from typing import Any
 from bridge.formats.avro.decode import bare
 from bridge.formats.avro.resolve import cut
 from bridge.formats.avro.schema import Node
-from bridge.formats.sql import Names, let, literal, member, null
+from bridge.formats.sql import Names, literal, member, null
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
 __all__ = ["written"]
@@ -18,23 +18,17 @@ _SHOULD = "format '{format}': field '{path}' is null, and its Avro schema has no
 
 
 def written(value: str, row: RowType, schema: Node, names: Names, format: str) -> str:
-    """The Avro bytes of `value` (a variable of type `row`, not null) under `schema`.
+    """The Avro bytes of `value` (a column or variable of type `row`) under `schema`; null where it is null.
 
     Fails in Spark, naming the field, for a null that the schema has no room for.
     """
     writing = _Writing(names)
     text = json.dumps(writing.twin(row, schema), ensure_ascii=False)
-    bytes = f"to_avro({writing.ready(value, row, schema)}, {literal(text)})"
-    lacks = list(writing.lacks(value, row, schema, ""))
-    if not lacks:
-        return bytes
-    branches = " ".join(
-        f"WHEN {condition} THEN {literal(_SHOULD.format(format=format, path=path))}"
-        for condition, path in lacks
-    )
-    return let(
-        names, f"CASE {branches} END", lambda wrong: f"IF({wrong} IS NULL, {bytes}, raise_error({wrong}))"
-    )
+    cases = [(f"{value} IS NULL", "CAST(NULL AS BINARY)")]
+    for condition, path in writing.lacks(value, row, schema, ""):
+        cases.append((condition, f"raise_error({literal(_SHOULD.format(format=format, path=path))})"))
+    branches = " ".join(f"WHEN {condition} THEN {result}" for condition, result in cases)
+    return f"CASE {branches} ELSE to_avro({writing.ready(value, row, schema)}, {literal(text)}) END"
 
 
 class _Writing:

@@ -156,7 +156,7 @@ class FramedEncoder:
             )
 
     def framed(self, value: str, names: Names) -> str:
-        """The bytes of `value`, a variable that is not null. Raises KafkaError as Registry.register does."""
+        """The bytes of `value`, a column or variable; null where it is null. Raises as Registry.register does."""
         client, own = self.subject.connect(), self.own
         id = client.register(str(self.subject.name), self.text)
         if client.settings.use_latest:

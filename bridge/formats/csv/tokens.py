@@ -78,9 +78,10 @@ class Tokens:
         plain = self._unescape(f"substr({token}, 2)", quoted=False)
         if not self.options.quote:
             return plain
+        blanks = literal(CONTROLS.replace(self.options.quote, ""))
         quoted = let(
             self.names,
-            f"trim(TRAILING {literal(CONTROLS)} FROM {token})",
+            f"trim(TRAILING {blanks} FROM {token})",
             lambda t: self._unescape(f"substr({t}, 3, length({t}) - 3)", quoted=True),
         )
         opening = literal(self.options.delimiter + self.options.quote)
