@@ -220,3 +220,19 @@ def test_several_topics_need_a_column_that_says_which(make: Make) -> None:
         OptionError, match="with a list of topics the 'topic' metadata column must be specified"
     ):
         publish(world.spark, replace(world, options={"topic": f"{world.topic};other"}).definition())
+
+
+def test_a_snapshot_goes_on_in_the_chunk_where_it_was_stopped(
+    make: Make, arm: Callable[[str, str], Path]
+) -> None:
+    world = make(sections="publish: {snapshot-chunk-rows: 10}\n")
+    sql(world, "INSERT INTO t SELECT id, 'x', 1 FROM range(60)")
+    arm("publish.sent", "raise after 3")
+    with pytest.raises(RuntimeError, match=r"failpoint publish\.sent"):
+        publish(world.spark, world.definition())
+    before = len(world.received())
+    rest = publish(world.spark, world.definition())
+    assert folded(world) == table(world) and len(table(world)) == 60
+    assert rest.batches == 3 and before + rest.records_out == len(world.received())
+    assert 60 < len(world.received()) < 90  # one chunk twice: at least once
+    assert publish(world.spark, world.definition()).batches == 0

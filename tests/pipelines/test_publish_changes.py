@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from bridge.errors import DefinitionError, TableError
 from bridge.kafka.broker import Broker
+from bridge.kafka.schema_registry import SchemaRegistry
 from bridge.pipelines.publish import publish
 from bridge.pipelines.verify import verify
 from tests.pipelines.world import World
@@ -116,6 +117,24 @@ def test_other_formats_tell_an_update_whole(make: Make, format: str, expected: l
     assert [(op, _whole(after), _whole(before)) for op, after, before in found] == [
         (op, _whole(after), _whole(before)) for op, after, before in expected
     ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"value.format": "avro-confluent", "key.format": "avro-confluent"},
+        {**CDC, "value.format": "debezium-avro-confluent", "key.format": "avro-confluent"},
+    ],
+)
+def test_formats_with_a_registry_are_published_and_read_back(
+    make: Make, registry: SchemaRegistry, options: dict[str, str]
+) -> None:
+    urls = {f"{part}.{options[f'{part}.format']}.url": registry.url for part in ("key", "value")}
+    world = make("publish: {start: 'version:1'}\n", options={**options, **urls})
+    history(world)
+    publish(world.spark, world.definition())
+    assert verify(world.spark, world.definition(), direction="publish").equal
 
 
 def _whole(side: Any) -> Any:

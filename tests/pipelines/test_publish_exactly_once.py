@@ -87,6 +87,22 @@ def test_whoever_dies_where(make: Make, arm: Arm, place: str, action: str) -> No
     ledger.check(world.broker.bootstrap, world.topic)
 
 
+def test_changed_primary_keys_are_one_transaction(make: Make, arm: Arm) -> None:
+    """All of them or none: whoever dies before the commit leaves neither tombstones nor records."""
+    world, ledger = make()
+    ledger.insert(range(9), "a")
+    publish(world.spark, world.definition())
+    before = committed(world.broker.bootstrap, world.topic)
+    world.sections = "publish: {transaction-rows: 1000}\n"
+    ledger.move(range(9), 100)
+    arm("slot.before-commit", "kill")
+    with pytest.raises(Exception, match=r"crashed|exited unexpectedly"):
+        publish(world.spark, world.definition())
+    assert committed(world.broker.bootstrap, world.topic) == before
+    publish(world.spark, world.definition())
+    ledger.check(world.broker.bootstrap, world.topic)
+
+
 def test_a_lost_checkpoint_is_no_loss(make: Make) -> None:
     world, ledger = make()
     ledger.insert(range(30), "a")
