@@ -14,7 +14,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -25,9 +25,10 @@ from rich.console import Console
 from benchmarks.formats import table
 from benchmarks.measure import Line, line, race
 from bridge import config
-from bridge.definition import Definition
+from bridge.definition import Definition, Topic
 from bridge.encode import encode
 from bridge.kafka.broker import Broker
+from bridge.kafka.sink import produce
 from bridge.pipelines.publish import publish
 
 __all__ = ["Bench", "main"]
@@ -69,19 +70,28 @@ class Bench:
         """All comparisons; `warm` runs of each way count for nothing."""
         records = self._records().localCheckpoint()
         plain = [(bytes(row["key"]), bytes(row["value"])) for row in records.collect()]
-        ways: list[Callable[[], None]] = [lambda: self._loop(plain), lambda: self._spark_sink(records)]
+        topic = self.definition("unused", "at-least-once").topic
+        tasks = self.spark.sparkContext.defaultParallelism
+        ways: list[Callable[[], None]] = [
+            lambda: self._loop(plain),
+            lambda: self._spark_sink(records),
+            lambda: self._spark_sink(records.repartition(tasks, "key").sortWithinPartitions("key")),
+            lambda: self._own_sink(records, topic),
+        ]
         kinds = list(itertools.product(("snapshot", "version:1"), ("at-least-once", "exactly-once")))
         ways += [partial(self._publish, start, guarantee) for start, guarantee in kinds]
-        loop, sink, *published = race(ways, rounds=rounds, warm=warm)
+        loop, sink, sink_by_key, own, *published = race(ways, rounds=rounds, warm=warm)
         seconds = dict(zip(kinds, published, strict=True))
-        lines = []
+        lines = [
+            line("the sink alone / Spark's sink", self.rows, sink, own, 0.0),
+            line("the sink alone / Spark's sink, keys kept together", self.rows, sink_by_key, own, 0.0),
+        ]
         for start, what in (("snapshot", "a snapshot"), ("version:1", "updates of all rows")):
             some, once = seconds[start, "at-least-once"], seconds[start, "exactly-once"]
             lines += [
                 line(f"{what}: exactly-once / at-least-once", self.rows, some, once, 0.8),
                 line(f"{what}: at-least-once / a bare produce loop", self.rows, loop, some, 0.35),
                 line(f"{what}: exactly-once / a bare produce loop", self.rows, loop, once, 0.28),
-                line(f"{what}: at-least-once, whole / Spark's sink alone", self.rows, sink, some, 0.0),
             ]
         return lines
 
@@ -143,6 +153,10 @@ class Bench:
         writer.option("kafka.compression.type", "lz4").option("kafka.linger.ms", "20").option(
             "topic", self._topic()
         ).save()
+
+    def _own_sink(self, records: DataFrame, topic: Topic) -> None:
+        sent = produce(records, replace(topic, names=(self._topic(),)), order_by=["key"])
+        assert sent.records == self.rows, sent
 
     def _publish(self, start: str, guarantee: str) -> None:
         done = publish(self.spark, self.definition(self._topic(), guarantee, start))
