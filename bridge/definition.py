@@ -264,6 +264,8 @@ class Definition:
     delta: DeltaTarget
     run: Run
     bad_records: BadRecords = BadRecords.FAIL
+    quarantine: DeltaTarget | None = None
+    """Where bad records are kept; there under `bad-records: quarantine`."""
     base_is_existing: bool = False
     """`ingest.base: existing`: the table already holds what the topic said before the start position."""
     publish: Publish = field(default_factory=Publish)

@@ -112,6 +112,7 @@ def _definition(file: PipelineFile, topic: Topic, base: Path) -> Definition:
             file.run.max_offsets_per_batch,
         ),
         bad_records=BadRecords(file.ingest.bad_records),
+        quarantine=_quarantine(file, base),
         base_is_existing=file.ingest.base == "existing",
         publish=Publish(
             PublishStart(mode, value or None),
@@ -149,6 +150,22 @@ def _table_id(table: str | None, topic: Topic) -> tuple[tuple[str, str], ...]:
 def _delta(section: DeltaSection, base: Path) -> DeltaTarget:
     path = None if section.path is None else resolved_path(base, section.path)
     return DeltaTarget(path, section.table, section.properties, section.merge_schema)
+
+
+def _quarantine(file: PipelineFile, base: Path) -> DeltaTarget | None:
+    section, delta = file.ingest.quarantine, file.delta
+    if file.ingest.bad_records != "quarantine":
+        if section is not None:
+            raise DefinitionError(
+                f"ingest.quarantine has no effect with bad-records: {file.ingest.bad_records}; write bad-records: "
+                "quarantine, or leave it out"
+            )
+        return None
+    if section is not None:
+        return DeltaTarget(section.path and resolved_path(base, section.path), section.table)
+    if delta.table is not None:
+        return DeltaTarget(table=f"{delta.table}_quarantine")
+    return DeltaTarget(resolved_path(base, str(delta.path)).rstrip("/") + "_quarantine")
 
 
 def _quality(section: QualitySection, base: Path) -> Quality:

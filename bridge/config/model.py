@@ -79,6 +79,10 @@ class CreateSection(_Section):
     )
 
 
+_TABLE = r"^[^.\s`]+(\.[^.\s`]+){0,2}$"
+"""[[catalog.]schema.]table"""
+
+
 class TopicSection(_Section):
     """The Kafka side: Flink's CREATE TABLE, here or in a file of its own. Exactly one of the two."""
 
@@ -113,7 +117,7 @@ class DeltaSection(_Section):
     path: str | None = Field(default=None, min_length=1, description="Folder or URI of the table.")
     table: str | None = Field(
         default=None,
-        pattern=r"^[^.\s`]+(\.[^.\s`]+){0,2}$",
+        pattern=_TABLE,
         description="Name of the table: [[catalog.]schema.]table.",
     )
     properties: Properties = Field(
@@ -144,11 +148,28 @@ class RunSection(_Section):
     )
 
 
+class QuarantineSection(_Section):
+    """A Delta table of records that could not be applied, by path or by name. Exactly one of the two."""
+
+    path: str | None = Field(default=None, min_length=1, description="Folder or URI of the table.")
+    table: str | None = Field(default=None, pattern=_TABLE, description="Name of the table.")
+
+    @model_validator(mode="after")
+    def _one_place(self) -> QuarantineSection:
+        if (self.path is None) == (self.table is None):
+            raise ValueError("exactly one of path and table is needed")
+        return self
+
+
 class IngestSection(_Section):
     """Topic to table."""
 
     bad_records: Literal["fail", "quarantine", "skip"] = Field(
         default="fail", description="What happens to a record that cannot be applied."
+    )
+    quarantine: QuarantineSection | None = Field(
+        default=None,
+        description="Where `bad-records: quarantine` keeps them; default: `_quarantine` beside the table.",
     )
     base: Literal["empty", "existing"] = Field(
         default="empty",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bridge.config.topic import given_of
-from bridge.definition import BadRecords, Definition, OnFailure, Topic
+from bridge.definition import Definition, OnFailure, Topic
 from bridge.errors import UnsupportedError
 from bridge.options import FORMATS, Fate
 from bridge.schema import RowType
@@ -31,8 +31,6 @@ def refuse_topic(topic: Topic) -> None:
 
 def refuse_definition(definition: Definition) -> None:
     """Raise UnsupportedError for the first thing in the pipeline that cannot be run yet."""
-    if definition.bad_records is BadRecords.QUARANTINE:
-        _refuse("ingest.bad-records: quarantine", "legal for now are fail, skip")
     if definition.quality and definition.quality.on_failure is OnFailure.QUARANTINE:
         _refuse("quality.on-failure: quarantine", "legal for now are fail, warn")
     refuse_topic(definition.topic)

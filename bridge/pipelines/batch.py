@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from bridge import compact
+from bridge import compact, failpoints
 from bridge.definition import BadRecords, Definition
 from bridge.delta.append import append
 from bridge.delta.merge import MergeResult, merge
 from bridge.delta.progress import IngestProgress
+from bridge.delta.quarantine import put_aside
 from bridge.delta.table import Table
 from bridge.errors import BadRecordError
 from bridge.pipelines import fold, keep
@@ -43,7 +44,8 @@ def apply(
     have a key, else every row by append.
 
     Under `bad-records: fail` a record that cannot be applied raises BadRecordError with nothing written (of an upsert
-    topic only the last record of each key is decoded then); under `skip` the last good one of a key counts.
+    topic only the last record of each key is decoded then); under `skip` and `quarantine` the last good one of a key
+    counts, and `quarantine` keeps the bad ones, before the commit.
     `glance` first tries the short way to decode, which most topics never leave; `Applied.doubtful` says whether
     this one did. The frame's session carries the write.
     """
@@ -66,6 +68,17 @@ def apply(
         if found.bad and definition.bad_records is BadRecords.FAIL:
             raise BadRecordError(_first_bad(definition, found))
         target = table.on(records.sparkSession)
+        if found.bad and definition.quarantine is not None:
+            put_aside(
+                target.spark,
+                definition.quarantine,
+                records,
+                changes,
+                pipeline=definition.name,
+                batch=progress.batch,
+                topic_ids=progress.topic_ids or {},
+            )
+            failpoints.hit("ingest.put-aside")
         if definition.topic.appends:
             merged = append(target, fold.folded(changes, definition), rows=found.good, progress=progress)
             keys, two = found.good, 0
@@ -103,6 +116,6 @@ def _first_bad(definition: Definition, found: Survey) -> str:
     more = f" (and {found.bad - 1} more in this batch)" if found.bad > 1 else ""
     return (
         f"{found.first_bad}{more}. Nothing of this batch was written. Correct the producer and have the key sent "
-        f"again, or set `ingest: {{bad-records: skip}}` in the pipeline file of {definition.name!r} to count such "
-        "records and go on without them"
+        f"again, or set `ingest: {{bad-records: quarantine}}` in the pipeline file of {definition.name!r} to go on and "
+        "keep such records aside, or `{bad-records: skip}` to count them only"
     )

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from bridge.definition import Definition
-from bridge.delta import feed
+from bridge.delta import feed, quarantine
 from bridge.delta.publish_log import PublishLog
 from bridge.delta.table import exists
 from bridge.kafka import admin
@@ -33,6 +33,8 @@ class Status:
     published_version: int | None
     pending_versions: int | None
     topic_end: str
+    quarantined: int | None
+    """Records that were put aside; None without `bad-records: quarantine`."""
 
     def as_dict(self) -> dict[str, Any]:
         """All fields, JSON-ready."""
@@ -48,6 +50,8 @@ def status(spark: SparkSession, definition: Definition) -> Status:
         version = feed.latest_version(table)
         followed = ingested(table, definition)
         published = PublishLog(spark, definition.run.checkpoint, definition.name).last()
+    aside = definition.quarantine
+    kept = None if aside is None else quarantine.held(spark, aside, definition.name)
     return Status(
         pipeline=definition.name,
         table=str(definition.delta),
@@ -58,4 +62,5 @@ def status(spark: SparkSession, definition: Definition) -> Status:
         published_version=published.version if published and published.version != NOTHING else None,
         pending_versions=version - published.version if published and version is not None else None,
         topic_end=end.to_json(),
+        quarantined=kept,
     )

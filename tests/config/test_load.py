@@ -16,7 +16,7 @@ from bridge.definition import (
     Run,
     Secret,
 )
-from bridge.errors import OptionError, UnsupportedError
+from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from tests.config.files import DDL, HEAD, REST, WHOLE, loaded
 
 
@@ -99,7 +99,6 @@ def test_a_start_position_with_a_base(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
-        ("delta:", "ingest: {bad-records: quarantine}\ndelta:", "ingest.bad-records: quarantine"),
         (
             "delta:",
             "quality: {suite: s.json, on-failure: quarantine}\ndelta:",
@@ -162,3 +161,23 @@ def test_a_secret_that_is_a_wrong_value_is_not_shown(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"its value \(not shown\) must be host:port") as caught:
         loaded(tmp_path, WHOLE.replace("${env:KAFKA:localhost:9092}", "${file:servers}"))
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("sections", "expected"),
+    [
+        ("ingest: {bad-records: quarantine}", DeltaTarget(path="lake/orders_quarantine")),
+        ("ingest: {bad-records: quarantine, quarantine: {path: aside}}", DeltaTarget(path="aside")),
+        ("ingest: {bad-records: quarantine, quarantine: {table: a.b}}", DeltaTarget(table="a.b")),
+    ],
+)
+def test_where_bad_records_are_kept(tmp_path: Path, sections: str, expected: DeltaTarget) -> None:
+    definition = loaded(tmp_path, f"{WHOLE}{sections}\n")
+    path = expected.path and str(tmp_path / expected.path)
+    assert definition.quarantine == DeltaTarget(path=path, table=expected.table)
+
+
+def test_a_quarantine_that_nothing_would_use_is_refused(tmp_path: Path) -> None:
+    sections = "ingest: {bad-records: skip, quarantine: {path: aside}}"
+    with pytest.raises(DefinitionError, match=r"ingest\.quarantine has no effect with bad-records: skip"):
+        loaded(tmp_path, f"{WHOLE}{sections}\n")

@@ -16,6 +16,7 @@ from bridge.errors import BadRecordError, GapError, TableError, TopicMissingErro
 from bridge.kafka.broker import Broker
 from bridge.metrics import BatchReport
 from bridge.pipelines.ingest import ingest
+from bridge.pipelines.status import status
 from tests.pipelines.world import World, key, tombstone, upsert, value
 
 Make = Callable[..., World]
@@ -136,6 +137,31 @@ def test_a_bad_record_stops_the_job_with_its_coordinates(
     assert "bad-records: skip" in str(failure.value)
     assert "123456789012" not in str(failure.value) and "not json" not in str(failure.value)
     assert world.rows() == []
+
+
+def test_bad_records_are_kept_aside_once(make: Make, arm: Callable[[str, str], Path]) -> None:
+    """A run that dies after it has put them aside and before its commit finds them there the next time."""
+    world = make(partitions=1, cleanup="delete", sections="ingest: {bad-records: quarantine}\n")
+    world.send([upsert(1, "good"), (key(1), "{cut"), (None, value(2, "x")), upsert(3, "c"), tombstone(3)])
+    arm("ingest.put-aside", "raise")
+    with pytest.raises(RuntimeError, match=r"failpoint ingest\.put-aside"):
+        ingest(world.spark, world.definition())
+    assert world.rows() == []
+    world.send([(key(4), "[")])
+    done = ingest(world.spark, world.definition())
+    assert (done.bad_records, world.rows()) == (3, [(1, "good", Decimal("1.00"))])
+    kept = (
+        world.spark.read.format("delta").load(f"{world.folder}/table_quarantine").orderBy("offset").collect()
+    )
+    assert [(r["offset"], r["key"] and bytes(r["key"]), bytes(r["value"])) for r in kept] == [
+        (1, key(1).encode(), b"{cut"),
+        (2, None, value(2, "x").encode()),
+        (5, key(4).encode(), b"["),
+    ]
+    assert {(r["pipeline"], r["topic"], r["partition"]) for r in kept} == {("orders", world.topic, 0)}
+    assert [r["reason"].split(":")[0] for r in kept][1] == "null key" and all(r["topic_id"] for r in kept)
+    assert not any("cut" in r["reason"] for r in kept)
+    assert status(world.spark, world.definition()).quarantined == 3
 
 
 def test_skipped_bad_records_are_counted_and_the_last_good_one_counts(make: Make) -> None:

@@ -1,0 +1,112 @@
+"""Where records that could not be applied are kept: a Delta table of their bytes, places and reasons.
+
+Nothing is lost between the two tables: the records are kept before the batch that met them is committed, and a batch
+that is repeated finds them kept.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bridge.columns import BAD, POSITION, col
+from bridge.definition import DeltaTarget
+from bridge.delta.failures import CONFLICTS, names, table_errors
+from bridge.delta.table import exists
+from bridge.errors import TableError
+
+__all__ = ["COLUMNS", "held", "put_aside"]
+
+COLUMNS = (
+    "pipeline string, topic string, topic_id string, partition int, offset bigint, timestamp timestamp, "
+    "timestamp_type int, key binary, value binary, headers array<struct<key: string, value: binary>>, "
+    "reason string, batch bigint, quarantined_at timestamp"
+)
+"""A record as it was read, why it was put aside (no payload in it), by which batch and when."""
+
+_PLACE = ("pipeline", "topic", "topic_id", "partition", "offset")
+"""What makes a record the same: a topic created anew has another id, and begins at offset 0 again."""
+
+_ATTEMPTS = 6
+_FIRST_PAUSE_SECONDS = 0.5
+
+
+def put_aside(
+    spark: SparkSession,
+    target: DeltaTarget,
+    records: DataFrame,
+    changes: DataFrame,
+    *,
+    pipeline: str,
+    batch: int,
+    topic_ids: Mapping[str, str],
+) -> None:
+    """Keep those `records` (Kafka's columns) of which a row of `changes` has `__bad`, at its `__position`.
+
+    The table is created when it is absent; several pipelines may share one. A record that is there is left as it is.
+    Raises TableError when the table does not take them.
+    """
+    _create(spark, target)
+    place = [col(POSITION).getField(part).alias(part) for part in ("topic", "partition", "offset")]
+    bad = changes.where(col(BAD).isNotNull()).select(*place, col(BAD).alias("reason"))
+    reasons = bad.groupBy("topic", "partition", "offset").agg(F.min("reason").alias("reason"))
+    pairs = [F.lit(part) for name, id in topic_ids.items() for part in (name, id)]
+    ids = F.create_map(*pairs)[F.col("topic")] if pairs else F.lit(None).cast("string")
+    found = records.join(F.broadcast(reasons), ["topic", "partition", "offset"]).select(
+        F.lit(pipeline).alias("pipeline"),
+        "topic",
+        ids.alias("topic_id"),
+        "partition",
+        "offset",
+        "timestamp",
+        F.col("timestampType").alias("timestamp_type"),
+        "key",
+        "value",
+        "headers",
+        "reason",
+        F.lit(batch).cast("bigint").alias("batch"),
+        F.current_timestamp().alias("quarantined_at"),
+    )
+    same = " AND ".join(f"t.{name} <=> s.{name}" for name in _PLACE)
+    for attempt in range(_ATTEMPTS):
+        try:
+            with table_errors(target):
+                _handle(spark, target).alias("t").merge(
+                    found.alias("s"), same
+                ).whenNotMatchedInsertAll().execute()
+            return
+        except Exception as failed:
+            if not names(failed) & CONFLICTS:
+                raise
+            time.sleep(_FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.5))
+    raise TableError(
+        f"quarantine {target}: lost against other writers {_ATTEMPTS} times in a row; nothing of the batch is written"
+    )
+
+
+def held(spark: SparkSession, target: DeltaTarget, pipeline: str) -> int:
+    """How many records of `pipeline` are kept; 0 where there is no table yet."""
+    if not exists(spark, target):
+        return 0
+    with table_errors(target):
+        return _handle(spark, target).toDF().where(F.col("pipeline") == pipeline).count()
+
+
+def _create(spark: SparkSession, target: DeltaTarget) -> None:
+    if exists(spark, target):
+        return
+    builder = DeltaTable.createIfNotExists(spark)
+    builder = builder.tableName(target.table) if target.table else builder.location(str(target.path))
+    with table_errors(target):
+        builder.addColumns(spark.createDataFrame([], COLUMNS).schema).execute()
+
+
+def _handle(spark: SparkSession, target: DeltaTarget) -> DeltaTable:
+    if target.table:
+        return DeltaTable.forName(spark, target.table)
+    return DeltaTable.forPath(spark, str(target.path))
