@@ -23,6 +23,13 @@ __all__ = ["FENCED", "TIMEOUT_MS", "Notes", "consumer_settings", "transactional"
 TIMEOUT_MS = 60_000
 """`transaction.timeout.ms` where 'properties.*' do not say: the broker ends a transaction that is open for longer."""
 
+_DEFAULTS = {
+    "transaction.timeout.ms": str(TIMEOUT_MS),
+    # "rebootstrap" forgets the brokers while none answers; a transaction that was open then waits for ever for the
+    # coordinator that librdkafka knew before (send_offsets_to_transaction, whatever its timeout).
+    "metadata.recovery.strategy": "none",
+}
+
 _Code = confluent_kafka.KafkaError
 FENCED = (_Code._FENCED, _Code.PRODUCER_FENCED, _Code.INVALID_PRODUCER_EPOCH)
 """A younger producer of the same id took over, or the broker ended a transaction that was open for too long."""
@@ -41,7 +48,7 @@ def transactional(settings: Mapping[str, Any], transactional_id: str) -> dict[st
             "'sink.delivery-guarantee' = 'exactly-once' needs 'properties.acks' = 'all' and "
             "'properties.enable.idempotence' = 'true'; leave both out"
         )
-    return {"transaction.timeout.ms": str(TIMEOUT_MS), **settings, "transactional.id": transactional_id}
+    return {**_DEFAULTS, **settings, "transactional.id": transactional_id}
 
 
 def consumer_settings(properties: Mapping[str, str]) -> dict[str, Any]:
