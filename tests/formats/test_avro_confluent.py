@@ -51,12 +51,44 @@ def test_the_first_document_registers_the_derived_schema(
     assert [f["type"] for f in made["fields"]] == [["null", "long"], ["null", "string"]]
 
 
+def test_a_writer_s_schema_may_be_a_union(
+    spark: SparkSession, client: SchemaRegistryClient, registry_options: dict[str, Any]
+) -> None:
+    """A glance reads the only record of one, past the number of its branch; the others, and nulls, are in doubt."""
+
+    def branch(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "record", "name": name, "fields": list(fields)}
+
+    def register(*branches: Any) -> int:
+        schema = Schema(json.dumps(branches), "AVRO")
+        return int(client.register_schema(registry_options["subject"], schema))
+
+    a, text = {"name": "a", "type": ["null", "long"]}, {"name": "a", "type": "string"}
+    one, two = register("null", "string", branch("A", a)), register(branch("A", text), branch("B", a))
+    payloads = [
+        _framed(one, b"\x04\x02\x0e"),
+        _framed(one, b"\x00"),
+        _framed(one, b"\x02\x02x"),
+        _framed(one, b"\x04\x00"),
+        _framed(two, b"\x02\x02\x0e"),
+        _framed(two, b"\x00\x02x"),
+    ]
+    decoder = _FORMAT.decoder(_ROW, registry_options)
+    found = decode_all(spark, decoder, payloads)
+    rows = [None if rows is None else rows[0][1]["a"] for rows, _ in found]
+    assert rows == [7, None, None, None, 7, None] and found[3][1] is None
+    for steps in (False, True):
+        glances = decode_all(spark, decoder, payloads, glance=True, steps=steps)
+        assert all(seen in (known, (None, DOUBTFUL)) for seen, known in zip(glances, found, strict=True))
+        assert glances[0] == found[0] and glances[4] == found[4]
+
+
 def test_one_batch_of_several_writers(
     spark: SparkSession, client: SchemaRegistryClient, registry_options: dict[str, Any]
 ) -> None:
     """Each by its own schema: fields that are missing, defaults, other order; what does not fit is told by field.
 
-    A glance knows the subject's newest schemas; the others are in doubt."""
+    A glance knows the subject's newest schemas; the others are in doubt, and so is what is truncated."""
     subject = registry_options["subject"]
     text = {"name": "b", "type": "string"}
 
@@ -110,8 +142,10 @@ def test_one_batch_of_several_writers(
     fresh = _FORMAT.decoder(
         _ROW, {**registry_options, "properties.max.retries": "1"}
     )  # another client: no memory
-    glances = [error for _, error in decode_all(spark, fresh, payloads, glance=True)]
-    assert [n for n, error in enumerate(glances) if error == DOUBTFUL] == [3, 4, 5, 6]
+    for steps in (False, True):
+        glances = decode_all(spark, fresh, payloads, glance=True, steps=steps)
+        assert [n for n, (_, error) in enumerate(glances) if error == DOUBTFUL] == [3, 4, 5, 6, 7]
+        assert all(seen in (known, (None, DOUBTFUL)) for seen, known in zip(glances, found, strict=True))
 
 
 def test_a_missing_field_needs_a_default_when_it_is_not_null(

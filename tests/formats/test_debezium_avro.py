@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from bridge.errors import OptionError
 from bridge.formats import registry as formats
+from bridge.formats.base import DOUBTFUL
 from bridge.kafka.schema_registry import SchemaRegistry
 from tests.formats.support import decode_all, encode_changes, row_type, scalar
 
@@ -78,6 +79,11 @@ def test_each_op_means_what_it_means_in_flink(
     }
     found = decode_all(spark, _FORMAT.decoder(_ROW, registry_options), list(wanted))
     assert found == list(wanted.values())
+    for steps in (False, True):
+        glanced = decode_all(
+            spark, _FORMAT.decoder(_ROW, registry_options), list(wanted), glance=True, steps=steps
+        )
+        assert glanced == [(None, DOUBTFUL) if "TINYINT" in (e or "") else (rows, e) for rows, e in found]
     alone = [_document(id, None, 2, "u")]
     assert decode_all(spark, _FORMAT.decoder(_ROW, registry_options), alone) == [
         (None, _REPLICA_IDENTITY.format("UPDATE"))

@@ -10,23 +10,22 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from pyspark import SparkContext
 
+from bridge.formats.avro.judge import glanced, judged
 from bridge.formats.avro.resolve import Reader
 from bridge.formats.avro.schema import Node
 from bridge.formats.base import DOUBTFUL
-from bridge.formats.sql import Names, let, literal, member, null
-from bridge.schema import ArrayType, MapType, RowType
+from bridge.formats.sql import Names, let, literal, member
+from bridge.schema import RowType
 
-__all__ = ["NOT_UTF8", "bare", "bound_memory", "document"]
+__all__ = ["bare", "bound_memory", "document", "record"]
 
 _MALFORMED = "truncated, or not of the schema it should have"
 _NOT_WHOLE = "truncated, longer than its schema says, or not of that schema"
-NOT_UTF8 = "not valid UTF-8"
-_NULL = "the document is null where a record is due"
 
 _END = bytes.fromhex("ff00fec3b1d2a7f5")
 _END_READ = f"{struct.unpack('<d', _END)[0]!r}D"
@@ -73,8 +72,7 @@ def document(
     """`good` of a document's value (a variable, in the table's types), or `bad` of the reason (SQL) there is none.
 
     `payload` is SQL of bytes; the first `header` of them are passed over. Bytes behind the document are an error where
-    it is to be read `whole`. To a `glance` the reason is DOUBTFUL for values that do not fit: to tell which takes more
-    code than the JVM compiles in one piece.
+    it is to be read `whole`. To a `glance` the reason is DOUBTFUL for values that do not fit.
     """
     frame = _FROM_AVRO.format(
         bytes=f"concat({payload}, X'{_END.hex()}')",
@@ -82,36 +80,39 @@ def document(
         reader=literal(_framed(reader.schema, 0)),
     )
 
-    def judged(found: str) -> str:
+    judge = glanced if glance else judged
+
+    def read(found: str) -> str:
         fine = f"{found}.end = {_END_READ}" if whole else f"{found}.end IS NOT NULL"
-        reason = literal(_NOT_WHOLE if whole else _MALFORMED)
-        return f"IF({fine}, {let(names, f'{found}.value', valued)}, {bad(reason)})"
+        outcome = let(names, f"{found}.value", lambda value: judge(value, reader, names, good, bad))
+        return f"IF({fine}, {outcome}, {bad(literal(_NOT_WHOLE if whole else _MALFORMED))})"
 
-    def valued(value: str) -> str:
-        made = converted(value, reader, names)
-        return judge(value, value) if made == value else let(names, made, lambda m: judge(value, m))
-
-    def judge(value: str, made: str) -> str:
-        texts = [
-            (sql, literal(f"field '{path}': {NOT_UTF8}")) for sql, path in _texts(value, reader, names, "")
-        ]
-        wrong = [(condition, literal(reason)) for condition, reason in misfits(value, made, reader, names)]
-        if texts:
-            # One look at all of them, and only then at each.
-            which = _case([(_broken([sql]), reason) for sql, reason in texts])
-            wrong.insert(0, (_broken([sql for sql, _ in texts]), which))
-        if not wrong:
-            return good(made)
-        if glance:
-            doubts = " OR ".join(condition for condition, _ in wrong)
-            return f"IF(coalesce({doubts}, FALSE), {bad(literal(DOUBTFUL))}, {good(made)})"
-        return let(names, _case(wrong), lambda error: f"IF({error} IS NULL, {good(made)}, {bad(error)})")
-
-    return let(names, frame, judged)
+    return let(names, frame, read)
 
 
-def _case(branches: list[tuple[str, str]]) -> str:
-    return f"CASE {' '.join(f'WHEN {condition} THEN {result}' for condition, result in branches)} END"
+def record(
+    payload: str,
+    writer: Node,
+    reader: Reader,
+    names: Names,
+    good: Callable[[str], str],
+    bad: Callable[[str], str],
+) -> str:
+    """As `document` at a glance, of a record that bytes may follow, without the end that costs as much as a short
+    document. What cannot be read is a row of nulls to `from_avro`, so a row of nulls is DOUBTFUL."""
+    value = _FROM_AVRO.format(
+        bytes=payload,
+        writer=literal(json.dumps(bare(writer.raw), ensure_ascii=False)),
+        reader=literal(json.dumps(reader.schema, ensure_ascii=False)),
+    )
+    assert isinstance(reader.type, RowType)
+    fields = reader.type.fields
+
+    def read(value: str) -> str:
+        nothing = " AND ".join(f"{member(value, f.name)} IS NULL" for f in fields) or "TRUE"
+        return f"IF({nothing}, {bad(literal(DOUBTFUL))}, {glanced(value, reader, names, good, bad)})"
+
+    return let(names, value, read)
 
 
 def bare(raw: Any) -> Any:
@@ -141,84 +142,3 @@ def _framed(schema: Any, header: int) -> str:
         {"name": "end", "type": "double"},
     ]
     return json.dumps({"type": "record", "name": "bridge_frame", "fields": fields}, ensure_ascii=False)
-
-
-def converted(value: str, reader: Reader, names: Names) -> str:
-    """`value` in the table's types; `value` itself where Spark's are the table's."""
-    if not reader.converts:
-        return value
-    if reader.convert is not None:
-        return reader.convert(value)
-    if isinstance(reader.type, RowType):
-        pairs = [
-            f"{literal(f.name)}, {converted(member(value, f.name), part, names)}"
-            for f, part in zip(reader.type.fields, reader.parts, strict=True)
-        ]
-        return f"IF({value} IS NULL, {null(reader.type.spark())}, named_struct({', '.join(pairs)}))"
-    item = names.fresh()
-    made = converted(item, reader.parts[0], names)
-    if isinstance(reader.type, ArrayType):
-        return f"transform({value}, {item} -> {made})"
-    return f"transform_values({value}, ({names.fresh()}, {item}) -> {made})"
-
-
-def misfits(value: str, made: str, reader: Reader, names: Names) -> Iterator[tuple[str, str]]:
-    """(SQL condition, reason) for what can be wrong with a value and with what was `made` of it; null means false."""
-    if reader.may_lack:
-        yield f"{value} IS NULL", _NULL
-    for condition, path, reason in _below(value, made, reader, names, ""):
-        yield condition, f"field '{path}': {reason}"
-
-
-def _below(value: str, made: str, reader: Reader, names: Names, path: str) -> Iterator[tuple[str, str, str]]:
-    if reader.misfit is not None:
-        yield reader.misfit(value, made), path, reader.reason
-    if isinstance(reader.type, RowType):
-        for f, part in zip(reader.type.fields, reader.parts, strict=True):
-            inner, below = member(value, f.name), f"{path}.{f.name}" if path else f.name
-            if part.may_lack:
-                yield f"({value} IS NOT NULL AND {inner} IS NULL)", below, "null, though it is NOT NULL"
-            yield from _below(inner, member(made, f.name), part, names, below)
-    elif isinstance(reader.type, ArrayType | MapType):
-        item, part = names.fresh(), reader.parts[0]
-        items = value if isinstance(reader.type, ArrayType) else f"map_values({value})"
-        if part.may_lack:
-            yield f"exists({items}, {item} -> {item} IS NULL)", path, "an element is null, though NOT NULL"
-        for condition, below, reason in _below(item, converted(item, part, names), part, names, path):
-            yield f"exists({items}, {item} -> coalesce({condition}, FALSE))", below, reason
-
-
-def _texts(
-    value: str, reader: Reader, names: Names, path: str, *, listed: bool = False
-) -> Iterator[tuple[str, str]]:
-    """(SQL, field) for the texts of a value, or of the array of them when it is `listed`; SQL is a text or an array.
-
-    Without lambda functions, which Spark does not compile, but for lists in lists.
-    """
-    if reader.is_text:
-        yield value, path
-    elif isinstance(reader.type, RowType):
-        for f, part in zip(reader.type.fields, reader.parts, strict=True):
-            below = f"{path}.{f.name}" if path else f.name
-            yield from _texts(member(value, f.name), part, names, below, listed=listed)
-    elif isinstance(reader.type, ArrayType):
-        items = _flat(value, names, listed=listed)
-        yield from _texts(items, reader.parts[0], names, path, listed=True)
-    elif isinstance(reader.type, MapType):
-        yield _flat(value, names, "map_keys", listed=listed), path
-        items = _flat(value, names, "map_values", listed=listed)
-        yield from _texts(items, reader.parts[0], names, path, listed=True)
-
-
-def _flat(value: str, names: Names, of: str = "", *, listed: bool) -> str:
-    """`of` a value, or of all the values in a list."""
-    if not listed:
-        return f"{of}({value})"
-    item = names.fresh()
-    return f"flatten(transform(filter({value}, {item} -> {item} IS NOT NULL), {item} -> {of}({item})))"
-
-
-def _broken(texts: list[str]) -> str:
-    """Whether any of texts and arrays of texts is not valid UTF-8."""
-    # Between them is a byte that no longer sequence can begin or end with.
-    return f"NOT is_valid_utf8(concat_ws('\\u0001', {', '.join(texts)}))"

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from bridge.config.schema_registry import registry_settings
 from bridge.errors import DefinitionError, OptionError
 from bridge.formats.avro.client import Registry, Writer, registry
-from bridge.formats.avro.decode import bound_memory, document
+from bridge.formats.avro.decode import bound_memory, document, record
 from bridge.formats.avro.encode import written
 from bridge.formats.avro.given import difference
 from bridge.formats.avro.resolve import Incompatible, resolve
@@ -25,6 +25,8 @@ from bridge.schema import DataType, RowType
 __all__ = ["FramedDecoder", "FramedEncoder", "Subject"]
 
 _HEADER = 5
+# So many branches of a union have a number of one byte.
+_ONE_BYTE = 64
 _SHORT = "shorter than Confluent's framing, which is 5 bytes and the document"
 _MAGIC = "not in Confluent's framing: the first byte is not 0"
 _UNKNOWN = ": the schema registry has none under this id (another registry's id, or 'url' is wrong, or it was deleted)"
@@ -128,17 +130,21 @@ class FramedDecoder(ABC):
         if not problem:
             try:
                 schema = parse(writer.text, "it")
-                reader = resolve(self.type, self.own, schema)
 
                 def good(value: str) -> str:
                     return self.good(value, names)
 
+                reader = resolve(self.type, self.own, schema)
+                plain = _record(id, schema) if glance else None
+                if plain is not None:
+                    start, only = plain
+                    own = f"IF(startswith({payload}, X'{start.hex()}'), substr({payload}, {len(start) + 1}), NULL)"
+                    reader = resolve(self.type.required(), self.own, only)
+                    return record(own, only, reader, names, good, self.bad)
                 # Bytes behind a document whose schema is known by its id are passed over, as Confluent's own
                 # reader does it.
                 own = f"IF({_is_of(payload, id)}, {payload}, NULL)"
-                return document(
-                    own, schema, reader, names, good, self.bad, header=_HEADER, whole=False, glance=glance
-                )
+                return document(own, schema, reader, names, good, self.bad, header=_HEADER, whole=False)
             except (DefinitionError, Incompatible) as error:
                 problem = f"does not fit the table: {error}"
         return self.bad(literal(f"schema id {id} {problem}"))
@@ -161,7 +167,7 @@ class FramedEncoder:
         id = client.register(str(self.subject.name), self.text)
         if client.settings.use_latest:
             own = self._latest(client, id)
-        return f"concat({_head(id)}, {written(value, self.type, own, names, self.subject.format)})"
+        return f"concat(X'{_head(id).hex()}', {written(value, self.type, own, names, self.subject.format)})"
 
     def _latest(self, client: Registry, id: int) -> Node:
         writer = client.writers([id], self.subject.name)[id]
@@ -175,10 +181,19 @@ class FramedEncoder:
         raise OptionError(f"'properties.use.latest.version': the schema of id {id} {problem}")
 
 
+def _record(id: int, schema: Node) -> tuple[bytes, Node] | None:
+    """The only record of a schema and the bytes that stand before it; None where it is not the only one."""
+    records = [(at, branch) for at, branch in enumerate(schema.branches) if branch.kind == "record"]
+    if len(records) != 1 or records[0][0] >= _ONE_BYTE:
+        return None
+    at, only = records[0]
+    return _head(id) + (bytes([2 * at]) if schema.kind == "union" else b""), only
+
+
 def _is_of(payload: str, id: int) -> str:
     """Whether the payload has an id in its framing."""
-    return f"startswith({payload}, {_head(id)})"
+    return f"startswith({payload}, X'{_head(id).hex()}')"
 
 
-def _head(id: int) -> str:
-    return f"X'{(b'%c' % 0 + id.to_bytes(4, 'big')).hex()}'"
+def _head(id: int) -> bytes:
+    return b"\0" + id.to_bytes(4, "big")
