@@ -291,14 +291,14 @@ class Slot:
 
 
 def _behind(failed: BaseException) -> KafkaException | KafkaError:
-    """The error itself, or the one under it; raises `failed` when that is not Kafka's.
+    """The error itself, or the one under it.
 
-    After a fatal error, such as being fenced, the client raises before it has called all callbacks, and Python makes
-    a SystemError of it.
+    A fatal error, such as being fenced, the client raises before it has called all callbacks; Python makes a
+    SystemError of it, which may name its cause or not.
     """
     behind: BaseException | None = failed
     while behind is not None:
         if isinstance(behind, (KafkaException, KafkaError)):
             return behind
         behind = behind.__cause__
-    raise failed
+    return KafkaException(_Code(_Code._FAIL, f"the client lost the reason ({failed})"))

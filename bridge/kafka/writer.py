@@ -230,10 +230,10 @@ class Writer:
     def abandon(self, seconds: float = 5.0) -> None:
         """Throw away what is queued and take an open transaction back, as far as the broker answers in time."""
         self._heard.checked = False
-        self._producer.purge()
         # It fails when none was open, when we are fenced, and when the broker is away: then its timeout ends it.
         # A SystemError is what the client makes of a fatal error that meets further callbacks.
         with suppress(KafkaException, SystemError):
+            self._producer.purge()
             self._producer.abort_transaction(seconds)
 
     def _raise_failure(self) -> None:

@@ -125,6 +125,24 @@ def test_a_twin_of_the_same_run_in_between(desk: Desk) -> None:
     assert slot.sent.records == 18
 
 
+def test_a_client_that_lost_the_reason(desk: Desk) -> None:
+    """As confluent-kafka does at times, when a producer is fenced while callbacks are due."""
+
+    def muddle() -> None:
+        raise SystemError("returned NULL without setting an exception")
+
+    def make(settings: Mapping[str, Any]) -> Writer:
+        writer = Writer(settings)
+        producer = Flaky(writer._producer, "flush", "answer", times=left, meanwhile=muddle)
+        writer._producer = producer  # type: ignore[assignment]
+        return writer
+
+    left = [1]
+    with desk.slot(make) as slot:
+        desk.rest(slot)
+    assert desk.found() == EXPECTED
+
+
 @pytest.mark.parametrize("noticed", ["add", "commit"])
 def test_a_twin_that_commits_the_same_transaction(desk: Desk, noticed: str) -> None:
     """The slot is in the middle of a transaction that its twin has finished: its last records come after that."""

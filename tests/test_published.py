@@ -1,0 +1,70 @@
+"""The state of a publish as it is written down: read back the same, and nothing else taken for it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.published import NOTHING, PublishProgress, Stretch
+
+counts = st.integers(0, 2**40)
+stretches = st.builds(Stretch, counts, counts, st.booleans(), counts, counts, counts)
+states = st.builds(
+    PublishProgress, st.text(), st.text(), counts, counts, st.none() | stretches, st.none() | st.text()
+)
+
+
+@given(states)
+def test_it_comes_back(state: PublishProgress) -> None:
+    text = state.to_json()
+    assert "\n" not in text
+    assert PublishProgress.from_json(text) == state
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "null",
+        "7",
+        "[]",
+        '"bridge"',
+        "{}",
+        '{"bridge": null}',
+        '{"bridge": {}}',
+        '{"bridge": {"format": 1}}',
+        '{"bridge": {"format": 1, "pipeline": "p", "table_id": "t", "version": 1, "batch": 1, "more": 1}}',
+        '{"bridge": {"format": 1, "pipeline": "p", "table_id": "t", "version": 1, "batch": 1, "open": {"first": 1}}}',
+    ],
+)
+def test_nothing_else_is_progress(text: str) -> None:
+    with pytest.raises(ValueError, match=r"no progress of a publish|Expecting"):
+        PublishProgress.from_json(text)
+
+
+def test_a_newer_format_is_told_apart() -> None:
+    found = json.loads(PublishProgress("p", "t", 1, 1).to_json())
+    found["bridge"]["format"] = 2
+    with pytest.raises(NotImplementedError, match="newer bridge"):
+        PublishProgress.from_json(json.dumps(found))
+
+
+def test_a_stretch_of_changes_ends_at_its_last_version() -> None:
+    state = PublishProgress("p", "t", 3, 7)
+    begun = state.opened(Stretch(4, 9, slots=2))
+    assert (begun.version, begun.open) == (3, Stretch(4, 9, slots=2))
+    assert begun.closed() == replace(state, version=9)
+
+
+def test_a_snapshot_ends_with_its_last_chunk() -> None:
+    state = PublishProgress("p", "t", NOTHING, 0).opened(Stretch(5, 5, snapshot=True, chunks=3, slots=2))
+    for chunk in (1, 2):
+        state = state.closed()
+        assert state.version == NOTHING
+        assert state.open == Stretch(5, 5, snapshot=True, chunk=chunk, chunks=3, slots=2)
+    assert (state.closed().version, state.closed().open) == (5, None)
