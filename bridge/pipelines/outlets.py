@@ -80,7 +80,7 @@ class AtLeastOnce:
     def record(self, progress: PublishProgress) -> PublishProgress:
         if progress.open is not None and not progress.open.snapshot:
             return progress  # it would tell nothing that `version` does not
-        written = replace(progress, batch=progress.batch + 1)
+        written = replace(progress, batch=progress.batch + 1, run=None)
         self._log.write(written)
         return written
 
@@ -115,9 +115,12 @@ class ExactlyOnce:
 
     def take_over(self) -> PublishProgress | None:
         found = _reconciled(self._control.take_over(), self._log.last(), self._prefix)
-        if found is not None and found.open is not None and not found.open.slots:
-            return self.record(replace(found, open=replace(found.open, slots=self.slots)))
-        return None if found is None else self._control.record(found)
+        if found is None:
+            return None
+        if found.open is not None and not found.open.slots:
+            found = replace(found, open=replace(found.open, slots=self.slots))
+        # In the log, too: what the run before us still writes there meets our entry, and ends it, not us.
+        return self.record(found)
 
     def record(self, progress: PublishProgress) -> PublishProgress:
         written = replace(progress, batch=progress.batch + 1, run=self._control.run)
@@ -144,9 +147,10 @@ def _reconciled(
 ) -> PublishProgress | None:
     """What holds: Kafka's own word, unless the log is further.
 
-    The log is further when a run died after its first word (the stretch has not begun), or when at-least-once went on
-    in between; a stretch that Kafka has open and the log has not passed is finished first, as only its own slots
-    know what is sent. Raises GapError when Kafka has forgotten, and the log shows a stretch that may be half sent.
+    The log is further when a run died after its first word (the stretch has not begun), or when at-least-once, which
+    signs with no run, went on in between. A stretch that Kafka has open and the log has not passed is finished first,
+    as only its own slots know what is sent. Raises GapError when Kafka has forgotten, and the log shows a stretch that
+    may be half sent.
     """
     if noted is None:
         if logged is not None and logged.open is not None and logged.open.slots:
@@ -156,8 +160,15 @@ def _reconciled(
                 f"way: what of them was sent is not known; {REPUBLISH}"
             )
         return logged
-    if logged is None or logged.batch <= noted.batch:
+    if (
+        logged is None
+        or logged.batch < noted.batch
+        or (logged.batch == noted.batch and logged.run is not None)
+    ):
         return noted
-    if noted.open is not None and noted.open.slots and logged.version < noted.open.last:
-        return replace(noted, batch=logged.batch)
-    return logged
+    begun = noted.open
+    if begun is None or not begun.slots or logged.version >= begun.last:
+        return logged
+    if begun.snapshot and logged.open is not None and logged.open.chunk > begun.chunk:
+        return replace(logged, open=replace(logged.open, slots=begun.slots))
+    return replace(noted, batch=logged.batch)

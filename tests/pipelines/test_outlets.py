@@ -1,0 +1,84 @@
+"""Whose word holds when a publish begins again: Kafka's or the log's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bridge.errors import GapError
+from bridge.pipelines.outlets import _reconciled
+from bridge.published import NOTHING, PublishProgress, Stretch
+
+AT_5 = PublishProgress("p", "table", 5, 10, run="one")
+BEGUN = replace(AT_5.opened(Stretch(6, 9, slots=3)), batch=11)
+AT_9 = replace(BEGUN.closed(), batch=12)
+
+
+def chunk(number: int, *, slots: int = 3, batch: int = 0, run: str | None = "one") -> PublishProgress:
+    """A first snapshot of version 4, in five chunks."""
+    stretch = Stretch(4, 4, snapshot=True, chunk=number, chunks=5, slots=slots)
+    return PublishProgress("p", "table", NOTHING, batch, open=stretch, run=run)
+
+
+def alone(progress: PublishProgress, batch: int) -> PublishProgress:
+    """As at-least-once writes it."""
+    return replace(progress, batch=batch, run=None)
+
+
+@pytest.mark.parametrize(
+    ("noted", "logged", "found"),
+    [
+        pytest.param(None, None, None, id="never published"),
+        pytest.param(None, AT_5, AT_5, id="forgotten, but done"),
+        pytest.param(None, alone(chunk(2, slots=0), 3), alone(chunk(2, slots=0), 3), id="from at-least-once"),
+        pytest.param(AT_9, None, AT_9, id="checkpoint lost"),
+        pytest.param(BEGUN, BEGUN, BEGUN, id="died in the stretch"),
+        pytest.param(AT_5, BEGUN, BEGUN, id="died between log and Kafka"),
+        pytest.param(AT_9, BEGUN, AT_9, id="died between Kafka and log"),
+        pytest.param(AT_9, AT_5, AT_9, id="an older checkpoint brought back"),
+        pytest.param(
+            replace(AT_9, run="two", batch=11),
+            BEGUN,
+            replace(AT_9, run="two", batch=11),
+            id="a zombie wrote last",
+        ),
+        pytest.param(
+            AT_9, alone(replace(AT_9, version=14), 14), alone(replace(AT_9, version=14), 14), id="passed"
+        ),
+        pytest.param(
+            AT_9,
+            alone(replace(AT_9, version=14), 12),
+            alone(replace(AT_9, version=14), 12),
+            id="passed, from the log",
+        ),
+        pytest.param(
+            BEGUN, alone(AT_5, 13), replace(BEGUN, batch=13), id="at-least-once began and sent nothing"
+        ),
+        pytest.param(chunk(1, batch=4), chunk(2, batch=5), chunk(2, batch=5), id="died after a chunk"),
+        pytest.param(
+            chunk(1, batch=4),
+            alone(chunk(3, slots=0), 6),
+            alone(chunk(3, slots=3), 6),
+            id="at-least-once sent chunks",
+        ),
+        pytest.param(
+            chunk(1, batch=4),
+            alone(chunk(1, slots=0), 5),
+            chunk(1, batch=5),
+            id="at-least-once sent no chunk",
+        ),
+    ],
+)
+def test_whose_word_holds(
+    noted: PublishProgress | None, logged: PublishProgress | None, found: PublishProgress | None
+) -> None:
+    assert _reconciled(noted, logged, "prefix") == found
+
+
+@pytest.mark.parametrize("logged", [BEGUN, chunk(1)])
+def test_what_may_be_half_sent_is_not_guessed(logged: PublishProgress) -> None:
+    with pytest.raises(
+        GapError, match=r"'prefix' \(groups forget .* were under way: what of them was sent is not known"
+    ):
+        _reconciled(None, logged, "prefix")
