@@ -152,7 +152,7 @@ def test_a_placeholder_is_null_and_its_field_is_kept(spark: SparkSession) -> Non
         [("-U", 1, *nulls, "a"), ("+U", 1, None, None, [coded, "b"], None, None, None)],
     ]
     fields = ["text", "bytes", "texts", "numbers", "pairs"]
-    assert details(spark, decoder, documents, "kept") == [[fields], [fields], [fields, []]]
+    assert details(spark, decoder, documents, "kept") == [[fields], [fields], [fields, None]]
 
 
 def test_an_insert_and_a_delete_are_flinks_bytes_an_update_is_one_message(spark: SparkSession) -> None:

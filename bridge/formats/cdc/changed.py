@@ -39,6 +39,16 @@ class Types:
     passed_over: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Changes:
+    """SQL of what a document's rows come to, by the word in `type`; `missing`: whether there are none."""
+
+    missing: str
+    inserted: str
+    updated: str
+    deleted: str
+
+
 class ChangedDecoder(ChangeDecoder):
     """An update without the former state is +U alone for a keyed table and bad for another."""
 
@@ -50,13 +60,53 @@ class ChangedDecoder(ChangeDecoder):
         """Fields of the document, each with the pattern that it has to match for the document to be read."""
         return {}
 
+    def glanced(self, text: str, names: Names) -> tuple[str, str]:
+        """See ChangeDecoder.glanced: documents of one row in steps, others as `decode` does."""
+        parsed = let(names, self._parse(text), str)
+        broken = f"({parsed} IS NULL OR {member(parsed, corrupt_name(self._document()))} IS NOT NULL)"
+        outcome = self._single(parsed, text, names)
+        aside = self._aside(lambda f: member(parsed, f), self.none)
+        if self.several:
+            uneven = f"size({parsed}.{_DATA}) != 1 OR size({parsed}.{_OLD}) > 1"
+            aside += f"WHEN {uneven} THEN {self._several(parsed, text, names.lambdas())} "
+        return broken, f"CASE {aside}ELSE {outcome} END" if aside else outcome
+
+    def _several(self, parsed: str, text: str, names: Names) -> str:
+        """The outcome of a document with any number of rows, which has been parsed."""
+
+        def judged(read: str) -> str:
+            made = let(names, f"{read}.v", lambda v: self.outcome(v, text, names))
+            return f"IF({read} IS NULL, {self.none(literal(DOUBTFUL))}, {made})"
+
+        return let(names, self._quick(parsed, text, names), judged)
+
+    def _single(self, parsed: str, text: str, names: Names) -> str:
+        """The outcome of a document with one row, which has been parsed, without lambda functions."""
+        texts = Texts(self.row, self.options.json, names, text)
+        data, map = f"{parsed}.{_DATA}", f"{parsed}.{_OLD}"
+        if self.several:  # a mere look into an array would not stay a column of its own
+            data, map = (f"IF(size({x}) = 1, get({x}, 0), NULL)" for x in (data, map))
+            data, map = let(names, data, str), let(names, map, str)
+        now = let(names, texts.converted(data), str)
+        old = let(names, texts.looked_up(map), str)
+        was = let(names, texts.former(old, map, now), str)
+        doubts = [texts.doubt(data, now), texts.doubt(old, was), same_keys(map)]
+        doubts += [same_keys(member(parsed, f.name)) for f in self._others() if isinstance(f.type, MapType)]
+        doubtful = let(names, f"coalesce({' OR '.join(doubts)}, FALSE)", str)
+
+        def made(metadata: str) -> str:
+            return self._by_type(parsed, self._change(data, now, was, metadata))
+
+        outcome = self._described(parsed, made, names)
+        return f"IF({doubtful}, {self.none(literal(DOUBTFUL))}, {outcome})"
+
     def envelope(self, text: str, names: Names, *, glance: bool) -> str:
         """See ChangeDecoder.envelope. `v` is made of `type`, `rows` (`now` and `was`), and metadata."""
         closer = self._none(literal(DOUBTFUL)) if glance else self._slowly(text, names)
 
         def quickly(parsed: str) -> str:
             corrupt = member(parsed, corrupt_name(self._document()))
-            aside = self._aside(lambda f: member(parsed, f))
+            aside = self._aside(lambda f: member(parsed, f), self._none)
             broken = f"{parsed} IS NULL OR {corrupt} IS NOT NULL"
             return f"CASE WHEN {broken} THEN NULL {aside}ELSE {self._quick(parsed, text, names)} END"
 
@@ -162,11 +212,11 @@ class ChangedDecoder(ChangeDecoder):
 
         def filtered(read: str) -> str:
             whole = f"{read} IS NOT NULL AND {read}.{corrupt} IS NULL"
-            return f"CASE {self._aside(lambda f: member(read, f), whole)}ELSE {slowly} END"
+            return f"CASE {self._aside(lambda f: member(read, f), self._none, whole)}ELSE {slowly} END"
 
         return let(names, named, filtered)
 
-    def _aside(self, field: Callable[[str], str], whole: str = "TRUE") -> str:
+    def _aside(self, field: Callable[[str], str], none: Callable[[str], str], whole: str = "TRUE") -> str:
         """Branches of a CASE for the documents that the filters leave out; '' when there are none.
 
         What else is wrong in such a document is of no concern, as long as it is `whole`.
@@ -175,29 +225,33 @@ class ChangedDecoder(ChangeDecoder):
         for name, pattern in self.filters().items():
             missing = literal(f"field '{name}' is null or missing, and '{name}.include' looks at it")
             matches = f"{field(name)} RLIKE {literal(f'{_START}(?:{pattern}){_END}')}"
-            branches.append(f"WHEN {whole} AND {field(name)} IS NULL THEN {self._none(missing)} ")
-            branches.append(f"WHEN {whole} AND NOT {matches} THEN {self._none(null('STRING'))} ")
+            branches.append(f"WHEN {whole} AND {field(name)} IS NULL THEN {none(missing)} ")
+            branches.append(f"WHEN {whole} AND NOT {matches} THEN {none(null('STRING'))} ")
         return "".join(branches)
 
     def outcome(self, document: str, text: str, names: Names) -> str:
         """See ChangeDecoder.outcome: rows in the document's order, an update as -U and +U."""
+        rows = f"{document}.rows"
+        return self._described(
+            document, lambda m: self._by_type(document, self._changes(rows, m, names)), names
+        )
+
+    def _described(self, document: str, made: Callable[[str], str], names: Names) -> str:
+        """What is `made` of the metadata of a document, where that can be read."""
         if not self.metadata.places:
-            return self._by_type(document, "", names)
+            return made("")
 
         def checked(value: str) -> str:
             if self.options.json.ignore_parse_errors:
-                return self._by_type(document, value, names)
-            return let(
-                names,
-                self.metadata.error(value, lambda f: member(document, f)),
-                lambda e: f"IF({e} IS NULL, {self._by_type(document, value, names)}, {self.none(e)})",
-            )
+                return made(value)
+            error = self.metadata.error(value, lambda f: member(document, f))
+            return let(names, error, lambda e: f"IF({e} IS NULL, {made(value)}, {self.none(e)})")
 
         return let(names, self.metadata.value(lambda f: member(document, f)), checked)
 
-    def _by_type(self, document: str, metadata: str, names: Names) -> str:
-        types, row = self.types, names.fresh()
-        rows, type, now, was = f"{document}.rows", f"{document}.type", f"{row}.now", f"{row}.was"
+    def _changes(self, rows: str, metadata: str, names: Names) -> _Changes:
+        row = names.fresh()
+        now, was = f"{row}.now", f"{row}.was"
 
         def each(kind: str) -> str:
             return self.rows(f"transform({rows}, {row} -> {self.change(kind, now, metadata)})")
@@ -207,6 +261,19 @@ class ChangedDecoder(ChangeDecoder):
         updated = self.rows(f"flatten(transform({rows}, {row} -> {pair}))")
         if not self.keyed:
             updated = f"IF(exists({rows}, {row} -> {was} IS NULL), {self.failed(_NO_OLD)}, {updated})"
+        missing = f"{rows} IS NULL OR exists({rows}, {row} -> {now} IS NULL)"
+        return _Changes(missing, each("+I"), updated, each("-D"))
+
+    def _change(self, data: str, now: str, was: str, metadata: str) -> _Changes:
+        def only(kind: str) -> str:
+            return self.rows(f"array({self.change(kind, now, metadata)})")
+
+        both = self.rows(f"array({self.change('-U', was, metadata)}, {self.change('+U', now, metadata)})")
+        alone = only("+U") if self.keyed else self.failed(_NO_OLD)
+        return _Changes(f"{data} IS NULL", only("+I"), f"IF({was} IS NULL, {alone}, {both})", only("-D"))
+
+    def _by_type(self, document: str, made: _Changes) -> str:
+        types, type = self.types, f"{document}.{_TYPE}"
         words = (types.insert, types.update, types.delete, *types.passed_over)
         unknown = f"field 'type' has an unknown value; known are {', '.join(words)}"
         passed = (
@@ -216,7 +283,7 @@ class ChangedDecoder(ChangeDecoder):
             f"CASE WHEN {type} IS NULL THEN {self.failed(_NULL.format('type'))} "
             f"WHEN {type} NOT IN ({', '.join(map(literal, words))}) THEN {self.failed(unknown)} "
             f"{passed if types.passed_over else ''}"
-            f"WHEN {rows} IS NULL OR exists({rows}, {row} -> {now} IS NULL) THEN {self.failed(_NULL.format('data'))} "
-            f"WHEN {type} = {literal(types.insert)} THEN {each('+I')} "
-            f"WHEN {type} = {literal(types.delete)} THEN {each('-D')} ELSE {updated} END"
+            f"WHEN {made.missing} THEN {self.failed(_NULL.format('data'))} "
+            f"WHEN {type} = {literal(types.insert)} THEN {made.inserted} "
+            f"WHEN {type} = {literal(types.delete)} THEN {made.deleted} ELSE {made.updated} END"
         )

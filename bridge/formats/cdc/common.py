@@ -5,14 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
 from bridge.formats.base import DOUBTFUL
 from bridge.formats.cdc.metadata import Metadata
 from bridge.formats.cdc.options import CdcOptions
 from bridge.formats.json.slow import Slow
-from bridge.formats.sql import Names, apply, let, literal, null, struct
-from bridge.schema import RowType, quote
+from bridge.formats.sql import Names, apply, let, literal, look, null, struct
+from bridge.schema import RowType
 
 __all__ = ["ChangeDecoder", "envelope", "failed"]
 
@@ -58,20 +57,22 @@ class ChangeDecoder(ABC):
 
     def look(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
         """See formats.base.Stepwise: the fast path, each part a column of its own."""
-        names, text, said = Names(), f"{name}_text", f"{name}_said"
-        steps, made = self.read(frame.withColumn(text, payload.cast("string")), text, names)
-        steps = steps.withColumn(said, F.expr(made))
-        outcome = (
-            f"CASE WHEN {text} IS NULL OR {text} = '' THEN {self.none(null('STRING'))} "
-            f"WHEN {said} IS NULL OR NOT is_valid_utf8({text}) THEN {self.none(literal(DOUBTFUL))} "
-            f"ELSE {self.outcome(said, text, names)} END"
-        )
-        return steps.withColumn(name, F.expr(outcome)).select(*[_col(c) for c in frame.columns], _col(name))
 
-    def read(self, frame: DataFrame, text: str, names: Names) -> tuple[DataFrame, str]:
-        """`frame` with what reading the column `text` needs, and SQL of the document by the fast path; null where that
-        does not settle it."""
-        return frame, let(names, self.envelope(text, names, glance=True), lambda e: f"{e}.v")
+        def looked(payload: str, names: Names) -> str:
+            text = f"CAST({payload} AS STRING)"
+            doubt, outcome = self.glanced(text, names)
+            return (
+                f"CASE WHEN {text} IS NULL OR {text} = '' THEN {self.none(null('STRING'))} "
+                f"WHEN {doubt} OR NOT is_valid_utf8({text}) THEN {self.none(literal(DOUBTFUL))} ELSE {outcome} END"
+            )
+
+        return look(frame, payload, name, looked)
+
+    @abstractmethod
+    def glanced(self, text: str, names: Names) -> tuple[str, str]:
+        """SQL of whether the fast path does not settle a document (never null), and of the outcome where it does.
+
+        `text` is SQL that costs nothing, and may be null or no UTF-8."""
 
     def closer(self, payloads: DataFrame) -> ChangeDecoder:
         """See Decoder.closer: nothing to find out."""
@@ -105,10 +106,6 @@ class ChangeDecoder(ABC):
         """One change; `metadata` is a variable (of no account when none was asked for)."""
         more = {"metadata": metadata} if self.metadata.places else {}
         return struct(kind=literal(kind), row=row, **more, **({"kept": kept} if self.keeps else {}))
-
-
-def _col(name: str) -> Column:
-    return F.col(quote(name))
 
 
 def envelope(slow: Slow, text: str, names: Names) -> str:

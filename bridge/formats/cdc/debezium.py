@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bridge.errors import OptionError
@@ -13,7 +13,7 @@ from bridge.formats.cdc.metadata import BIGINT, Metadata, Place, as_is, millis, 
 from bridge.formats.cdc.options import CdcOptions
 from bridge.formats.cdc.pairs import Operations, PairDecoder
 from bridge.formats.json.shape import check
-from bridge.formats.sql import Names, let, null, struct
+from bridge.formats.sql import Names, let, null
 from bridge.schema import RowType
 
 __all__ = ["DebeziumJsonFormat"]
@@ -39,15 +39,18 @@ class _Decoder(PairDecoder):
         super().__init__(row, options, metadata, keyed=keyed)
         self.wrapper = "payload" if options.schema_include else ""
 
-    def state(self, kind: str, of: str, metadata: str, text: str, names: Names) -> str:
-        """See PairDecoder.state: a placeholder is null in the row, and its field's name is in `kept`."""
-        rare = struct(row=placeholder.known(self.row, of), kept=placeholder.kept(self.row, of))
-        plain = struct(row=of, kept=null("ARRAY<STRING>"))
-        return let(
-            names,
-            f"IF({placeholder.present(text)}, {rare}, {plain})",
-            lambda read: self.change(kind, f"{read}.row", metadata, f"{read}.kept"),
-        )
+    def known(self, state: str, names: Names, body: Callable[[str, str], str]) -> str:
+        """See PairDecoder.known: a placeholder is null in the row, and its field's name is in `kept`."""
+        held = placeholder.held(self.row, state)
+        if not held:
+            return body(state, null("ARRAY<STRING>"))
+
+        def told(some: str) -> str:
+            row = f"IF({some}, {placeholder.known(self.row, state)}, {state})"
+            kept = f"IF({some}, {placeholder.kept(self.row, state)}, NULL)"
+            return let(names, row, lambda r: let(names, kept, lambda k: body(r, k)))
+
+        return let(names, held, told)
 
     def _no_operation(self) -> str:
         if self.wrapper:

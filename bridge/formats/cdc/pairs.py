@@ -5,10 +5,8 @@ Flink: DebeziumJsonDeserializationSchema, OggJsonDeserializationSchema.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from bridge.formats.cdc.common import ChangeDecoder, envelope, failed
 from bridge.formats.cdc.metadata import STRING
@@ -54,13 +52,13 @@ class PairDecoder(ChangeDecoder):
         # Not one inside the other: Spark's analyzer allows for so many expressions that need each other first.
         return f"coalesce({quick}, {failed(slow) if glance else envelope(slow, text, names)})"
 
-    def read(self, frame: DataFrame, text: str, names: Names) -> tuple[DataFrame, str]:
-        """See ChangeDecoder.read."""
-        fast = Fast(self._document(), self.options.json, names)
-        parsed, converted = f"{text}_parsed", f"{text}_converted"
-        frame = frame.withColumn(parsed, F.expr(fast.parse(text)))
-        frame = frame.withColumn(converted, F.expr(fast.convert(parsed)))
-        return frame, f"IF({fast.doubtful(text, parsed, converted)}, NULL, {converted})"
+    def glanced(self, text: str, names: Names) -> tuple[str, str]:
+        """See ChangeDecoder.glanced."""
+        fast = Fast(self._document(), self.options.json, names.lambdas())
+        parsed = let(names, fast.parse(text), str)
+        converted = let(names, fast.convert(parsed), str)
+        doubt = let(names, fast.doubtful(text, parsed, converted), str)
+        return doubt, self.outcome(converted, text, names)
 
     def _document(self) -> RowType:
         states = (
@@ -108,12 +106,19 @@ class PairDecoder(ChangeDecoder):
         return let(names, self.metadata.value(raw), checked)
 
     def _by_operation(self, inside: str, metadata: str, text: str, names: Names) -> str:
-        words = self.operations
         before, after = f"{inside}.{BEFORE}", f"{inside}.{AFTER}"
-        op = member(inside, words.field)
+        return self.known(
+            before,
+            names,
+            lambda *b: self.known(after, names, lambda *a: self._changes(inside, metadata, b, a)),
+        )
+
+    def _changes(self, inside: str, metadata: str, former: tuple[str, str], latter: tuple[str, str]) -> str:
+        words, op = self.operations, member(inside, self.operations.field)
+        before, after = former[0], latter[0]
 
         def state(kind: str, of: str) -> str:
-            return self.state(kind, of, metadata, text, names)
+            return self.change(kind, of, metadata, former[1] if of == before else latter[1])
 
         inserted, updated = (
             self.rows(f"array({state('+I', after)})"),
@@ -135,9 +140,9 @@ class PairDecoder(ChangeDecoder):
             f"THEN IF({before} IS NULL, {self.failed(self._no_before('DELETE'))}, {deleted}) ELSE {unknown} END"
         )
 
-    def state(self, kind: str, of: str, metadata: str, text: str, names: Names) -> str:
-        """The change that one of the two states makes."""
-        return self.change(kind, of, metadata)
+    def known(self, state: str, names: Names, body: Callable[[str, str], str]) -> str:
+        """`body` of one of the two states as far as it is told, and of what is `kept` of it."""
+        return body(state, "")
 
     def _path(self, field: str) -> str:
         return f"{self.wrapper}.{field}" if self.wrapper else field

@@ -5,23 +5,19 @@ Strings hold it as it is, bytes as its UTF-8, lists and maps as their only item,
 
 from __future__ import annotations
 
-import base64
-
 from bridge.formats.sql import literal, member, null
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = ["PLACEHOLDER", "kept", "known", "present"]
+__all__ = ["PLACEHOLDER", "held", "kept", "known"]
 
 PLACEHOLDER = "__debezium_unavailable_value"
 
 _TEXT, _BYTES = literal(PLACEHOLDER), f"encode({literal(PLACEHOLDER)}, 'UTF-8')"
-_IN_DOCUMENTS = (PLACEHOLDER, base64.b64encode(PLACEHOLDER.encode()).decode())
 
 
-def present(text: str) -> str:
-    """True when the document may hold a placeholder; a cheap look that keeps the rest from being run."""
-    numbers = ",".join(map(str, PLACEHOLDER.encode()[:3]))
-    return " OR ".join(f"contains({text}, {literal(form)})" for form in (*_IN_DOCUMENTS, f"[{numbers},"))
+def held(row: RowType, value: str) -> str:
+    """True or null-or-false: whether a field of `value` holds the placeholder; '' when none can."""
+    return " OR ".join(test for f in row.fields if (test := _held(member(value, f.name), f.type)))
 
 
 def kept(row: RowType, value: str) -> str:

@@ -29,7 +29,11 @@ _LONGEST_DOUBLE = 30
 
 
 class Texts:
-    """SQL for rows of one shape. `text` is the whole document, a variable."""
+    """SQL for rows of one shape. `text` is the whole document, a variable.
+
+    To look into the whole document is dear, and what stands twice behind an AND or OR Spark does ahead, needed or
+    not; in the branch of an IF it is let be.
+    """
 
     def __init__(self, row: RowType, options: JsonOptions, names: Names, text: str) -> None:
         self.row, self.options, self.names = row, options, names
@@ -44,15 +48,36 @@ class Texts:
         """struct<v: row, d: boolean> of a struct of texts (a variable, null for no row): the row, and doubt."""
 
         def judged(converted: str) -> str:
-            doubts = [
-                self._doubt(member(texts, f.name), member(converted, f.name), f.type) for f in self.row.fields
-            ]
-            return struct(v=converted, d=f"coalesce({' OR '.join(doubts)}, FALSE)")
+            return struct(v=converted, d=self.doubt(texts, converted))
 
-        fields = [f"{literal(f.name)}, {self._value(member(texts, f.name), f.type)}" for f in self.row.fields]
         none = struct(v=null(self.row.spark()), d="FALSE")
-        row = let(self.names, f"named_struct({', '.join(fields)})", judged)
-        return f"IF({texts} IS NULL, {none}, {row})"
+        return f"IF({texts} IS NULL, {none}, {let(self.names, self.converted(texts), judged)})"
+
+    def converted(self, texts: str) -> str:
+        """The row that a struct of texts tells; what is not sure is null in it."""
+        fields = [f"{literal(f.name)}, {self._value(member(texts, f.name), f.type)}" for f in self.row.fields]
+        return f"named_struct({', '.join(fields)})"
+
+    def doubt(self, texts: str, converted: str) -> str:
+        """Whether the row that was `converted` may not be what the texts tell; never null."""
+        lost, doubles = ["FALSE"], ["FALSE"]
+        for f in self.row.fields:
+            text = member(texts, f.name)
+            if isinstance(f.type, ScalarType) and f.type.is_string:
+                doubles.append(_like_a_double(text))
+            else:
+                lost.append(f"({text} IS NOT NULL AND {member(converted, f.name)} IS NULL)")
+        rounded = f"IF({' OR '.join(doubles)}, {self.fractions}, FALSE)"
+        return f"(coalesce({' OR '.join(lost)}, FALSE) OR {rounded})"
+
+    def former(self, texts: str, keys: str, after: str) -> str:
+        """As `completed` makes it of what is `converted`: a field is converted only if it is there."""
+        fields = []
+        for f in self.row.fields:
+            told = member(texts, f.name)
+            untold = _untold(keys, f.name, member(after, f.name))
+            fields.append(f"{literal(f.name)}, IF({told} IS NULL, {untold}, {self._value(told, f.type)})")
+        return f"IF({texts} IS NULL, {null(self.row.spark())}, named_struct({', '.join(fields)}))"
 
     def looked_up(self, map: str) -> str:
         """The struct of texts that a map of texts (a variable) holds; null for no map."""
@@ -73,7 +98,7 @@ class Texts:
         if type.is_binary:
             sure = f"length({text}) % 4 = 0 AND {text} RLIKE {literal(_BASE64)} AND NOT {text} RLIKE {literal(_BARE)}"
             return f"IF({sure}, TRY_TO_BINARY({text}, 'base64'), NULL)"
-        exact = f"(length({text}) <= {_SHORT} OR NOT {self.fractions})"
+        exact = f"IF(length({text}) <= {_SHORT}, TRUE, NOT {self.fractions})"
         if type.name == "DECIMAL":
             # An exponent of nine digits would cost minutes.
             plain = f"length({text}) <= {_LONGEST_DECIMAL} AND NOT contains({text}, 'e') AND NOT contains({text}, 'E')"
@@ -81,16 +106,16 @@ class Texts:
         if type.name == "FLOAT":
             return f"IF({text} RLIKE {literal(_NUMBER)} AND {exact}, {cast}, NULL)"
         if type.name == "DOUBLE":
-            return f"IF({text} RLIKE {literal(_NUMBER)}, {cast}, NULL)"
+            # No name of a number, no suffix, no hexadecimal: the rest Spark reads as Java does.
+            plain = f"{text} < ':' AND substr({text}, -1) < ':' AND NOT contains(lower({text}), 'x')"
+            return f"IF({plain}, {cast}, NULL)"
         # Spark takes the same texts as Java's parseInt after its trim, and a DEL at the ends.
         return cast
 
-    def _doubt(self, text: str, value: str, type: DataType) -> str:
-        if isinstance(type, ScalarType) and type.is_string:
-            # Below ':' are digits, signs and the quote: most texts are done with after one comparison.
-            short = f"{text} < ':' AND length({text}) < {_LONGEST_DOUBLE}"
-            return f"({short} AND {text} RLIKE {literal(_LIKE_A_DOUBLE)} AND {self.fractions})"
-        return f"({text} IS NOT NULL AND {value} IS NULL)"
+
+def _like_a_double(text: str) -> str:
+    # Below ':' are digits, signs and the quote: most texts are done with after one comparison.
+    return f"({text} < ':' AND length({text}) < {_LONGEST_DOUBLE} AND {text} RLIKE {literal(_LIKE_A_DOUBLE)})"
 
 
 def completed(row: RowType, former: str, keys: str, after: str) -> str:
@@ -101,11 +126,18 @@ def completed(row: RowType, former: str, keys: str, after: str) -> str:
     fields = []
     for name in row.names:
         old = member(former, name)
-        there = f"{old} IS NOT NULL OR map_contains_key({keys}, {literal(name)})"
-        fields.append(f"{literal(name)}, IF({there}, {old}, {member(after, name)})")
+        fields.append(
+            f"{literal(name)}, IF({old} IS NULL, {_untold(keys, name, member(after, name))}, {old})"
+        )
     return f"IF({former} IS NULL, {null(row.spark())}, named_struct({', '.join(fields)}))"
+
+
+def _untold(keys: str, name: str, after: str) -> str:
+    """A field whose former value is null or not told: it was null, or is as it was."""
+    return f"IF(map_contains_key({keys}, {literal(name)}), NULL, {after})"
 
 
 def same_keys(map: str) -> str:
     """True when a key comes twice; null or false when none does."""
-    return f"size(array_distinct(map_keys({map}))) != size(map_keys({map}))"
+    keys = f"map_keys({map})"
+    return f"IF(size({keys}) < 2, FALSE, size(array_distinct({keys})) != size({keys}))"

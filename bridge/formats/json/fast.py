@@ -179,6 +179,9 @@ class Fast:
         if not inner(converted):
             return ""
         if not converted:
-            return f"exists({items}, {x} -> {inner('')})"
+            found = f"exists({items}, {x} -> {inner('')})"
+            # Most lists of texts are done with before there is a lambda function.
+            low = isinstance(type, ScalarType) and type.is_string and test == self._like_a_double
+            return f"IF(array_min({items}) < ':', {found}, FALSE)" if low else found
         per_item = let(self.names, f"get({converted}, {i})", inner)
         return f"exists(transform({items}, ({x}, {i}) -> {per_item}), {hit} -> {hit})"
