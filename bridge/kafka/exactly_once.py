@@ -97,7 +97,14 @@ class _Place:
 
 
 def produce_once(
-    records: DataFrame, topic: Topic, stretch: Stretch, *, prefix: str, run: str, max_rows: int
+    records: DataFrame,
+    topic: Topic,
+    stretch: Stretch,
+    *,
+    prefix: str,
+    run: str,
+    max_rows: int,
+    manner: str = "",
 ) -> ProduceResult:
     """Send the `records` of `stretch` (see sink.produce; with `__position` struct<version>) and wait for it.
 
@@ -106,7 +113,8 @@ def produce_once(
     `max_rows` records, hold how many of them are sent. A record's slot is a hash of its key, or of `__route`, or of
     all of it; so a key's changes are in the order of versions. `run` is the Control's: a younger one's ends this call.
 
-    `records` must be the same rows each time; the result counts what this call sent. Raises ConcurrentRunError when
+    `records` must be the same rows each time, for which `manner` stands: a stretch that was begun with another one is
+    refused; the result counts what this call sent. Raises ConcurrentRunError when
     another run took over, KafkaError as sink.produce; slots that had committed keep what they sent.
     """
     refuse_speculation(records.sparkSession)
@@ -120,6 +128,7 @@ def produce_once(
             first=stretch.first,
             producer=producer_settings(for_librdkafka(topic.properties, "producer"), checked=True),
             consumer=consumer_settings(topic.properties),
+            manner=manner,
             buffer_rows=topic.sink.buffer_rows,
             buffer_interval_ms=topic.sink.buffer_interval_ms,
             max_rows=max_rows,

@@ -18,7 +18,7 @@ import confluent_kafka
 from confluent_kafka import KafkaException
 
 from bridge import failpoints
-from bridge.errors import ConcurrentRunError, KafkaError
+from bridge.errors import REPUBLISH, ConcurrentRunError, KafkaError
 from bridge.kafka.client import words
 from bridge.kafka.control import newest, taken_over
 from bridge.kafka.transactions import Notes, transactional
@@ -74,6 +74,8 @@ class Share:
     """The first version of the stretch: nothing from there on may have been sent with other numbers of slots."""
     producer: Mapping[str, Any]
     consumer: Mapping[str, Any]
+    manner: str = ""
+    """A digest of what decides which records a stretch has, and in which order; counts of another one mean nothing."""
     buffer_rows: int = 0
     buffer_interval_ms: int = 0
     max_rows: int = 200_000
@@ -171,19 +173,26 @@ class Slot:
 
     def _read(self) -> Cursor:
         found = [self._noted(text) for text in self._notes.read()]
-        cursor, slots = max(found, default=(Cursor(), self._share.slots))
+        cursor, slots, manner = max(found, default=(Cursor(), self._share.slots, self._share.manner))
         if cursor.version >= self._share.first and slots != self._share.slots:
             raise KafkaError(
                 f"group '{self._id}' stands at version {cursor.version} with {slots} slots, but version "
                 f"{self._share.first} is to be sent with {self._share.slots}: the progress of this publish was "
                 "tampered with; choose another 'sink.transactional-id-prefix'"
             )
+        if cursor.version >= self._share.first and manner != self._share.manner:
+            raise KafkaError(
+                f"group '{self._id}' stands at version {cursor.version}, in a stretch that was begun with another "
+                "pipeline file (key, formats or `publish` options): how far it is sent cannot be told in records of "
+                f"this one; run the former file until it has caught up, then change it; {REPUBLISH}"
+            )
         return cursor
 
-    def _noted(self, text: str) -> tuple[Cursor, int]:
+    def _noted(self, text: str) -> tuple[Cursor, int, str]:
         try:
             note = json.loads(text)["bridge"]
-            return Cursor(note["version"], note["chunk"], note["rows"]), note["slots"]
+            cursor = Cursor(note["version"], note["chunk"], note["rows"])
+            return cursor, note["slots"], note.get("manner", "")
         except (ValueError, TypeError, KeyError):
             raise KafkaError(
                 f"group '{self._id}' holds offsets that the bridge did not write; choose another "
@@ -217,7 +226,7 @@ class Slot:
             self._buffer.flush()
         writer.flush()
         self._counted = writer.sent
-        note = {"format": _FORMAT, **asdict(upto), "slots": self._share.slots}
+        note = {"format": _FORMAT, **asdict(upto), "slots": self._share.slots, "manner": self._share.manner}
         self._notes.write(writer.producer, upto.version + 1, json.dumps({"bridge": note}))
         writer.producer.commit_transaction(_WAIT)
 

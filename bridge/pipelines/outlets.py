@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from contextlib import ExitStack
 from dataclasses import replace
 from types import TracebackType
@@ -17,6 +19,7 @@ from bridge.kafka import sink
 from bridge.kafka.control import Control
 from bridge.kafka.exactly_once import produce_once
 from bridge.kafka.sink import ProduceResult
+from bridge.options import FORMATS
 from bridge.published import PublishProgress, Stretch
 
 __all__ = ["AtLeastOnce", "ExactlyOnce", "Outlet", "outlet"]
@@ -100,6 +103,7 @@ class ExactlyOnce:
         self.slots = sink_options.parallelism or spark.sparkContext.defaultParallelism
         self._topic, self._prefix = topic, sink_options.transactional_id_prefix
         self._max_rows = definition.publish.transaction_rows
+        self._manner = _manner(definition, topic)
         self._log = PublishLog(spark, definition.run.checkpoint, definition.name)
         self._control = Control(topic, self._prefix, definition.name)
         self._stack = ExitStack()
@@ -139,7 +143,26 @@ class ExactlyOnce:
             prefix=self._prefix,
             run=self._control.run,
             max_rows=self._max_rows,
+            manner=self._manner,
         )
+
+
+def _manner(definition: Definition, topic: Topic) -> str:
+    """A digest of what decides which records a stretch has, their slots and their order; secrets are not in it.
+
+    Value documents count only where they order records: without a key, or with one that several rows may share.
+    """
+    publish, primary = definition.publish, topic.schema.primary_key
+    specs = [topic.key]
+    if topic.key is None or not set(primary) or not set(primary) <= set(topic.key.columns):
+        specs.append(topic.value)
+    told = {
+        "formats": [s and [s.name, dict(s.options), s.columns, repr(s.row), repr(s.metadata)] for s in specs],
+        "upserts": FORMATS[topic.value.name].insert_only,
+        "publish": [publish.pair, publish.net_changes],
+        "primary": primary,
+    }
+    return hashlib.sha256(json.dumps(told, default=str, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _reconciled(

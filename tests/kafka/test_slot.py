@@ -260,6 +260,22 @@ def test_another_number_of_slots_in_the_middle_of_a_stretch(desk: Desk) -> None:
         assert slot.cursor == Cursor(2, 0, 3)
 
 
+def test_another_pipeline_file_in_the_middle_of_a_stretch(desk: Desk) -> None:
+    """As many records as it has sent would be others now: some would be lost, some sent again."""
+    with desk.slot(manner="upserts") as slot:
+        for add in desk.adds()[:3]:
+            slot.add(*add)
+    with pytest.raises(
+        KafkaError, match=r"stretch that was begun with another pipeline file .*; run the former file"
+    ):
+        desk.slot(manner="pairs")
+    with desk.slot(manner="upserts") as slot:
+        desk.rest(slot)
+    assert desk.found() == EXPECTED
+    with desk.slot(manner="pairs", first=4) as slot:
+        assert slot.cursor == Cursor(3, 0, 6)
+
+
 def test_offsets_of_a_stranger(desk: Desk) -> None:
     with desk.slot() as slot:
         writer = slot._ready()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from bridge import config
 from bridge.errors import GapError
-from bridge.pipelines.outlets import _reconciled
+from bridge.pipelines.outlets import _manner, _reconciled
 from bridge.published import NOTHING, PublishProgress, Stretch
 
 AT_5 = PublishProgress("p", "table", 5, 10, run="one")
@@ -82,3 +87,70 @@ def test_what_may_be_half_sent_is_not_guessed(logged: PublishProgress) -> None:
         GapError, match=r"'prefix' \(groups forget .* were under way: what of them was sent is not known"
     ):
         _reconciled(None, logged, "prefix")
+
+
+FILE = """\
+version: 1
+name: orders
+topic:
+  ddl: |
+    CREATE TABLE t (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
+      'connector' = 'upsert-kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'h:1',
+      'key.format' = 'json', 'value.format' = 'json', 'sink.parallelism' = '3')
+delta: {path: table}
+run: {checkpoint: checkpoint}
+publish: {net-changes: false}
+"""
+KEYLESS = FILE.replace(", PRIMARY KEY (id) NOT ENFORCED", "").replace("upsert-kafka", "kafka")
+KEYLESS = KEYLESS.replace("'key.format' = 'json', 'value.format'", "'format'")
+CHANGES = FILE.replace("upsert-kafka", "kafka").replace(
+    "'value.format' = 'json'", "'key.fields' = 'id', 'value.format' = 'debezium-json'"
+)
+
+
+def manner(folder: Path, text: str) -> str:
+    file = folder / "orders.yaml"
+    file.write_text(text)
+    definition = config.load(file)
+    return _manner(definition, definition.topic)
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "same"),
+    [
+        (FILE, "'sink.parallelism' = '3'", "'sink.parallelism' = '5'", True),
+        (FILE, "name STRING", "name STRING, more INT", True),
+        (FILE, "'key.format' = 'json'", "'key.format' = 'csv'", False),
+        (FILE, "'value.format' = 'json'", "'value.format' = 'csv'", True),
+        (CHANGES, "net-changes: false", "update-messages: pair", False),
+        (FILE, "net-changes: false", "net-changes: true", False),
+        (FILE, "(id)", "(id, name)", False),
+        (KEYLESS, "name STRING", "name STRING, more INT", False),
+        (
+            KEYLESS,
+            "'format' = 'json'",
+            "'format' = 'json', 'json.encode.decimal-as-plain-number' = 'true'",
+            False,
+        ),
+    ],
+)
+def test_what_a_count_of_records_depends_on(
+    tmp_path: Path, file: str, before: str, after: str, same: bool
+) -> None:
+    assert before in file
+    assert (manner(tmp_path, file) == manner(tmp_path, file.replace(before, after))) is same
+
+
+def test_another_process_finds_the_same(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from tests.pipelines.test_outlets import KEYLESS, manner;"
+        "print(manner(Path(sys.argv[1]), KEYLESS))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        env={**os.environ, "PYTHONHASHSEED": "7"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == manner(tmp_path, KEYLESS)
