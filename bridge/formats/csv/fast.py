@@ -56,9 +56,9 @@ class Fast:
         return f"coalesce({parsed}.c{i}, '')"
 
     def _calm(self, text: str) -> str:
-        # NUL is univocity's escape of an escape, and begins a comment.
-        special = [c for c in ("\0", self.options.escape, "\n", "\r") if c]
-        first = ["\ufeff", *(" #" if self.options.allow_comments else "")]
+        special = [c for c in (self.options.escape, "\n", "\r") if c]
+        # Spark takes a line that begins with NUL for a comment.
+        first = ["\0", "\ufeff", *(" #" if self.options.allow_comments else "")]
         conditions = [f"NOT startswith({text}, {literal(c)})" for c in first]
         conditions += [f"NOT contains({text}, {literal(c)})" for c in special]
         return f"{text} <> '' AND {' AND '.join(conditions)}"
@@ -82,7 +82,8 @@ class Fast:
             muddled = (
                 f"({' OR '.join([*held, f'endswith({text}, concat({mark}, {tokens[-1]}))'])}) AND {muddled}"
             )
-        return f"contains({text}, {mark}) AND {muddled}"
+        # Between quotes NUL is univocity's escape of an escape.
+        return f"contains({text}, {mark}) AND (contains({text}, {literal(chr(0))}) OR {muddled})"
 
 
 def _holds(type: DataType) -> bool:
