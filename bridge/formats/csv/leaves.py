@@ -22,8 +22,9 @@ _BASE64 = r"\A[A-Za-z0-9+/]*={0,2}\z"
 _DELETE = "'\\u007f'"
 
 _END = r"\z"
-_USUAL_DATE = rf"\A(?!0000)[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}{_END}"
-_USUAL_TIME = "[0-9]{2}:[0-9]{2}:[0-9]{2}"
+# The places of moments whose digits the cast demands; only at the end does it take less than digits.
+_USUAL_DAY = r"\A(?!0000)....-..-."
+_USUAL_TIME = "..:..:.[0-9]"
 _USUAL_DECIMAL = r"\A[+-]?[0-9]{1,40}+(?:[.][0-9]{1,40}+)?(?:[eE][+-]?[0-9]{1,3})?\z"
 
 
@@ -61,11 +62,11 @@ def usual(text: str, type: ScalarType) -> str:
     if type.is_binary:
         return f"IF({_is_base64(text)}, TRY_TO_BINARY({text}, 'base64'), NULL)"
     if type.name == "DATE":
-        return f"IF({text} RLIKE {literal(_USUAL_DATE)}, {cast}, NULL)"
+        return f"IF({text} RLIKE {literal(_USUAL_DAY + '[0-9]' + _END)}, {cast}, NULL)"
     if type.name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         digits, zone = type.parameters[0], "Z" if type.name == "TIMESTAMP_LTZ" else ""
         fraction = f"(?:[.][0-9]{{1,{digits}}})?" if digits else ""
-        moment = rf"{_USUAL_DATE.removesuffix(_END)} {_USUAL_TIME}{fraction}{zone}{_END}"
+        moment = f"{_USUAL_DAY}. {_USUAL_TIME}{fraction}{zone}{_END}"
         return f"IF({text} RLIKE {literal(moment)}, {cast}, NULL)"
     if type.name == "DECIMAL":
         # Java's BigDecimal takes digits of any script, and spaces around them are cut before.
