@@ -129,6 +129,36 @@ def verify(
 
 
 @app.command()
+def replay(
+    file: File,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Also records older than delete.retention.ms: deletes may be forgotten."
+        ),
+    ] = False,
+    json: Json = False,
+    master: Master = None,
+    conf: Conf = None,
+) -> None:
+    """Apply records that `bad-records: quarantine` kept aside and that can be read now.
+
+    Correct their key and value in the quarantine table, or the DDL, then run this. A record never overtakes a newer one
+    of its key. What still cannot be read stays aside.
+    """
+    screen, definition = Screen(quiet=json), config.load(file)
+    from bridge.pipelines.replay import replay as run
+
+    with process.session(screen, definition, master, conf) as spark:
+        found = run(spark, definition, force=force).as_dict()
+    if json:
+        screen.json(found)
+    else:
+        rows = {name.replace("_", " "): str(value) for name, value in found.items() if value is not None}
+        screen.table(f"replay of {definition.name}", rows)
+
+
+@app.command()
 def status(file: File, json: Json = False, master: Master = None, conf: Conf = None) -> None:
     """Show how far a pipeline has got and how much is left. Moves nothing."""
     screen, definition = Screen(quiet=json), config.load(file)

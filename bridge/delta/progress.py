@@ -19,7 +19,7 @@ from bridge.delta.table import Table
 from bridge.errors import REBUILD, GapError, TableError
 from bridge.positions import Offsets
 
-__all__ = ["IngestProgress", "PublishLog", "PublishProgress", "read_progress"]
+__all__ = ["IngestProgress", "PublishLog", "PublishProgress", "committed_by", "read_progress"]
 
 _FORMAT = 1
 _LOOK_BACK = (1, 20, 400, None)
@@ -113,6 +113,15 @@ def read_progress(table: Table, pipeline: str) -> tuple[IngestProgress, int] | N
         if oldest["operation"] == "CLONE":
             raise _gap(table, "it is a clone, and a clone's log starts without the progress of its source")
     return None
+
+
+def committed_by(table: Table, pipeline: str, run: str) -> bool:
+    """True when the log holds a commit that this run of the pipeline made. Reads as much of the log as it must."""
+    for commit in _history(table):
+        found = IngestProgress.from_json(commit["userMetadata"])
+        if found and (found[0].pipeline, found[0].run) == (pipeline, run):
+            return True
+    return False
 
 
 def _history(table: Table) -> Iterator[Row]:

@@ -17,17 +17,19 @@ from pyspark.sql import functions as F
 from bridge.columns import BAD, POSITION, col
 from bridge.definition import DeltaTarget
 from bridge.delta.failures import CONFLICTS, names, table_errors
-from bridge.delta.table import exists
+from bridge.delta.progress import committed_by
+from bridge.delta.table import Table, exists
 from bridge.errors import TableError
 
-__all__ = ["COLUMNS", "held", "put_aside"]
+__all__ = ["held", "mark", "put_aside", "records", "release", "settle"]
 
-COLUMNS = (
+_COLUMNS = (
     "pipeline string, topic string, topic_id string, partition int, offset bigint, timestamp timestamp, "
     "timestamp_type int, key binary, value binary, headers array<struct<key: string, value: binary>>, "
-    "reason string, batch bigint, quarantined_at timestamp"
+    "reason string, batch bigint, quarantined_at timestamp, replayed_by string"
 )
-"""A record as it was read, why it was put aside (no payload in it), by which batch and when."""
+"""A record as it was read, why it was put aside (no payload in it), by which batch and when; and the run that is about
+to replay it."""
 
 _PLACE = ("pipeline", "topic", "topic_id", "partition", "offset")
 """What makes a record the same: a topic created anew has another id, and begins at offset 0 again."""
@@ -71,6 +73,7 @@ def put_aside(
         "reason",
         F.lit(batch).cast("bigint").alias("batch"),
         F.current_timestamp().alias("quarantined_at"),
+        F.lit(None).cast("string").alias("replayed_by"),
     )
     same = " AND ".join(f"t.{name} <=> s.{name}" for name in _PLACE)
     for attempt in range(_ATTEMPTS):
@@ -97,13 +100,63 @@ def held(spark: SparkSession, target: DeltaTarget, pipeline: str) -> int:
         return _handle(spark, target).toDF().where(F.col("pipeline") == pipeline).count()
 
 
+def records(spark: SparkSession, target: DeltaTarget, pipeline: str) -> DataFrame:
+    """What is kept of `pipeline`: Kafka's columns, as the source gives them, and `topic_id`."""
+    with table_errors(target):
+        kept = _handle(spark, target).toDF().where(F.col("pipeline") == pipeline)
+    return kept.withColumnRenamed("timestamp_type", "timestampType").drop(
+        "pipeline", "reason", "batch", "quarantined_at", "replayed_by"
+    )
+
+
+def mark(spark: SparkSession, target: DeltaTarget, pipeline: str, places: DataFrame, run: str) -> None:
+    """Write down that `run` is about to commit the records at `places` (topic, partition, offset)."""
+    at = " AND ".join(f"t.{name} = s.{name}" for name in ("topic", "partition", "offset"))
+    with table_errors(target):
+        kept = _handle(spark, target).alias("t")
+        matched = kept.merge(places.alias("s"), f"t.pipeline = {_quoted(pipeline)} AND {at}")
+        matched.whenMatchedUpdate(set={"replayed_by": F.lit(run)}).execute()
+
+
+def release(spark: SparkSession, target: DeltaTarget, pipeline: str, run: str) -> None:
+    """Take out what `run` has committed."""
+    with table_errors(target):
+        _handle(spark, target).delete((F.col("pipeline") == pipeline) & (F.col("replayed_by") == run))
+
+
+def settle(table: Table, target: DeltaTarget, pipeline: str) -> None:
+    """Finish what a replay that died has begun: records that its commit in `table` holds are taken out, the others
+    are as they were."""
+    spark = table.spark
+    with table_errors(target):
+        kept = (
+            _handle(spark, target)
+            .toDF()
+            .where((F.col("pipeline") == pipeline) & F.col("replayed_by").isNotNull())
+        )
+        runs = [row[0] for row in kept.select("replayed_by").distinct().collect()]
+    for run in runs:
+        if committed_by(table, pipeline, run):
+            release(spark, target, pipeline, run)
+        else:
+            with table_errors(target):
+                _handle(spark, target).update(
+                    (F.col("pipeline") == pipeline) & (F.col("replayed_by") == run),
+                    {"replayed_by": F.lit(None).cast("string")},
+                )
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 def _create(spark: SparkSession, target: DeltaTarget) -> None:
     if exists(spark, target):
         return
     builder = DeltaTable.createIfNotExists(spark)
     builder = builder.tableName(target.table) if target.table else builder.location(str(target.path))
     with table_errors(target):
-        builder.addColumns(spark.createDataFrame([], COLUMNS).schema).execute()
+        builder.addColumns(spark.createDataFrame([], _COLUMNS).schema).execute()
 
 
 def _handle(spark: SparkSession, target: DeltaTarget) -> DeltaTable:

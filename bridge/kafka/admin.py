@@ -6,12 +6,19 @@ refuses us is a KafkaError naming the addresses and librdkafka's last word.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from confluent_kafka import TopicCollection
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from bridge.definition import Topic
 from bridge.errors import REBUILD, GapError, KafkaError, OptionError, TopicMissingError
@@ -27,9 +34,11 @@ __all__ = [
     "ensure_topic",
     "resolve",
     "start_offsets",
+    "topic_setting",
 ]
 
 _TIMEOUT = 20.0
+_log = logging.getLogger("bridge.kafka")
 
 
 @dataclass(frozen=True)
@@ -184,6 +193,20 @@ def ensure_topic(
         raise
     talk.until_topic_exists(name)
     return True
+
+
+def topic_setting(topic: Topic, name: str, key: str, *, timeout: float = _TIMEOUT) -> str | None:
+    """A setting of the topic `name`, the broker's default where it has none of its own; None when it is not told, as to
+    who may not read it."""
+    resource = ConfigResource(ResourceType.TOPIC, name)
+    try:
+        talk = Conversation(topic.properties, timeout)
+        found = talk.ask(f"describe the configuration of '{name}'", AdminClient.describe_configs, [resource])
+    except KafkaError as refused:
+        _log.info("%s of topic '%s' is not known: %s", key, name, refused)
+        return None
+    entry = found[resource].get(key)
+    return None if entry is None else str(entry.value)
 
 
 def _committed(topic: Topic, state: TopicState, timeout: float) -> Offsets:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 
 from confluent_kafka import TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient
 
 from bridge.definition import Topic, TopicCreation
-from bridge.errors import KafkaError
-from bridge.kafka.admin import ensure_topic
+from bridge.kafka.admin import ensure_topic, topic_setting
 from bridge.kafka.client import Conversation
 
 __all__ = ["prepare"]
 
 _TIMEOUT = 20.0
 _POLICY = "cleanup.policy"
-_log = logging.getLogger("bridge.kafka")
 
 
 def prepare(topic: Topic, *, timeout: float = _TIMEOUT) -> list[str]:
@@ -73,15 +70,7 @@ def _differences(topic: Topic, name: str, partitions: int, timeout: float) -> It
 
 def _policy(topic: Topic, name: str, timeout: float) -> str | None:
     """The topic's cleanup policy; None when it is not told."""
-    resource = ConfigResource(ResourceType.TOPIC, name)
-    try:
-        talk = Conversation(topic.properties, timeout)
-        found = talk.ask(f"describe the configuration of '{name}'", AdminClient.describe_configs, [resource])
-    except KafkaError as refused:
-        _log.info("whether topic '%s' is compacted is not known: %s", name, refused)
-        return None
-    entry = found[resource].get(_POLICY)
-    return None if entry is None else str(entry.value)
+    return topic_setting(topic, name, _POLICY, timeout=timeout)
 
 
 def _words(policy: str) -> set[str]:

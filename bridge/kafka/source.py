@@ -11,13 +11,16 @@ from bridge.kafka.admin import describe
 from bridge.kafka.properties import for_spark
 from bridge.positions import Offsets
 
-__all__ = ["RECORDS", "read", "stream"]
+__all__ = ["COLUMNS", "RECORDS", "read", "stream"]
 
 RECORDS = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
     "timestampType int, headers array<struct<key: string, value: binary>>"
 )
 """The columns of records, in this order."""
+
+COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+"""Their names."""
 
 _EARLIEST = -2  # Spark's word for it in an offset vector
 

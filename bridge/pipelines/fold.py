@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import Column, DataFrame
 
 from bridge import compact
 from bridge.columns import BAD, KIND, col
 from bridge.decode import APART, DROPPED, SKIP, decode_events, decode_keys, decode_values
 from bridge.definition import BadRecords, Definition
+from bridge.formats.base import DOUBTFUL
 
-__all__ = ["compacts_first", "decoded", "folded", "is_good"]
+__all__ = ["compacts_first", "decoded", "folded", "is_good", "settled"]
 
 
 def compacts_first(definition: Definition) -> bool:
@@ -35,6 +38,14 @@ def decoded(records: DataFrame, definition: Definition, *, glance: bool = False)
     if compacts_first(definition):
         keyed = compact.latest_by_offset(keyed, [*definition.primary_key, APART])
     return decode_values(keyed, definition.topic, glance=glance)
+
+
+def settled(records: DataFrame, definition: Definition, held: Callable[[DataFrame], DataFrame]) -> DataFrame:
+    """`decoded` records, at a glance where that will do; `held` keeps a frame for as long as it is used."""
+    changes = held(decoded(records, definition, glance=True))
+    if changes.where(col(BAD) == DOUBTFUL).isEmpty():
+        return changes
+    return held(decoded(records, definition))
 
 
 def folded(changes: DataFrame, definition: Definition) -> DataFrame:
