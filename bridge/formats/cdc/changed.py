@@ -92,7 +92,7 @@ class ChangedDecoder(ChangeDecoder):
         was = let(names, texts.former(old, map, now), str)
         doubts = [texts.doubt(data, now), texts.doubt(old, was), same_keys(map)]
         doubts += [same_keys(member(parsed, f.name)) for f in self._others() if isinstance(f.type, MapType)]
-        doubtful = let(names, f"coalesce({' OR '.join(doubts)}, FALSE)", str)
+        doubtful = f"coalesce({' OR '.join(doubts)}, FALSE)"
 
         def made(metadata: str) -> str:
             return self._by_type(parsed, self._change(data, now, was, metadata))

@@ -13,7 +13,7 @@ from bridge.formats.cdc.metadata import BIGINT, Metadata, Place, as_is, millis, 
 from bridge.formats.cdc.options import CdcOptions
 from bridge.formats.cdc.pairs import Operations, PairDecoder
 from bridge.formats.json.shape import check
-from bridge.formats.sql import Names, let, null
+from bridge.formats.sql import Names, let, null, struct
 from bridge.schema import RowType
 
 __all__ = ["DebeziumJsonFormat"]
@@ -44,13 +44,9 @@ class _Decoder(PairDecoder):
         held = placeholder.held(self.row, state)
         if not held:
             return body(state, null("ARRAY<STRING>"))
-
-        def told(some: str) -> str:
-            row = f"IF({some}, {placeholder.known(self.row, state)}, {state})"
-            kept = f"IF({some}, {placeholder.kept(self.row, state)}, NULL)"
-            return let(names, row, lambda r: let(names, kept, lambda k: body(r, k)))
-
-        return let(names, held, told)
+        rare = struct(row=placeholder.known(self.row, state), kept=placeholder.kept(self.row, state))
+        plain = struct(row=state, kept=null("ARRAY<STRING>"))
+        return let(names, f"IF({held}, {rare}, {plain})", lambda told: body(f"{told}.row", f"{told}.kept"))
 
     def _no_operation(self) -> str:
         if self.wrapper:

@@ -57,8 +57,7 @@ class PairDecoder(ChangeDecoder):
         fast = Fast(self._document(), self.options.json, names.lambdas())
         parsed = let(names, fast.parse(text), str)
         converted = let(names, fast.convert(parsed), str)
-        doubt = let(names, fast.doubtful(text, parsed, converted), str)
-        return doubt, self.outcome(converted, text, names)
+        return fast.doubtful(text, parsed, converted), self.outcome(converted, text, names)
 
     def _document(self) -> RowType:
         states = (
