@@ -139,6 +139,10 @@ def test_timestamps_keep_the_digits_they_have(spark: SparkSession) -> None:
     assert first[0] is not None and first[0][0][1]["b"] == at.replace(microsecond=123400)
     assert second[0] is not None and set(second[0][0][1].values()) == {None}
     assert third[0] is not None and third[0][0][1]["a"] == datetime(1969, 12, 31, 23, 59, 59)
+    first_of_all = [b"\x00" + _some(_long(-(2**63))) + b"\x00"]
+    assert decode_all(spark, _FORMAT.decoder(row, _NEW), first_of_all) == [
+        (None, "field 'b': out of range of TIMESTAMP(4)")
+    ]
 
 
 def test_a_null_that_the_schema_has_no_room_for_is_named(spark: SparkSession) -> None:

@@ -228,18 +228,29 @@ def _moment(type: ScalarType, own: Node, writer: Node, path: str) -> Reader:
         )
     zone = "" if type.name == "TIMESTAMP_LTZ" else "local-"
     schema = {"type": "long", "logicalType": f"{zone}timestamp-{unit}"}
-    return Reader(type, schema, convert=cut(type, 3 if unit == "millis" else 6))
+    convert = cut(type, 3 if unit == "millis" else 6, minus="try_subtract({}, {})")
+    if convert is None:
+        return Reader(type, schema)
+    return Reader(
+        type,
+        schema,
+        convert=convert,
+        misfit=lambda v, made: f"({v} IS NOT NULL AND {made} IS NULL)",
+        reason=f"out of range of {type.flink()}",
+    )
 
 
-def cut(type: ScalarType, digits: int) -> Sql | None:
-    """SQL that cuts the digits a timestamp of `type` does not have from one with `digits` of them."""
+def cut(type: ScalarType, digits: int, *, minus: str = "{} - {}") -> Sql | None:
+    """SQL that cuts the digits a timestamp of `type` does not have from one with `digits` of them.
+
+    None where there are none to cut. `minus` decides about the first moment of all, which has none before it."""
     step = 10 ** (6 - type.parameters[0])
     if type.parameters[0] >= digits:
         return None
 
     def truncated(value: str) -> str:
         micros = f"unix_micros(CAST({value} AS TIMESTAMP))"
-        made = f"timestamp_micros({micros} - pmod({micros}, {step}))"
+        made = f"timestamp_micros({minus.format(micros, f'pmod({micros}, {step})')})"
         return f"IF({value} IS NULL, {null(type.spark())}, CAST({made} AS {type.spark()}))"
 
     return truncated
