@@ -5,7 +5,7 @@ Flink: DebeziumJsonDeserializationSchema, OggJsonDeserializationSchema.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bridge.formats.cdc.common import ChangeDecoder, envelope, failed
@@ -57,7 +57,9 @@ class PairDecoder(ChangeDecoder):
         fast = Fast(self._document(), self.options.json, names.lambdas())
         parsed = let(names, fast.parse(text), str)
         converted = let(names, fast.convert(parsed), str)
-        return fast.doubtful(text, parsed, converted), self.outcome(converted, text, names)
+        # Bound here, that what was parsed need not be handed on.
+        doubt = let(names, fast.doubtful(text, parsed, converted), str)
+        return doubt, self.outcome(converted, text, names)
 
     def _document(self) -> RowType:
         states = (
@@ -106,15 +108,17 @@ class PairDecoder(ChangeDecoder):
 
     def _by_operation(self, inside: str, metadata: str, text: str, names: Names) -> str:
         before, after = f"{inside}.{BEFORE}", f"{inside}.{AFTER}"
-        return self.known(
-            before,
-            names,
-            lambda *b: self.known(after, names, lambda *a: self._changes(inside, metadata, b, a)),
-        )
 
-    def _changes(self, inside: str, metadata: str, former: tuple[str, str], latter: tuple[str, str]) -> str:
-        words, op = self.operations, member(inside, self.operations.field)
-        before, after = former[0], latter[0]
+        def told(op: str) -> str:
+            def changes(*former: str) -> str:
+                return self.known(after, names, lambda *latter: self._changes(op, metadata, former, latter))
+
+            return self.known(before, names, changes)
+
+        return let(names, member(inside, self.operations.field), told)
+
+    def _changes(self, op: str, metadata: str, former: Sequence[str], latter: Sequence[str]) -> str:
+        words, before, after = self.operations, former[0], latter[0]
 
         def state(kind: str, of: str) -> str:
             return self.change(kind, of, metadata, former[1] if of == before else latter[1])
