@@ -18,8 +18,9 @@ from bridge.definition import Topic
 from bridge.errors import KafkaError
 from bridge.kafka.packing import SENT, Packing
 from bridge.kafka.properties import for_librdkafka
+from bridge.kafka.share import Cursor, Share
 from bridge.kafka.sink import COUNTS, ProduceResult, collected, counts_of, refuse_speculation
-from bridge.kafka.slot import Cursor, Share, Slot
+from bridge.kafka.slot import Slot
 from bridge.kafka.transactions import consumer_settings
 from bridge.kafka.writer import Sent, Writer, producer_settings
 from bridge.partitioners import opened

@@ -7,10 +7,9 @@ the last of them; whoever opens the slot next, a retry, a restart or a zombie, g
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import astuple
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -18,18 +17,18 @@ import confluent_kafka
 from confluent_kafka import KafkaException
 
 from bridge import failpoints
-from bridge.errors import REPUBLISH, ConcurrentRunError, KafkaError
+from bridge.errors import ConcurrentRunError, KafkaError
 from bridge.kafka.client import words
 from bridge.kafka.control import newest, taken_over
+from bridge.kafka.share import Cursor, Share
 from bridge.kafka.transactions import Notes, transactional
 from bridge.kafka.writer import Buffer, Records, Sent, Writer
 
-__all__ = ["Cursor", "Share", "Slot"]
+__all__ = ["Slot"]
 
 _Code = confluent_kafka.KafkaError
 _WAIT = 30.0
 _PATIENCE_SECONDS = 120.0
-_FORMAT = 1
 _T = TypeVar("_T")
 MAX_BYTES = 64 * 1024 * 1024
 """A transaction holds not much more; it is kept in memory, to be sent again when its fate is unknown."""
@@ -51,38 +50,6 @@ _FINAL = (
     _Code._UNKNOWN_TOPIC,
 )
 """A new producer would hear the same."""
-
-
-@dataclass(frozen=True, order=True)
-class Cursor:
-    """The place after a record: so many (`rows`) of `version`, in that chunk of a snapshot, are in the topic."""
-
-    version: int = -1
-    chunk: int = 0
-    rows: int = 0
-
-
-@dataclass(frozen=True)
-class Share:
-    """What a slot is told, as plain values. Holds secrets in clear: never shown, so no repr of its fields."""
-
-    prefix: str
-    run: str
-    topics: tuple[str, ...]
-    slots: int
-    first: int
-    """The first version of the stretch: nothing from there on may have been sent with other numbers of slots."""
-    producer: Mapping[str, Any]
-    consumer: Mapping[str, Any]
-    manner: str = ""
-    """A digest of what decides which records a stretch has, and in which order; counts of another one mean nothing."""
-    buffer_rows: int = 0
-    buffer_interval_ms: int = 0
-    max_rows: int = 200_000
-    """A transaction holds not many more."""
-
-    def __repr__(self) -> str:
-        return f"Share({self.prefix}, {self.slots} slots)"
 
 
 class Slot:
@@ -172,32 +139,7 @@ class Slot:
         return self._read()
 
     def _read(self) -> Cursor:
-        found = [self._noted(text) for text in self._notes.read()]
-        cursor, slots, manner = max(found, default=(Cursor(), self._share.slots, self._share.manner))
-        if cursor.version >= self._share.first and slots != self._share.slots:
-            raise KafkaError(
-                f"group '{self._id}' stands at version {cursor.version} with {slots} slots, but version "
-                f"{self._share.first} is to be sent with {self._share.slots}: the progress of this publish was "
-                "tampered with; choose another 'sink.transactional-id-prefix'"
-            )
-        if cursor.version >= self._share.first and manner != self._share.manner:
-            raise KafkaError(
-                f"group '{self._id}' stands at version {cursor.version}, in a stretch that was begun with another "
-                "pipeline file (key, formats or `publish` options): how far it is sent cannot be told in records of "
-                f"this one; run the former file until it has caught up, then change it; {REPUBLISH}"
-            )
-        return cursor
-
-    def _noted(self, text: str) -> tuple[Cursor, int, str]:
-        try:
-            note = json.loads(text)["bridge"]
-            cursor = Cursor(note["version"], note["chunk"], note["rows"])
-            return cursor, note["slots"], note.get("manner", "")
-        except (ValueError, TypeError, KeyError):
-            raise KafkaError(
-                f"group '{self._id}' holds offsets that the bridge did not write; choose another "
-                "'sink.transactional-id-prefix'"
-            ) from None
+        return self._share.stands_at(self._notes.read(), self._id)
 
     def _resend(self) -> None:
         """Begin a transaction and send all that is held for it."""
@@ -226,8 +168,7 @@ class Slot:
             self._buffer.flush()
         writer.flush()
         self._counted = writer.sent
-        note = {"format": _FORMAT, **asdict(upto), "slots": self._share.slots, "manner": self._share.manner}
-        self._notes.write(writer.producer, upto.version + 1, json.dumps({"bridge": note}))
+        self._notes.write(writer.producer, upto.version + 1, self._share.note(upto))
         writer.producer.commit_transaction(_WAIT)
 
     def _recommit(self, upto: Cursor) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.kafka.exactly_once import _Place
-from bridge.kafka.slot import Cursor
+from bridge.kafka.share import Cursor
 
 CHUNK = 2
 

@@ -1,0 +1,84 @@
+"""What a slot is told, and how it says where it stands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bridge.errors import REPUBLISH, KafkaError
+
+__all__ = ["Cursor", "Share"]
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, order=True)
+class Cursor:
+    """The place after a record: so many (`rows`) of `version`, in that chunk of a snapshot, are in the topic."""
+
+    version: int = -1
+    chunk: int = 0
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a slot is told, as plain values. Holds secrets in clear: never shown, so no repr of its fields."""
+
+    prefix: str
+    run: str
+    topics: tuple[str, ...]
+    slots: int
+    first: int
+    """The first version of the stretch: nothing from there on may have been sent with other numbers of slots."""
+    producer: Mapping[str, Any]
+    consumer: Mapping[str, Any]
+    manner: str = ""
+    """A digest of what decides which records a stretch has, and in which order; counts of another one mean nothing."""
+    buffer_rows: int = 0
+    buffer_interval_ms: int = 0
+    max_rows: int = 200_000
+    """A transaction holds not many more."""
+
+    def __repr__(self) -> str:
+        return f"Share({self.prefix}, {self.slots} slots)"
+
+    def note(self, upto: Cursor) -> str:
+        """What a transaction says of its end."""
+        told = {"format": _FORMAT, **asdict(upto), "slots": self.slots, "manner": self.manner}
+        return json.dumps({"bridge": told})
+
+    def stands_at(self, notes: Sequence[str], group: str) -> Cursor:
+        """The furthest place among what `note` wrote; before all records where there is none.
+
+        Raises KafkaError for a place in this stretch that was counted in another way.
+        """
+        found = [_noted(text, group) for text in notes]
+        cursor, slots, manner = max(found, default=(Cursor(), self.slots, self.manner))
+        if cursor.version >= self.first and slots != self.slots:
+            raise KafkaError(
+                f"group '{group}' stands at version {cursor.version} with {slots} slots, but version {self.first} is "
+                f"to be sent with {self.slots}: the progress of this publish was tampered with; choose another "
+                "'sink.transactional-id-prefix'"
+            )
+        if cursor.version >= self.first and manner != self.manner:
+            raise KafkaError(
+                f"group '{group}' stands at version {cursor.version}, in a stretch that was begun with another "
+                "pipeline file (key, formats or `publish` options): how far it is sent cannot be told in records of this one; "
+                f"run the former file until it has caught up, then change it; {REPUBLISH}"
+            )
+        return cursor
+
+
+def _noted(text: str, group: str) -> tuple[Cursor, int, str]:
+    try:
+        note = json.loads(text)["bridge"]
+        cursor = Cursor(note["version"], note["chunk"], note["rows"])
+        return cursor, note["slots"], note.get("manner", "")
+    except (ValueError, TypeError, KeyError):
+        raise KafkaError(
+            f"group '{group}' holds offsets that the bridge did not write; choose another "
+            "'sink.transactional-id-prefix'"
+        ) from None

@@ -1,0 +1,67 @@
+"""A topic, what is to be sent to it through one slot, and what must be found there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bridge.kafka.broker import Broker
+from bridge.kafka.control import Control
+from bridge.kafka.share import Cursor, Share
+from bridge.kafka.slot import Slot
+from bridge.kafka.transactions import consumer_settings
+from bridge.kafka.writer import Records, Writer, producer_settings
+from tests.kafka.topics import topic_of
+from tests.ledger import committed
+
+__all__ = ["EXPECTED", "IDS", "PER_ADD", "VERSIONS", "Desk"]
+
+IDS, VERSIONS, PER_ADD = range(6), range(1, 4), 3
+EXPECTED = {id: [f"v{version}" for version in VERSIONS] for id in IDS}
+
+
+@dataclass
+class Desk:
+    """A topic, and all that is to be sent to it, as a task hands it over: three records a call."""
+
+    broker: Broker
+    topic: str
+    prefix: str
+
+    def share(self, **more: Any) -> Share:
+        servers = {"bootstrap.servers": self.broker.bootstrap}
+        settings = {
+            "producer": producer_settings(servers, checked=True),
+            "consumer": consumer_settings(servers),
+        }
+        told = {"run": "run-1", "slots": 2, "first": 1, "max_rows": 6}
+        return Share(**{"prefix": self.prefix, "topics": (self.topic,), **settings, **told, **more})
+
+    def slot(self, make_writer: Callable[[Mapping[str, Any]], Writer] = Writer, **more: Any) -> Slot:
+        return Slot(self.share(**more), 0, make_writer)
+
+    def adds(self) -> list[tuple[Records, Cursor]]:
+        return [
+            (self.records(list(IDS)[at : at + PER_ADD], f"v{version}"), Cursor(version, 0, at + PER_ADD))
+            for version in VERSIONS
+            for at in range(0, len(IDS), PER_ADD)
+        ]
+
+    def records(self, ids: list[int], name: str) -> Records:
+        keys = [json.dumps({"id": id}).encode() for id in ids]
+        values = [json.dumps({"id": id, "name": name}).encode() for id in ids]
+        return Records([self.topic] * len(ids), list(keys), list(values))
+
+    def rest(self, slot: Slot) -> None:
+        """Add what the slot has not sent yet."""
+        for records, upto in self.adds():
+            if upto > slot.cursor:
+                slot.add(records, upto)
+
+    def found(self) -> dict[int, list[str | None]]:
+        return committed(self.broker.bootstrap, self.topic)
+
+    def control(self) -> Control:
+        return Control(topic_of(self.topic, servers=self.broker.bootstrap), self.prefix, "p")
