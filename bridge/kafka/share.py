@@ -66,8 +66,8 @@ class Share:
         if cursor.version >= self.first and manner != self.manner:
             raise KafkaError(
                 f"group '{group}' stands at version {cursor.version}, in a stretch that was begun with another "
-                "pipeline file (key, formats or `publish` options): how far it is sent cannot be told in records of this one; "
-                f"run the former file until it has caught up, then change it; {REPUBLISH}"
+                "pipeline file (key, formats or `publish` options): how far it is sent cannot be told in records of "
+                f"this one; run the former file until it has caught up, then change it; {REPUBLISH}"
             )
         return cursor
 

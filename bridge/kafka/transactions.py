@@ -48,6 +48,11 @@ def transactional(settings: Mapping[str, Any], transactional_id: str) -> dict[st
             "'sink.delivery-guarantee' = 'exactly-once' needs 'properties.acks' = 'all' and "
             "'properties.enable.idempotence' = 'true'; leave both out"
         )
+    if settings.get("metadata.recovery.strategy", "none") != "none":
+        raise KafkaError(
+            "'sink.delivery-guarantee' = 'exactly-once' needs 'properties.metadata.recovery.strategy' = 'none': a "
+            "transaction would wait for ever for a broker that restarts; leave it out"
+        )
     return {**_DEFAULTS, **settings, "transactional.id": transactional_id}
 
 

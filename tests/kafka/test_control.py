@@ -147,3 +147,8 @@ def test_a_timeout_that_the_broker_does_not_allow(make: Make) -> None:
 def test_acks_that_transactions_cannot_have(make: Make) -> None:
     with pytest.raises(KafkaError, match=r"needs 'properties\.acks' = 'all'"):
         make(acks="1")
+
+
+def test_a_recovery_that_would_wait_for_ever(make: Make) -> None:
+    with pytest.raises(KafkaError, match=r"needs 'properties\.metadata\.recovery\.strategy' = 'none'"):
+        make(metadata_recovery_strategy="rebootstrap")

@@ -144,6 +144,7 @@ def _whole(side: Any) -> Any:
     return {"name": side["name"]} if side else side
 
 
+@pytest.mark.slow
 def test_a_cdc_topic_without_a_key_says_what_that_means(make: Make) -> None:
     options = {"connector": "kafka", "key.format": None, "value.format": "debezium-json"}
     world = make("publish: {start: 'version:1'}\n", options=options)
@@ -193,6 +194,7 @@ def test_added_columns_are_left_out_or_carried(make: Make) -> None:
     assert values(world) == [A, B, {**C, "extra": {"x": 8}}]
 
 
+@pytest.mark.slow
 def test_a_table_that_grows_while_it_is_published(make: Make) -> None:
     world = make("publish: {added-columns: carry}\n")
     sql(world, "INSERT INTO t VALUES (1, 'a', 1)")

@@ -124,6 +124,7 @@ def forget(world: World) -> None:
         future.result(10)
 
 
+@pytest.mark.slow
 def test_kafka_forgets_a_finished_publish(make: Make) -> None:
     world, ledger = make()
     ledger.insert(range(10), "a")
@@ -210,6 +211,7 @@ def test_an_aborted_record_is_sent_again_not_lost(make: Make) -> None:
     ledger.check(world.broker.bootstrap, world.topic)
 
 
+@pytest.mark.slow
 def test_changing_the_guarantee_goes_on(make: Make) -> None:
     world, ledger = make()
     ledger.insert(range(10), "a")

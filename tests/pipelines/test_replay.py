@@ -101,6 +101,7 @@ def test_a_replay_that_dies_after_its_commit_adds_nothing_twice(
     assert (world.rows(), aside(world)) == ([(1, "a"), (2, "b")], [2])
 
 
+@pytest.mark.slow
 def test_a_replay_that_dies_before_its_commit_begins_again(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +122,7 @@ def test_a_replay_that_dies_before_its_commit_begins_again(
     assert (world.rows(), aside(world)) == ([(1, "a", Decimal("1.00"))], [])
 
 
+@pytest.mark.slow
 def test_what_came_in_between_must_be_known(make: Make) -> None:
     world = make()
     world.send([(key(1), "{")])
@@ -135,6 +137,7 @@ def test_what_came_in_between_must_be_known(make: Make) -> None:
     assert replay(world.spark, world.definition(), force=True).replayed == 1
 
 
+@pytest.mark.slow
 def test_records_of_a_topic_that_is_gone_stay(make: Make) -> None:
     world = make()
     world.send([(key(1), "{"), upsert(2, "x")])
