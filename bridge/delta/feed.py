@@ -102,17 +102,28 @@ def written_by_others(table: Table, first: int, last: int, operations: Sequence[
 
 
 def key_moves(table: Table, versions: Sequence[int], key: Sequence[str]) -> list[int]:
-    """Which of `versions` changed a row's primary key: where a key has only the former or only the new side of an
-    update. One Spark job over those versions' changes; none where there are no versions."""
+    """Which of `versions` changed a row's primary key. One Spark job over the key columns of their changes, without a
+    shuffle of rows; none where there are no versions.
+
+    Where no key changed, the updates of a version have the same keys before and after; the two sides are compared by
+    their numbers and by the exclusive or of 64-bit hashes, so a change is overlooked once in 2^64 versions.
+    """
     if not versions:
         return []
-    frame = changes(table, versions[0], versions[-1]).where(F.col(f"{POSITION}.version").isin(list(versions)))
-    sides = frame.where(col(KIND).isin("-U", "+U")).groupBy(
-        F.col(f"{POSITION}.version").alias("version"), *(col(name) for name in key)
+    frame = changes(table, versions[0], versions[-1])
+    version, hashed = F.col(f"{POSITION}.version"), fingerprint([f for f in table.fields if f.name in key])
+    before, after = ((col(KIND) == kind.value) for kind in (RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER))
+    sides = (
+        frame.select(version.alias("version"), hashed.alias("h"), before.alias("b"), after.alias("a"))
+        .groupBy("version")
+        .agg(
+            (F.count_if("b") == F.count_if("a")).alias("as_many"),
+            F.expr("(bit_xor(h) FILTER (WHERE b)) <=> (bit_xor(h) FILTER (WHERE a))").alias("alike"),
+        )
     )
-    moved = sides.agg(F.countDistinct(col(KIND)).alias("sides")).where("sides = 1")
     with reading(table, versions[0], versions[-1]):
-        return sorted(int(row[0]) for row in moved.select("version").distinct().collect())
+        moved = sides.where("NOT (as_many AND alike)").select("version").collect()  # a row per version
+    return sorted(int(row[0]) for row in moved if row[0] in set(versions))
 
 
 def changes(table: Table, first: int, last: int) -> DataFrame:
