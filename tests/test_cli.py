@@ -110,6 +110,7 @@ def test_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)["type"] == "object"
 
 
+@pytest.mark.slow
 def test_an_unreachable_broker_fails_within_thirty_seconds(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks.publish import Bench
 from bridge.kafka.broker import Broker
 
 
+@pytest.mark.slow
 def test_every_way_sends_every_row(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """The bench itself asserts how many records a publish sent."""
     bench = Bench(spark, broker, tmp_path, rows=7)

@@ -62,6 +62,7 @@ def test_a_column_renamed_in_between(spark: SparkSession, lake: Path) -> None:
         feed.check_feed(table, 1, 3, table.id)
 
 
+@pytest.mark.slow
 def test_files_that_were_vacuumed(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(1, "a"), (2, "b")])
     spark.sql(f"UPDATE delta.`{lake}/t` SET v = 'c' WHERE id = 1")

@@ -115,6 +115,7 @@ def test_a_batch_that_is_there_already_is_not_applied_again(spark: SparkSession,
     assert not log_file(table, 2).exists()
 
 
+@pytest.mark.slow
 def test_after_a_restore_the_next_batch_is_applied(spark: SparkSession, lake: Path) -> None:
     """Delta keeps its batch numbers over a RESTORE; read_progress does, too."""
     table = made(spark, lake / "t")

@@ -28,6 +28,7 @@ def _gone(pid: int, seconds: float) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_a_folder_is_one_broker_for_ever(tmp_path: Path) -> None:
     """Restarted after a power cut, a broker has its data, cluster id and port, and a small log."""
     broker = Broker(tmp_path)

@@ -98,4 +98,4 @@ def test_who_may_not_read_configurations_is_not_stopped(
     monkeypatch.setattr(Conversation, "ask", refuse)
     with caplog.at_level(logging.INFO, "bridge.kafka"):
         assert provision.prepare(topic_of(name, servers=broker.bootstrap)) == []
-    assert f"whether topic '{name}' is compacted is not known" in caplog.text
+    assert f"cleanup.policy of topic '{name}' is not known" in caplog.text

@@ -66,6 +66,7 @@ def test_each_batch_is_one_commit_that_carries_its_end_offsets(make: Make) -> No
     assert [r.version for r in reports] == [c["version"] for c in reversed(merges)]
 
 
+@pytest.mark.slow
 def test_a_batch_that_changes_nothing_writes_no_file_and_no_feed_row(make: Make) -> None:
     world = make()
     world.send([upsert(1, "a"), upsert(2, "b")])

@@ -109,6 +109,7 @@ def test_a_changed_primary_key_is_a_tombstone_and_an_upsert(make: Make) -> None:
     assert set(folded(world)) == {2, 11}
 
 
+@pytest.mark.slow
 def test_keys_that_swap_places_in_one_commit(make: Make) -> None:
     world = make(partitions=1)
     sql(world, "INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)")
@@ -123,7 +124,7 @@ def test_keys_that_swap_places_in_one_commit(make: Make) -> None:
     ("start", "ids"),
     [
         ("latest", {4}),
-        ("version:3", {3, 4}),
+        pytest.param("version:3", {3, 4}, marks=pytest.mark.slow),
         pytest.param("snapshot", {2, 3, 4}, marks=pytest.mark.slow),
         pytest.param("version:2", {2, 3, 4}, marks=pytest.mark.slow),
     ],

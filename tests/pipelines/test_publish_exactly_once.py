@@ -66,7 +66,7 @@ def test_every_change_once_and_in_order(make: Make) -> None:
     ("place", "action"),
     [
         ("slot.before-commit", "kill after 2"),
-        ("slot.after-commit", "kill after 2"),
+        pytest.param("slot.after-commit", "kill after 2", marks=pytest.mark.slow),
         pytest.param("publish.opened", "raise", marks=pytest.mark.slow),
         pytest.param("publish.sent", "raise", marks=pytest.mark.slow),
     ],
