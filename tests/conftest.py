@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +16,9 @@ from pyspark.sql import SparkSession
 
 os.environ.setdefault("TZ", "UTC")
 # Before Spark starts, whose workers inherit it; the folder is empty unless a test arms a failpoint.
-os.environ.setdefault("BRIDGE_FAILPOINTS", tempfile.mkdtemp(prefix="bridge-failpoints-"))
+if "BRIDGE_FAILPOINTS" not in os.environ:
+    os.environ["BRIDGE_FAILPOINTS"] = tempfile.mkdtemp(prefix="bridge-failpoints-")
+    atexit.register(shutil.rmtree, os.environ["BRIDGE_FAILPOINTS"], ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
