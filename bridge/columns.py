@@ -14,6 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from bridge.rows import RowKind
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType, quote
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "data_type",
     "differs",
     "fingerprint",
+    "retracts",
     "same_key",
     "struct_type",
 ]
@@ -55,6 +57,11 @@ BAD = "__bad"
 def col(name: str, frame: str | None = None) -> Column:
     """The column named exactly `name` (dots and backquotes are part of the name), of alias `frame` if given."""
     return F.col(f"{frame}.{quote(name)}" if frame else quote(name))
+
+
+def retracts(frame: str | None = None) -> Column:
+    """True for changes that take a row away (-U, -D), by their `__kind`."""
+    return col(KIND, frame).isin([kind.value for kind in RowKind if kind.retracts])
 
 
 def struct_type(spark_ddl: str) -> T.StructType:

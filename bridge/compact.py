@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from bridge.columns import AFTER, BEFORE, KIND, POSITION, col, comparable
+from bridge.columns import AFTER, BEFORE, KIND, POSITION, col, comparable, retracts
 from bridge.rows import RowKind
 
 __all__ = ["TWO_PARTITIONS", "each", "latest_by_offset", "net", "upserts", "without_former"]
@@ -58,7 +58,7 @@ def net(frame: DataFrame, keys: Sequence[str], *, across_versions: bool) -> Data
     entries), a key inserted and deleted. `frame` has `__kind` and `__position` struct<version>; an order is not kept.
     """
     columns = [f for f in frame.schema.fields if f.name not in (KIND, POSITION)]
-    version, adds = col(POSITION).getField("version"), ~_retracts()
+    version, adds = col(POSITION).getField("version"), ~retracts()
     row = F.struct(*(col(f.name) for f in columns))
     left, made = F.when(~adds, version), F.when(adds, version)
     grouping = [col(name) for name in keys] if across_versions else [*(col(name) for name in keys), version]
@@ -83,10 +83,10 @@ def each(frame: DataFrame) -> DataFrame:
     """Every change for itself, for rows without a key, in the columns of `net`: an add has its row after, a
     retraction before; `__position` struct<version, step>, retractions being the first step of a version."""
     row = F.struct(*(col(f.name) for f in frame.schema.fields if f.name not in (KIND, POSITION)))
-    step = F.when(_retracts(), 0).otherwise(1)
+    step = F.when(retracts(), 0).otherwise(1)
     return frame.select(
-        F.when(_retracts(), row).alias(BEFORE),
-        F.when(~_retracts(), row).alias(AFTER),
+        F.when(retracts(), row).alias(BEFORE),
+        F.when(~retracts(), row).alias(AFTER),
         F.struct(col(POSITION).getField("version").alias("version"), step.alias("step")).alias(POSITION),
     )
 
@@ -109,10 +109,6 @@ def without_former(frame: DataFrame) -> DataFrame:
     """Changes without -U: what `upserts` makes of them where every -U has its +U and no key has two changes in a
     version, as in versions that an ingest wrote. Nothing is shuffled."""
     return frame.where(col(KIND) != RowKind.UPDATE_BEFORE.value)
-
-
-def _retracts() -> Column:
-    return col(KIND).isin([kind.value for kind in RowKind if kind.retracts])
 
 
 def _first(frame: DataFrame, window: WindowSpec) -> DataFrame:

@@ -9,11 +9,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from bridge.columns import AFTER, BEFORE, KIND, POSITION, ROUTE, col
+from bridge.columns import AFTER, BEFORE, POSITION, ROUTE, col, retracts
 from bridge.definition import FormatSpec, Topic
 from bridge.formats import registry
 from bridge.formats.base import ChangeEncoder, Encoder, StepwiseChangeEncoder, StepwiseEncoder
-from bridge.rows import RowKind
 from bridge.schema import MetadataColumn
 
 __all__ = ["encode", "encode_changes"]
@@ -30,8 +29,7 @@ def encode(changes: DataFrame, topic: Topic) -> DataFrame:
     their place. A row the format cannot write fails the job when it is evaluated, naming the field and the option
     that decides.
     """
-    gone = col(KIND).isin([kind.value for kind in RowKind if kind.retracts])
-    value = F.when(~gone, _document(topic.value, col))
+    value = F.when(~retracts(), _document(topic.value, col))
     written = _written(_keyed(changes, topic, col), topic.value, value, _VALUE)
     return written.select(*_record(topic, col), col(POSITION))
 

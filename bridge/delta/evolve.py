@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from delta.tables import DeltaTable
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
@@ -12,6 +11,7 @@ from pyspark.sql import types as T
 from bridge.definition import DeltaTarget
 from bridge.delta.checks import refuse_unfit, sql_name
 from bridge.delta.failures import table_errors
+from bridge.delta.table import handle
 from bridge.errors import TableError
 from bridge.schema import quote
 
@@ -37,13 +37,9 @@ def merge_schema(
     must not ingest into, and for a column that Delta does not add, with its reason.
     """
     with table_errors(target):
-        handle = (
-            DeltaTable.forName(spark, target.table)
-            if target.table
-            else DeltaTable.forPath(spark, str(target.path))
-        )
-        refuse_unfit(target, handle.detail().select("properties").collect()[0][0], pipeline, appends=appends)
-        present = {f.name: f.dataType for f in handle.toDF().schema}
+        opened = handle(spark, target)
+        refuse_unfit(target, opened.detail().select("properties").collect()[0][0], pipeline, appends=appends)
+        present = {f.name: f.dataType for f in opened.toDF().schema}
     missing = [f for f in fields if f.name not in present]
     wider = [f for f in fields if f.name in present and _widens(present[f.name], f.dataType)]
     name = sql_name(target)

@@ -6,13 +6,15 @@ other steps' failures to the surface, too (a bad record, an offset that has expi
 
 from __future__ import annotations
 
+import random
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from bridge.errors import REPUBLISH, BridgeError, GapError, TableError
 
-__all__ = ["CONFLICTS", "names", "reading", "table_errors", "translated"]
+__all__ = ["ATTEMPTS", "CONFLICTS", "attempts", "names", "reading", "table_errors", "translated"]
 
 CONFLICTS = frozenset(
     {
@@ -25,6 +27,9 @@ CONFLICTS = frozenset(
     }
 )
 """Delta's losers of an optimistic commit that may simply try again."""
+
+ATTEMPTS = 6
+_FIRST_PAUSE_SECONDS = 0.5
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 
@@ -76,6 +81,14 @@ def names(error: BaseException) -> frozenset[str]:
             found.add(condition[1])
         java = java.getCause()
     return frozenset(found)
+
+
+def attempts() -> Iterator[int]:
+    """Count the tries of a commit that may lose against other writers, with growing pauses between them."""
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            time.sleep(_FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
+        yield attempt
 
 
 @contextmanager

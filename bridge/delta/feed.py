@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from bridge.columns import KIND, POSITION, col, fingerprint
 from bridge.delta.failures import reading, table_errors
+from bridge.delta.progress import history, is_progress
 from bridge.delta.table import Table
 from bridge.errors import REPUBLISH, DefinitionError, GapError
 from bridge.rows import RowKind
@@ -83,22 +84,15 @@ def written_by_others(table: Table, first: int, last: int, operations: Sequence[
     """The versions among first..last that changed rows, or may have, and are no ingest of the bridge's: in these a key
     may have several changes, a primary key may change, and an update may change nothing. With `operations` only those
     by these (Delta's names, as in DESCRIBE HISTORY). Reads the log alone."""
-    limit = last - first + 1
-    while True:
-        # History is told from the newest version back, and commits may have come since `last` was that.
-        limit += 10
-        with table_errors(table):
-            log = table.delta().history(limit).select("version", "operation", "userMetadata").collect()
-        if len(log) < limit or min(row["version"] for row in log) <= first:
+    found = []
+    for commit in history(table):
+        version, operation = commit["version"], commit["operation"]
+        changed_rows = operation in operations if operations else operation not in _NO_ROWS
+        if first <= version <= last and changed_rows and not is_progress(commit["userMetadata"]):
+            found.append(int(version))
+        if version <= first:
             break
-        limit *= 2
-    return sorted(
-        int(row["version"])
-        for row in log
-        if first <= row["version"] <= last
-        and (row["operation"] in operations if operations else row["operation"] not in _NO_ROWS)
-        and not (row["userMetadata"] or "").startswith('{"bridge"')
-    )
+    return sorted(found)
 
 
 def key_moves(table: Table, versions: Sequence[int], key: Sequence[str]) -> list[int]:

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from bridge.columns import KIND, col, differs, same_key
+from bridge.columns import col, differs, retracts, same_key
 from bridge.delta.checks import refuse_unfit
 from bridge.delta.commit import committed_version, last_version, settings, settings_of
-from bridge.delta.failures import CONFLICTS, names, table_errors
+from bridge.delta.failures import ATTEMPTS, CONFLICTS, attempts, names, table_errors
 from bridge.delta.progress import IngestProgress
 from bridge.delta.table import Table
 from bridge.errors import TableError
-from bridge.rows import RowKind
 from bridge.schema import quote
 
 __all__ = ["MergeResult", "merge"]
-
-_ATTEMPTS = 6
-_FIRST_PAUSE_SECONDS = 0.5
 
 _MATERIALIZE = "spark.databricks.delta.merge.materializeSource"
 
@@ -69,9 +63,7 @@ def merge(
     if table.deletion_vectors and persisted:
         wanted[_MATERIALIZE] = "none"
     conflict: Exception | None = None
-    for attempt in range(_ATTEMPTS):
-        if attempt:
-            time.sleep(_FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
+    for _ in attempts():
         try:
             with table_errors(table), settings(table.spark, wanted):
                 counts = _run(table, changes, key)
@@ -91,7 +83,7 @@ def merge(
             version, counts["num_inserted_rows"], counts["num_updated_rows"], counts["num_deleted_rows"]
         )
     raise TableError(
-        f"table {table}: batch {progress.batch} lost against other writers {_ATTEMPTS} times in a row; nothing "
+        f"table {table}: batch {progress.batch} lost against other writers {ATTEMPTS} times in a row; nothing "
         "of it is written. Run OPTIMIZE and other jobs on this table at another time, then start again"
     ) from conflict
 
@@ -104,9 +96,9 @@ def _run(table: Table, changes: DataFrame, key: Sequence[str]) -> Row | None:
         table.delta()
         .alias("t")
         .merge(changes.alias("s"), same_key(key, "t", "s"))
-        .whenMatchedDelete(_retracts())
+        .whenMatchedDelete(retracts("s"))
         .whenMatchedUpdate(differs(rest, "t", "s"), values)
-        .whenNotMatchedInsert(~_retracts(), values)
+        .whenNotMatchedInsert(~retracts("s"), values)
         .execute()
         .collect()
     )
@@ -119,12 +111,8 @@ def _effective(table: Table, changes: DataFrame, key: Sequence[str]) -> DataFram
     there = "__there"
     target = table.delta().toDF().select(*(col(n) for n in table.columns), F.lit(True).alias(there))
     rest = [f for f in table.fields if f.name not in key]
-    needed = F.when(_retracts(), col(there).isNotNull()).otherwise(
+    needed = F.when(retracts("s"), col(there).isNotNull()).otherwise(
         col(there).isNull() | differs(rest, "t", "s")
     )
     joined = changes.alias("s").join(target.alias("t"), same_key(key, "t", "s"), "left")
     return joined.where(needed).select("s.*")
-
-
-def _retracts() -> Column:
-    return col(KIND, "s").isin([kind.value for kind in RowKind if kind.retracts])

@@ -19,7 +19,15 @@ from bridge.delta.table import Table
 from bridge.errors import REBUILD, GapError, TableError
 from bridge.positions import Offsets
 
-__all__ = ["IngestProgress", "PublishLog", "PublishProgress", "committed_by", "read_progress"]
+__all__ = [
+    "IngestProgress",
+    "PublishLog",
+    "PublishProgress",
+    "committed_by",
+    "history",
+    "is_progress",
+    "read_progress",
+]
 
 _FORMAT = 1
 _LOOK_BACK = (1, 20, 400, None)
@@ -92,7 +100,7 @@ def read_progress(table: Table, pipeline: str) -> tuple[IngestProgress, int] | N
     newest: IngestProgress | None = None
     restored_to: int | None = None
     oldest = None
-    for commit in _history(table):
+    for commit in history(table):
         oldest = commit
         found = IngestProgress.from_json(commit["userMetadata"])
         if found and found[0].pipeline == pipeline:
@@ -117,14 +125,19 @@ def read_progress(table: Table, pipeline: str) -> tuple[IngestProgress, int] | N
 
 def committed_by(table: Table, pipeline: str, run: str) -> bool:
     """True when the log holds a commit that this run of the pipeline made. Reads as much of the log as it must."""
-    for commit in _history(table):
+    for commit in history(table):
         found = IngestProgress.from_json(commit["userMetadata"])
         if found and (found[0].pipeline, found[0].run) == (pipeline, run):
             return True
     return False
 
 
-def _history(table: Table) -> Iterator[Row]:
+def is_progress(text: str | None) -> bool:
+    """True for a commit's userMetadata that an ingest of the bridge wrote, of whatever format."""
+    return (text or "").startswith('{"bridge"')
+
+
+def history(table: Table) -> Iterator[Row]:
     """Commits from the newest to the oldest the log keeps, each once."""
     below: int | None = None
     for limit in _LOOK_BACK:

@@ -6,8 +6,6 @@ that is repeated finds them kept.
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Mapping
 
 from delta.tables import DeltaTable
@@ -16,9 +14,9 @@ from pyspark.sql import functions as F
 
 from bridge.columns import BAD, POSITION, col
 from bridge.definition import DeltaTarget
-from bridge.delta.failures import CONFLICTS, names, table_errors
+from bridge.delta.failures import ATTEMPTS, CONFLICTS, attempts, names, table_errors
 from bridge.delta.progress import committed_by
-from bridge.delta.table import Table, exists
+from bridge.delta.table import Table, exists, handle
 from bridge.errors import TableError
 
 __all__ = ["held", "mark", "put_aside", "records", "release", "settle"]
@@ -33,9 +31,6 @@ to replay it."""
 
 _PLACE = ("pipeline", "topic", "topic_id", "partition", "offset")
 """What makes a record the same: a topic created anew has another id, and begins at offset 0 again."""
-
-_ATTEMPTS = 6
-_FIRST_PAUSE_SECONDS = 0.5
 
 
 def put_aside(
@@ -76,19 +71,18 @@ def put_aside(
         F.lit(None).cast("string").alias("replayed_by"),
     )
     same = " AND ".join(f"t.{name} <=> s.{name}" for name in _PLACE)
-    for attempt in range(_ATTEMPTS):
+    for _ in attempts():
         try:
             with table_errors(target):
-                _handle(spark, target).alias("t").merge(
+                handle(spark, target).alias("t").merge(
                     found.alias("s"), same
                 ).whenNotMatchedInsertAll().execute()
             return
         except Exception as failed:
             if not names(failed) & CONFLICTS:
                 raise
-            time.sleep(_FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.5))
     raise TableError(
-        f"quarantine {target}: lost against other writers {_ATTEMPTS} times in a row; nothing of the batch is written"
+        f"quarantine {target}: lost against other writers {ATTEMPTS} times in a row; nothing of the batch is written"
     )
 
 
@@ -97,13 +91,13 @@ def held(spark: SparkSession, target: DeltaTarget, pipeline: str) -> int:
     if not exists(spark, target):
         return 0
     with table_errors(target):
-        return _handle(spark, target).toDF().where(F.col("pipeline") == pipeline).count()
+        return handle(spark, target).toDF().where(F.col("pipeline") == pipeline).count()
 
 
 def records(spark: SparkSession, target: DeltaTarget, pipeline: str) -> DataFrame:
     """What is kept of `pipeline`: Kafka's columns, as the source gives them, and `topic_id`."""
     with table_errors(target):
-        kept = _handle(spark, target).toDF().where(F.col("pipeline") == pipeline)
+        kept = handle(spark, target).toDF().where(F.col("pipeline") == pipeline)
     return kept.withColumnRenamed("timestamp_type", "timestampType").drop(
         "pipeline", "reason", "batch", "quarantined_at", "replayed_by"
     )
@@ -113,7 +107,7 @@ def mark(spark: SparkSession, target: DeltaTarget, pipeline: str, places: DataFr
     """Write down that `run` is about to commit the records at `places` (topic, partition, offset)."""
     at = " AND ".join(f"t.{name} = s.{name}" for name in ("topic", "partition", "offset"))
     with table_errors(target):
-        kept = _handle(spark, target).alias("t")
+        kept = handle(spark, target).alias("t")
         matched = kept.merge(places.alias("s"), f"t.pipeline = {_quoted(pipeline)} AND {at}")
         matched.whenMatchedUpdate(set={"replayed_by": F.lit(run)}).execute()
 
@@ -121,7 +115,7 @@ def mark(spark: SparkSession, target: DeltaTarget, pipeline: str, places: DataFr
 def release(spark: SparkSession, target: DeltaTarget, pipeline: str, run: str) -> None:
     """Take out what `run` has committed."""
     with table_errors(target):
-        _handle(spark, target).delete((F.col("pipeline") == pipeline) & (F.col("replayed_by") == run))
+        handle(spark, target).delete((F.col("pipeline") == pipeline) & (F.col("replayed_by") == run))
 
 
 def settle(table: Table, target: DeltaTarget, pipeline: str) -> None:
@@ -130,7 +124,7 @@ def settle(table: Table, target: DeltaTarget, pipeline: str) -> None:
     spark = table.spark
     with table_errors(target):
         kept = (
-            _handle(spark, target)
+            handle(spark, target)
             .toDF()
             .where((F.col("pipeline") == pipeline) & F.col("replayed_by").isNotNull())
         )
@@ -140,7 +134,7 @@ def settle(table: Table, target: DeltaTarget, pipeline: str) -> None:
             release(spark, target, pipeline, run)
         else:
             with table_errors(target):
-                _handle(spark, target).update(
+                handle(spark, target).update(
                     (F.col("pipeline") == pipeline) & (F.col("replayed_by") == run),
                     {"replayed_by": F.lit(None).cast("string")},
                 )
@@ -157,9 +151,3 @@ def _create(spark: SparkSession, target: DeltaTarget) -> None:
     builder = builder.tableName(target.table) if target.table else builder.location(str(target.path))
     with table_errors(target):
         builder.addColumns(spark.createDataFrame([], _COLUMNS).schema).execute()
-
-
-def _handle(spark: SparkSession, target: DeltaTarget) -> DeltaTable:
-    if target.table:
-        return DeltaTable.forName(spark, target.table)
-    return DeltaTable.forPath(spark, str(target.path))

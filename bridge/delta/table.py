@@ -29,7 +29,7 @@ from bridge.delta.checks import (
 from bridge.delta.failures import names, table_errors
 from bridge.errors import TableError
 
-__all__ = ["Table", "claim", "create_table", "exists", "open_table"]
+__all__ = ["Table", "claim", "create_table", "exists", "handle", "open_table"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Table:
 
     def delta(self) -> DeltaTable:
         """Delta's handle, bound to `spark`. Raises TableError when the table has gone."""
-        return _handle(self.spark, self.target)
+        return handle(self.spark, self.target)
 
     def read(self, options: Mapping[str, str]) -> DataFrame:
         """A lazy batch read with Delta's reader options; columns are the table's own.
@@ -145,10 +145,10 @@ def open_table(
     refuse_names(fields)
     if not exists(spark, target):
         raise TableError(f"no Delta table at {target}: `bridge ingest` creates it; or check the path or name")
-    handle = _handle(spark, target)
+    opened = handle(spark, target)
     with table_errors(target):
-        detail = handle.detail().select("id", "properties").collect()[0]
-        present = handle.toDF().schema
+        detail = opened.detail().select("id", "properties").collect()[0]
+        present = opened.toDF().schema
     refuse_different(target, present, fields, extra_columns)
     properties = dict(detail["properties"])
     if feed and not is_on(properties, FEED):
@@ -175,7 +175,8 @@ def claim(table: Table, pipeline: str, *, appends: bool = False) -> Table:
     return replace(table, properties={**table.properties, MARKER: pipeline})
 
 
-def _handle(spark: SparkSession, target: DeltaTarget) -> DeltaTable:
+def handle(spark: SparkSession, target: DeltaTarget) -> DeltaTable:
+    """Delta's handle of a table that is there. Raises TableError when it is not."""
     with table_errors(target):
         if target.table:
             return DeltaTable.forName(spark, target.table)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bridge.columns import KIND, col
+from bridge.columns import col, retracts
 from bridge.definition import Definition
 from bridge.delta import feed
 from bridge.delta.failures import reading
@@ -19,7 +19,6 @@ from bridge.pipelines.compare import Comparison, compare, compare_bags
 from bridge.pipelines.preflight import ingested, published_table, whole_table
 from bridge.positions import Offsets
 from bridge.published import NOTHING
-from bridge.rows import RowKind
 
 __all__ = ["Proof", "verify"]
 
@@ -117,4 +116,4 @@ def _fold(spark: SparkSession, definition: Definition, start: Offsets, end: Offs
         told = [name for name in names if name not in definition.primary_key]
         changes = keep.filled(changes, nothing, key=definition.primary_key, columns=told)
     changes = fold.folded(changes, definition)
-    return changes.where(~col(KIND).isin([kind.value for kind in RowKind if kind.retracts]))
+    return changes.where(~retracts())
