@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from delta.tables import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bridge.columns import BAD, POSITION, col
@@ -19,7 +19,7 @@ from bridge.delta.progress import committed_by
 from bridge.delta.table import Table, exists, handle
 from bridge.errors import TableError
 
-__all__ = ["held", "mark", "put_aside", "records", "release", "settle"]
+__all__ = ["held", "mark", "put_aside", "records", "release", "settle", "topic_id"]
 
 _COLUMNS = (
     "pipeline string, topic string, topic_id string, partition int, offset bigint, timestamp timestamp, "
@@ -52,12 +52,10 @@ def put_aside(
     place = [col(POSITION).getField(part).alias(part) for part in ("topic", "partition", "offset")]
     bad = changes.where(col(BAD).isNotNull()).select(*place, col(BAD).alias("reason"))
     reasons = bad.groupBy("topic", "partition", "offset").agg(F.min("reason").alias("reason"))
-    pairs = [F.lit(part) for name, id in topic_ids.items() for part in (name, id)]
-    ids = F.create_map(*pairs)[F.col("topic")] if pairs else F.lit(None).cast("string")
     found = records.join(F.broadcast(reasons), ["topic", "partition", "offset"]).select(
         F.lit(pipeline).alias("pipeline"),
         "topic",
-        ids.alias("topic_id"),
+        topic_id(topic_ids).alias("topic_id"),
         "partition",
         "offset",
         "timestamp",
@@ -70,12 +68,11 @@ def put_aside(
         F.current_timestamp().alias("quarantined_at"),
         F.lit(None).cast("string").alias("replayed_by"),
     )
-    same = " AND ".join(f"t.{name} <=> s.{name}" for name in _PLACE)
     for _ in attempts():
         try:
             with table_errors(target):
                 handle(spark, target).alias("t").merge(
-                    found.alias("s"), same
+                    found.alias("s"), _same()
                 ).whenNotMatchedInsertAll().execute()
             return
         except Exception as failed:
@@ -84,6 +81,12 @@ def put_aside(
     raise TableError(
         f"quarantine {target}: lost against other writers {ATTEMPTS} times in a row; nothing of the batch is written"
     )
+
+
+def topic_id(ids: Mapping[str, str]) -> Column:
+    """The id of the topic that the column `topic` names; null for one that `ids` does not have."""
+    pairs = [F.lit(part) for name, id in ids.items() for part in (name, id)]
+    return F.create_map(*pairs)[F.col("topic")] if pairs else F.lit(None).cast("string")
 
 
 def held(spark: SparkSession, target: DeltaTarget, pipeline: str) -> int:
@@ -103,12 +106,10 @@ def records(spark: SparkSession, target: DeltaTarget, pipeline: str) -> DataFram
     )
 
 
-def mark(spark: SparkSession, target: DeltaTarget, pipeline: str, places: DataFrame, run: str) -> None:
-    """Write down that `run` is about to commit the records at `places` (topic, partition, offset)."""
-    at = " AND ".join(f"t.{name} = s.{name}" for name in ("topic", "partition", "offset"))
+def mark(spark: SparkSession, target: DeltaTarget, places: DataFrame, run: str) -> None:
+    """Write down that `run` is about to commit the records at `places`: pipeline, topic, topic_id, partition, offset."""
     with table_errors(target):
-        kept = handle(spark, target).alias("t")
-        matched = kept.merge(places.alias("s"), f"t.pipeline = {_quoted(pipeline)} AND {at}")
+        matched = handle(spark, target).alias("t").merge(places.alias("s"), _same())
         matched.whenMatchedUpdate(set={"replayed_by": F.lit(run)}).execute()
 
 
@@ -140,8 +141,8 @@ def settle(table: Table, target: DeltaTarget, pipeline: str) -> None:
                 )
 
 
-def _quoted(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+def _same() -> str:
+    return " AND ".join(f"t.{name} <=> s.{name}" for name in _PLACE)
 
 
 def _create(spark: SparkSession, target: DeltaTarget) -> None:

@@ -104,8 +104,8 @@ class _Run:
                 return frame.persist()
 
             aside = held(quarantine.records(self.table.spark, self.target, name))
-            ids = [F.lit(part) for topic, id in self.state.ids.items() for part in (topic, id)]
-            same = F.coalesce(F.col("topic_id") == F.create_map(*ids)[F.col("topic")], F.lit(False))
+            now = quarantine.topic_id(self.state.ids)
+            same = F.coalesce(F.col("topic_id") == now, F.lit(False))
             result = replace(result, former_topic=aside.where(~same).count())
             records = aside.where(same).select(*source.COLUMNS)
             first, through, oldest_ms = _range(records)
@@ -121,7 +121,8 @@ class _Run:
             if not result.replayed:
                 return result
             progress = replace(self.known, run=uuid.uuid4().hex[:12], batch=self.known.batch + 1)
-            quarantine.mark(self.table.spark, self.target, name, places, progress.run)
+            ours = places.withColumns({"pipeline": F.lit(name), "topic_id": now})
+            quarantine.mark(self.table.spark, self.target, ours, progress.run)
             if self.definition.topic.appends:
                 rows = fold.folded(good, self.definition)
                 merged = append(self.table, rows, rows=result.replayed, progress=progress)

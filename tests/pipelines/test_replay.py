@@ -148,6 +148,22 @@ def test_records_of_a_topic_that_is_gone_stay(make: Make) -> None:
     assert aside(world) == [0]
 
 
+@pytest.mark.slow
+def test_a_place_of_two_topics_is_two_places(make: Make) -> None:
+    """A topic created anew counts from 0 again: what the former one left at an offset is not taken out with it."""
+    world = make()
+    world.send([(key(1), "{"), (key(2), "{")])
+    ingest(world.spark, world.definition())
+    correct(world, 0, value(1, "a"))
+    kept = f"delta.`{world.folder}/table_quarantine`"
+    world.spark.sql(f"UPDATE {kept} SET offset = 0, topic_id = 'former' WHERE offset = 1")
+    done = replay(world.spark, world.definition())
+    assert (done.replayed, done.former_topic) == (1, 1)
+    assert [row["topic_id"] for row in world.spark.sql(f"SELECT topic_id FROM {kept}").collect()] == [
+        "former"
+    ]
+
+
 def test_nothing_is_kept_aside_without_a_quarantine(make: Make) -> None:
     world = make(sections="")
     with pytest.raises(
