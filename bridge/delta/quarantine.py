@@ -107,7 +107,7 @@ def records(spark: SparkSession, target: DeltaTarget, pipeline: str) -> DataFram
 
 
 def mark(spark: SparkSession, target: DeltaTarget, places: DataFrame, run: str) -> None:
-    """Write down that `run` is about to commit the records at `places`: pipeline, topic, topic_id, partition, offset."""
+    """Write down that `run` is about to commit the records at `places` (columns pipeline to offset, as in _PLACE)."""
     with table_errors(target):
         matched = handle(spark, target).alias("t").merge(places.alias("s"), _same())
         matched.whenMatchedUpdate(set={"replayed_by": F.lit(run)}).execute()
