@@ -10,18 +10,17 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bridge import config, process, txn
+from bridge import care, config, process, txn
 from bridge.arguments import Conf, File, Json, Master, Quiet
 from bridge.console import Screen, summary_rows
 from bridge.definition import Definition, OnFailure
-from bridge.errors import DefinitionError, DifferenceError, QualityError
+from bridge.errors import QualityError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,86 +90,8 @@ def check(
         )
 
 
-@app.command()
-def verify(
-    file: File,
-    direction: Annotated[
-        str | None, typer.Option(help="ingest or publish; default: the one with progress.")
-    ] = None,
-    quiet: Quiet = False,
-    json: Json = False,
-    master: Master = None,
-    conf: Conf = None,
-) -> None:
-    """Prove that topic and table hold the same rows. Exits 4 when they do not."""
-    if direction not in (None, "ingest", "publish"):
-        raise DefinitionError(f"--direction {direction}: legal values are ingest, publish")
-    screen, definition = Screen(quiet=quiet or json), config.load(file)
-    from bridge.pipelines.verify import verify as run
-
-    with process.session(screen, definition, master, conf) as spark:
-        proof = run(spark, definition, direction=direction)
-    found = proof.comparison
-    if json:
-        screen.json({**asdict(proof), "offsets": proof.offsets.to_json(), "equal": proof.equal})
-    else:
-        rows = {
-            "topic": f"{found.topic_rows:,} rows  checksum {found.topic_checksum}",
-            "table": f"{found.table_rows:,} rows  checksum {found.table_checksum}  version {proof.version}",
-            "result": "equal" if proof.equal else "DIFFERENT",
-        }
-        screen.table(f"{proof.direction} {definition.name}: fold(topic) == table?", rows)
-    if not proof.equal:
-        raise DifferenceError(
-            f"{found.missing_in_table:,} keys missing in the table, {found.missing_in_topic:,} missing in the topic, "
-            f"{found.different:,} with different rows, {found.duplicate_keys:,} more than once; "
-            f"for example {', '.join(found.examples)}"
-        )
-
-
-@app.command()
-def replay(
-    file: File,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Also records older than delete.retention.ms: deletes may be forgotten."
-        ),
-    ] = False,
-    json: Json = False,
-    master: Master = None,
-    conf: Conf = None,
-) -> None:
-    """Apply records that `bad-records: quarantine` kept aside and that can be read now.
-
-    Correct their key and value in the quarantine table, or the DDL, then run this. A record never overtakes a newer one
-    of its key. What still cannot be read stays aside.
-    """
-    screen, definition = Screen(quiet=json), config.load(file)
-    from bridge.pipelines.replay import replay as run
-
-    with process.session(screen, definition, master, conf) as spark:
-        found = run(spark, definition, force=force).as_dict()
-    if json:
-        screen.json(found)
-    else:
-        rows = {name.replace("_", " "): str(value) for name, value in found.items() if value is not None}
-        screen.table(f"replay of {definition.name}", rows)
-
-
-@app.command()
-def status(file: File, json: Json = False, master: Master = None, conf: Conf = None) -> None:
-    """Show how far a pipeline has got and how much is left. Moves nothing."""
-    screen, definition = Screen(quiet=json), config.load(file)
-    from bridge.pipelines.status import status as run
-
-    with process.session(screen, definition, master, conf) as spark:
-        found = run(spark, definition).as_dict()
-    if json:
-        screen.json(found)
-    else:
-        rows = {name.replace("_", " "): str(value) for name, value in found.items() if value is not None}
-        screen.table(f"status of {definition.name}", rows)
+for _verb in (care.verify, care.replay, care.status):
+    app.command()(_verb)
 
 
 @app.command()

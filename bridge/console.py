@@ -99,6 +99,17 @@ class Screen:
             table.add_row(escape(name), escape(value))
         self.out.print(table)
 
+    def result(self, title: str, value: Any, *, json: bool, rows: Mapping[str, str] | None = None) -> None:
+        """A result for programs (`json`: all of `value`) or for people: `rows`, else the entries of the mapping `value`
+        that are not None."""
+        if json:
+            self.json(value)
+        elif rows is not None:
+            self.table(title, rows)
+        else:
+            told = {n.replace("_", " "): str(v) for n, v in value.items() if v is not None}
+            self.table(title, told)
+
     def json(self, value: Any) -> None:
         """A result for programs: plain JSON on standard output."""
         sys.stdout.write(json.dumps(value, indent=2, default=str) + "\n")

@@ -10,6 +10,7 @@ import typer
 from bridge import config, process
 from bridge.arguments import Conf, File, Json, Master
 from bridge.console import Screen, duration
+from bridge.definition import Definition
 
 if TYPE_CHECKING:
     from bridge.kafka.admin_transactions import Transaction
@@ -33,11 +34,8 @@ def show(file: File, json: Json = False, master: Master = None, conf: Conf = Non
 
     with process.session(screen, definition, master, conf) as spark:
         found = listed(spark, definition.topic)
-    if json:
-        screen.json([asdict(t) for t in found])
-    else:
-        prefix = definition.topic.sink.transactional_id_prefix
-        screen.table(f"transactions of {prefix}", {t.id: _line(t) for t in found} or {"": "none"})
+    rows = {t.id: _line(t) for t in found} or {"": "none"}
+    screen.result(_title(definition), [asdict(t) for t in found], rows=rows, json=json)
 
 
 @app.command()
@@ -63,15 +61,16 @@ def abort(
 
     with process.session(screen, definition, master, conf) as spark:
         ended, left = admin_transactions.abort(spark, definition.topic, others=everything)
-    if json:
-        screen.json({"ended": [asdict(t) for t in ended], "left": [asdict(t) for t in left]})
-        return
     rows = {t.id: f"ended: {_line(t)}" for t in ended}
     rows |= {
         t.id: f"left alone, for the bridge makes no such id; --all ends it, too: {_line(t)}" for t in left
     }
-    prefix = definition.topic.sink.transactional_id_prefix
-    screen.table(f"transactions of {prefix}", rows or {"": "none is under way"})
+    whole = {"ended": [asdict(t) for t in ended], "left": [asdict(t) for t in left]}
+    screen.result(_title(definition), whole, rows=rows or {"": "none is under way"}, json=json)
+
+
+def _title(definition: Definition) -> str:
+    return f"transactions of {definition.topic.sink.transactional_id_prefix}"
 
 
 def _line(transaction: Transaction) -> str:

@@ -19,7 +19,19 @@ from bridge.cli import main
 from bridge.kafka.broker import Broker
 from tests.pipelines.world import World, upsert
 
-VERBS = ["ingest", "publish", "check", "verify", "status", "validate", "txn", "schema", "broker", "demo"]
+VERBS = [
+    "ingest",
+    "publish",
+    "check",
+    "verify",
+    "replay",
+    "status",
+    "validate",
+    "txn",
+    "schema",
+    "broker",
+    "demo",
+]
 
 DDL = """\
 CREATE TABLE orders (id BIGINT, name STRING{key}) WITH (
@@ -120,35 +132,6 @@ def test_an_unreachable_broker_fails_within_thirty_seconds(
     err = capsys.readouterr().err
     assert "127.0.0.1:1" in err and "properties.bootstrap.servers" in err and "Traceback" not in err
     assert not (tmp_path / "table").exists()
-
-
-def test_a_whole_life(
-    spark: SparkSession,
-    broker: Broker,
-    lake: Path,
-    unique: Callable[[str], str],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """ingest, status, verify; then a difference, found with exit code 4."""
-    world = World.make(spark, broker, lake, unique)
-    world.send([upsert(1, "a"), upsert(2, "b")])
-    world.definition()
-    file = str(lake / "orders.yaml")
-    assert main(["ingest", file]) == 0
-    out = capsys.readouterr().out
-    assert "ingest orders  batch 0" in out and "+I 2" in out
-    assert main(["status", file, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["pending_records"] == 0
-    assert main(["verify", file, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["equal"] is True
-
-    spark.sql(f"DELETE FROM delta.`{lake}/table` WHERE id = 2")
-    world.send([upsert(1, "a")])
-    assert main(["ingest", file, "--quiet"]) == 0
-    capsys.readouterr()
-    assert main(["verify", file]) == 4
-    err = capsys.readouterr().err
-    assert "1 keys missing in the table" in err and '{"id":2}' in err
 
 
 def test_ctrl_c_stops_after_the_running_batch(

@@ -73,6 +73,17 @@ def test_quiet_keeps_results_and_errors(capsys: pytest.CaptureFixture[str]) -> N
     assert err == "failed: topic 'x' does not exist\n"
 
 
+def test_a_result_is_a_table_or_json(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen()
+    screen.result("status", {"still_bad": 2, "version": None}, json=False)
+    told = capsys.readouterr().out
+    assert "still bad" in told and "2" in told and "version" not in told
+    screen.result("status", {"still_bad": 2, "version": None}, json=True)
+    assert json.loads(capsys.readouterr().out) == {"still_bad": 2, "version": None}
+    screen.result("status", [1], rows={"one": "1"}, json=False)
+    assert "one" in capsys.readouterr().out
+
+
 def test_the_summary_adds_batches_up() -> None:
     both = Summary("orders", "ingest").plus(INGEST).plus(INGEST)
     assert (both.batches, both.records_in, both.updated, both.version) == (2, 40_000, 160, 5)

@@ -1,0 +1,43 @@
+"""The verbs that look after a pipeline, as people meet them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.cli import main
+from bridge.kafka.broker import Broker
+from tests.pipelines.world import World, upsert
+
+
+def test_a_whole_life(
+    spark: SparkSession,
+    broker: Broker,
+    lake: Path,
+    unique: Callable[[str], str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """ingest, status, verify; then a difference, found with exit code 4."""
+    world = World.make(spark, broker, lake, unique)
+    world.send([upsert(1, "a"), upsert(2, "b")])
+    world.definition()
+    file = str(lake / "orders.yaml")
+    assert main(["ingest", file]) == 0
+    out = capsys.readouterr().out
+    assert "ingest orders  batch 0" in out and "+I 2" in out
+    assert main(["status", file, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["pending_records"] == 0
+    assert main(["verify", file, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["equal"] is True
+
+    spark.sql(f"DELETE FROM delta.`{lake}/table` WHERE id = 2")
+    world.send([upsert(1, "a")])
+    assert main(["ingest", file, "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["verify", file]) == 4
+    err = capsys.readouterr().err
+    assert "1 keys missing in the table" in err and '{"id":2}' in err
