@@ -2,11 +2,63 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import uuid
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-__all__ = ["delete", "list_names", "read_text"]
+__all__ = ["TextFile", "delete", "list_names", "read_text"]
+
+
+class TextFile:
+    """One small file that is read and written often: where it is, is looked up once.
+
+    Any thread may use it. Raises what the file system does, which on a local disk is an OSError.
+    """
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self._spark = spark
+        self._system, self._where = _open(spark, path)
+        qualified = self._system.makeQualified(self._where)
+        self.local = str(self._system.getUri().getScheme()) == "file"
+        """Whether it is on a local disk, where neither a read nor a write costs anything to speak of."""
+        self._path = Path(qualified.toUri().getPath())
+        self.name = str(self._path) if self.local else str(qualified)
+
+    def read(self) -> str | None:
+        """All of it; None when it is not there."""
+        try:
+            if self.local:
+                return self._path.read_text(encoding="utf-8")
+            return _text(self._spark, self._system, self._where)
+        except FileNotFoundError:
+            return None
+
+    def write(self, text: str) -> None:
+        """Put `text` in the place of what was there. Whole on a local disk and in object stores; in HDFS a reader may
+        see half of it for a moment."""
+        if self.local:
+            self._replace(text)
+            return
+        stream = self._system.create(self._where, True)
+        try:
+            stream.write(bytearray(text, "utf-8"))
+        finally:
+            stream.close()
+
+    def _replace(self, text: str) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = self._path.with_name(f".{self._path.name}.{uuid.uuid4().hex}.tmp")
+        try:
+            scratch.write_text(text, encoding="utf-8")
+            os.replace(scratch, self._path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                scratch.unlink(missing_ok=True)
+            raise
 
 
 def _open(spark: SparkSession, path: str) -> tuple[Any, Any]:
@@ -18,9 +70,12 @@ def _open(spark: SparkSession, path: str) -> tuple[Any, Any]:
 
 def read_text(spark: SparkSession, path: str) -> str:
     """The whole file as UTF-8 text. Raises FileNotFoundError when it is not there."""
-    system, where = _open(spark, path)
+    return _text(spark, *_open(spark, path))
+
+
+def _text(spark: SparkSession, system: Any, where: Any) -> str:
     if not system.exists(where):
-        raise FileNotFoundError(path)
+        raise FileNotFoundError(str(where))
     stream = system.open(where)
     try:
         jvm = spark._jvm

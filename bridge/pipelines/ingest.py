@@ -21,7 +21,7 @@ from bridge.errors import REBUILD, BridgeError, GapError
 from bridge.kafka import admin, source
 from bridge.kafka.epochs import with_leader_epochs
 from bridge.metrics import BatchReport, Listener, Summary, ignore
-from bridge.pipelines import scratch
+from bridge.pipelines import lease, scratch
 from bridge.pipelines.batch import apply
 from bridge.pipelines.preflight import ingest_table
 from bridge.pipelines.watching import Discovery, EventTime, GroupOffsets
@@ -43,10 +43,11 @@ def ingest(
     once whatever happens between batches. The table is created if absent. `listener` hears of each batch after
     its commit. `stop` ends the run after the batch that is running.
 
-    Raises KafkaError, TableError, GapError before anything is written; BadRecordError and ConcurrentRunError
-    from the batch that meets them, which then has no effect.
+    Raises ConcurrentRunError when another run of the pipeline is at work, KafkaError, TableError, GapError before
+    anything is written; BadRecordError and ConcurrentRunError from the batch that meets them, which then has no effect.
     """
-    return _Run(spark, definition, listener, stop or threading.Event()).run()
+    with lease.held(spark, definition, "ingest") as ours:
+        return _Run(spark, definition, listener, stop or threading.Event(), ours).run()
 
 
 _DOUBTS = 2
@@ -60,9 +61,15 @@ class _StopAsked(Exception):
 
 class _Run:
     def __init__(
-        self, spark: SparkSession, definition: Definition, listener: Listener, stop: threading.Event
+        self,
+        spark: SparkSession,
+        definition: Definition,
+        listener: Listener,
+        stop: threading.Event,
+        ours: lease.Lease,
     ) -> None:
         self.spark, self.definition, self.listener, self.stop = spark, definition, listener, stop
+        self.lease = ours
         self.summary = Summary(definition.name, "ingest")
         self.failure: BaseException | None = None
         self.batch_lock = threading.Lock()
@@ -98,7 +105,7 @@ class _Run:
         try:
             self._batches()
         finally:
-            warning = self.group.close()
+            warning = _joined(self.lease.warning, self.group.close())
         if self.failure is not None and not isinstance(self.failure, _StopAsked):
             raise self.failure
         return replace(self.summary, seconds=time.monotonic() - started, warning=warning)
@@ -162,12 +169,15 @@ class _Run:
     def _watch(self, query: StreamingQuery) -> bool:
         discovered = False
         discovery = Discovery(self.definition, self.topic)
-        while query.isActive and not (self.stop.is_set() or self._finished() or discovered):
+        while query.isActive and not (
+            self.stop.is_set() or self._finished() or discovered or self.lease.lost
+        ):
             time.sleep(0.1)
             discovered = discovery.due() and discovery.found_others()
         if query.isActive:
             with self.batch_lock:  # the running batch commits; a next one sees `ended` and writes nothing
                 self.ended = True
+            self.lease.check()
         elif (failure := query.exception()) is not None:
             self.failure = self.failure or _explained(failure, self.definition)
         return discovered and (self.failure is None or isinstance(self.failure, _StopAsked))
@@ -178,6 +188,7 @@ class _Run:
             try:
                 if self.ended or self.stop.is_set() or self._finished():
                     raise _StopAsked
+                self.lease.check()
                 self._batch(records, batch_id)
             except BaseException as failure:
                 self.failure = failure
@@ -199,7 +210,8 @@ class _Run:
             self.doubts = self.doubts + 1 if applied.doubtful else 0
         self.progress = progress
         self.events.advance(applied.newest_event_ms)
-        warning = self.group.commit(offsets)
+        told = None if self.summary.batches else self.lease.warning
+        warning = _joined(told, self.group.commit(offsets))
         report = BatchReport(
             pipeline=self.definition.name,
             verb="ingest",
@@ -227,6 +239,10 @@ class _Run:
         if self.definition.run.trigger_seconds is not None:
             self.topic_end = admin.describe(self.topic).end
         return self.topic_end
+
+
+def _joined(*warnings: str | None) -> str | None:
+    return "; ".join(filter(None, warnings)) or None
 
 
 def _explained(failure: Exception, definition: Definition) -> BridgeError:

@@ -21,6 +21,7 @@ from bridge.encode import encode, encode_changes
 from bridge.kafka import admin, provision
 from bridge.metrics import BatchReport, Listener, Summary, ignore
 from bridge.options import FORMATS
+from bridge.pipelines import lease
 from bridge.pipelines.carry import grown
 from bridge.pipelines.outlets import Outlet, outlet
 from bridge.pipelines.preflight import published_table, refuse_retractions, warnings_of
@@ -53,10 +54,11 @@ def publish(
     together, and those of a version that changed primary keys in one transaction (as long as it is not larger than
     publish.transaction-rows, and no `sink.partitioner` places records by their task).
 
-    Raises KafkaError, TableError, GapError before anything is sent; ConcurrentRunError when another run of the
-    pipeline took over or wrote its progress in between.
+    Raises ConcurrentRunError when another run of the pipeline is at work, KafkaError, TableError, GapError before
+    anything is sent; ConcurrentRunError when another run took over or wrote its progress in between.
     """
-    return _Run(spark, definition, listener, stop or threading.Event()).run()
+    with lease.held(spark, definition, "publish") as ours:
+        return _Run(spark, definition, listener, stop or threading.Event(), ours).run()
 
 
 class _Run:
@@ -66,15 +68,21 @@ class _Run:
     """The table's newest version when it was last looked at."""
 
     def __init__(
-        self, spark: SparkSession, definition: Definition, listener: Listener, stop: threading.Event
+        self,
+        spark: SparkSession,
+        definition: Definition,
+        listener: Listener,
+        stop: threading.Event,
+        ours: lease.Lease,
     ) -> None:
         self.spark, self.definition, self.listener, self.stop = spark, definition, listener, stop
+        self.lease = ours
         self.summary = Summary(definition.name, "publish")
         refuse_unpublishable(definition.topic)
         self.as_declared = admin.resolve(definition.topic), published_table(spark, definition)
         self._follow()
-        warnings = [*provision.prepare(self.topic), *warnings_of(self.topic)]
-        self.summary = replace(self.summary, warning="; ".join(warnings) or None)
+        warnings = [ours.warning, *provision.prepare(self.topic), *warnings_of(self.topic)]
+        self.summary = replace(self.summary, warning="; ".join(filter(None, warnings)) or None)
 
     def run(self) -> Summary:
         started = time.monotonic()
@@ -83,6 +91,7 @@ class _Run:
             self._begin()
             while not self.stop.is_set():
                 turn = time.monotonic()
+                self.lease.check()
                 self._finish_open()
                 self._catch_up()
                 if interval is None:
@@ -153,6 +162,7 @@ class _Run:
     def _finish_open(self) -> None:
         """Send the open stretch, and what it goes on with: the next chunks of a snapshot."""
         while self.state.open is not None and not self.stop.is_set():
+            self.lease.check()
             self._send(self.state.open)
 
     def _send(self, stretch: Stretch) -> None:
