@@ -12,7 +12,7 @@ from bridge.arguments import Conf, File, Json, Master, Quiet
 from bridge.console import Screen
 from bridge.errors import DefinitionError, DifferenceError
 
-__all__ = ["replay", "status", "verify"]
+__all__ = ["maintain", "replay", "status", "verify"]
 
 
 def verify(
@@ -83,3 +83,28 @@ def status(file: File, json: Json = False, master: Master = None, conf: Conf = N
     with process.session(screen, definition, master, conf) as spark:
         found = run(spark, definition).as_dict()
     screen.result(f"status of {definition.name}", found, json=json)
+
+
+def maintain(
+    file: File,
+    forget_consumer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="A publish that will not come back: VACUUM no longer waits for it."
+        ),
+    ] = None,
+    json: Json = False,
+    master: Master = None,
+    conf: Conf = None,
+) -> None:
+    """OPTIMIZE and VACUUM the table, but keep what a publish still needs.
+
+    What is done says the section `maintenance`, by which an ingest does the same between its batches; without one it is
+    both, and files are kept as long as the table's delta.deletedFileRetentionDuration says.
+    """
+    screen, definition = Screen(quiet=json), config.load(file)
+    from bridge.pipelines.maintain import maintain as run
+
+    with process.session(screen, definition, master, conf) as spark:
+        found = run(spark, definition, forget=forget_consumer).as_dict()
+    screen.result(f"maintenance of {definition.delta}", found, json=json)

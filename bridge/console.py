@@ -23,11 +23,14 @@ _PIPE_WIDTH = 160
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them: 0.8 s, 12 s, 3 min 20 s."""
+    """Seconds as people say them: 0.8 s, 12 s, 3 min 20 s, 5 h 3 min, 2 d 7 h."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
 def batch_line(report: BatchReport) -> str:
@@ -101,14 +104,14 @@ class Screen:
 
     def result(self, title: str, value: Any, *, json: bool, rows: Mapping[str, str] | None = None) -> None:
         """A result for programs (`json`: all of `value`) or for people: `rows`, else the entries of the mapping `value`
-        that are not None."""
+        that are not empty; lists have a line for each of theirs."""
         if json:
             self.json(value)
         elif rows is not None:
             self.table(title, rows)
         else:
-            told = {n.replace("_", " "): str(v) for n, v in value.items() if v is not None}
-            self.table(title, told)
+            lines = {n: "\n".join(v) if isinstance(v, list | tuple) else v for n, v in value.items()}
+            self.table(title, {n.replace("_", " "): str(v) for n, v in lines.items() if v not in (None, "")})
 
     def json(self, value: Any) -> None:
         """A result for programs: plain JSON on standard output."""
@@ -146,6 +149,8 @@ def summary_rows(summary: Summary) -> dict[str, str]:
         )
     if summary.bad_records:
         rows["bad records left out"] = f"{summary.bad_records:,}"
+    if summary.maintained:
+        rows["maintained"] = "once" if summary.maintained == 1 else f"{summary.maintained} times"
     if summary.warning:
         rows["warning"] = summary.warning
     rows["time"] = duration(summary.seconds)

@@ -22,6 +22,7 @@ __all__ = [
     "DeliveryGuarantee",
     "DeltaTarget",
     "FormatSpec",
+    "Maintenance",
     "OnFailure",
     "Publish",
     "PublishStart",
@@ -246,6 +247,17 @@ class Publish:
 
 
 @dataclass(frozen=True)
+class Maintenance:
+    """`maintenance`: what is done for the table, and how often between an ingest's batches."""
+
+    every_seconds: float = 86_400.0
+    optimize: bool = True
+    vacuum: bool = True
+    retain_seconds: float | None = None
+    """None is the table's own delta.deletedFileRetentionDuration."""
+
+
+@dataclass(frozen=True)
 class Quality:
     """`quality`: the suite file, what a failure does, where the report goes."""
 
@@ -270,6 +282,8 @@ class Definition:
     """`ingest.base: existing`: the table already holds what the topic said before the start position."""
     publish: Publish = field(default_factory=Publish)
     quality: Quality | None = None
+    maintenance: Maintenance | None = None
+    """None: an ingest leaves the table's files as they are."""
     warnings: tuple[str, ...] = ()
     """What a user should know, though it is accepted (deprecated keys, risky choices)."""
 

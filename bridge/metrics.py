@@ -90,6 +90,8 @@ class Summary:
     pending_records: int | None = None
     event_time_lag_seconds: float | None = None
     watermark_ms: int | None = None
+    maintained: int = 0
+    """How often the section `maintenance` was carried out (ingest)."""
     warning: str | None = None
     seconds: float = 0.0
 

@@ -145,15 +145,19 @@ def _as_it_is() -> Iterator[None]:
 
 @contextmanager
 def _quiet_start() -> Iterator[None]:
-    """Give the JVM the log file for its standard error, which it inherits; Python keeps the terminal."""
+    """Give the JVM the log file for its standard output and error, which it inherits (Delta's VACUUM talks to the
+    former); Python keeps the terminal."""
+    sys.stdout.flush()
     sys.stderr.flush()
-    terminal = os.dup(2)
+    terminals = {stream: os.dup(stream) for stream in (1, 2)}
     log = log_file().with_suffix(".stderr.log")
     sink = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
     try:
-        os.dup2(sink, 2)
+        for stream in terminals:
+            os.dup2(sink, stream)
         yield
     finally:
-        os.dup2(terminal, 2)
-        os.close(terminal)
+        for stream, terminal in terminals.items():
+            os.dup2(terminal, stream)
+            os.close(terminal)
         os.close(sink)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-__all__ = ["TextFile", "delete", "list_names", "read_text"]
+__all__ = ["TextFile", "delete", "list_names", "modified_ms", "read_text"]
 
 
 class TextFile:
@@ -83,6 +83,12 @@ def _text(spark: SparkSession, system: Any, where: Any) -> str:
         return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
     finally:
         stream.close()
+
+
+def modified_ms(spark: SparkSession, path: str) -> int | None:
+    """When the file was written, in epoch milliseconds; None when it is not there."""
+    system, where = _open(spark, path)
+    return int(system.getFileStatus(where).getModificationTime()) if system.exists(where) else None
 
 
 def list_names(spark: SparkSession, folder: str) -> list[str]:

@@ -25,6 +25,7 @@ VERBS = [
     "check",
     "verify",
     "replay",
+    "maintain",
     "status",
     "validate",
     "txn",

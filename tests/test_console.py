@@ -36,7 +36,15 @@ PUBLISH = BatchReport(
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0.04, "0.0 s"), (9.94, "9.9 s"), (12.4, "12 s"), (200, "3 min 20 s")]
+    ("seconds", "text"),
+    [
+        (0.04, "0.0 s"),
+        (9.94, "9.9 s"),
+        (12.4, "12 s"),
+        (200, "3 min 20 s"),
+        (7260, "2 h 1 min"),
+        (345_600, "4 d 0 h"),
+    ],
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text

@@ -22,3 +22,10 @@ def test_files_are_listed_read_and_deleted(spark: SparkSession, tmp_path: Path) 
     assert storage.list_names(spark, str(folder)) == []
     with pytest.raises(FileNotFoundError):
         storage.read_text(spark, str(folder / "1"))
+
+
+def test_a_file_s_age(spark: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "a b.json"
+    assert storage.modified_ms(spark, str(file)) is None
+    file.touch()
+    assert storage.modified_ms(spark, str(file)) == int(file.stat().st_mtime * 1000)

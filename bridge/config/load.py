@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from bridge.config import not_yet
 from bridge.config.complaints import explain, located
 from bridge.config.ddl_text import read_ddl
-from bridge.config.model import CreateSection, DeltaSection, PipelineFile, QualitySection
+from bridge.config.model import CreateSection, DeltaSection, MaintenanceSection, PipelineFile, QualitySection
 from bridge.config.paths import resolved_path
 from bridge.config.publication import check_publication
 from bridge.config.substitute import Secrets, Substitution, databricks_secret
@@ -24,6 +24,7 @@ from bridge.definition import (
     BadRecords,
     Definition,
     DeltaTarget,
+    Maintenance,
     OnFailure,
     Publish,
     PublishStart,
@@ -123,6 +124,7 @@ def _definition(file: PipelineFile, topic: Topic, base: Path) -> Definition:
             transaction_rows=file.publish.transaction_rows,
         ),
         quality=_quality(file.quality, base) if file.quality else None,
+        maintenance=_maintenance(file.maintenance) if file.maintenance else None,
         warnings=tuple(warnings(topic)),
     )
 
@@ -166,6 +168,11 @@ def _quarantine(file: PipelineFile, base: Path) -> DeltaTarget | None:
     if delta.table is not None:
         return DeltaTarget(table=f"{delta.table}_quarantine")
     return DeltaTarget(resolved_path(base, str(delta.path)).rstrip("/") + "_quarantine")
+
+
+def _maintenance(section: MaintenanceSection) -> Maintenance:
+    retain = None if section.retain is None else duration_ms(section.retain) / 1000
+    return Maintenance(duration_ms(section.every) / 1000, section.optimize, section.vacuum, retain)
 
 
 def _quality(section: QualitySection, base: Path) -> Quality:

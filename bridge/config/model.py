@@ -10,7 +10,14 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from bridge.options.kinds import duration_ms
 
-__all__ = ["CreateSection", "DeltaSection", "PipelineFile", "QualitySection", "TopicSection"]
+__all__ = [
+    "CreateSection",
+    "DeltaSection",
+    "MaintenanceSection",
+    "PipelineFile",
+    "QualitySection",
+    "TopicSection",
+]
 
 
 def _kebab(name: str) -> str:
@@ -21,13 +28,29 @@ def _trigger(text: str) -> str:
     if text != "available-now":
         if text.strip().isdigit():
             raise ValueError("it has no unit; legal are available-now and intervals like '10 s'")
-        try:
-            interval = duration_ms(text)
-        except ValueError:
-            interval = 0
-        if interval <= 0:
+        if not _duration(text):
             raise ValueError("not legal; legal are available-now and intervals like '10 s'")
     return text
+
+
+def _interval(text: str) -> str:
+    if not _duration(text):
+        raise ValueError("not legal; legal are intervals with a unit, like '1 d' or '6 h'")
+    return text
+
+
+def _retention(text: str) -> str:
+    if _duration(text) is None:
+        raise ValueError("not legal; legal are times with a unit, like '7 d' or '36 h'")
+    return text
+
+
+def _duration(text: str) -> int | None:
+    """Milliseconds; None for what is none, or has no unit."""
+    try:
+        return None if text.strip().isdigit() else duration_ms(text)
+    except ValueError:
+        return None
 
 
 def _start(text: str) -> str:
@@ -208,6 +231,35 @@ class PublishSection(_Section):
     )
 
 
+class MaintenanceSection(_Section):
+    """Care of the table between an ingest's batches, and what `bridge maintain` does. There is none without it."""
+
+    every: Annotated[str, AfterValidator(_interval)] = Field(
+        default="1 d", description="How long after the last time: 1 d"
+    )
+    optimize: bool = Field(
+        default=True, description="OPTIMIZE: small files into large ones, clustered where the table is."
+    )
+    vacuum: bool = Field(
+        default=True,
+        description="VACUUM: delete files that nobody needs, never those that a registered publish still does.",
+    )
+    retain: Annotated[str, AfterValidator(_retention)] | None = Field(
+        default=None,
+        description="VACUUM's RETAIN: how long files are kept; default: the table's deletedFileRetentionDuration.",
+    )
+
+    @model_validator(mode="after")
+    def _something_to_do(self) -> MaintenanceSection:
+        if not (self.optimize or self.vacuum):
+            raise ValueError(
+                "optimize and vacuum are both false, so there is nothing to do; leave the section out"
+            )
+        if self.retain is not None and not self.vacuum:
+            raise ValueError("retain has no effect with vacuum: false; leave it out")
+        return self
+
+
 class QualitySection(_Section):
     """Expectations on the table."""
 
@@ -232,3 +284,4 @@ class PipelineFile(_Section):
     ingest: IngestSection = Field(default=IngestSection())
     publish: PublishSection = Field(default=PublishSection())
     quality: QualitySection | None = None
+    maintenance: MaintenanceSection | None = None

@@ -34,6 +34,7 @@ def resolved(definition: Definition) -> dict[str, Any]:
         },
         "publish": _plain(asdict(definition.publish)),
         "quality": _plain(asdict(definition.quality)) if definition.quality else None,
+        "maintenance": asdict(definition.maintenance) if definition.maintenance else None,
         "warnings": list(definition.warnings),
     }
 

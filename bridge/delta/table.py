@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge import storage
@@ -45,6 +46,8 @@ class Table:
     """The definition's columns, in its order; the table may have more."""
     properties: Mapping[str, str]
     """Table properties as they were when the table was opened."""
+    created_ms: int = field(compare=False)
+    """When it was created, in epoch milliseconds."""
 
     def __str__(self) -> str:
         return str(self.target)
@@ -147,7 +150,8 @@ def open_table(
         raise TableError(f"no Delta table at {target}: `bridge ingest` creates it; or check the path or name")
     opened = handle(spark, target)
     with table_errors(target):
-        detail = opened.detail().select("id", "properties").collect()[0]
+        created = F.unix_millis("createdAt").alias("created_ms")
+        detail = opened.detail().select("id", "properties", created).collect()[0]
         present = opened.toDF().schema
     refuse_different(target, present, fields, extra_columns)
     properties = dict(detail["properties"])
@@ -157,7 +161,7 @@ def open_table(
             f"  ALTER TABLE {sql_name(target)} SET TBLPROPERTIES ({FEED} = true)\n"
             "(changes made before that cannot be published; start from a snapshot)"
         )
-    return Table(spark, target, detail["id"], tuple(fields), properties)
+    return Table(spark, target, detail["id"], tuple(fields), properties, detail["created_ms"])
 
 
 def claim(table: Table, pipeline: str, *, appends: bool = False) -> Table:

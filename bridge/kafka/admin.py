@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from confluent_kafka import TopicCollection
@@ -32,9 +32,11 @@ __all__ = [
     "describe",
     "end_offsets",
     "ensure_topic",
+    "first_since",
     "resolve",
     "start_offsets",
     "topic_setting",
+    "topic_settings",
 ]
 
 _TIMEOUT = 20.0
@@ -207,6 +209,24 @@ def topic_setting(topic: Topic, name: str, key: str, *, timeout: float = _TIMEOU
         return None
     entry = found[resource].get(key)
     return None if entry is None else str(entry.value)
+
+
+def topic_settings(
+    topic: Topic, names: Iterable[str], keys: Iterable[str], *, timeout: float = _TIMEOUT
+) -> dict[str, dict[str, str]]:
+    """These settings of each of the topics `names`, in one question; what is not told is absent. Raises KafkaError."""
+    asked = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+    talk = Conversation(topic.properties, timeout)
+    found = talk.ask("describe the configuration of topics", AdminClient.describe_configs, asked)
+    return {
+        resource.name: {k: str(told[k].value) for k in keys if k in told} for resource, told in found.items()
+    }
+
+
+def first_since(topic: Topic, partitions: Offsets, at_ms: int, *, timeout: float = _TIMEOUT) -> Offsets:
+    """The first offset with a timestamp of `at_ms` or later, for each of `partitions`; no entry where there is none."""
+    talk = Conversation(topic.properties, timeout)
+    return talk.list_offsets(partitions.by_partition, OffsetSpec.for_timestamp(at_ms))
 
 
 def _committed(topic: Topic, state: TopicState, timeout: float) -> Offsets:

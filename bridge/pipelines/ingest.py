@@ -23,8 +23,10 @@ from bridge.kafka.epochs import with_leader_epochs
 from bridge.metrics import BatchReport, Listener, Summary, ignore
 from bridge.pipelines import lease, scratch
 from bridge.pipelines.batch import apply
+from bridge.pipelines.lagging import TopicLag
+from bridge.pipelines.maintain import Schedule
 from bridge.pipelines.preflight import ingest_table
-from bridge.pipelines.watching import Discovery, EventTime, GroupOffsets
+from bridge.pipelines.watching import Discovery, EventTime, GroupOffsets, Notices
 from bridge.positions import Offsets
 
 __all__ = ["ingest"]
@@ -90,6 +92,11 @@ class _Run:
         self.progress = IngestProgress(definition.name, uuid.uuid4().hex[:12], batch, offsets)
         self._begin(state)
         self.group = GroupOffsets(self.topic)
+        self.notices, self.schedule = Notices(), Schedule(definition, self.table)
+        self.lag = TopicLag(self.topic, self.table)
+        self.notices.add(ours.warning)
+        if known is not None:
+            self.notices.add(self.lag.warning(offsets, self.end or state.end))
 
     def _begin(self, state: admin.TopicState) -> None:
         """Take the topics as they are now. A partition that progress does not know was added since: its first record
@@ -101,14 +108,26 @@ class _Run:
 
     def run(self) -> Summary:
         started = time.monotonic()
-        warning = None
         try:
             self._batches()
         finally:
-            warning = _joined(self.lease.warning, self.group.close())
+            self.notices.add(self.group.close())
         if self.failure is not None and not isinstance(self.failure, _StopAsked):
             raise self.failure
-        return replace(self.summary, seconds=time.monotonic() - started, warning=warning)
+        if not self.stop.is_set():
+            self._maintain()
+        return replace(
+            self.summary,
+            maintained=self.schedule.done,
+            warning=self.notices.all(),
+            seconds=time.monotonic() - started,
+        )
+
+    def _maintain(self) -> None:
+        """Care for the table, when it is due, while no batch is under way."""
+        if self.schedule.due():
+            with self.batch_lock:
+                self.notices.add(self.schedule.run())
 
     def _batches(self) -> None:
         if self.progress.batch < 0 and self.topic.startup.mode != "earliest-offset":
@@ -173,6 +192,7 @@ class _Run:
             self.stop.is_set() or self._finished() or discovered or self.lease.lost
         ):
             time.sleep(0.1)
+            self._maintain()
             discovered = discovery.due() and discovery.found_others()
         if query.isActive:
             with self.batch_lock:  # the running batch commits; a next one sees `ended` and writes nothing
@@ -210,8 +230,9 @@ class _Run:
             self.doubts = self.doubts + 1 if applied.doubtful else 0
         self.progress = progress
         self.events.advance(applied.newest_event_ms)
-        told = None if self.summary.batches else self.lease.warning
-        warning = _joined(told, self.group.commit(offsets))
+        newest_end = self._newest_end()
+        self.notices.add(self.group.commit(offsets))
+        self.notices.add(self.lag.regularly(offsets, newest_end))
         report = BatchReport(
             pipeline=self.definition.name,
             verb="ingest",
@@ -224,10 +245,10 @@ class _Run:
             unchanged=applied.unchanged,
             bad_records=applied.bad,
             keys_in_two_partitions=applied.two_partitions,
-            pending_records=progress.offsets.behind(self._newest_end()),
+            pending_records=progress.offsets.behind(newest_end),
             event_time_lag_seconds=self.events.lag_seconds,
             watermark_ms=self.events.watermark_ms,
-            warning=warning,
+            warning=self.notices.new(),
             seconds=time.monotonic() - started,
         )
         self.summary = self.summary.plus(report)
@@ -239,10 +260,6 @@ class _Run:
         if self.definition.run.trigger_seconds is not None:
             self.topic_end = admin.describe(self.topic).end
         return self.topic_end
-
-
-def _joined(*warnings: str | None) -> str | None:
-    return "; ".join(filter(None, warnings)) or None
 
 
 def _explained(failure: Exception, definition: Definition) -> BridgeError:

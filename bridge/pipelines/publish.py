@@ -25,6 +25,8 @@ from bridge.pipelines import lease
 from bridge.pipelines.carry import grown
 from bridge.pipelines.outlets import Outlet, outlet
 from bridge.pipelines.preflight import published_table, refuse_retractions, warnings_of
+from bridge.pipelines.presence import Presence
+from bridge.pipelines.watching import Notices
 from bridge.published import NOTHING, PublishProgress, Stretch
 
 __all__ = ["publish"]
@@ -81,14 +83,16 @@ class _Run:
         refuse_unpublishable(definition.topic)
         self.as_declared = admin.resolve(definition.topic), published_table(spark, definition)
         self._follow()
-        warnings = [ours.warning, *provision.prepare(self.topic), *warnings_of(self.topic)]
-        self.summary = replace(self.summary, warning="; ".join(filter(None, warnings)) or None)
+        self.notices, self.presence = Notices(), Presence(definition, self.table)
+        for warning in (ours.warning, *provision.prepare(self.topic), *warnings_of(self.topic)):
+            self.notices.add(warning)
 
     def run(self) -> Summary:
         started = time.monotonic()
         interval = self.definition.run.trigger_seconds
         with outlet(self.spark, self.definition, self.topic) as self.outlet:
             self._begin()
+            self.notices.add(self.presence.tell(self.state))
             while not self.stop.is_set():
                 turn = time.monotonic()
                 self.lease.check()
@@ -97,7 +101,7 @@ class _Run:
                 if interval is None:
                     break
                 self.stop.wait(max(_POLL_SECONDS, interval - (time.monotonic() - turn)))
-        return replace(self.summary, seconds=time.monotonic() - started)
+        return replace(self.summary, warning=self.notices.all(), seconds=time.monotonic() - started)
 
     def _follow(self) -> None:
         """See the table as it is now, before anything of it is sent."""
@@ -129,6 +133,7 @@ class _Run:
         if latest == self.state.version or self.stop.is_set():
             return
         self._follow()
+        self.notices.add(self.presence.lag(self.state))
         first = self.state.version + 1
         feed.check_feed(self.table, first, max(first, latest), self.state.table_id)
         for stretch in self._stretches(first, latest):
@@ -171,6 +176,7 @@ class _Run:
             sent = self.outlet.send(self._records(stretch), stretch)
         failpoints.hit("publish.sent")
         self.state = self.outlet.record(self.state.closed())
+        self.notices.add(self.presence.tell(self.state))
         report = BatchReport(
             pipeline=self.definition.name,
             verb="publish",
@@ -179,7 +185,7 @@ class _Run:
             records_out=sent.records,
             tombstones=sent.tombstones,
             pending_records=self.latest - stretch.last,
-            warning=None if self.summary.batches else self.summary.warning,
+            warning=self.notices.new(),
             seconds=time.monotonic() - started,
         )
         self.summary = self.summary.plus(report)

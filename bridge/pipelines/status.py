@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from bridge.definition import Definition
 from bridge.delta import feed, quarantine
+from bridge.delta.consumers import Consumers, Lag, lags
 from bridge.delta.publish_log import PublishLog
 from bridge.delta.table import exists
+from bridge.delta.upkeep import last_done
 from bridge.kafka import admin
+from bridge.pipelines.lagging import TopicLag, log_warnings
+from bridge.pipelines.maintain import consumer_lines
 from bridge.pipelines.preflight import ingested, whole_table
 from bridge.published import NOTHING
 
@@ -35,6 +40,13 @@ class Status:
     topic_end: str
     quarantined: int | None
     """Records that were put aside; None without `bad-records: quarantine`."""
+    consumers: tuple[str, ...] = ()
+    """Every publish that is registered at the table, whichever pipeline it is of, and how far behind it is."""
+    last_optimize: str | None = None
+    last_vacuum: str | None = None
+    """When the table was last looked after, by whomever, in UTC."""
+    warning: str | None = None
+    """A lag that nears a retention time."""
 
     def as_dict(self) -> dict[str, Any]:
         """All fields, JSON-ready."""
@@ -43,13 +55,23 @@ class Status:
 
 def status(spark: SparkSession, definition: Definition) -> Status:
     """Read the progress of both directions, and where topic and table stand now. Writes nothing."""
-    end = admin.describe(admin.resolve(definition.topic)).end
+    topic = admin.resolve(definition.topic)
+    end = admin.describe(topic).end
     version, followed, published = None, None, None
+    readers: list[Lag] = []
+    cared: dict[str, str] = {}
+    warnings: list[str] = []
     if exists(spark, definition.delta):
         table = whole_table(spark, definition)
         version = feed.latest_version(table)
         followed = ingested(table, definition)
         published = PublishLog(spark, definition.run.checkpoint, definition.name).last()
+        readers = lags(table, Consumers(table).all())
+        warnings = log_warnings(table, readers)
+        if followed:
+            late = TopicLag(topic, table).warning(followed[0].offsets, end)
+            warnings += [late] if late else []
+        cared = {what: _shown(at) for what, at in last_done(table).items()}
     aside = definition.quarantine
     kept = None if aside is None else quarantine.held(spark, aside, definition.name)
     return Status(
@@ -63,4 +85,12 @@ def status(spark: SparkSession, definition: Definition) -> Status:
         pending_versions=version - published.version if published and version is not None else None,
         topic_end=end.to_json(),
         quarantined=kept,
+        consumers=tuple(consumer_lines(readers)),
+        last_optimize=cared.get("OPTIMIZE"),
+        last_vacuum=cared.get("VACUUM"),
+        warning="; ".join(warnings) or None,
     )
+
+
+def _shown(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, timezone.utc).isoformat(timespec="seconds")

@@ -12,7 +12,7 @@ from bridge.kafka.groups import Group
 from bridge.positions import Offsets, TopicPartition
 from bridge.watermarks import Watermarks
 
-__all__ = ["Discovery", "EventTime", "GroupOffsets"]
+__all__ = ["Discovery", "EventTime", "GroupOffsets", "Notices"]
 
 _PATIENCE_SECONDS = 5.0
 
@@ -74,6 +74,30 @@ class Discovery:
             return admin.resolve(self._topic).names != self._topic.names
         except KafkaError:
             return False
+
+
+class Notices:
+    """Warnings of a run, each told once with a batch and again at the end."""
+
+    def __init__(self) -> None:
+        self._told: list[str] = []
+        self._waiting: list[str] = []
+
+    def add(self, warning: str | None) -> None:
+        """Keep it for the next batch's report; None, and what was said before, is left out."""
+        if warning is not None and warning not in (*self._told, *self._waiting):
+            self._waiting.append(warning)
+
+    def new(self) -> str | None:
+        """What came since the last call."""
+        fresh, self._waiting = self._waiting, []
+        self._told += fresh
+        return "; ".join(fresh) or None
+
+    def all(self) -> str | None:
+        """Everything, in the order it came."""
+        self.new()
+        return "; ".join(self._told) or None
 
 
 class GroupOffsets:

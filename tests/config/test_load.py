@@ -10,6 +10,7 @@ from bridge import config
 from bridge.definition import (
     BadRecords,
     DeltaTarget,
+    Maintenance,
     OnFailure,
     PublishStart,
     Quality,
@@ -181,3 +182,38 @@ def test_a_quarantine_that_nothing_would_use_is_refused(tmp_path: Path) -> None:
     sections = "ingest: {bad-records: skip, quarantine: {path: aside}}"
     with pytest.raises(DefinitionError, match=r"ingest\.quarantine has no effect with bad-records: skip"):
         loaded(tmp_path, f"{WHOLE}{sections}\n")
+
+
+@pytest.mark.parametrize(
+    ("section", "expected"),
+    [
+        ("{}", Maintenance()),
+        ("{every: 6 h, vacuum: false}", Maintenance(21_600, vacuum=False)),
+        ("{optimize: false, retain: 0 h}", Maintenance(optimize=False, retain_seconds=0)),
+        ("{every: 30 min, retain: 7 d}", Maintenance(1800, retain_seconds=604_800)),
+    ],
+)
+def test_maintenance(tmp_path: Path, section: str, expected: Maintenance) -> None:
+    assert loaded(tmp_path, f"{WHOLE}maintenance: {section}\n").maintenance == expected
+    assert loaded(tmp_path, WHOLE).maintenance is None
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ("{every: 5}", "maintenance.every: '5': text is expected"),
+        (
+            "{every: '5'}",
+            "maintenance.every: '5': not legal; legal are intervals with a unit, like '1 d' or '6 h'",
+        ),
+        ("{every: 0 s}", "maintenance.every: '0 s': not legal"),
+        ("{retain: soon}", "maintenance.retain: 'soon': not legal; legal are times with a unit, like '7 d'"),
+        ("{optimize: false, vacuum: false}", "optimize and vacuum are both false, so there is nothing to do"),
+        ("{vacuum: false, retain: 7 d}", "retain has no effect with vacuum: false"),
+        ("{zorder: [id]}", "maintenance.zorder is not a key here"),
+    ],
+)
+def test_maintenance_that_is_refused(tmp_path: Path, section: str, words: str) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        loaded(tmp_path, f"{WHOLE}maintenance: {section}\n")
+    assert words in str(refused.value)
