@@ -14,7 +14,16 @@ from contextlib import contextmanager
 
 from bridge.errors import REPUBLISH, BridgeError, GapError, TableError
 
-__all__ = ["ATTEMPTS", "CONFLICTS", "attempts", "names", "reading", "table_errors", "translated"]
+__all__ = [
+    "ATTEMPTS",
+    "CONFLICTS",
+    "SHAPE_CHANGED",
+    "attempts",
+    "names",
+    "reading",
+    "table_errors",
+    "translated",
+]
 
 CONFLICTS = frozenset(
     {
@@ -43,11 +52,12 @@ _LOG_GONE = {
 }
 _FILES_GONE = {"FAILED_READ_FILE.FILE_NOT_EXIST", "FileNotFoundException", "DELTA_FILE_NOT_FOUND"}
 _FEED_OFF = {"DELTA_MISSING_CHANGE_DATA", "DELTA_CHANGE_TABLE_FEED_DISABLED"}
-_SHAPE_CHANGED = {
+SHAPE_CHANGED = {
     "DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION",
     "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
     "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
 }
+"""Columns are not what they were."""
 _NO_TABLE = {
     "DELTA_MISSING_DELTA_TABLE",
     "DELTA_TABLE_NOT_FOUND",
@@ -124,7 +134,7 @@ def reading(target: object, first: int, last: int) -> Iterator[None]:
     def explain(found: frozenset[str]) -> BridgeError | None:
         reasons = (
             (_FEED_OFF, "the change data feed was off for part of them"),
-            (_SHAPE_CHANGED, "columns were renamed, dropped or retyped in between"),
+            (SHAPE_CHANGED, "columns were renamed, dropped or retyped in between"),
             (_LOG_GONE, "the table's log no longer reaches back that far"),
             (_FILES_GONE, "files of those versions have been vacuumed"),
         )

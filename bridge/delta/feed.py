@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bridge.columns import KIND, POSITION, col, fingerprint
-from bridge.delta.failures import reading, table_errors
+from bridge.delta.failures import SHAPE_CHANGED, names, reading, table_errors
 from bridge.delta.progress import history, is_progress
 from bridge.delta.table import Table
 from bridge.errors import REPUBLISH, DefinitionError, GapError
@@ -175,27 +175,45 @@ def version_at(table: Table, timestamp: str) -> int:
 
 def check_same(table: Table, known_id: str) -> None:
     """Raise GapError when the table is another one by now than the progress belongs to (dropped, replaced)."""
+    _same(table, known_id)
+
+
+def _same(table: Table, known_id: str) -> dict[str, str]:
+    """The properties of the table, if it is the one known by that id."""
     with table_errors(table):
-        there = table.delta().detail().select("id").collect()[0][0]
-    if there != known_id:
+        there = table.delta().detail().select("id", "properties").collect()[0]
+    if there["id"] != known_id:
         raise GapError(
-            f"table {table} was replaced: progress belongs to table id {known_id}, there is now {there}; "
+            f"table {table} was replaced: progress belongs to table id {known_id}, there is now {there['id']}; "
             f"{REPUBLISH}"
         )
+    return dict(there["properties"])
 
 
 def check_feed(table: Table, first: int, last: int, known_id: str) -> None:
-    """Raise GapError unless the change feed of versions first..last can be read from the table known by that id.
+    """Raise GapError unless the change feed of versions first..last can be read from the table known by that id, whose
+    columns must be those of the version before.
 
     Reads the log of those versions, no data: files that were vacuumed show up in the action itself.
     """
-    check_same(table, known_id)
+    properties = _same(table, known_id)
     newest = latest_version(table)
     if last > newest:
         raise GapError(
             f"table {table}: versions {first} to {last} wanted, but the newest is {newest}: its log was "
             f"cut back; {REPUBLISH}"
         )
+    _plan(table, first, last)
+    if first > 0 and properties.get("delta.columnMapping.mode", "none") != "none":
+        # Delta compares columns inside of a range; here they may have changed in its first version.
+        try:
+            _plan(table, first - 1, last)
+        except GapError as gap:
+            if gap.__cause__ is not None and names(gap.__cause__) & SHAPE_CHANGED:
+                raise
+
+
+def _plan(table: Table, first: int, last: int) -> None:
     frame = changes(table, first, last)
     with reading(table, first, last):
         frame._jdf.queryExecution().executedPlan()

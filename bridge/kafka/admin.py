@@ -21,14 +21,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from bridge.definition import Topic
-from bridge.errors import REBUILD, GapError, KafkaError, OptionError, TopicMissingError
+from bridge.errors import KafkaError, OptionError, TopicMissingError
 from bridge.kafka.client import Conversation
 from bridge.kafka.groups import Group
 from bridge.positions import Offsets, TopicPartition
 
 __all__ = [
     "TopicState",
-    "check_reachable",
     "describe",
     "end_offsets",
     "ensure_topic",
@@ -143,29 +142,6 @@ def end_offsets(topic: Topic, state: TopicState, *, timeout: float = _TIMEOUT) -
         _check_partitions(named, state, f"'{prefix}.specific-offsets'")
         return _filled(named, state.earliest, state, prefix)
     raise _unknown_mode(mode, prefix)
-
-
-def check_reachable(wanted: Offsets, state: TopicState, ids: Mapping[str, str] | None = None) -> None:
-    """Make sure that reading on at `wanted` misses nothing; `ids` are the topic ids known from before.
-
-    Raises GapError when a topic was created anew, a partition is gone, offsets have expired, or the topic
-    ends before `wanted`; it names what was wanted, what is there, and the way out.
-    """
-    heal = f"; {REBUILD}"
-    for name, known in (ids or {}).items():
-        if known and state.ids.get(name, known) != known:
-            raise GapError(
-                f"topic '{name}' was deleted and created anew (id {known}, now {state.ids[name]}){heal}"
-            )
-    for name, partition, offset in wanted:
-        first, end = state.earliest.get(name, partition), state.end.get(name, partition)
-        wish = f"{name}-{partition} is to be read from offset {offset}, but"
-        if first is None or end is None:
-            raise GapError(f"{wish} is not there any more{heal}")
-        if offset < first:
-            raise GapError(f"{wish} begins at {first}: {first - offset} offsets have expired{heal}")
-        if offset > end:
-            raise GapError(f"{wish} ends at {end}: the topic was created anew or lost records{heal}")
 
 
 def ensure_topic(

@@ -11,7 +11,7 @@ from bridge.definition import Topic, TopicCreation
 from bridge.kafka.admin import ensure_topic, topic_setting
 from bridge.kafka.client import Conversation
 
-__all__ = ["prepare"]
+__all__ = ["partitions", "prepare"]
 
 _TIMEOUT = 20.0
 _POLICY = "cleanup.policy"
@@ -25,13 +25,19 @@ def prepare(topic: Topic, *, timeout: float = _TIMEOUT) -> list[str]:
     warning about it. Raises TopicMissingError for a topic that is absent and not to be created, KafkaError.
     """
     made = {name for name in topic.names if topic.create and _create(topic, topic.create, name, timeout)}
-    talk = Conversation(topic.properties, timeout)
-    described = talk.ask("describe topics", AdminClient.describe_topics, TopicCollection(list(topic.names)))
+    there = partitions(topic, timeout=timeout)
     warnings: list[str] = []
     for name in topic.names:
         if name not in made:
-            warnings += _differences(topic, name, len(described[name].partitions), timeout)
+            warnings += _differences(topic, name, there[name], timeout)
     return warnings
+
+
+def partitions(topic: Topic, *, timeout: float = _TIMEOUT) -> dict[str, int]:
+    """How many partitions each of `topic.names` has. Raises TopicMissingError, KafkaError."""
+    talk = Conversation(topic.properties, timeout)
+    described = talk.ask("describe topics", AdminClient.describe_topics, TopicCollection(list(topic.names)))
+    return {name: len(described[name].partitions) for name in topic.names}
 
 
 def _create(topic: Topic, wanted: TopicCreation, name: str, timeout: float) -> bool:

@@ -17,15 +17,16 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from bridge.definition import Definition
 from bridge.delta.progress import IngestProgress, read_progress
-from bridge.errors import REBUILD, BridgeError, GapError
 from bridge.kafka import admin, source
 from bridge.kafka.epochs import with_leader_epochs
+from bridge.kafka.reach import check_reachable
 from bridge.metrics import BatchReport, Listener, Summary, ignore
 from bridge.pipelines import lease, scratch
 from bridge.pipelines.batch import apply
 from bridge.pipelines.lagging import TopicLag
 from bridge.pipelines.maintain import Schedule
 from bridge.pipelines.preflight import ingest_table
+from bridge.pipelines.reading import explained
 from bridge.pipelines.watching import Discovery, EventTime, GroupOffsets, Notices
 from bridge.positions import Offsets
 
@@ -87,7 +88,7 @@ class _Run:
             offsets, batch = admin.start_offsets(self.topic, state), -1
         else:
             offsets, batch = known[0].offsets, known[0].batch
-            admin.check_reachable(offsets, state, known[0].topic_ids)
+            check_reachable(offsets, state, known[0].topic_ids)
         self.end = admin.end_offsets(self.topic, state)
         self.progress = IngestProgress(definition.name, uuid.uuid4().hex[:12], batch, offsets)
         self._begin(state)
@@ -113,7 +114,7 @@ class _Run:
         finally:
             self.notices.add(self.group.close())
         if self.failure is not None and not isinstance(self.failure, _StopAsked):
-            raise self.failure
+            raise explained(self.failure, self.definition, self.progress)
         if not self.stop.is_set():
             self._maintain()
         return replace(
@@ -137,7 +138,7 @@ class _Run:
         while self._streamed():
             self.topic = admin.resolve(self.definition.topic)
             state = admin.describe(self.topic)
-            admin.check_reachable(self.progress.offsets, state, self.progress.topic_ids)
+            check_reachable(self.progress.offsets, state, self.progress.topic_ids)
             self._begin(state)
 
     def _anchor(self) -> None:
@@ -199,7 +200,7 @@ class _Run:
                 self.ended = True
             self.lease.check()
         elif (failure := query.exception()) is not None:
-            self.failure = self.failure or _explained(failure, self.definition)
+            self.failure = self.failure or failure
         return discovered and (self.failure is None or isinstance(self.failure, _StopAsked))
 
     def _guarded(self, records: DataFrame, batch_id: int) -> None:
@@ -260,20 +261,6 @@ class _Run:
         if self.definition.run.trigger_seconds is not None:
             self.topic_end = admin.describe(self.topic).end
         return self.topic_end
-
-
-def _explained(failure: Exception, definition: Definition) -> BridgeError:
-    """What ended the query outside of a batch: reading from Kafka, or Spark itself."""
-    text = str(failure)
-    if any(sign in text for sign in _LOSS):
-        return GapError(
-            f"{definition.name!r}: records were deleted from {definition.topic.title} before they were "
-            f"read. The table is as the last batch left it; {REBUILD}"
-        )
-    return BridgeError(f"{definition.name!r}: reading the topic failed: {text.splitlines()[0][:500]}")
-
-
-_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "OffsetOutOfRangeException")
 
 
 def _before(end: Offsets) -> Column:

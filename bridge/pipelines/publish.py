@@ -24,6 +24,7 @@ from bridge.options import FORMATS
 from bridge.pipelines import lease
 from bridge.pipelines.carry import grown
 from bridge.pipelines.outlets import Outlet, outlet
+from bridge.pipelines.partitions import Partitions
 from bridge.pipelines.preflight import published_table, refuse_retractions, warnings_of
 from bridge.pipelines.presence import Presence
 from bridge.pipelines.watching import Notices
@@ -84,7 +85,13 @@ class _Run:
         self.as_declared = admin.resolve(definition.topic), published_table(spark, definition)
         self._follow()
         self.notices, self.presence = Notices(), Presence(definition, self.table)
-        for warning in (ours.warning, *provision.prepare(self.topic), *warnings_of(self.topic)):
+        self.partitions = Partitions(spark, definition)
+        found = (
+            *provision.prepare(self.topic),
+            *warnings_of(self.topic),
+            *self.partitions.warnings(self.topic),
+        )
+        for warning in (ours.warning, *found):
             self.notices.add(warning)
 
     def run(self) -> Summary:
@@ -134,6 +141,8 @@ class _Run:
             return
         self._follow()
         self.notices.add(self.presence.lag(self.state))
+        for warning in self.partitions.warnings(self.topic):
+            self.notices.add(warning)
         first = self.state.version + 1
         feed.check_feed(self.table, first, max(first, latest), self.state.table_id)
         for stretch in self._stretches(first, latest):

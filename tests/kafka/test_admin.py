@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer
 
 from bridge.definition import Bounded, Secret, Startup, Topic
-from bridge.errors import GapError, KafkaError, OptionError, TopicMissingError
+from bridge.errors import KafkaError, OptionError, TopicMissingError
 from bridge.kafka import admin
 from bridge.kafka.broker import Broker
 from bridge.kafka.groups import Group
@@ -176,22 +176,3 @@ def test_ensure_topic_creates_once(broker: Broker, unique: Unique) -> None:
     assert len(admin.describe(topic_of(name, servers=broker.bootstrap)).end) == 3
     with pytest.raises(KafkaError, match=r"'made/bad'.*TOPIC_EXCEPTION"):
         admin.ensure_topic(properties, "made/bad")
-
-
-@pytest.mark.parametrize(
-    ("wanted", "ids", "message"),
-    [
-        ({("t", 0): 4}, None, r"t-0 is to be read from offset 4, but begins at 5: 1 offsets have expired"),
-        ({("t", 0): 10}, None, r"t-0 is to be read from offset 10, but ends at 9"),
-        ({("t", 1): 0}, None, r"t-1 is to be read from offset 0, but is not there any more"),
-        ({("t", 0): 6}, {"t": "old"}, r"topic 't' was deleted and created anew \(id old, now new\)"),
-    ],
-)
-def test_gaps_name_what_is_wanted_and_what_is_there(
-    wanted: dict[tuple[str, int], int], ids: dict[str, str] | None, message: str
-) -> None:
-    state = admin.TopicState({"t": "new"}, Offsets({("t", 0): 5}), Offsets({("t", 0): 9}))
-    admin.check_reachable(Offsets({("t", 0): 5}), state, {"t": "new"})
-    admin.check_reachable(Offsets({("t", 0): 9}), state)
-    with pytest.raises(GapError, match=message + ".*move the table away"):
-        admin.check_reachable(Offsets(wanted), state, ids)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.errors import BadRecordError, GapError, TableError, TopicMissingError
+from bridge.errors import BadRecordError, TableError, TopicMissingError
 from bridge.kafka.broker import Broker
 from bridge.metrics import BatchReport
 from bridge.pipelines.ingest import ingest
@@ -201,17 +201,6 @@ def test_an_interval_run_picks_up_what_comes_later(make: Make) -> None:
 
     ingest(world.spark, world.definition(run={"trigger": "500 ms"}), listener=listen, stop=stop)
     assert [row[0] for row in world.rows()] == [1, 2]
-
-
-def test_a_recreated_topic_is_refused(make: Make) -> None:
-    world = make(partitions=1)
-    world.send([upsert(1, "a")])
-    ingest(world.spark, world.definition())
-    world.recreate_topic()
-    world.send([upsert(n, "other") for n in range(5)])
-    with pytest.raises(GapError, match=r"was deleted and created anew"):
-        ingest(world.spark, world.definition())
-    assert world.rows() == [(1, "a", Decimal("1.00"))]
 
 
 def test_a_missing_topic_writes_nothing(make: Make, lake: Path) -> None:

@@ -1,0 +1,45 @@
+"""Why Spark could not read a topic: its own words name neither topic nor reason, so the broker is asked."""
+
+from __future__ import annotations
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException, StreamingQueryException
+
+from bridge.definition import Definition
+from bridge.delta.progress import IngestProgress
+from bridge.errors import REBUILD, BridgeError, GapError, KafkaError
+from bridge.kafka import admin
+from bridge.kafka.reach import check_reachable
+
+__all__ = ["explained"]
+
+_KAFKA = "org.apache.kafka"
+_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "OffsetOutOfRangeException")
+
+
+def explained(failure: BaseException, definition: Definition, progress: IngestProgress) -> BaseException:
+    """What to raise for the `failure` that ended an ingest at `progress`: itself, unless it is Spark's.
+
+    Where Kafka is behind it, what has become of the topic and of our rights: GapError for records that are gone and a
+    topic made anew, TopicMissingError, KafkaError for a login or a right that was taken away, else with Kafka's words.
+    """
+    if isinstance(failure, BridgeError) or not isinstance(failure, (Py4JJavaError, PySparkException)):
+        return failure
+    text, name, title = str(failure), definition.name, definition.topic.title
+    lost = any(sign in text for sign in _LOSS)
+    if lost or _KAFKA in text:
+        try:
+            state = admin.describe(admin.resolve(definition.topic))
+            check_reachable(progress.offsets, state, progress.topic_ids)
+        except BridgeError as told:
+            return told
+        if lost:
+            return GapError(
+                f"{name!r}: records were deleted from {title} before they were read. The table is as the last batch "
+                f"left it; {REBUILD}"
+            )
+        said = next((line.strip() for line in text.splitlines() if _KAFKA in line), text)
+        return KafkaError(f"{name!r}: reading {title} failed: {said[:500]}")
+    if isinstance(failure, StreamingQueryException):
+        return BridgeError(f"{name!r}: Spark's query over {title} failed: {text.splitlines()[0][:500]}")
+    return failure

@@ -1,0 +1,173 @@
+"""A table, or a topic, that is not what a publish left: it goes on where that is right, else it says what heals."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+
+from bridge.errors import REPUBLISH, BridgeError, GapError, TableError
+from bridge.kafka.broker import Broker
+from bridge.metrics import BatchReport
+from bridge.pipelines.publish import publish
+from tests.pipelines.test_gaps_ingest import add_partitions
+from tests.pipelines.test_publish import folded, sql, table
+from tests.pipelines.world import World
+
+Make = Callable[..., World]
+slow = pytest.mark.slow
+
+
+@pytest.fixture
+def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+    """A publish whose first run is done: rows 1 and 2 are in the topic."""
+
+    def made(properties: str = "", **more: object) -> World:
+        world = World.make(spark, broker, lake, unique, **more)
+        spark.sql(
+            f"CREATE TABLE delta.`{lake}/table` (id BIGINT, name STRING, amount DECIMAL(10,2)) USING delta "
+            f"TBLPROPERTIES ('delta.enableChangeDataFeed'='true'{properties})"
+        )
+        sql(world, "INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)")
+        assert publish(spark, world.definition()).records_out == 2
+        return world
+
+    return made
+
+
+@pytest.fixture
+def stop() -> Iterator[threading.Event]:
+    asked = threading.Event()
+    watchdog = threading.Timer(120, asked.set)
+    watchdog.start()
+    yield asked
+    watchdog.cancel()
+
+
+def test_what_a_user_does_to_the_table_goes_out(make: Make) -> None:
+    """Overwritten, then restored to what it was: their change feed says so, key by key."""
+    world = make()
+    sql(world, "INSERT OVERWRITE t VALUES (2, 'b2', 2), (3, 'c', 3)")
+    over = publish(world.spark, world.definition())
+    assert folded(world) == table(world) and set(table(world)) == {2, 3}
+    assert (over.records_out, over.tombstones) == (3, 1)
+    sql(world, "RESTORE TABLE t TO VERSION AS OF 1")
+    publish(world.spark, world.definition())
+    assert folded(world) == table(world) and set(table(world)) == {1, 2}
+
+
+def test_a_feed_that_was_off_for_a_while(make: Make) -> None:
+    world = make()
+    sql(world, "ALTER TABLE t SET TBLPROPERTIES ('delta.enableChangeDataFeed'='false')")
+    sql(world, "INSERT INTO t VALUES (3, 'unseen', 3)")
+    with pytest.raises(TableError, match="the change data feed is off; switch it on with"):
+        publish(world.spark, world.definition())
+    sql(world, "ALTER TABLE t SET TBLPROPERTIES ('delta.enableChangeDataFeed'='true')")
+    with pytest.raises(
+        GapError, match=r"versions 2 to 4 wanted, but the change data feed was off for part"
+    ) as off:
+        publish(world.spark, world.definition())
+    assert REPUBLISH in str(off.value) and len(world.received()) == 2
+
+
+def test_a_log_that_was_cleaned(make: Make) -> None:
+    world = make(", 'delta.checkpointInterval'='4'")
+    for n in range(3, 7):
+        sql(world, f"INSERT INTO t VALUES ({n}, 'x', 1)")
+    for version in range(4):
+        (world.folder / "table" / "_delta_log" / f"{version:020}.json").unlink()
+    with pytest.raises(
+        GapError, match=r"versions 2 to 5 wanted, but the table's log no longer reaches back"
+    ) as gap:
+        publish(world.spark, world.definition())
+    assert REPUBLISH in str(gap.value) and len(world.received()) == 2
+
+
+@slow
+def test_files_that_were_vacuumed(make: Make) -> None:
+    world = make()
+    sql(world, "UPDATE t SET name = 'a2' WHERE id = 1")
+    sql(world, "OPTIMIZE t ")
+    careless = world.spark.newSession()
+    careless.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    careless.sql(f"VACUUM delta.`{world.folder}/table` RETAIN 0 HOURS")
+    with pytest.raises(GapError, match=r"wanted, but files of those versions have been vacuumed") as gap:
+        publish(world.spark, world.definition())
+    assert REPUBLISH in str(gap.value) and len(world.received()) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "words"),
+    [
+        (
+            ["RENAME COLUMN id TO key", "ADD COLUMN id BIGINT"],
+            GapError,
+            "columns were renamed, dropped or retyped",
+        ),
+        pytest.param(["RENAME COLUMN id TO key"], TableError, "missing: `id` bigint", marks=slow),
+        pytest.param(["DROP COLUMN amount"], TableError, r"missing: `amount` decimal\(10,2\)", marks=slow),
+        pytest.param(["ALTER COLUMN amount TYPE DECIMAL(12, 2)"], TableError, r"decimal\(12,2\)", marks=slow),
+    ],
+    ids=["another key column", "key renamed", "dropped", "widened"],
+)
+def test_columns_that_are_not_what_they_were(
+    make: Make, changes: list[str], kind: type[BridgeError], words: str
+) -> None:
+    """Renamed, dropped, widened, the key column changed: it stops, and nothing is sent."""
+    world = make(", 'delta.columnMapping.mode'='name', 'delta.enableTypeWidening'='true'")
+    for change in changes:
+        sql(world, f"ALTER TABLE t {change}")
+    sql(world, "DELETE FROM t WHERE name = 'a'")
+    with pytest.raises(kind, match=words):
+        publish(world.spark, world.definition())
+    assert len(world.received()) == 2
+
+
+def test_added_partitions_are_told(make: Make, stop: threading.Event) -> None:
+    """Between two runs and under one: a warning each time, once, for records with a key."""
+    world = make(partitions=1)
+    add_partitions(world, 2)
+    reports: list[BatchReport] = []
+
+    def heard(report: BatchReport) -> None:
+        reports.append(report)
+        if len(reports) == 1:
+            add_partitions(world, 3)
+            sql(world, "INSERT INTO t VALUES (4, 'd', 4)")
+        elif len(reports) == 2:
+            sql(world, "INSERT INTO t VALUES (5, 'e', 5)")
+        else:
+            stop.set()
+
+    sql(world, "INSERT INTO t VALUES (3, 'c', 3)")
+    done = publish(world.spark, world.definition(run={"trigger": "200 ms"}), listener=heard, stop=stop)
+    said = [report.warning for report in reports]
+    assert said[0] and "has 2 partitions by now, it had 1: most keys have moved" in said[0], said
+    assert said[1] and "has 3 partitions by now, it had 2" in said[1] and said[2] is None, said
+    assert done.warning and "had 1" in done.warning and "had 2" in done.warning
+    assert folded(world) == table(world)
+    assert publish(world.spark, world.definition()).warning is None
+
+
+@pytest.mark.parametrize("guarantee", ["at-least-once", pytest.param("exactly-once", marks=slow)])
+def test_a_topic_that_is_deleted_under_a_publish(
+    make: Make, stop: threading.Event, unique: Callable[[str], str], guarantee: str
+) -> None:
+    options = {"sink.delivery-guarantee": guarantee, "sink.transactional-id-prefix": unique("tx")}
+    world = make(options=options if guarantee == "exactly-once" else {})
+    client = AdminClient({"bootstrap.servers": world.broker.bootstrap})
+
+    def heard(report: BatchReport) -> None:
+        client.delete_topics([world.topic])[world.topic].result(30)
+        sql(world, "INSERT INTO t VALUES (4, 'd', 4)")
+
+    sql(world, "INSERT INTO t VALUES (3, 'c', 3)")
+    began = time.monotonic()
+    with pytest.raises(BridgeError, match=rf"topic '{world.topic}' does not exist|{world.topic}.*UNKNOWN"):
+        publish(world.spark, world.definition(run={"trigger": "200 ms"}), listener=heard, stop=stop)
+    assert time.monotonic() - began < 90
