@@ -4,9 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CASES ?= ../shared/cases
+ROUNDS ?= 200
+SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow cases bench-formats bench-publish check lint types imports format wheel clean
+.PHONY: help setup demo test slow faults cases bench-formats bench-publish check lint types imports format wheel clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -24,6 +26,10 @@ test: $(READY) ## Run the tests
 
 slow: $(READY) ## Run the tests that take minutes (make test leaves them out)
 	env -u BRIDGE_CASES_DIR $(BIN)/pytest -m slow
+
+faults: $(READY) ## Kill ingest and publish in ROUNDS=200 rounds drawn by SEED, and judge what is left
+	$(BIN)/python -m tests.faults --rounds $(ROUNDS) --seed $(SEED) \
+	  $$([ $(ROUNDS) -lt 200 ] || echo --report docs/reliability.md)
 
 cases: $(READY) ## Run the acceptance cases in CASES (default ../shared/cases)
 	BRIDGE_CASES_DIR="$${BRIDGE_CASES_DIR:-$(CASES)}" $(BIN)/python -m tests.cases

@@ -136,6 +136,7 @@ class Slot:
         """A producer of our own, which fences all others of this id, and where they left off."""
         self._writer = self._make_writer(self._settings)
         self._writer.producer.init_transactions(_WAIT)
+        failpoints.hit("slot.opened")
         return self._read()
 
     def _read(self) -> Cursor:
@@ -167,6 +168,7 @@ class Slot:
         if self._buffer is not None:
             self._buffer.flush()
         writer.flush()
+        failpoints.hit("slot.sent")
         self._counted = writer.sent
         self._notes.write(writer.producer, upto.version + 1, self._share.note(upto))
         writer.producer.commit_transaction(_WAIT)

@@ -79,6 +79,7 @@ def apply(
                 topic_ids=progress.topic_ids or {},
             )
             failpoints.hit("ingest.put-aside")
+        failpoints.hit("ingest.before-merge")
         if definition.topic.appends:
             merged = append(target, fold.folded(changes, definition), rows=found.good, progress=progress)
             keys, two = found.good, 0
@@ -88,6 +89,7 @@ def apply(
                 folded = held(fold.folded(changes, definition))
                 keys, two = _counted(folded)
             merged = merge(target, folded, key=definition.primary_key, progress=progress, persisted=True)
+        failpoints.hit("ingest.after-merge")
         return Applied(
             merged=merged,
             records=counter.value(),

@@ -185,6 +185,7 @@ class _Run:
             sent = self.outlet.send(self._records(stretch), stretch)
         failpoints.hit("publish.sent")
         self.state = self.outlet.record(self.state.closed())
+        failpoints.hit("publish.closed")
         self.notices.add(self.presence.tell(self.state))
         report = BatchReport(
             pipeline=self.definition.name,

@@ -1,4 +1,4 @@
-"""`bridge publish` as its user starts it: a session of processes that can be stopped and killed as one."""
+"""A verb of `bridge` as its user starts it: a session of processes that can be stopped and killed as one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
@@ -16,15 +17,15 @@ from bridge.kafka.broker import Broker
 from tests.ledger import Ledger
 from tests.pipelines.world import World
 
-__all__ = ["Run", "prepared"]
+__all__ = ["CONF", "Process", "Run", "prepared"]
 
 _SECONDS = 90.0
-_CONF = (
+CONF = (
     "spark.sql.execution.arrow.maxRecordsPerBatch=5",
     "spark.sql.codegen.wholeStage=false",
     "spark.sql.codegen.factoryMode=NO_CODEGEN",
-    "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 )
+JAVA = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def prepared(
@@ -43,21 +44,34 @@ def prepared(
     return world, ledger
 
 
-class Run:
-    """One `bridge publish`, with failpoints of its own; a context manager that leaves no process behind."""
+_P = TypeVar("_P", bound="Process")
 
-    def __init__(self, world: World, folder: Path) -> None:
-        world.definition()
+
+class Process:
+    """One `bridge` verb on a pipeline file, with failpoints of its own; a context manager that leaves no process.
+
+    `folder` is its own: what it said is there, its failpoints, and what it writes to the system's folder for
+    temporary files.
+    """
+
+    def __init__(
+        self, verb: str, file: Path, folder: Path, *, master: str = "local[2]", conf: Sequence[str] = CONF
+    ):
+        self.verb = verb
+        self.temporary = folder / "tmp"
         self._failpoints = folder / "failpoints"
-        self._failpoints.mkdir()
+        for made in (self.temporary, self._failpoints):
+            made.mkdir(parents=True)
         self._said = folder / "said.txt"
-        self._command = [sys.executable, "-m", "bridge", "publish", str(world.folder / "orders.yaml")]
-        self._command += ["--master", "local[2]", *(x for pair in _CONF for x in ("--conf", pair))]
+        self._command = [sys.executable, "-m", "bridge", verb, str(file), "--master", master]
+        # The JVM does not ask TMPDIR.
+        java = f"{JAVA} -Djava.io.tmpdir={self.temporary}"
+        self._command += [x for pair in (*conf, java) for x in ("--conf", pair)]
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> Run:
+    def __enter__(self: _P) -> _P:
         environ = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK"))}
-        environ["BRIDGE_FAILPOINTS"] = str(self._failpoints)
+        environ |= {"BRIDGE_FAILPOINTS": str(self._failpoints), "TMPDIR": str(self.temporary)}
         with self._said.open("wb") as out:
             self._process = subprocess.Popen(
                 self._command, stdout=out, stderr=out, env=environ, start_new_session=True
@@ -123,6 +137,39 @@ class Run:
             time.sleep(0.02)
         self._started().wait()
 
+    @property
+    def pid(self) -> int:
+        """The driver's Python, which leads the session."""
+        return self._started().pid
+
+    @property
+    def code(self) -> int | None:
+        """The exit code of the driver's Python; None while it runs."""
+        return self._started().poll()
+
+    def jvm(self) -> int | None:
+        """Spark's JVM; None while there is none."""
+        return next((pid for pid in self.pids() if _name(pid) == "java"), None)
+
+    def workers(self) -> list[int]:
+        """Spark's Python workers and their daemon."""
+        return [pid for pid in self.pids() if pid != self.pid and _name(pid).startswith("python")]
+
     def _started(self) -> subprocess.Popen[bytes]:
         assert self._process is not None, "not entered"
         return self._process
+
+
+class Run(Process):
+    """The verb on a World's pipeline."""
+
+    def __init__(self, world: World, folder: Path, verb: str = "publish") -> None:
+        world.definition()
+        super().__init__(verb, world.folder / "orders.yaml", folder)
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""

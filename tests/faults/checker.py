@@ -1,0 +1,163 @@
+"""The judge: what of a history must not be. Shares no code with the bridge.
+
+It knows the exact changes that the topic out must hold: those between the folds of the topic in at the offsets of one
+commit and the next. So a record too many, too few or in the wrong place is found whatever else is right.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tests.faults.history import Commit, History, Row, changes, fold
+
+__all__ = ["FAULTS", "Verdict", "judge"]
+
+FAULTS = (
+    "lost",
+    "duplicated",
+    "reordered",
+    "aborted read",
+    "table differs from topic",
+    "topic differs from table",
+    "batches not once",
+)
+_EXAMPLES = 5
+
+
+@dataclass
+class Verdict:
+    """How often each fault was found, with a few of them in words."""
+
+    counts: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(FAULTS, 0)))
+    examples: list[str] = field(default_factory=list)
+    records_in: int = 0
+    records_out: int = 0
+    commits: int = 0
+
+    @property
+    def clean(self) -> bool:
+        return not any(self.counts.values())
+
+    def add(self, fault: str, what: str) -> None:
+        self.counts[fault] += 1
+        if self.counts[fault] <= _EXAMPLES:
+            self.examples.append(f"{fault}: {what}")
+
+
+def judge(history: History, *, drained: bool) -> Verdict:
+    """Compare everything with everything. `drained`: nothing is under way any more, so the topic out must hold all
+    changes of the table; else it may lack the last ones.
+
+    The history must have been read from the end: the topic out first, then the table's log, then the topic in.
+    """
+    verdict = Verdict(
+        records_in=len(history.topic_in), records_out=len(history.topic_out), commits=len(history.commits)
+    )
+    _sends(history, verdict)
+    _batches(history.commits, verdict)
+    expected, rows = changes(history)
+    _table(history, rows, verdict)
+    _topic_out(history, expected, verdict, drained=drained)
+    if drained:
+        _equal(fold(history.topic_out), dict(history.table), "topic differs from table", verdict)
+    return verdict
+
+
+def _sends(history: History, verdict: Verdict) -> None:
+    """What the broker has acknowledged is there, in its place, once, and in the order of sending."""
+    committed = {(r.partition, r.offset): r for r in history.topic_in}
+    seen: dict[int, int] = {}
+    for record in history.topic_in:
+        if record.row is None:
+            continue
+        seq, before = record.row[0], seen.get(record.key, -1)
+        if seq == before:
+            verdict.add("duplicated", f"topic in: key {record.key} seq {seq} at {record[:2]}")
+        elif seq < before:
+            verdict.add("reordered", f"topic in: key {record.key} seq {seq} after {before} at {record[:2]}")
+        seen[record.key] = seq
+    for sent in history.ledger:
+        place = sent.partition, sent.offset
+        found = committed.get(place)
+        if sent.fate in ("plain", "committed"):
+            there = found is not None and found.key == sent.key and (found.row is None) == sent.tombstone
+            if not there or (found is not None and found.row is not None and found.row[0] != sent.seq):
+                verdict.add("lost", f"topic in: acked key {sent.key} seq {sent.seq} is not at {place}")
+        elif sent.fate == "aborted" and found is not None:
+            verdict.add("aborted read", f"topic in: aborted key {sent.key} seq {sent.seq} at {place}")
+
+
+def _batches(commits: list[Commit], verdict: Verdict) -> None:
+    """Each batch is one version; numbers count up by one, and no offset goes back."""
+    before: Commit | None = None
+    for commit in commits:
+        if commit.batch != commit.named:
+            verdict.add(
+                "batches not once", f"version {commit.version}: txn {commit.batch}, progress {commit.named}"
+            )
+        if commit.named != (before.named + 1 if before else 0):
+            verdict.add(
+                "batches not once", f"version {commit.version} holds batch {commit.named} after {before}"
+            )
+        for partition, offset in (before.offsets if before else {}).items():
+            if commit.offsets.get(partition, -1) < offset:
+                verdict.add(
+                    "batches not once",
+                    f"version {commit.version}: partition {partition} goes back from {offset}",
+                )
+        before = commit
+
+
+def _table(history: History, rows: dict[int, Row], verdict: Verdict) -> None:
+    for key, count in Counter(key for key, _ in history.table).items():
+        if count > 1:
+            verdict.add("duplicated", f"table: key {key} is there {count} times")
+    aborted = {(a.key, a.seq) for a in history.ledger if a.fate == "aborted"}
+    for key, row in history.table:
+        if (key, row[0]) in aborted:
+            verdict.add("aborted read", f"table: key {key} seq {row[0]}")
+    _equal(rows, dict(history.table), "table differs from topic", verdict)
+
+
+def _equal(wanted: dict[int, Row], found: dict[int, Row], fault: str, verdict: Verdict) -> None:
+    for key in sorted(wanted.keys() | found.keys()):
+        if wanted.get(key) != found.get(key):
+            verdict.add(fault, f"key {key}: {wanted.get(key)} wanted, {found.get(key)} found")
+
+
+def _topic_out(
+    history: History, expected: dict[int, list[Row | None]], verdict: Verdict, *, drained: bool
+) -> None:
+    aborted = {(a.key, a.seq) for a in history.ledger if a.fate == "aborted"}
+    out: dict[int, list[Row | None]] = {}
+    partitions: dict[int, int] = {}
+    for record in history.topic_out:
+        out.setdefault(record.key, []).append(record.row)
+        if partitions.setdefault(record.key, record.partition) != record.partition:
+            verdict.add("reordered", f"topic out: key {record.key} is in two partitions")
+        if record.row is not None and (record.key, record.row[0]) in aborted:
+            verdict.add("aborted read", f"topic out: key {record.key} seq {record.row[0]}")
+    for key in sorted(expected.keys() | out.keys()):
+        wanted, found = expected.get(key, []), out.get(key, [])
+        if found != (wanted if drained else wanted[: len(found)]):
+            _told_apart(key, wanted, found, verdict, drained=drained)
+
+
+def _told_apart(
+    key: int, wanted: list[Row | None], found: list[Row | None], verdict: Verdict, *, drained: bool
+) -> None:
+    """Name what is wrong with one key's records: too many, too few, or not in their order."""
+    too_many = Counter(found) - Counter(wanted)
+    # Of what is still under way all may be missing, but nothing before the last one that is there.
+    upto = len(wanted)
+    if not drained:
+        upto = max((n for n, row in enumerate(wanted, 1) if row is not None and row in found), default=0)
+    too_few = Counter(wanted[:upto]) - Counter(found)
+    for row, count in too_many.items():
+        fault = "duplicated" if row in wanted else "topic differs from table"
+        verdict.add(fault, f"topic out: key {key} {row} {count} times too often in {found[-6:]}")
+    for row, count in too_few.items():
+        verdict.add("lost", f"topic out: key {key} {row} {count} times too seldom in {found[-6:]}")
+    if not too_many and not too_few:
+        verdict.add("reordered", f"topic out: key {key} has {found[-6:]}, wanted {wanted[-6:]}")

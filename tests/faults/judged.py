@@ -1,0 +1,58 @@
+"""An ingest in this process, fed by the writer of the rounds and judged by their checker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from bridge.kafka.broker import Broker
+from bridge.metrics import Summary
+from bridge.pipelines.ingest import ingest
+from tests.faults.checker import Verdict, judge
+from tests.faults.reading import Observer, rows_of
+from tests.faults.writer import Writer
+from tests.pipelines.world import World
+
+__all__ = ["Judged"]
+
+_COLUMNS = "id BIGINT, seq BIGINT, writer STRING, seed BIGINT, PRIMARY KEY (id) NOT ENFORCED"
+
+
+class Judged:
+    """A World whose topic has one writer with a ledger."""
+
+    def __init__(
+        self, spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], **more: Any
+    ):
+        self.world = World.make(spark, broker, lake, unique, columns=_COLUMNS, **more)
+        self._ledger = lake / "ledger.jsonl"
+        self._writer = Writer(broker.bootstrap, self.world.topic, 7, self._ledger)
+
+    def write(self, bursts: int) -> None:
+        """So many bursts of changes; some are transactions, and some of these are aborted."""
+        for _ in range(bursts):
+            self._writer.burst()
+
+    def ingest(self, name: str = "orders", max_offsets: int | None = None) -> Summary:
+        run = {} if max_offsets is None else {"max-offsets-per-batch": max_offsets}
+        return ingest(self.world.spark, self.world.definition(name, run=run))
+
+    def judged(self) -> Verdict:
+        """Of the topic, the table and its log."""
+        path = self.world.folder / "table"
+        observer = Observer(
+            self.world.broker.bootstrap,
+            [self.world.topic],
+            path,
+            self._ledger,
+            rows_of(self.world.spark, path),
+        )
+        return judge(observer.look(), drained=False)
+
+    def feed_rows(self) -> int:
+        """Rows of the change feed, from the first version to the last."""
+        reader = self.world.spark.read.format("delta").option("readChangeFeed", "true")
+        return reader.option("startingVersion", 0).load(str(self.world.folder / "table")).count()

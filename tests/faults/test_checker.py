@@ -1,0 +1,156 @@
+"""The checker finds each kind of fault in histories made by hand, and nothing in a good one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.faults.checker import FAULTS, judge
+from tests.faults.history import Acked, Commit, History, Record, Row
+
+
+def row(seq: int) -> Row:
+    return seq, "plain", 7
+
+
+def good() -> History:
+    """Two keys in two partitions; three batches, one of which changes nothing; a burst that was aborted."""
+    return History(
+        ledger=[
+            Acked(1, 1, 0, 0, "plain"),
+            Acked(2, 2, 1, 0, "plain"),
+            Acked(1, 3, 0, 1, "aborted"),
+            Acked(1, 4, 0, 3, "plain"),
+            Acked(2, 5, 1, 1, "plain", tombstone=True),
+            Acked(2, 6, 1, 2, "committed"),
+            Acked(1, 7, 0, 4, "unknown"),
+            Acked(1, 8, 0, 5, "plain"),
+        ],
+        topic_in=[
+            Record(0, 0, 1, row(1)),
+            Record(0, 3, 1, row(4)),
+            Record(0, 5, 1, row(8)),
+            Record(1, 0, 2, row(2)),
+            Record(1, 1, 2, None),
+            Record(1, 2, 2, row(6)),
+        ],
+        commits=[
+            Commit(1, 0, 0, {0: 1, 1: 1}),
+            Commit(2, 1, 1, {0: 3, 1: 1}),
+            Commit(4, 2, 2, {0: 4, 1: 2}),
+            Commit(5, 3, 3, {0: 6, 1: 3}),
+        ],
+        table=[(1, row(8)), (2, row(6))],
+        topic_out=[
+            Record(0, 0, 1, row(1)),
+            Record(0, 2, 1, row(4)),
+            Record(0, 3, 1, row(8)),
+            Record(1, 0, 2, row(2)),
+            Record(1, 1, 2, None),
+            Record(1, 3, 2, row(6)),
+        ],
+    )
+
+
+def test_a_good_history_is_clean() -> None:
+    verdict = judge(good(), drained=True)
+    assert verdict.clean, verdict.examples
+    assert set(verdict.counts) == set(FAULTS)
+
+
+def test_what_is_under_way_is_not_lost() -> None:
+    history = good()
+    del history.topic_out[2], history.topic_out[-1]
+    assert judge(history, drained=False).clean
+    assert judge(history, drained=True).counts["lost"] == 2
+
+
+def swap(history: History) -> None:
+    out = history.topic_out
+    out[1], out[2] = Record(0, 2, 1, row(8)), Record(0, 3, 1, row(4))
+
+
+BREAKS: dict[str, tuple[str, Callable[[History], object]]] = {
+    "an acked record is not in the topic": ("lost", lambda h: h.topic_in.pop(1)),
+    "another record is in its place": ("lost", lambda h: h.ledger.append(Acked(3, 9, 0, 5, "plain"))),
+    "an acked tombstone became a row": ("lost", lambda h: h.topic_in.__setitem__(4, Record(1, 1, 2, row(5)))),
+    "an aborted record is read": ("aborted read", lambda h: h.topic_in.insert(1, Record(0, 1, 1, row(3)))),
+    "an aborted record is in the table": ("aborted read", lambda h: h.table.__setitem__(0, (1, row(3)))),
+    "an aborted record is sent": ("aborted read", lambda h: h.topic_out.insert(1, Record(0, 1, 1, row(3)))),
+    "a change is missing in the topic out": ("lost", lambda h: h.topic_out.pop(1)),
+    "a tombstone is missing": ("lost", lambda h: h.topic_out.pop(4)),
+    "a change is sent twice": ("duplicated", lambda h: h.topic_out.insert(1, Record(0, 1, 1, row(1)))),
+    "a tombstone is sent twice": ("duplicated", lambda h: h.topic_out.insert(5, Record(1, 2, 2, None))),
+    "a stretch is sent twice": ("duplicated", lambda h: h.topic_out.extend(h.topic_out)),
+    "a key goes back": ("reordered", swap),
+    "a key is in two partitions": (
+        "reordered",
+        lambda h: h.topic_out.__setitem__(2, Record(1, 9, 1, row(8))),
+    ),
+    "a change that never was": (
+        "topic differs from table",
+        lambda h: h.topic_out.append(Record(0, 9, 1, (99, "plain", 7))),
+    ),
+    "the topic out ends elsewhere": ("topic differs from table", lambda h: h.topic_out.pop()),
+    "a key is in the table twice": ("duplicated", lambda h: h.table.append((1, row(8)))),
+    "a row of the table is old": ("table differs from topic", lambda h: h.table.__setitem__(0, (1, row(4)))),
+    "a row of the table is missing": ("table differs from topic", lambda h: h.table.pop()),
+    "a ghost is in the table": ("table differs from topic", lambda h: h.table.append((3, row(1)))),
+    "a batch is there twice": (
+        "batches not once",
+        lambda h: h.commits.insert(2, Commit(3, 1, 1, {0: 3, 1: 1})),
+    ),
+    "a batch is missing": ("batches not once", lambda h: h.commits.pop(1)),
+    "offsets go back": (
+        "batches not once",
+        lambda h: h.commits.__setitem__(2, Commit(4, 2, 2, {0: 2, 1: 2})),
+    ),
+    "a partition is forgotten": (
+        "batches not once",
+        lambda h: h.commits.__setitem__(2, Commit(4, 2, 2, {0: 4})),
+    ),
+    "a commit without Delta's txn": (
+        "batches not once",
+        lambda h: h.commits.__setitem__(3, Commit(5, -1, 3, {0: 6, 1: 3})),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_each_fault_is_found(name: str) -> None:
+    fault, break_it = BREAKS[name]
+    history = good()
+    break_it(history)
+    verdict = judge(history, drained=True)
+    assert verdict.counts[fault], verdict
+    assert any(example.startswith(f"{fault}: ") for example in verdict.examples)
+
+
+def test_a_hole_before_what_is_there_is_found_though_not_all_is_there_yet() -> None:
+    history = good()
+    del history.topic_out[1]
+    assert judge(history, drained=False).counts["lost"] == 1
+
+
+def test_no_fault_goes_untested() -> None:
+    assert {fault for fault, _ in BREAKS.values()} == set(FAULTS)
+
+
+@pytest.mark.parametrize("module", ["history", "checker", "reading", "writer"])
+def test_it_shares_no_code_with_the_bridge(module: str) -> None:
+    """Nor does what it imports from here."""
+    here = Path(__file__).parent
+    tree = ast.parse((here / f"{module}.py").read_text(encoding="utf-8"))
+    imported = {
+        name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (
+            [node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]
+        )
+    }
+    assert not any(name.partition(".")[0] == "bridge" for name in imported)
+    assert {n for n in imported if n.startswith("tests")} <= {"tests.faults.history", "tests.faults.checker"}

@@ -1,0 +1,233 @@
+"""Each guard, switched off: the checker of the rounds must find what it was there for. Switched on, nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import types as T
+
+from bridge import failpoints
+from bridge.columns import col
+from bridge.delta.commit import settings_of
+from bridge.delta.merge import merge
+from bridge.delta.progress import read_progress
+from bridge.errors import BridgeError, ConcurrentRunError
+from bridge.kafka import writer as kafka_writer
+from bridge.kafka.broker import Broker
+from bridge.kafka.share import Cursor, Share
+from bridge.kafka.slot import Slot
+from bridge.kafka.writer import Records, Writer, producer_settings
+from bridge.pipelines import lease
+from bridge.positions import Offsets
+from tests.delta.tables import at, content, frame, made
+from tests.faults.checker import judge
+from tests.faults.history import Acked, Commit, History, Record
+from tests.faults.judged import Judged
+from tests.faults.reading import Observer, leftovers, open_transactions
+
+onoff = pytest.mark.parametrize("guarded", [True, False], ids=["on", "off"])
+Patch = pytest.MonkeyPatch
+
+
+@pytest.fixture
+def judged(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Judged:
+    return Judged(spark, broker, lake, unique)
+
+
+@onoff
+def test_delta_s_txn_in_the_commit(judged: Judged, monkeypatch: Patch, guarded: bool) -> None:
+    """A second run commits the same batch while the first is about to; no lease keeps them apart."""
+    ours = SimpleNamespace(lost=False, warning=None, check=lambda: None)
+    monkeypatch.setattr(lease, "held", lambda *_: nullcontext(ours))
+    if not guarded:
+        without = {"spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"}
+
+        def unsigned(*given: Any) -> dict[str, str]:
+            return {k: v for k, v in settings_of(*given).items() if k not in without}
+
+        monkeypatch.setattr("bridge.delta.merge.settings_of", unsigned)
+    second: list[object] = []
+
+    def meanwhile(name: str) -> None:
+        if name == "ingest.before-merge" and not second:
+            second.append(None)
+            judged.write(2)
+            second.append(judged.ingest().batches)
+
+    monkeypatch.setattr(failpoints, "hit", meanwhile)
+    judged.write(5)
+    if guarded:
+        with pytest.raises(ConcurrentRunError, match="has committed batch 0"):
+            judged.ingest()
+    else:  # it ends all the same, as the other run has swept its scratch folder away
+        with suppress(BridgeError):
+            judged.ingest()
+    assert second == [None, 1]
+    verdict = judged.judged()
+    assert verdict.clean == guarded and bool(verdict.counts["batches not once"]) != guarded, verdict
+
+
+@pytest.mark.parametrize("guarded", [pytest.param(True, marks=pytest.mark.slow), False], ids=["on", "off"])
+def test_offsets_in_the_commit(judged: Judged, monkeypatch: Patch, guarded: bool) -> None:
+    """A run that takes another word for where it stands, as a checkpoint of an hour ago would be."""
+    judged.write(4)
+    judged.ingest()
+    if not guarded:
+
+        def stale(*given: Any) -> Any:
+            progress, version = read_progress(*given) or pytest.fail("no progress")
+            half = {place: offset // 2 for place, offset in progress.offsets.by_partition.items()}
+            return replace(progress, offsets=Offsets(half)), version
+
+        monkeypatch.setattr("bridge.pipelines.ingest.read_progress", stale)
+    judged.write(1)
+    judged.ingest(max_offsets=15)
+    verdict = judged.judged()
+    assert verdict.clean == guarded and bool(verdict.counts["batches not once"]) != guarded, verdict
+
+
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+def test_committed_records_alone(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], isolation: str
+) -> None:
+    options = {"properties.isolation.level": isolation}
+    judged = Judged(spark, broker, lake, unique, options=options)
+    judged.write(40)
+    judged.ingest()
+    verdict = judged.judged()
+    assert verdict.clean == (isolation == "read_committed"), verdict
+    assert bool(verdict.counts["aborted read"]) == (isolation == "read_uncommitted")
+
+
+@onoff
+def test_null_safe_keys(spark: SparkSession, lake: Path, monkeypatch: Patch, guarded: bool) -> None:
+    """With `=` for `<=>` a key with a null part is never found, and is there twice."""
+
+    def plain(key: list[str], left: str, right: str) -> Column:
+        return col(key[0], left) == col(key[0], right)
+
+    if not guarded:
+        monkeypatch.setattr("bridge.delta.merge.same_key", plain)
+    fields = (T.StructField("id", T.LongType()), T.StructField("v", T.StringType()))
+    table = made(spark, lake / "t", fields=fields)
+    for batch, value in enumerate(("a", "b")):
+        changes = frame(table, [("+U", None, value), ("+U", 1, value)])
+        merge(table, changes, key=["id"], progress=at(batch))
+    rows = [(-1 if id is None else id, (ord(v), v, 7)) for id, v in content(table)]
+    wanted = [
+        Record(0, n, key, (ord(v), v, 7))
+        for n, (key, v) in enumerate([(-1, "a"), (1, "a"), (-1, "b"), (1, "b")])
+    ]
+    commits = [Commit(1, 0, 0, {0: 2}), Commit(2, 1, 1, {0: 4})]
+    verdict = judge(History(topic_in=wanted, commits=commits, table=rows), drained=False)
+    assert verdict.clean == guarded and verdict.counts["duplicated"] == (0 if guarded else 1), verdict
+
+
+def told(broker: Broker, topic: str, expected: Mapping[int, list[int]], tmp_path: Path) -> History:
+    """A history whose topic out is this one, and whose commits changed each key as expected."""
+    seen = Observer(broker.bootstrap, ["", topic], tmp_path, tmp_path / "none", lambda _: [])
+    out = list(seen._records(topic, "read_committed"))
+    rounds = max(map(len, expected.values()))
+    wanted = [Record(0, 0, -1, None)][:0]
+    commits = []
+    for n in range(rounds):
+        for key, seqs in expected.items():
+            if n < len(seqs):
+                wanted.append(Record(0, len(wanted), key, (seqs[n], "plain", 7)))
+        commits.append(Commit(n + 1, n, n, {0: len(wanted)}))
+    last = {key: (seqs[-1], "plain", 7) for key, seqs in expected.items()}
+    return History(topic_in=wanted, commits=commits, table=list(last.items()), topic_out=out)
+
+
+def records(topic: str, seq: int, keys: range) -> Records:
+    values = [json.dumps({"id": k, "seq": seq, "writer": "plain", "seed": 7}).encode() for k in keys]
+    return Records([topic] * len(keys), [json.dumps({"id": k}).encode() for k in keys], list(values))
+
+
+@onoff
+def test_progress_in_the_slot_s_transaction(
+    broker: Broker, unique: Callable[[str], str], tmp_path: Path, monkeypatch: Patch, guarded: bool
+) -> None:
+    """A task that is done again, after its first attempt died with some transactions committed."""
+    topic, prefix, keys = unique("slot"), unique("tx"), range(6)
+    broker.create_topic(topic, 2)
+    servers = {"bootstrap.servers": broker.bootstrap}
+    producer = producer_settings(servers, checked=True)
+    share = Share(prefix, "run", (topic,), 1, first=1, producer=producer, consumer=servers, max_rows=6)
+    if not guarded:
+        monkeypatch.setattr(Share, "stands_at", lambda *_: Cursor())
+
+    def attempt(dies: bool) -> None:
+        with Slot(share, 0, Writer) as slot:
+            for version in (1, 2, 3):
+                if slot.cursor < Cursor(version, 0, 6):
+                    slot.add(records(topic, version, keys), Cursor(version, 0, 6))
+                if dies and version == 2:
+                    raise RuntimeError("dies")
+
+    with pytest.raises(RuntimeError, match="dies"):
+        attempt(dies=True)
+    attempt(dies=False)
+    verdict = judge(told(broker, topic, {k: [1, 2, 3] for k in keys}, tmp_path), drained=True)
+    assert verdict.clean == guarded and bool(verdict.counts["duplicated"]) != guarded, verdict
+
+
+@onoff
+def test_java_s_partitioner(
+    broker: Broker, unique: Callable[[str], str], tmp_path: Path, monkeypatch: Patch, guarded: bool
+) -> None:
+    """A topic that another client has begun: with librdkafka's own partitioner keys move."""
+    topic, keys = unique("keys"), range(40)
+    broker.create_topic(topic, 4)
+    java = Producer({"bootstrap.servers": broker.bootstrap, "partitioner": "murmur2_random"})
+    first = records(topic, 1, keys)
+    for key, value in zip(first.keys, first.values, strict=True):
+        java.produce(topic, value, key)
+    assert java.flush(30) == 0
+    settings = kafka_writer.producer_settings({"bootstrap.servers": broker.bootstrap}, checked=True)
+    if not guarded:
+        del settings["partitioner"]
+    with Writer(settings) as writer:
+        writer.send(records(topic, 2, keys))
+    verdict = judge(told(broker, topic, {k: [1, 2] for k in keys}, tmp_path), drained=True)
+    assert verdict.clean == guarded and bool(verdict.counts["reordered"]) != guarded, verdict
+
+
+def test_a_ledger_that_lies_is_found_too(judged: Judged) -> None:
+    """The judge believes nobody: a send that was acknowledged and is not there counts as lost."""
+    judged.write(3)
+    judged.ingest()
+    with judged._ledger.open("a") as out:
+        out.write(json.dumps(Acked(1, 10**6, 0, 10**6, "plain")) + "\n")
+    assert judged.judged().counts["lost"] == 1
+
+
+def test_what_is_left_over_is_found(broker: Broker, unique: Callable[[str], str], tmp_path: Path) -> None:
+    topic = unique("open")
+    broker.create_topic(topic)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": topic})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"x")
+    producer.flush(30)
+    assert f"{topic}-0" in open_transactions(broker.bootstrap)
+    producer.abort_transaction(30)
+    assert f"{topic}-0" not in open_transactions(broker.bootstrap)
+
+    log, checkpoint = tmp_path / "table" / "_delta_log", tmp_path / "checkpoint"
+    good = ["00000000000000000010.json", "00000000000000000010.checkpoint.parquet", "_last_checkpoint"]
+    for folder in (log / "_staged_commits", checkpoint / "ingest" / "a-run", checkpoint / "publish"):
+        folder.mkdir(parents=True)
+    for file in [*(log / name for name in [*good, ".10.json.tmp"]), checkpoint / "publish" / ".7.json.1.tmp"]:
+        file.touch()
+    left = [Path(path).name for path in leftovers([checkpoint], tmp_path / "table")]
+    assert sorted(left) == [".10.json.tmp", ".7.json.1.tmp", "a-run"]

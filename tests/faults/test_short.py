@@ -1,0 +1,80 @@
+"""The most telling faults of an ingest, in short: each injected on purpose, each judged by the checker of the rounds.
+
+README.md says which faults other tests inject.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.errors import BridgeError
+from bridge.kafka.broker import Broker
+from bridge.pipelines.ingest import ingest
+from tests.faults.judged import Judged
+from tests.pipelines.world import World, tombstone, upsert
+
+Arm = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def judged(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Judged:
+    return Judged(spark, broker, lake, unique)
+
+
+@pytest.mark.parametrize("place", ["ingest.before-merge", "ingest.after-merge"])
+def test_a_run_dies_beside_its_commit(judged: Judged, arm: Arm, place: str) -> None:
+    """Just before it nothing is there; just after it, before Spark's own log knows, the batch is not applied again."""
+    judged.write(10)
+    hit = arm(place, "raise")
+    with pytest.raises(RuntimeError, match=f"failpoint {place}"):
+        judged.ingest()
+    assert hit.exists()
+    done, noise = judged.judged().commits, judged.feed_rows()
+    assert done == (place == "ingest.after-merge")
+    assert judged.ingest().batches == 1 - done
+    assert judged.judged().commits == 1
+    if done:
+        assert judged.feed_rows() == noise
+    judged.write(5)
+    judged.ingest()
+    verdict = judged.judged()
+    assert verdict.clean and verdict.commits == 2, verdict.examples
+
+
+def test_a_checkpoint_of_an_hour_ago_or_of_another_job(judged: Judged) -> None:
+    """Put back, it repeats nothing; in the hands of another pipeline it is no progress of that one's."""
+    judged.write(10)
+    judged.ingest()
+    folder = judged.world.folder
+    shutil.copytree(folder / "checkpoint", folder / "kept")
+    judged.write(10)
+    judged.ingest()
+    shutil.rmtree(folder / "checkpoint")
+    shutil.copytree(folder / "kept", folder / "checkpoint")
+    judged.write(3)
+    judged.ingest()
+    verdict = judged.judged()
+    assert verdict.clean and verdict.commits == 3, verdict.examples
+    with pytest.raises(BridgeError, match=r"pipeline 'orders'.*'others'|'others'.*'orders'"):
+        judged.ingest("others")
+    assert judged.judged().commits == 3
+
+
+def test_one_key_many_times_and_tombstones_of_unknown_keys(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+) -> None:
+    world = World.make(spark, broker, lake, unique)
+    world.send(upsert(1, f"v{n}") for n in range(20_000))
+    world.send(tombstone(n) for n in range(2, 10_002))
+    done = ingest(spark, world.definition())
+    assert (done.records_in, done.inserted, done.unchanged, done.batches) == (30_000, 1, 10_000, 1)
+    assert [row[1] for row in world.rows()] == ["v19999"]
+    files = set((lake / "table").rglob("*.parquet"))
+    world.send(tombstone(n) for n in range(2, 10_002))
+    assert ingest(spark, world.definition()).unchanged == 10_000
+    assert set((lake / "table").rglob("*.parquet")) == files
