@@ -85,11 +85,28 @@ def guarded(verb: Callable[[], object]) -> int:
         screen.error("broken off", "the running batch was not committed; the next run goes on before it")
         return 130
     except Exception as error:
+        if _java_is_gone(error):
+            screen.error(
+                "failed",
+                "Spark's Java process has ended: it was killed, or out of memory. What was committed is whole; the "
+                "next run goes on there. Give it more memory (--conf spark.driver.memory=4g), or smaller batches "
+                "(`run: {max-offsets-per-batch: 100000}`)",
+            )
+            return 1
         first = (str(error).splitlines() or [""])[0][:500]
         screen.error(
             "unexpected error", f"{type(error).__name__}: {first}\nThe whole story is in {_log(error)}"
         )
         return 1
+
+
+def _java_is_gone(error: BaseException | None) -> bool:
+    """Whether this is what Python says when the other end of its connection to Java has gone."""
+    while error is not None:
+        if type(error).__name__ in ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError"):
+            return True
+        error = error.__context__
+    return False
 
 
 def _log(error: BaseException) -> Path:

@@ -23,6 +23,7 @@ from bridge.kafka.reach import check_reachable
 from bridge.metrics import BatchReport, Listener, Summary, ignore
 from bridge.pipelines import lease, scratch
 from bridge.pipelines.batch import apply
+from bridge.pipelines.failing import offsets_between
 from bridge.pipelines.lagging import TopicLag
 from bridge.pipelines.maintain import Schedule
 from bridge.pipelines.preflight import ingest_table
@@ -58,6 +59,10 @@ _DOUBTS = 2
 from the first is not in doubt again."""
 
 
+_QUERY = "Spark's query over the topic"
+"""What fails where no batch does."""
+
+
 class _StopAsked(Exception):
     """Ends a batch before it has begun."""
 
@@ -78,6 +83,7 @@ class _Run:
         self.batch_lock = threading.Lock()
         self.ended = False
         self.doubts = 0
+        self.doing = _QUERY
         self.checkpoint = ""
         self.events = EventTime(definition.topic)
         self.topic = admin.resolve(definition.topic)
@@ -114,7 +120,7 @@ class _Run:
         finally:
             self.notices.add(self.group.close())
         if self.failure is not None and not isinstance(self.failure, _StopAsked):
-            raise explained(self.failure, self.definition, self.progress)
+            raise explained(self.spark, self.failure, self.definition, self.progress, self.doing)
         if not self.stop.is_set():
             self._maintain()
         return replace(
@@ -226,7 +232,9 @@ class _Run:
             return  # the first batch of a query may be empty: no progress, no commit
         records = with_leader_epochs(records, self.topic, self.progress.offsets, offsets)
         progress = replace(self.progress, batch=self.progress.batch + 1, offsets=offsets)
+        self.doing = f"batch {progress.batch} ({offsets_between(self.progress.offsets, offsets)})"
         applied = apply(self.definition, self.table, records, progress, glance=self.doubts < _DOUBTS)
+        self.doing = _QUERY
         if self.doubts < _DOUBTS:
             self.doubts = self.doubts + 1 if applied.doubtful else 0
         self.progress = progress

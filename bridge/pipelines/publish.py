@@ -18,11 +18,14 @@ from bridge.definition import Definition
 from bridge.delta import feed
 from bridge.delta.failures import reading
 from bridge.encode import encode, encode_changes
+from bridge.errors import KafkaError
 from bridge.kafka import admin, provision
+from bridge.kafka.sink import ProduceResult
 from bridge.metrics import BatchReport, Listener, Summary, ignore
 from bridge.options import FORMATS
 from bridge.pipelines import lease
 from bridge.pipelines.carry import grown
+from bridge.pipelines.failing import told
 from bridge.pipelines.outlets import Outlet, outlet
 from bridge.pipelines.partitions import Partitions
 from bridge.pipelines.preflight import published_table, refuse_retractions, warnings_of
@@ -181,10 +184,15 @@ class _Run:
 
     def _send(self, stretch: Stretch) -> None:
         started = time.monotonic()
-        with reading(self.table, stretch.first, stretch.last):
-            sent = self.outlet.send(self._records(stretch), stretch)
+        versions = f"sending versions {stretch.first} to {stretch.last}"
+        with (
+            told(self.spark, self.definition, versions),
+            reading(self.table, stretch.first, stretch.last),
+        ):
+            sent = self._sent(stretch)
         failpoints.hit("publish.sent")
-        self.state = self.outlet.record(self.state.closed())
+        with told(self.spark, self.definition, "writing down progress"):
+            self.state = self.outlet.record(self.state.closed())
         failpoints.hit("publish.closed")
         self.notices.add(self.presence.tell(self.state))
         report = BatchReport(
@@ -200,6 +208,13 @@ class _Run:
         )
         self.summary = self.summary.plus(report)
         self.listener(report)
+
+    def _sent(self, stretch: Stretch) -> ProduceResult:
+        try:
+            return self.outlet.send(self._records(stretch), stretch)
+        except KafkaError as refused:
+            which = f"(versions {stretch.first} to {stretch.last} of table {self.table})"
+            raise type(refused)(f"{refused} {which}") from refused
 
     def _records(self, stretch: Stretch) -> DataFrame:
         """What a stretch sends; the same rows whenever it is asked."""

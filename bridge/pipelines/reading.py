@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.sql import SparkSession
 
 from bridge.definition import Definition
 from bridge.delta.progress import IngestProgress
 from bridge.errors import REBUILD, BridgeError, GapError, KafkaError
 from bridge.kafka import admin
 from bridge.kafka.reach import check_reachable
+from bridge.pipelines import failing
 
 __all__ = ["explained"]
 
@@ -17,13 +17,19 @@ _KAFKA = "org.apache.kafka"
 _LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "OffsetOutOfRangeException")
 
 
-def explained(failure: BaseException, definition: Definition, progress: IngestProgress) -> BaseException:
-    """What to raise for the `failure` that ended an ingest at `progress`: itself, unless it is Spark's.
+def explained(
+    spark: SparkSession,
+    failure: BaseException,
+    definition: Definition,
+    progress: IngestProgress,
+    doing: str,
+) -> BaseException:
+    """What to raise for the `failure` that ended an ingest at `progress` while `doing`: itself, unless it is Spark's.
 
     Where Kafka is behind it, what has become of the topic and of our rights: GapError for records that are gone and a
     topic made anew, TopicMissingError, KafkaError for a login or a right that was taken away, else with Kafka's words.
     """
-    if isinstance(failure, BridgeError) or not isinstance(failure, (Py4JJavaError, PySparkException)):
+    if not failing.is_foreign(failure):
         return failure
     text, name, title = str(failure), definition.name, definition.topic.title
     lost = any(sign in text for sign in _LOSS)
@@ -40,6 +46,6 @@ def explained(failure: BaseException, definition: Definition, progress: IngestPr
             )
         said = next((line.strip() for line in text.splitlines() if _KAFKA in line), text)
         return KafkaError(f"{name!r}: reading {title} failed: {said[:500]}")
-    if isinstance(failure, StreamingQueryException):
-        return BridgeError(f"{name!r}: Spark's query over {title} failed: {text.splitlines()[0][:500]}")
-    return failure
+    ours = failing.explained(spark, failure, definition, doing)
+    ours.__cause__ = failure
+    return ours

@@ -34,6 +34,7 @@ def test_the_log_s_retention(spark: SparkSession, lake: Path, days: float, share
         assert f"{share} of delta.logRetentionDuration (30 d 0 h) of table {lake}/t: after that" in warning
 
 
+@pytest.mark.slow
 def test_a_publish_says_that_the_log_s_end_is_near(
     spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
 ) -> None:
