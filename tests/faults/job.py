@@ -1,0 +1,101 @@
+"""`bridge ingest` as its user starts it, with an eye on the memory of its Java processes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.pipelines.world import World
+
+__all__ = ["Job"]
+
+
+class Job:
+    """One run in a session of processes of its own; a context manager that leaves none of them behind."""
+
+    def __init__(self, world: World, *, master: str = "local[2]", **conf: str) -> None:
+        self._said = world.folder / f"said-{time.monotonic_ns()}.txt"
+        self._command = [sys.executable, "-m", "bridge", "ingest", str(world.folder / "orders.yaml")]
+        self._command += ["--master", master]
+        for name, setting in conf.items():
+            self._command += ["--conf", f"spark.{name.replace('_', '.')}={setting}"]
+        self._process: subprocess.Popen[bytes] | None = None
+        self.peak_mb: dict[str, int] = {}
+        """The most memory that each kind of Java process (driver, executor) ever had resident."""
+
+    def __enter__(self) -> Job:
+        environ = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK"))}
+        with self._said.open("wb") as out:
+            self._process = subprocess.Popen(
+                self._command, stdout=out, stderr=out, env=environ, start_new_session=True
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process is not None
+        while left := self._pids():
+            for pid in left:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+            time.sleep(0.02)
+        self._process.wait()
+
+    @property
+    def said(self) -> str:
+        """What it printed, in one line."""
+        return " ".join(self._said.read_text(errors="replace").split())
+
+    def ended(self, seconds: float, each: Callable[[], None] = lambda: None) -> int:
+        """The exit code, which must be there in time; `each` is called about five times a second until then."""
+        assert self._process is not None
+        deadline = time.monotonic() + seconds
+        while (code := self._process.poll()) is None:
+            assert time.monotonic() < deadline, f"still there after {seconds} s: {self.said}"
+            self._look()
+            each()
+            time.sleep(0.2)
+        return code
+
+    def executors(self) -> list[int]:
+        """The processes of a local-cluster's executors."""
+        return [pid for pid in self._pids() if _kind(pid) == "executor"]
+
+    def _look(self) -> None:
+        for pid in self._pids():
+            kind = _kind(pid)
+            try:
+                found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+            except OSError:
+                continue
+            if kind and found:
+                self.peak_mb[kind] = max(self.peak_mb.get(kind, 0), int(found[1]) // 1024)
+
+    def _pids(self) -> list[int]:
+        assert self._process is not None
+        found = []
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = stat.read_text().rpartition(")")[2].split()
+            except OSError:  # it has just ended
+                continue
+            if int(fields[3]) == self._process.pid and fields[0] != "Z":
+                found.append(int(stat.parent.name))
+        return found
+
+
+def _kind(pid: int) -> str | None:
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return None
+    if "CoarseGrainedExecutorBackend" in command:
+        return "executor"
+    return "driver" if "SparkSubmit" in command else None
