@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bridge.kafka.broker import Broker
-from tests.faults.job import Job
+from tests.faults.watched import Job
 from tests.pipelines.world import Record, World, tombstone, upsert
 
 MILLION = 1_000_000
