@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,42 +11,93 @@ from bridge.arguments import Conf, File, Json, Master, Quiet
 from bridge.console import Screen
 from bridge.errors import DefinitionError, DifferenceError
 
-__all__ = ["maintain", "replay", "status", "verify"]
+if TYPE_CHECKING:
+    from bridge.pipelines.compare import Example
+
+__all__ = ["maintain", "replay", "resync", "status", "verify"]
+
+Direction = Annotated[str | None, typer.Option(help="ingest or publish; default: the one with progress.")]
 
 
 def verify(
     file: File,
-    direction: Annotated[
-        str | None, typer.Option(help="ingest or publish; default: the one with progress.")
-    ] = None,
+    direction: Direction = None,
+    show_values: Annotated[
+        bool, typer.Option("--show-values", help="Show both rows of the first keys that differ.")
+    ] = False,
     quiet: Quiet = False,
     json: Json = False,
     master: Master = None,
     conf: Conf = None,
 ) -> None:
-    """Prove that topic and table hold the same rows. Exits 4 when they do not."""
-    if direction not in (None, "ingest", "publish"):
-        raise DefinitionError(f"--direction {direction}: legal values are ingest, publish")
+    """Prove that topic and table hold the same rows, while both go on changing. Exits 4 when they do not.
+
+    Both are compared as they were at one offset of each partition and one version of the table.
+    """
+    _refuse_other("--direction", direction, "ingest", "publish")
     screen, definition = Screen(quiet=quiet or json), config.load(file)
     from bridge.pipelines.verify import verify as run
 
     with process.session(screen, definition, master, conf) as spark:
-        proof = run(spark, definition, direction=direction)
+        proof = run(spark, definition, direction=direction, show_values=show_values)
     found = proof.comparison
     rows = {
         "topic": f"{found.topic_rows:,} rows  checksum {found.topic_checksum}",
         "table": f"{found.table_rows:,} rows  checksum {found.table_checksum}  version {proof.version}",
+        "topic up to": proof.offsets.to_json(),
         "result": "equal" if proof.equal else "DIFFERENT",
     }
-    whole = {**asdict(proof), "offsets": proof.offsets.to_json(), "equal": proof.equal}
+    if found.superseded:
+        rows["not compared"] = f"{found.superseded:,} keys whose records compaction may have taken meanwhile"
+    if found.buckets:
+        rows["buckets that differ"] = ", ".join(f"{b.number}" for b in found.buckets)
+    rows |= {example.key: _line(example, proof.version) for example in found.examples}
     title = f"{proof.direction} {definition.name}: fold(topic) == table?"
-    screen.result(title, whole, rows=rows, json=json)
+    screen.result(title, proof.as_dict(), rows=rows, json=json)
     if not proof.equal:
         raise DifferenceError(
             f"{found.missing_in_table:,} keys missing in the table, {found.missing_in_topic:,} missing in the topic, "
             f"{found.different:,} with different rows, {found.duplicate_keys:,} more than once; "
-            f"for example {', '.join(found.examples)}"
+            f"for example {', '.join(e.key for e in found.examples)}"
         )
+
+
+def resync(
+    file: File,
+    direction: Direction = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            help="delete or keep: rows that a topic lacks of which records have expired (ingest only)."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what it would do; write nothing.")
+    ] = False,
+    json: Json = False,
+    master: Master = None,
+    conf: Conf = None,
+) -> None:
+    """Heal a pipeline: find what differs between topic and table, and mend only that.
+
+    ingest: the table is made equal to the topic as it is now, in one commit; `bridge ingest` goes on from there.
+    publish: the topic is made equal to the table as it is now; `bridge publish` goes on from there.
+    """
+    _refuse_other("--direction", direction, "ingest", "publish")
+    _refuse_other("--missing", missing, "delete", "keep")
+    screen, definition = Screen(quiet=json), config.load(file)
+    from bridge.pipelines import resync_ingest, resync_publish
+    from bridge.pipelines.resync import direction_of
+
+    with process.session(screen, definition, master, conf) as spark:
+        if direction_of(spark, definition, direction) == "ingest":
+            found = resync_ingest.resync(spark, definition, missing=missing, dry_run=dry_run)
+        elif missing is not None:
+            raise DefinitionError("--missing is for ingest: a publish has its rows in the table")
+        else:
+            found = resync_publish.resync(spark, definition, dry_run=dry_run)
+    did = "would do" if dry_run else "did"
+    screen.result(f"what a resync of {definition.name} {did}", found.as_dict(), json=json)
 
 
 def replay(
@@ -108,3 +158,18 @@ def maintain(
     with process.session(screen, definition, master, conf) as spark:
         found = run(spark, definition, forget=forget_consumer).as_dict()
     screen.result(f"maintenance of {definition.delta}", found, json=json)
+
+
+def _line(example: Example, version: int) -> str:
+    topic = f"topic: {example.topic_position or 'no record'}"
+    if example.topic_row is not None:
+        topic += f" {example.topic_row}"
+    table = f"table: version {version}"
+    if example.table_row is not None:
+        table += f" {example.table_row}"
+    return f"{example.why.replace('_', ' ')}; {topic}; {table}"
+
+
+def _refuse_other(option: str, given: str | None, *legal: str) -> None:
+    if given is not None and given not in legal:
+        raise DefinitionError(f"{option} {given}: legal values are {', '.join(legal)}")

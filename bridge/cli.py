@@ -90,7 +90,7 @@ def check(
         )
 
 
-for _verb in (care.verify, care.replay, care.status, care.maintain):
+for _verb in (care.verify, care.resync, care.replay, care.status, care.maintain):
     app.command()(_verb)
 
 

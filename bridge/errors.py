@@ -21,10 +21,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-REBUILD = "to rebuild the table from the topic as it is now, move the table away and ingest again"
+REBUILD = "`bridge resync FILE` heals it: it reads the topic from its beginning and changes what differs in the table"
 REPUBLISH = (
-    "to publish the table anew, remove `publish` from run.checkpoint (and with 'exactly-once' choose another "
-    "'sink.transactional-id-prefix'): the next run starts as a first one"
+    "`bridge resync FILE` heals it: it compares the table with what the topic holds and sends what differs"
 )
 """The ways out of a gap, said the same everywhere."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, replace
 
+from bridge.positions import Offsets
+
 __all__ = ["NOTHING", "PublishProgress", "Stretch"]
 
 _FORMAT = 1
@@ -26,6 +28,9 @@ class Stretch:
     """A snapshot is sent in chunks, by a hash of the key; this is number `chunk`."""
     slots: int = 0
     """How many transactional producers share it: a key's slot depends on their number. 0 without transactions."""
+    resync: bool = False
+    """True for what differs between the rows of `last` and the topic: nobody else can send the very same, for what is
+    sent changes what differs."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,11 @@ class PublishProgress:
     """The stretch that is being sent."""
     run: str | None = None
     """Which run wrote this; another one's in Kafka means that it took over."""
+    resync: str = ""
+    """Names the last resync: what slots noted before it says nothing about what is sent after it."""
+    ends: Offsets | None = None
+    """The topic's ends when all up to `version` was in it, where that is written down (the log): all later records are
+    of later versions. Kafka's notes are too short for it."""
 
     def opened(self, stretch: Stretch) -> PublishProgress:
         """The state while `stretch` is being sent."""
@@ -53,11 +63,14 @@ class PublishProgress:
         assert self.open is not None
         if self.open.chunk + 1 < self.open.chunks:
             return replace(self, open=replace(self.open, chunk=self.open.chunk + 1))
-        return replace(self, version=self.open.last, open=None)
+        return replace(self, version=self.open.last, open=None, ends=None)
 
     def to_json(self) -> str:
         """One line; read by `from_json` of this version and later ones."""
-        return json.dumps({"bridge": {"format": _FORMAT, **asdict(self)}})
+        told = {"format": _FORMAT, **asdict(replace(self, ends=None))}
+        if self.ends is not None:
+            told["ends"] = json.loads(self.ends.to_json())
+        return json.dumps({"bridge": told})
 
     @classmethod
     def from_json(cls, text: str) -> PublishProgress:
@@ -68,6 +81,8 @@ class PublishProgress:
                 raise NotImplementedError("written by a newer bridge")
             if found.get("open") is not None:
                 found["open"] = Stretch(**found["open"])
+            if found.get("ends") is not None:
+                found["ends"] = Offsets.from_json(json.dumps(found["ends"]))
             return cls(**found)
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError("no progress of a publish") from error

@@ -21,7 +21,7 @@ def test_a_whole_life(
     unique: Callable[[str], str],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """ingest, status, verify; then a difference, found with exit code 4."""
+    """ingest, status, verify; then a difference, found with exit code 4, and healed."""
     world = World.make(spark, broker, lake, unique)
     world.send([upsert(1, "a"), upsert(2, "b")])
     world.definition()
@@ -39,5 +39,25 @@ def test_a_whole_life(
     assert main(["ingest", file, "--quiet"]) == 0
     capsys.readouterr()
     assert main(["verify", file]) == 4
-    err = capsys.readouterr().err
+    out, err = capsys.readouterr()
     assert "1 keys missing in the table" in err and '{"id":2}' in err
+    assert "missing in table; topic: " in out and " at offset " in out and '"name"' not in out
+
+    assert main(["resync", file, "--dry-run"]) == 0
+    assert "what a resync of orders would do" in capsys.readouterr().out
+    assert main(["resync", file, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["direction"], found["inserted"], found["unchanged"]) == ("ingest", 1, 1)
+    assert main(["verify", file, "--quiet"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["verify", "--direction", "both"], "--direction both: legal values are ingest, publish"),
+        (["resync", "--missing", "perhaps"], "--missing perhaps: legal values are delete, keep"),
+    ],
+)
+def test_a_choice_that_is_none(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([arguments[0], "absent.yaml", *arguments[1:]]) == 2
+    assert words in capsys.readouterr().err

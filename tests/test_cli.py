@@ -24,6 +24,7 @@ VERBS = [
     "publish",
     "check",
     "verify",
+    "resync",
     "replay",
     "maintain",
     "status",

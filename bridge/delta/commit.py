@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from bridge.delta.progress import IngestProgress, read_progress
+from bridge.delta.progress import IngestProgress, app_id, read_progress
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError
 
@@ -22,7 +22,7 @@ _LAST_VERSION = "spark.databricks.delta.lastCommitVersionInSession"
 def settings_of(table: Table, progress: IngestProgress) -> dict[str, str]:
     """Session settings under which the next write commits as `progress.batch` of its pipeline."""
     return {
-        _APP_ID: f"bridge/{progress.pipeline}",
+        _APP_ID: app_id(progress.pipeline),
         _APP_VERSION: str(progress.batch),
         _METADATA: progress.to_json(table.id),
     }

@@ -17,7 +17,11 @@ from bridge.delta.table import Table
 from bridge.errors import TableError
 from bridge.schema import quote
 
-__all__ = ["MergeResult", "merge"]
+__all__ = ["ANEW", "MergeResult", "merge"]
+
+ANEW = "__anew"
+"""Optional boolean column of changes that are known to be effective: true for an add that is inserted whether or not
+its key is there. A retraction of the key beside it takes all its rows away, so that one is left of several."""
 
 _MATERIALIZE = "spark.databricks.delta.merge.materializeSource"
 
@@ -43,7 +47,7 @@ def merge(
     `changes`: the table's columns and `__kind`, at most one row per key (null-safe; see `compact`). Adds (+I, +U)
     update the row of their key where it differs, or insert it; retractions (-U, -D) delete it. An update that
     changes nothing and a delete of an unknown key write no file and no change-feed row; the commit is made
-    all the same, as it carries the progress.
+    all the same, as it carries the progress. With the column ANEW a key may have a retraction and an add.
 
     `persisted`: the caller has persisted `changes`, so Delta need not make a copy of its own to read them twice.
     The copy guards against a frame that gives other rows the second time: say True only for a frame that is cached
@@ -57,7 +61,7 @@ def merge(
     the rows, or when other writers' commits get in the way of every attempt (a few, with growing pauses).
     """
     refuse_unfit(table, table.properties, progress.pipeline)
-    if not table.deletion_vectors:
+    if not table.deletion_vectors and ANEW not in changes.columns:
         changes = _effective(table, changes, key)
     wanted = settings_of(table, progress)
     if table.deletion_vectors and persisted:
@@ -92,10 +96,13 @@ def _run(table: Table, changes: DataFrame, key: Sequence[str]) -> Row | None:
     """Counts of the MERGE, or None when Delta skipped it because it knows the batch number."""
     values: dict[str, str | Column] = {quote(n): col(n, "s") for n in table.columns}
     rest = [f for f in table.fields if f.name not in key]
+    same = same_key(key, "t", "s")
+    if ANEW in changes.columns:
+        same = same & ~col(ANEW, "s")
     rows = (
         table.delta()
         .alias("t")
-        .merge(changes.alias("s"), same_key(key, "t", "s"))
+        .merge(changes.alias("s"), same)
         .whenMatchedDelete(retracts("s"))
         .whenMatchedUpdate(differs(rest, "t", "s"), values)
         .whenNotMatchedInsert(~retracts("s"), values)

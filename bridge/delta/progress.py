@@ -23,9 +23,11 @@ __all__ = [
     "IngestProgress",
     "PublishLog",
     "PublishProgress",
+    "app_id",
     "committed_by",
     "history",
     "is_progress",
+    "last_batch",
     "read_progress",
 ]
 
@@ -84,6 +86,11 @@ class IngestProgress:
         return progress, found["table"]
 
 
+def app_id(pipeline: str) -> str:
+    """What Delta knows the commits of a pipeline by."""
+    return f"bridge/{pipeline}"
+
+
 def read_progress(table: Table, pipeline: str) -> tuple[IngestProgress, int] | None:
     """The newest progress of `pipeline` in the table's history and the version that holds it; None before the first,
     and in a table that another pipeline keeps.
@@ -121,6 +128,18 @@ def read_progress(table: Table, pipeline: str) -> tuple[IngestProgress, int] | N
         if oldest["operation"] == "CLONE":
             raise _gap(table, "it is a clone, and a clone's log starts without the progress of its source")
     return None
+
+
+def last_batch(table: Table, pipeline: str) -> int:
+    """The highest batch number that Delta knows of `pipeline`, -1 for none: also where the log no longer tells the
+    progress that went with it. Reads the newest snapshot's own list."""
+    with table_errors(table):
+        log = table.delta()._jdt.deltaLog()
+    jvm = table.spark._jvm
+    assert jvm is not None
+    none = jvm.scala.Option.empty()
+    known = log.update(False, none, none).transactions().get(app_id(pipeline))
+    return int(known.get()) if known.isDefined() else -1
 
 
 def committed_by(table: Table, pipeline: str, run: str) -> bool:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from bridge import storage
 from bridge.delta.write_once import write_once
-from bridge.errors import ConcurrentRunError, DefinitionError, GapError
+from bridge.errors import REPUBLISH, ConcurrentRunError, DefinitionError, GapError
 from bridge.published import PublishProgress
 
 __all__ = ["PublishLog", "PublishProgress"]
@@ -49,7 +49,7 @@ class PublishLog:
         if numbers:
             raise GapError(
                 f"none of the {len(numbers)} files in {self._folder} can be read, so it is not known what was "
-                "published; bring them back, or delete them: the next run starts as a first one"
+                f"published; bring them back, or {REPUBLISH}"
             )
         return None
 

@@ -36,6 +36,7 @@ __all__ = [
     "start_offsets",
     "topic_setting",
     "topic_settings",
+    "written_ends",
 ]
 
 _TIMEOUT = 20.0
@@ -92,6 +93,14 @@ def describe(topic: Topic, *, timeout: float = _TIMEOUT) -> TopicState:
         earliest=talk.list_offsets(partitions, OffsetSpec.earliest()),  # type: ignore[no-untyped-call]
         end=talk.list_offsets(partitions, OffsetSpec.latest()),  # type: ignore[no-untyped-call]
     )
+
+
+def written_ends(topic: Topic, *, timeout: float = _TIMEOUT) -> Offsets:
+    """The offset after the last record written to each partition, whoever may see it: a transaction's records count as
+    soon as they are there, its marker when the broker gets to it."""
+    partitions = describe(topic, timeout=timeout).partitions
+    talk = Conversation(topic.properties, timeout)
+    return talk.list_offsets(partitions, OffsetSpec.latest(), committed=False)  # type: ignore[no-untyped-call]
 
 
 def start_offsets(topic: Topic, state: TopicState, *, timeout: float = _TIMEOUT) -> Offsets:

@@ -21,7 +21,7 @@ from bridge.definition import Topic
 from bridge.errors import KafkaError, OptionError, UnsupportedError
 from bridge.kafka.properties import for_java_admin
 
-__all__ = ["Transaction", "abort", "listed"]
+__all__ = ["Transaction", "abort", "fence", "listed"]
 
 _TIMEOUT = 30.0
 _ADMIN = "org.apache.kafka.clients.admin.Admin"
@@ -76,17 +76,28 @@ def abort(
     with _admin(spark, topic, timeout) as ask:
         ongoing = [t for t in _transactions(ask, prefix) if t.ongoing]
         chosen = [t for t in ongoing if others or t.ours]
-        ids = [t.id for t in chosen]
-        if ids:
-            ask("fence producers", lambda admin, java: admin.fenceProducers(java(ids)).all())
-        while any(not _over(t) for t in _transactions(ask, prefix) if t.id in ids):
-            if time.monotonic() > deadline:
-                raise KafkaError(
-                    f"the transactions of {', '.join(ids)} are fenced, but not over after {timeout:.0f} s; see "
-                    "`bridge txn list` in a while"
-                )
-            time.sleep(0.1)
+        _end(ask, prefix, [t.id for t in chosen], deadline)
         return chosen, [t for t in ongoing if t not in chosen]
+
+
+def fence(spark: SparkSession, topic: Topic, *, timeout: float = _TIMEOUT) -> None:
+    """End what slots of the publish have under way, and keep their producers from sending more; returns when it is
+    over. Its driver's id, the prefix itself, is left alone. Raises as `listed` does."""
+    prefix, deadline = _prefix(topic), time.monotonic() + timeout
+    with _admin(spark, topic, timeout) as ask:
+        slots = [t.id for t in _transactions(ask, prefix) if t.ours and t.id != prefix]
+        _end(ask, prefix, slots, deadline)
+
+
+def _end(ask: _Ask, prefix: str, ids: Sequence[str], deadline: float) -> None:
+    if ids:
+        ask("fence producers", lambda admin, java: admin.fenceProducers(java(ids)).all())
+    while any(not _over(t) for t in _transactions(ask, prefix) if t.id in ids):
+        if time.monotonic() > deadline:
+            raise KafkaError(
+                f"the transactions of {', '.join(ids)} are fenced, but not over yet; see `bridge txn list` in a while"
+            )
+        time.sleep(0.1)
 
 
 def _prefix(topic: Topic) -> str:

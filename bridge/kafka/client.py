@@ -87,13 +87,17 @@ class Conversation:
                     raise self._error(doing, error, names[0] if names else None) from None
                 time.sleep(0.05)
 
-    def list_offsets(self, partitions: Iterable[tuple[str, int]], spec: OffsetSpec) -> Offsets:
-        """The offset `spec` finds in each partition, as a reader of this isolation level sees it.
+    def list_offsets(
+        self, partitions: Iterable[tuple[str, int]], spec: OffsetSpec, *, committed: bool | None = None
+    ) -> Offsets:
+        """The offset `spec` finds in each partition, as a reader of this isolation level sees it (`committed`: of
+        that one).
 
         Partitions where it finds none (a timestamp after the last record) are left out.
         """
         wanted = {TopicPartition(t, p): spec for t, p in partitions}
-        level = IsolationLevel.READ_COMMITTED if self._committed else IsolationLevel.READ_UNCOMMITTED
+        committed = self._committed if committed is None else committed
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         found = self.ask("list offsets", AdminClient.list_offsets, wanted, isolation_level=level)
         return Offsets.of((tp.topic, tp.partition, at.offset) for tp, at in found.items() if at.offset >= 0)
 

@@ -88,7 +88,7 @@ class Control:
 
         Raises ConcurrentRunError when a younger run took over, KafkaError when the broker does not take it.
         """
-        ours = replace(progress, run=self.run)
+        ours = replace(progress, run=self.run, ends=None)
         self._again(lambda: self._commit(ours), lambda: self._finish(ours))
         self._last = ours
         return ours

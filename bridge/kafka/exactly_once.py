@@ -106,6 +106,7 @@ def produce_once(
     run: str,
     max_rows: int,
     manner: str = "",
+    resync: str = "",
 ) -> ProduceResult:
     """Send the `records` of `stretch` (see sink.produce; with `__position` struct<version>) and wait for it.
 
@@ -115,8 +116,9 @@ def produce_once(
     all of it; so a key's changes are in the order of versions. `run` is the Control's: a younger one's ends this call.
 
     `records` must be the same rows each time, for which `manner` stands: a stretch that was begun with another one is
-    refused; the result counts what this call sent. Raises ConcurrentRunError when
-    another run took over, KafkaError as sink.produce; slots that had committed keep what they sent.
+    refused; the result counts what this call sent. What slots noted before the resync of that name counts for nothing.
+    Raises ConcurrentRunError when another run took over, KafkaError as sink.produce; slots that had committed keep
+    what they sent.
     """
     refuse_speculation(records.sparkSession)
     task = _SlotTask(
@@ -133,6 +135,7 @@ def produce_once(
             buffer_rows=topic.sink.buffer_rows,
             buffer_interval_ms=topic.sink.buffer_interval_ms,
             max_rows=max_rows,
+            resync=resync,
         ),
         partitioner=topic.sink.partitioner,
         chunk=stretch.chunk,

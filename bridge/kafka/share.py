@@ -41,6 +41,8 @@ class Share:
     buffer_interval_ms: int = 0
     max_rows: int = 200_000
     """A transaction holds not many more."""
+    resync: str = ""
+    """See PublishProgress.resync: notes of another one count for nothing."""
 
     def __repr__(self) -> str:
         return f"Share({self.prefix}, {self.slots} slots)"
@@ -48,6 +50,7 @@ class Share:
     def note(self, upto: Cursor) -> str:
         """What a transaction says of its end."""
         told = {"format": _FORMAT, **asdict(upto), "slots": self.slots, "manner": self.manner}
+        told["resync"] = self.resync
         return json.dumps({"bridge": told})
 
     def stands_at(self, notes: Sequence[str], group: str) -> Cursor:
@@ -55,13 +58,12 @@ class Share:
 
         Raises KafkaError for a place in this stretch that was counted in another way.
         """
-        found = [_noted(text, group) for text in notes]
+        found = [place for resync, place in (_noted(text, group) for text in notes) if resync == self.resync]
         cursor, slots, manner = max(found, default=(Cursor(), self.slots, self.manner))
         if cursor.version >= self.first and slots != self.slots:
             raise KafkaError(
                 f"group '{group}' stands at version {cursor.version} with {slots} slots, but version {self.first} is "
-                f"to be sent with {self.slots}: the progress of this publish was tampered with; choose another "
-                "'sink.transactional-id-prefix'"
+                f"to be sent with {self.slots}: the progress of this publish was tampered with; {REPUBLISH}"
             )
         if cursor.version >= self.first and manner != self.manner:
             raise KafkaError(
@@ -72,11 +74,11 @@ class Share:
         return cursor
 
 
-def _noted(text: str, group: str) -> tuple[Cursor, int, str]:
+def _noted(text: str, group: str) -> tuple[str, tuple[Cursor, int, str]]:
     try:
         note = json.loads(text)["bridge"]
         cursor = Cursor(note["version"], note["chunk"], note["rows"])
-        return cursor, note["slots"], note.get("manner", "")
+        return note.get("resync", ""), (cursor, note["slots"], note.get("manner", ""))
     except (ValueError, TypeError, KeyError):
         raise KafkaError(
             f"group '{group}' holds offsets that the bridge did not write; choose another "

@@ -20,7 +20,7 @@ from bridge.pipelines import fold, keep
 from bridge.pipelines.survey import Counter, Survey, survey
 from bridge.positions import TopicPartition
 
-__all__ = ["Applied", "apply"]
+__all__ = ["Applied", "apply", "refuse_bad"]
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,7 @@ def apply(
         if found.kept:
             changes = held(_filled(changes, definition, table.on(records.sparkSession)))
             found = survey(definition, changes)
-        if found.bad and definition.bad_records is BadRecords.FAIL:
-            raise BadRecordError(_first_bad(definition, found))
+        refuse_bad(definition, found)
         target = table.on(records.sparkSession)
         if found.bad and definition.quarantine is not None:
             put_aside(
@@ -114,9 +113,12 @@ def _counted(folded: DataFrame) -> tuple[int, int]:
     return row[0], row[1]
 
 
-def _first_bad(definition: Definition, found: Survey) -> str:
+def refuse_bad(definition: Definition, found: Survey) -> None:
+    """Raise BadRecordError where `bad-records` is fail and there are such; it names the first one's place."""
+    if not found.bad or definition.bad_records is not BadRecords.FAIL:
+        return
     more = f" (and {found.bad - 1} more in this batch)" if found.bad > 1 else ""
-    return (
+    raise BadRecordError(
         f"{found.first_bad}{more}. Nothing of this batch was written. Correct the producer and have the key sent "
         f"again, or set `ingest: {{bad-records: quarantine}}` in the pipeline file of {definition.name!r} to go on and "
         "keep such records aside, or `{bad-records: skip}` to count them only"

@@ -11,7 +11,7 @@ from bridge.definition import Definition, Topic
 from bridge.delta.checks import refuse_different
 from bridge.delta.table import Table
 from bridge.errors import TableError
-from bridge.schema import RowField, RowType
+from bridge.schema import PhysicalColumn, RowField, RowType
 
 __all__ = ["grown"]
 
@@ -32,7 +32,9 @@ def grown(definition: Definition, topic: Topic, table: Table, present: T.StructT
     fields = [_field(table, f) for f in added]
     row = RowType((*topic.value.row.fields, *fields))
     value = replace(topic.value, row=row, columns=(*topic.value.columns, *(f.name for f in fields)))
-    return replace(topic, value=value), replace(table, fields=(*table.fields, *added))
+    columns = (*topic.schema.columns, *(PhysicalColumn(f.name, f.type) for f in fields))
+    topic = replace(topic, value=value, schema=replace(topic.schema, columns=columns))
+    return topic, replace(table, fields=(*table.fields, *added))
 
 
 def _field(table: Table, field: T.StructField) -> RowField:

@@ -7,24 +7,50 @@ finds keys that are missing, differ, or stand twice, whatever the size of either
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import dataclass, replace
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from bridge.columns import col, fingerprint
+from bridge.columns import KIND, POSITION, col, fingerprint, retracts, same_key
 
-__all__ = ["Comparison", "compare", "compare_bags"]
+__all__ = ["Bucket", "Comparison", "Example", "compare", "compare_bags"]
 
+BUCKETS = 64
 _EXAMPLES = 5
 _PRINT = "decimal(38,0)"  # sums of 64-bit prints must not overflow
+_BUCKET, _WHY = "__bucket", "__why"
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """The rows whose key's hash falls into one of 64 shares."""
+
+    number: int
+    topic_rows: int
+    table_rows: int
+    topic_checksum: str
+    table_checksum: str
+
+
+@dataclass(frozen=True)
+class Example:
+    """A key that is not the same on both sides; `key` and rows as JSON."""
+
+    key: str
+    why: str
+    """missing_in_table, missing_in_topic, different or duplicate_keys."""
+    topic_position: str | None = None
+    """Where its newest record is that was compared: `topic-partition at offset N`; None where there is none."""
+    topic_row: str | None = None
+    table_row: str | None = None
+    """Rows only where they were asked for; of several the first in order."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Counts of rows and of keys that are not the same; `examples` are at most five such keys as JSON."""
+    """Counts of rows and of keys that are not the same."""
 
     topic_rows: int
     table_rows: int
@@ -34,7 +60,13 @@ class Comparison:
     missing_in_topic: int
     different: int
     duplicate_keys: int
-    examples: tuple[str, ...]
+    superseded: int = 0
+    """Keys that only the table has, of which the topic has a later record: compaction may have taken the one that was
+    to be compared. They are not counted as missing."""
+    buckets: tuple[Bucket, ...] = ()
+    """Those whose rows or checksums are not the same."""
+    examples: tuple[Example, ...] = ()
+    """At most five keys that are not the same, the first in order of the key."""
 
     @property
     def equal(self) -> bool:
@@ -43,51 +75,60 @@ class Comparison:
 
 
 def compare(
-    topic: DataFrame, table: DataFrame, *, key: Sequence[str], fields: Sequence[T.StructField]
+    topic: DataFrame,
+    table: DataFrame,
+    *,
+    key: Sequence[str],
+    fields: Sequence[T.StructField],
+    later: DataFrame | None = None,
+    show_values: bool = False,
 ) -> Comparison:
     """Compare the rows of both frames by `key`, over `fields` (the key among them), null-safely.
 
-    The checksums do not depend on order: the sums of the rows' fingerprints, modulo 2^64, in hexadecimal.
+    Where `topic` has `__kind`, retractions are no rows; where it has `__position`, examples tell it. `later`: keys that
+    records after the compared ones are of. The checksums do not depend on order: the sums of the rows' fingerprints,
+    modulo 2^64, in hexadecimal.
     """
     names = [col(name) for name in key]
+    sides = _side(topic, names, fields, topic=True).unionByName(_side(table, names, fields, topic=False))
+    if later is not None:
+        after = later.select(*names, F.lit(True).alias("__later"))
+        sides = sides.unionByName(after, allowMissingColumns=True)
+    else:
+        sides = sides.withColumn("__later", F.lit(None).cast("boolean"))
     keys = (
-        _side(topic, names, fields, topic=True)
-        .unionByName(_side(table, names, fields, topic=False))
-        .groupBy(*names)
+        sides.groupBy(*names)
         .agg(
             F.count("__topic").alias("__in_topic"),
             F.count("__table").alias("__in_table"),
             F.sum("__topic").alias("__topic"),
             F.sum("__table").alias("__table"),
+            F.count("__later").alias("__later"),
         )
+        .withColumn(_BUCKET, F.pmod(F.xxhash64(*names), F.lit(BUCKETS)))
         .persist()
     )
-    judged = _judgements()
     try:
-        found = keys.agg(
-            F.sum("__in_topic").alias("topic_rows"),
-            F.sum("__in_table").alias("table_rows"),
-            F.sum("__topic").alias("topic_sum"),
-            F.sum("__table").alias("table_sum"),
-            *[F.count_if(condition).alias(name) for name, condition in judged.items()],
-        ).first()
-        assert found is not None
-        counts = {name: int(found[name]) for name in judged}
-        wrong = keys.where(" or ".join(f"({name})" for name in _CONDITIONS.values())).limit(_EXAMPLES)
-        # At most five keys, and only where something is wrong: no data travels to the driver.
-        examples = (
-            wrong.select(F.to_json(F.struct(*names)).alias("key")).collect() if any(counts.values()) else []
+        conditions = {name: F.expr(condition) for name, condition in _CONDITIONS.items()}
+        found = _compared(
+            keys.groupBy(_BUCKET)
+            .agg(
+                F.sum("__in_topic"),
+                F.sum("__in_table"),
+                F.sum("__topic"),
+                F.sum("__table"),
+                *[F.count_if(condition) for condition in conditions.values()],
+            )
+            .collect()  # a row per bucket
         )
+        if not found.equal:
+            why = F.coalesce(*[F.when(conditions[name], name) for name in _JUDGEMENTS])
+            wrong = keys.withColumn(_WHY, why).where(col(_WHY).isNotNull())
+            shown = wrong.orderBy(*names).limit(_EXAMPLES).select(*names, _WHY)
+            found = replace(found, examples=_examples(shown, topic, table, key, fields, show_values))
     finally:
         keys.unpersist()
-    return Comparison(
-        topic_rows=int(found["topic_rows"] or 0),
-        table_rows=int(found["table_rows"] or 0),
-        topic_checksum=_hex(found["topic_sum"]),
-        table_checksum=_hex(found["table_sum"]),
-        examples=tuple(row["key"] for row in examples),
-        **counts,
-    )
+    return found
 
 
 def compare_bags(topic: DataFrame, table: DataFrame, *, fields: Sequence[T.StructField]) -> Comparison:
@@ -98,47 +139,101 @@ def compare_bags(topic: DataFrame, table: DataFrame, *, fields: Sequence[T.Struc
         .unionByName(_side(table, [], fields, topic=False))
         .groupBy(F.coalesce("__topic", "__table").alias("__row"))
         .agg(F.count("__topic").alias("__in_topic"), F.count("__table").alias("__in_table"))
+        .withColumn(_BUCKET, F.pmod(col("__row"), F.lit(BUCKETS)))
     )
-    found = rows.agg(
-        F.sum("__in_topic").alias("topic_rows"),
-        F.sum("__in_table").alias("table_rows"),
-        F.sum(col("__row") * col("__in_topic")).alias("topic_sum"),
-        F.sum(col("__row") * col("__in_table")).alias("table_sum"),
-        F.sum(F.greatest(col("__in_topic") - col("__in_table"), F.lit(0))).alias("missing_in_table"),
-        F.sum(F.greatest(col("__in_table") - col("__in_topic"), F.lit(0))).alias("missing_in_topic"),
-    ).first()
-    assert found is not None
-    return Comparison(
-        topic_rows=int(found["topic_rows"] or 0),
-        table_rows=int(found["table_rows"] or 0),
-        topic_checksum=_hex(found["topic_sum"]),
-        table_checksum=_hex(found["table_sum"]),
-        missing_in_table=int(found["missing_in_table"] or 0),
-        missing_in_topic=int(found["missing_in_topic"] or 0),
-        different=0,
-        duplicate_keys=0,
-        examples=(),
+    more = col("__in_topic") - col("__in_table")
+    return _compared(
+        rows.groupBy(_BUCKET)
+        .agg(
+            F.sum("__in_topic"),
+            F.sum("__in_table"),
+            F.sum(col("__row") * col("__in_topic")),
+            F.sum(col("__row") * col("__in_table")),
+            F.sum(F.greatest(more, F.lit(0))),
+            F.sum(F.greatest(-more, F.lit(0))),
+        )
+        .collect()  # a row per bucket
     )
 
 
 _CONDITIONS = {
     "missing_in_table": "__in_topic > 0 and __in_table = 0",
-    "missing_in_topic": "__in_topic = 0 and __in_table > 0",
+    "missing_in_topic": "__in_topic = 0 and __in_table > 0 and __later = 0",
     "different": "__in_topic = 1 and __in_table = 1 and __topic != __table",
     "duplicate_keys": "__in_topic > 1 or __in_table > 1",
+    "superseded": "__in_topic = 0 and __in_table > 0 and __later > 0",
 }
+_JUDGEMENTS = ("duplicate_keys", "missing_in_table", "missing_in_topic", "different")
+"""Those that are differences; what an example is said to be is the first that holds."""
 
 
-def _judgements() -> dict[str, Column]:
-    return {name: F.expr(condition) for name, condition in _CONDITIONS.items()}
+def _compared(rows: Sequence[Row]) -> Comparison:
+    """From a row per bucket: its number, rows and fingerprints of both sides, and counts in _CONDITIONS' order."""
+    buckets = [
+        Bucket(int(r[0]), r[1] or 0, r[2] or 0, _hex(r[3]), _hex(r[4]))
+        for r in sorted(rows, key=lambda r: r[0])
+    ]
+    counts = [sum(int(row[n] or 0) for row in rows) for n in range(1, len(rows[0]))] if rows else []
+    judged = dict.fromkeys(_CONDITIONS, 0) | dict(zip(_CONDITIONS, counts[4:], strict=False))
+    topic_rows, table_rows, topic_sum, table_sum = counts[:4] or (0, 0, 0, 0)
+    return Comparison(
+        missing_in_table=judged["missing_in_table"],
+        missing_in_topic=judged["missing_in_topic"],
+        different=judged["different"],
+        duplicate_keys=judged["duplicate_keys"],
+        superseded=judged["superseded"],
+        topic_rows=topic_rows,
+        table_rows=table_rows,
+        topic_checksum=_hex(topic_sum),
+        table_checksum=_hex(table_sum),
+        buckets=tuple(
+            b for b in buckets if (b.topic_rows, b.topic_checksum) != (b.table_rows, b.table_checksum)
+        ),
+    )
+
+
+def _examples(
+    shown: DataFrame,
+    topic: DataFrame,
+    table: DataFrame,
+    key: Sequence[str],
+    fields: Sequence[T.StructField],
+    show_values: bool,
+) -> tuple[Example, ...]:
+    """A handful of keys, the place of their newest records, and their rows if these may be shown."""
+    named = F.to_json(F.struct(*[col(name, "k") for name in key]))
+    keys = shown.alias("k").persist()
+    try:
+        why = {row[0]: row[1] for row in keys.select(named, _WHY).collect()}
+        few = F.broadcast(keys)
+        places: dict[str, str] = {}
+        rows: dict[tuple[str, str], str] = {}
+        if POSITION in topic.columns:
+            parts = (col(POSITION, "r").getField(part) for part in ("topic", "partition", "offset"))
+            place = F.max(F.struct(col(POSITION, "r").getField("timestamp"), *parts))
+            at = topic.alias("r").join(few, same_key(key, "r", "k")).groupBy(named).agg(place)
+            places = {row[0]: "{1}-{2} at offset {3}".format(*row[1]) for row in at.collect()}
+        for side, frame in (("topic", topic), ("table", table)) if show_values else ():
+            present = frame.where(~retracts()) if KIND in frame.columns else frame
+            row = F.to_json(F.struct(*[col(f.name, "r") for f in fields]), {"ignoreNullFields": "false"})
+            first = present.alias("r").join(few, same_key(key, "r", "k")).groupBy(named).agg(F.min(row))
+            rows |= {(side, found[0]): found[1] for found in first.collect()}
+    finally:
+        keys.unpersist()
+    return tuple(
+        Example(name, reason, places.get(name), rows.get(("topic", name)), rows.get(("table", name)))
+        for name, reason in why.items()
+    )
 
 
 def _side(frame: DataFrame, key: list[Column], fields: Sequence[T.StructField], *, topic: bool) -> DataFrame:
     mark, nothing = fingerprint(fields).cast(_PRINT), F.lit(None).cast(_PRINT)
+    if topic and KIND in frame.columns:
+        mark = F.when(~retracts(), mark)
     return frame.select(
         *key, (mark if topic else nothing).alias("__topic"), (nothing if topic else mark).alias("__table")
     )
 
 
-def _hex(total: Decimal | None) -> str:
-    return f"{int(total or 0) % 2**64:016x}"
+def _hex(total: object) -> str:
+    return f"{int(str(total or 0)) % 2**64:016x}"

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from bridge import compact
 from bridge.columns import BAD, KIND, col
-from bridge.decode import APART, DROPPED, SKIP, decode_events, decode_keys, decode_values
+from bridge.decode import APART, DROPPED, KEPT, SKIP, decode_events, decode_keys, decode_values
 from bridge.definition import BadRecords, Definition
 from bridge.formats.base import DOUBTFUL
+from bridge.pipelines import keep
 
-__all__ = ["compacts_first", "decoded", "folded", "is_good", "settled"]
+__all__ = ["compacts_first", "decoded", "folded", "is_good", "settled", "told"]
 
 
 def compacts_first(definition: Definition) -> bool:
@@ -54,3 +56,20 @@ def folded(changes: DataFrame, definition: Definition) -> DataFrame:
     if definition.topic.appends or compacts_first(definition):
         return good
     return compact.latest_by_offset(good, list(definition.primary_key))
+
+
+def told(
+    changes: DataFrame,
+    definition: Definition,
+    held: Callable[[DataFrame], DataFrame],
+    table: DataFrame | None = None,
+) -> DataFrame:
+    """`settled` changes of topics from their beginning, with a value for every column that an update leaves out: the
+    key's own earlier one, else that of its row in `table`. Where neither tells it, the change is bad and says so."""
+    if KEPT not in changes.columns or changes.where(F.size(KEPT) > 0).isEmpty():
+        return changes
+    key = definition.primary_key
+    names = [c.name for c in definition.topic.schema.physical]
+    rows = changes.limit(0) if table is None else table
+    present = rows.select(*[col(name) for name in names])
+    return held(keep.filled(changes, present, key=key, columns=[n for n in names if n not in key]))

@@ -15,12 +15,12 @@ from bridge.columns import POSITION
 from bridge.definition import Definition, DeliveryGuarantee, Topic
 from bridge.delta.publish_log import PublishLog
 from bridge.errors import REPUBLISH, GapError
-from bridge.kafka import sink
+from bridge.kafka import admin, admin_transactions, sink
 from bridge.kafka.control import Control
 from bridge.kafka.exactly_once import produce_once
 from bridge.kafka.sink import ProduceResult
 from bridge.options import FORMATS
-from bridge.published import PublishProgress, Stretch
+from bridge.published import NOTHING, PublishProgress, Stretch
 
 __all__ = ["AtLeastOnce", "ExactlyOnce", "Outlet", "outlet"]
 
@@ -39,6 +39,11 @@ class Outlet(Protocol):
 
     def take_over(self) -> PublishProgress | None:
         """What the runs before have written down; None before the first. A stretch that is open is to be sent again."""
+        ...
+
+    def start_anew(self) -> PublishProgress | None:
+        """`take_over` for a resync: of what the runs before have written down no more is needed than can be read, and
+        nothing that is open will be finished. Their transactions are ended."""
         ...
 
     def record(self, progress: PublishProgress) -> PublishProgress:
@@ -78,12 +83,17 @@ class AtLeastOnce:
         if found is None or found.open is None or not found.open.slots:
             return found
         # The stretch was begun with transactions, before the guarantee was changed: it is sent again, whole.
-        return replace(found, open=replace(found.open, slots=0) if found.open.snapshot else None)
+        again = found.open.snapshot or found.open.resync
+        return replace(found, open=replace(found.open, slots=0) if again else None)
+
+    def start_anew(self) -> PublishProgress | None:
+        return _readable(self._log)
 
     def record(self, progress: PublishProgress) -> PublishProgress:
-        if progress.open is not None and not progress.open.snapshot:
+        begun = progress.open
+        if begun is not None and not (begun.snapshot or begun.resync):
             return progress  # it would tell nothing that `version` does not
-        written = replace(progress, batch=progress.batch + 1, run=None)
+        written = _with_ends(replace(progress, batch=progress.batch + 1, run=None), self._topic)
         self._log.write(written)
         return written
 
@@ -101,7 +111,8 @@ class ExactlyOnce:
         sink_options = topic.sink
         assert sink_options.transactional_id_prefix is not None
         self.slots = sink_options.parallelism or spark.sparkContext.defaultParallelism
-        self._topic, self._prefix = topic, sink_options.transactional_id_prefix
+        self._spark, self._topic, self._prefix = spark, topic, sink_options.transactional_id_prefix
+        self._resync = ""
         self._max_rows = definition.publish.transaction_rows
         self._manner = _manner(definition, topic)
         self._log = PublishLog(spark, definition.run.checkpoint, definition.name)
@@ -118,21 +129,33 @@ class ExactlyOnce:
         self._stack.close()
 
     def take_over(self) -> PublishProgress | None:
-        found = _reconciled(self._control.take_over(), self._log.last(), self._prefix)
+        noted, logged = self._control.take_over(), self._log.last()
+        found = _reconciled(noted, logged, self._prefix)
         if found is None:
             return None
+        if logged is not None and logged.version == found.version:
+            found = replace(found, ends=logged.ends)
         if found.open is not None and not found.open.slots:
             found = replace(found, open=replace(found.open, slots=self.slots))
         # In the log, too: what the run before us still writes there meets our entry, and ends it, not us.
         return self.record(found)
 
+    def start_anew(self) -> PublishProgress | None:
+        noted, logged = self._control.take_over(), _readable(self._log)
+        admin_transactions.fence(self._spark, self._topic)
+        found = [p for p in (noted, logged) if p is not None]
+        return max(found, key=lambda p: p.batch, default=None)
+
     def record(self, progress: PublishProgress) -> PublishProgress:
         written = replace(progress, batch=progress.batch + 1, run=self._control.run)
         if written.open is not None:
             self._log.write(written)
-            return self._control.record(written)
-        written = self._control.record(written)
-        self._log.write(written)
+            self._control.record(written)
+        else:
+            self._control.record(written)
+            written = _with_ends(written, self._topic)
+            self._log.write(written)
+        self._resync = written.resync
         return written
 
     def send(self, records: DataFrame, stretch: Stretch) -> ProduceResult:
@@ -144,7 +167,22 @@ class ExactlyOnce:
             run=self._control.run,
             max_rows=self._max_rows,
             manner=self._manner,
+            resync=self._resync,
         )
+
+
+def _readable(log: PublishLog) -> PublishProgress | None:
+    try:
+        return log.last()
+    except GapError:
+        return None
+
+
+def _with_ends(progress: PublishProgress, topic: Topic) -> PublishProgress:
+    """The topic's ends, for `verify`: asked for once all up to the version is sent, and kept while more is."""
+    if progress.ends is not None or progress.version == NOTHING:
+        return progress
+    return replace(progress, ends=admin.written_ends(topic))
 
 
 def _manner(definition: Definition, topic: Topic) -> str:

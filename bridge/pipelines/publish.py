@@ -18,7 +18,7 @@ from bridge.definition import Definition
 from bridge.delta import feed
 from bridge.delta.failures import reading
 from bridge.encode import encode, encode_changes
-from bridge.errors import KafkaError
+from bridge.errors import REPUBLISH, GapError, KafkaError
 from bridge.kafka import admin, provision
 from bridge.kafka.sink import ProduceResult
 from bridge.metrics import BatchReport, Listener, Summary, ignore
@@ -123,6 +123,11 @@ class _Run:
         found = self.outlet.take_over()
         if found is not None:
             feed.check_same(self.table, found.table_id)
+            if found.open is not None and found.open.resync:
+                raise GapError(
+                    f"{self.definition.name!r}: a resync was broken off, so it is not known which version of "
+                    f"{self.table} the topic holds; {REPUBLISH}"
+                )
             self.state, self.latest = found, found.open.last if found.open else found.version
             return
         start = self.definition.publish.start

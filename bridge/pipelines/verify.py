@@ -1,26 +1,34 @@
-"""Proof: fold(topic) == table, at positions that do not move."""
+"""Proof: fold(topic) == table, at positions that do not move while both sides do."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bridge.columns import col, retracts
-from bridge.definition import Definition
+from bridge.columns import BAD, col
+from bridge.decode import decode_keys
+from bridge.definition import Definition, Topic
 from bridge.delta import feed
 from bridge.delta.failures import reading
 from bridge.delta.publish_log import PublishLog
+from bridge.delta.table import Table
 from bridge.errors import DefinitionError, GapError
 from bridge.kafka import admin, source
 from bridge.kafka.epochs import with_leader_epochs
-from bridge.pipelines import fold, keep
+from bridge.kafka.reach import check_reachable
+from bridge.pipelines import fold
 from bridge.pipelines.compare import Comparison, compare, compare_bags
 from bridge.pipelines.preflight import ingested, published_table, whole_table
 from bridge.positions import Offsets
 from bridge.published import NOTHING
 
 __all__ = ["Proof", "verify"]
+
+_PATIENCE_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
@@ -39,22 +47,67 @@ class Proof:
         """True when topic and table hold the same rows."""
         return self.comparison.equal
 
+    def as_dict(self) -> dict[str, Any]:
+        """All fields, JSON-ready."""
+        return {**asdict(self), "offsets": self.offsets.to_json(), "equal": self.equal}
 
-def verify(spark: SparkSession, definition: Definition, *, direction: str | None = None) -> Proof:
+
+@dataclass(frozen=True)
+class _Pinned:
+    table: Table
+    version: int
+    end: Offsets
+
+
+def verify(
+    spark: SparkSession, definition: Definition, *, direction: str | None = None, show_values: bool = False
+) -> Proof:
     """Compare the fold of the topic with the table, row by row, and say what differs. Reads only. Rows of a table
-    without a PRIMARY KEY are counted: each must be on both sides as many times.
+    without a PRIMARY KEY are counted: each must be on both sides as many times. Rows are told with `show_values` alone.
 
-    ingest: the topic up to the offsets of the newest ingest commit, against that very version of the table.
-    publish: the topic up to its present end, against the newest published version; a publish that runs at the
-    same time makes the topic newer than that.
-    Without `direction`, the one that has progress is taken; DefinitionError when there is none or both.
-    Raises GapError when the topic does not start at its beginning any more: its fold is not known then.
+    ingest: the topic up to the offsets of the newest ingest commit, against the newest version of the table that this
+    ingest had not gone beyond: what others have changed in the table since shows.
+    publish: the topic up to the ends that it had when the newest published version was in it, against that version:
+    what others have written to the topic before that shows.
+    Neither is disturbed by ingests, publishes and writers that go on meanwhile, nor by compaction (see
+    Comparison.superseded). Without `direction`, the one that has progress is taken; DefinitionError when there is none
+    or both. Raises GapError when the topic does not start at its beginning any more, or is another one than was read.
     """
+    resolved = admin.resolve(definition.topic)
+    state = admin.describe(resolved)
+    pinned, direction = _pinned(spark, definition, direction, resolved, state)
+    start = _beginning(state.earliest, pinned.end)
+    table, version = pinned.table, pinned.version
+    with ExitStack() as stack, reading(table, version, version):
+
+        def held(frame: DataFrame) -> DataFrame:
+            stack.callback(frame.unpersist)
+            return frame.persist()
+
+        records = source.read(spark, definition.topic, start, pinned.end)
+        records = with_leader_epochs(records, definition.topic, start, pinned.end)
+        changes = fold.told(fold.settled(records, definition, held), definition, held)
+        topic, rows = fold.folded(changes, definition), feed.snapshot(table, version)
+        if definition.topic.appends:
+            found = compare_bags(topic, rows, fields=table.fields)
+        else:
+            key, fields = definition.primary_key, table.fields
+            found = compare(topic, rows, key=key, fields=fields, show_values=show_values)
+            if found.missing_in_topic and _compacts(resolved):
+                now = admin.describe(resolved).end
+                later = _keys(source.read(spark, definition.topic, pinned.end, now), definition)
+                found = compare(topic, rows, key=key, fields=fields, show_values=show_values, later=later)
+    return Proof(definition.name, direction, version, pinned.end, found)
+
+
+def _pinned(
+    spark: SparkSession, definition: Definition, direction: str | None, topic: Topic, state: admin.TopicState
+) -> tuple[_Pinned, str]:
     table = whole_table(spark, definition)
+    newest = feed.latest_version(table)
     followed = ingested(table, definition)
     published = PublishLog(spark, definition.run.checkpoint, definition.name).last()
     direction = direction or _direction(definition, followed is not None, published is not None)
-    state = admin.describe(admin.resolve(definition.topic))
     if direction == "ingest":
         if followed is None:
             raise DefinitionError(f"{definition.name!r} has not ingested into {table}: nothing to verify")
@@ -63,20 +116,32 @@ def verify(spark: SparkSession, definition: Definition, *, direction: str | None
                 f"{definition.name!r} does not start at the earliest offset ('scan.startup.mode' = "
                 f"'{definition.topic.startup.mode}'), so the topic alone does not say what {table} should be"
             )
-        end, version = followed[0].offsets, followed[1]
-    else:
-        if published is None or published.version == NOTHING:
-            raise DefinitionError(f"{definition.name!r} has not published {table} (whole): nothing to verify")
-        table = published_table(spark, definition)
-        end, version = state.end, published.version
-    topic = _fold(spark, definition, _beginning(state.earliest, end), end)
-    with reading(table, version, version):
-        rows = feed.snapshot(table, version)
-        if definition.topic.appends:
-            found = compare_bags(topic, rows, fields=table.fields)
-        else:
-            found = compare(topic, rows, key=definition.primary_key, fields=table.fields)
-    return Proof(definition.name, direction, version, end, found)
+        progress, version = followed
+        _beginning(state.earliest, progress.offsets)
+        check_reachable(progress.offsets, state, progress.topic_ids)
+        # Versions between the two are not the ingest's: it was looked for after `newest`.
+        return _Pinned(table, max(version, newest), progress.offsets), direction
+    if published is None or published.version == NOTHING:
+        raise DefinitionError(f"{definition.name!r} has not published {table} (whole): nothing to verify")
+    table = published_table(spark, definition)
+    feed.check_same(table, published.table_id)
+    end = published.ends or state.end
+    _await(topic, end)
+    return _Pinned(table, published.version, end), direction
+
+
+def _await(topic: Topic, end: Offsets) -> None:
+    """Wait until records up to `end` may be read: the broker writes the markers of transactions by and by."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not (state := admin.describe(topic)).end.reaches(end):
+        if time.monotonic() > deadline:
+            if admin.written_ends(topic).reaches(end):
+                raise GapError(
+                    f"{topic.title}: a transaction is open before the end that was published "
+                    f"({end.to_json()}), so what is there cannot be read yet; see `bridge txn list`"
+                )
+            check_reachable(end, state)
+        time.sleep(0.1)
 
 
 def _direction(definition: Definition, ingested: bool, published: bool) -> str:
@@ -97,23 +162,20 @@ def _beginning(earliest: Offsets, end: Offsets) -> Offsets:
         if offset > 0:
             raise GapError(
                 f"{topic}-{partition} starts at offset {offset}: what was before is deleted, so the topic alone no "
-                f"longer says what the table should be. A topic that can be verified has cleanup.policy=compact"
+                "longer says what the table should be. A topic that can be verified has cleanup.policy=compact; "
+                "`bridge resync FILE` makes both equal as they are now"
             )
     return Offsets({key: 0 for key in end.by_partition})
 
 
-def _fold(spark: SparkSession, definition: Definition, start: Offsets, end: Offsets) -> DataFrame:
-    """One row per key that is there at `end`, from the records alone."""
-    records = source.read(spark, definition.topic, start, end)
-    records = with_leader_epochs(records, definition.topic, start, end)
-    changes = fold.decoded(records, definition)
-    if definition.topic.appends:
-        return fold.folded(changes, definition)
-    if not definition.topic.is_upsert:
-        # From its beginning the topic itself tells every value that an update leaves out.
-        names = [c.name for c in definition.topic.schema.physical]
-        nothing = changes.select(*[col(name) for name in names]).limit(0)
-        told = [name for name in names if name not in definition.primary_key]
-        changes = keep.filled(changes, nothing, key=definition.primary_key, columns=told)
-    changes = fold.folded(changes, definition)
-    return changes.where(~retracts())
+def _compacts(topic: Topic) -> bool:
+    policies = (admin.topic_setting(topic, name, "cleanup.policy") for name in topic.names)
+    return any(policy is None or "compact" in policy for policy in policies)
+
+
+def _keys(records: DataFrame, definition: Definition) -> DataFrame:
+    """The keys that records name."""
+    topic, names = definition.topic, [col(name) for name in definition.primary_key]
+    if topic.is_upsert:
+        return decode_keys(records, topic).where(col(BAD).isNull()).select(*names)
+    return fold.decoded(records, definition).where(fold.is_good()).select(*names)

@@ -37,7 +37,7 @@ def test_every_kind_of_difference_is_counted_and_named(spark: SparkSession) -> N
         1,
         0,
     )
-    assert set(found.examples) == {
+    assert {e.key for e in found.examples} == {
         '{"a":3,"b":"only in topic"}',
         '{"a":4,"b":"only in table"}',
         '{"a":2,"b":"y"}',
@@ -48,9 +48,25 @@ def test_every_kind_of_difference_is_counted_and_named(spark: SparkSession) -> N
 def test_a_key_that_stands_twice_is_a_difference_even_if_the_rows_are_the_same(spark: SparkSession) -> None:
     found = run(spark, ROWS, [*ROWS, ROWS[1]])
     assert (found.duplicate_keys, found.different) == (1, 0) and not found.equal
-    assert found.examples == ('{"a":1}',)
+    assert [(e.key, e.why) for e in found.examples] == [('{"a":1}', "duplicate_keys")]
 
 
 def test_two_empty_sides_are_equal(spark: SparkSession) -> None:
     found = run(spark, [], [])
     assert found.equal and found.topic_rows == 0 and found.topic_checksum == "0" * 16
+
+
+def test_a_key_that_compaction_may_have_taken_is_not_missing(spark: SparkSession) -> None:
+    topic, table = (spark.createDataFrame(rows, DDL) for rows in (ROWS[:2], ROWS))
+    later = spark.createDataFrame([(None, "x"), (9, "new")], "a int, b string")
+    found = compare(topic, table, key=["a", "b"], fields=topic.schema.fields, later=later)
+    assert (found.superseded, found.missing_in_topic) == (1, 1)
+    assert [e.key for e in found.examples] == ['{"a":2,"b":"y"}']
+
+
+def test_buckets_that_differ_are_told(spark: SparkSession) -> None:
+    found = run(spark, [(n, "x", 1.0) for n in range(300)], [(n, "x", 1.0 + (n == 7)) for n in range(300)])
+    assert len(found.buckets) == 1
+    assert found.buckets[0].topic_rows == found.buckets[0].table_rows > 0
+    assert found.buckets[0].topic_checksum != found.buckets[0].table_checksum
+    assert (found.topic_rows, found.table_rows) == (300, 300)

@@ -91,7 +91,7 @@ def test_without_the_guard_the_publish_finds_a_gap(
     monkeypatch.setattr(maintaining, "_retention", lambda asked, *_: (asked, None))
     definition = _keeping_nothing(world.definition())
     assert maintain(careless, definition).files_deleted
-    with pytest.raises(GapError, match=r"have been vacuumed; to publish the table anew, remove `publish`"):
+    with pytest.raises(GapError, match=r"have been vacuumed; `bridge resync FILE` heals it"):
         publish(world.spark, definition)
 
 
