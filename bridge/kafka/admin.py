@@ -96,8 +96,7 @@ def describe(topic: Topic, *, timeout: float = _TIMEOUT) -> TopicState:
 
 
 def written_ends(topic: Topic, *, timeout: float = _TIMEOUT) -> Offsets:
-    """The offset after the last record written to each partition, whoever may see it: a transaction's records count as
-    soon as they are there, its marker when the broker gets to it."""
+    """The offset after the last record written to each partition, whether its transaction has ended or not."""
     partitions = describe(topic, timeout=timeout).partitions
     talk = Conversation(topic.properties, timeout)
     return talk.list_offsets(partitions, OffsetSpec.latest(), committed=False)  # type: ignore[no-untyped-call]

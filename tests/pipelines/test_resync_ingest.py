@@ -171,6 +171,7 @@ def test_an_ingest_that_commits_meanwhile_wins(make: Make, monkeypatch: pytest.M
     assert world.rows() == [(1, "a", ONE), (2, "b", ONE)]
 
 
+@pytest.mark.slow
 def test_a_table_that_lost_its_progress_is_taken_up_again(make: Make) -> None:
     world = make()
     world.send([upsert(1, "a"), upsert(2, "b")])
@@ -189,6 +190,7 @@ def test_a_table_that_lost_its_progress_is_taken_up_again(make: Make) -> None:
     assert verify(world.spark, definition).equal
 
 
+@pytest.mark.slow
 def test_bad_records_are_treated_as_in_an_ingest(make: Make) -> None:
     world = make()
     world.send([upsert(1, "a"), upsert(2, "b")])

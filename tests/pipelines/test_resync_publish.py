@@ -147,6 +147,7 @@ def test_a_publish_that_still_runs_ends(make: Make) -> None:
         stale.write(replace(known, batch=known.batch + 1))
 
 
+@pytest.mark.slow
 def test_messages_of_a_database_tell_the_state_that_was_there(make: Make) -> None:
     options = {"connector": "kafka", "value.format": "debezium-json", "key.fields": "id"}
     world = make(options=options)
