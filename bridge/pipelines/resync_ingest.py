@@ -163,7 +163,9 @@ class _Run:
             found = survey(self.definition, changes)
         except Exception as failure:
             start = IngestProgress(self.definition.name, "", -1, self.state.earliest, self.state.ids)
-            raise explained(failure, self.definition, start) from None
+            doing = "reading the topic from its beginning"
+            told = explained(self.table.spark, failure, self.definition, start, doing)
+            raise told from told.__cause__
         refuse_bad(self.definition, found)
         return changes, found
 
