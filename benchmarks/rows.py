@@ -19,14 +19,27 @@ class Shape:
     name: str
     type: RowType
     sql: str
+    later: str
+    """The same row after an update, which changes some of its columns, never the first."""
     times: int = 1
     """How many times as many rows: short ones need more of them to be measured at all."""
 
 
 def _shape(name: str, fields: list[tuple[str, DataType, str]], times: int = 1) -> Shape:
     type = RowType(tuple(RowField(n, t) for n, t, _ in fields))
-    made = ", ".join(f"'{n}', {sql}" for n, _, sql in fields)
-    return Shape(name, type, f"CAST(named_struct({made}) AS {type.spark()})", times)
+
+    def made(changed: frozenset[str]) -> str:
+        columns = (f"'{n}', {_next(sql) if n in changed else sql}" for n, _, sql in fields)
+        return f"CAST(named_struct({', '.join(columns)}) AS {type.spark()})"
+
+    return Shape(name, type, made(frozenset()), made(_CHANGED), times)
+
+
+def _next(sql: str) -> str:
+    return sql.replace("id ", "(id + 1) ").replace(", id)", ", id + 1)")
+
+
+_CHANGED = frozenset(("name", "status", "amount", "updated_at", "paid", "note"))
 
 
 _STRING = ScalarType("STRING")
@@ -69,11 +82,10 @@ def rows(spark: SparkSession, shape: Shape, count: int) -> DataFrame:
 def changes(spark: SparkSession, shape: Shape, count: int) -> DataFrame:
     """Changes in columns `before` and `after`: seven updates to two inserts and a delete, held in memory."""
     ids = spark.range(count * shape.times).select((F.col("id") * 3).alias("id"))
-    before, after = shape.sql, shape.sql.replace("id ", "(id + 1) ")
     return _held(
         ids.select(
-            F.expr(f"IF(id % 10 < 2, NULL, {before})").alias("before"),
-            F.expr(f"IF(id % 10 = 9, NULL, {after})").alias("after"),
+            F.expr(f"IF(id % 10 < 2, NULL, {shape.sql})").alias("before"),
+            F.expr(f"IF(id % 10 = 9, NULL, {shape.later})").alias("after"),
         )
     )
 

@@ -63,13 +63,25 @@ class ChangedDecoder(ChangeDecoder):
     def glanced(self, text: str, names: Names) -> tuple[str, str]:
         """See ChangeDecoder.glanced: documents of one row in steps, others as `decode` does."""
         parsed = let(names, self._parse(text), str)
-        broken = f"({parsed} IS NULL OR {member(parsed, corrupt_name(self._document()))} IS NOT NULL)"
-        outcome = self._single(parsed, text, names)
-        aside = self._aside(lambda f: member(parsed, f), self.none)
+        broken = f"{parsed} IS NULL OR {member(parsed, corrupt_name(self._document()))} IS NOT NULL"
+        data, map = f"{parsed}.{_DATA}", f"{parsed}.{_OLD}"
+        # One that says so itself gets a closer look, too.
+        parts = {"type": f"IF({broken}, {literal(DOUBTFUL)}, {parsed}.{_TYPE})", "data": data, "old": map}
         if self.several:
-            uneven = f"size({parsed}.{_DATA}) != 1 OR size({parsed}.{_OLD}) > 1"
-            aside += f"WHEN {uneven} THEN {self._several(parsed, text, names.lambdas())} "
-        return broken, f"CASE {aside}ELSE {outcome} END" if aside else outcome
+            uneven = f"size({data}) != 1 OR size({map}) > 1"
+            made = self._several(parsed, text, names.lambdas())
+            parts |= {
+                x: f"IF(size({of}) = 1, get({of}, 0), NULL)" for x, of in (("data", data), ("old", map))
+            }
+            parts["several"] = f"CASE WHEN {uneven} THEN {made} END"
+        # In one column: Spark compiles steps apart only where each makes use of all that it is handed.
+        single = let(names, struct(**parts), str)
+        outcome = self._single(parsed, single, text, names)
+        if self.several:
+            outcome = f"IF({single}.several IS NULL, {outcome}, {single}.several)"
+        aside = self._aside(lambda f: member(parsed, f), self.none)
+        doubt = f"({single}.type <=> {literal(DOUBTFUL)})"
+        return doubt, f"CASE {aside}ELSE {outcome} END" if aside else outcome
 
     def _several(self, parsed: str, text: str, names: Names) -> str:
         """The outcome of a document with any number of rows, which has been parsed."""
@@ -80,25 +92,23 @@ class ChangedDecoder(ChangeDecoder):
 
         return let(names, self._quick(parsed, text, names), judged)
 
-    def _single(self, parsed: str, text: str, names: Names) -> str:
-        """The outcome of a document with one row, which has been parsed, without lambda functions."""
+    def _single(self, parsed: str, single: str, text: str, names: Names) -> str:
+        """The outcome of a document that has been parsed and is a `single` row, without lambda functions."""
+        data, map = f"{single}.data", f"{single}.old"
         texts = Texts(self.row, self.options.json, names, text)
-        data, map = f"{parsed}.{_DATA}", f"{parsed}.{_OLD}"
-        if self.several:  # a mere look into an array would not stay a column of its own
-            data, map = (f"IF(size({x}) = 1, get({x}, 0), NULL)" for x in (data, map))
-            data, map = let(names, data, str), let(names, map, str)
         now = let(names, texts.converted(data), str)
         old = let(names, texts.looked_up(map), str)
-        was = let(names, texts.former(old, map, now), str)
-        doubts = [texts.doubt(data, now), texts.doubt(old, was), same_keys(map)]
+        was = let(names, texts.former(old, map, data, now), str)
+        doubts = [texts.doubt(data, now), texts.doubt(old, was), texts.repeated(map, old)]
         doubts += [same_keys(member(parsed, f.name)) for f in self._others() if isinstance(f.type, MapType)]
-        doubtful = f"coalesce({' OR '.join(doubts)}, FALSE)"
+        # A column that is used twice stays one.
+        doubt = let(names, f"IF({' OR '.join(doubts)}, {literal(DOUBTFUL)}, NULL)", str)
 
         def made(metadata: str) -> str:
-            return self._by_type(parsed, self._change(data, now, was, metadata))
+            return self._by_type(f"{single}.type", self._change(data, now, was, metadata))
 
         outcome = self._described(parsed, made, names)
-        return f"IF({doubtful}, {self.none(literal(DOUBTFUL))}, {outcome})"
+        return f"IF({doubt} IS NULL, {outcome}, {self.none(doubt)})"
 
     def envelope(self, text: str, names: Names, *, glance: bool) -> str:
         """See ChangeDecoder.envelope. `v` is made of `type`, `rows` (`now` and `was`), and metadata."""
@@ -231,10 +241,8 @@ class ChangedDecoder(ChangeDecoder):
 
     def outcome(self, document: str, text: str, names: Names) -> str:
         """See ChangeDecoder.outcome: rows in the document's order, an update as -U and +U."""
-        rows = f"{document}.rows"
-        return self._described(
-            document, lambda m: self._by_type(document, self._changes(rows, m, names)), names
-        )
+        rows, type = f"{document}.rows", f"{document}.{_TYPE}"
+        return self._described(document, lambda m: self._by_type(type, self._changes(rows, m, names)), names)
 
     def _described(self, document: str, made: Callable[[str], str], names: Names) -> str:
         """What is `made` of the metadata of a document, where that can be read."""
@@ -272,8 +280,8 @@ class ChangedDecoder(ChangeDecoder):
         alone = only("+U") if self.keyed else self.failed(_NO_OLD)
         return _Changes(f"{data} IS NULL", only("+I"), f"IF({was} IS NULL, {alone}, {both})", only("-D"))
 
-    def _by_type(self, document: str, made: _Changes) -> str:
-        types, type = self.types, f"{document}.{_TYPE}"
+    def _by_type(self, type: str, made: _Changes) -> str:
+        types = self.types
         words = (types.insert, types.update, types.delete, *types.passed_over)
         unknown = f"field 'type' has an unknown value; known are {', '.join(words)}"
         passed = (

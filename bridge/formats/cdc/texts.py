@@ -70,19 +70,29 @@ class Texts:
         rounded = f"IF({' OR '.join(doubles)}, {self.fractions}, FALSE)"
         return f"(coalesce({' OR '.join(lost)}, FALSE) OR {rounded})"
 
-    def former(self, texts: str, keys: str, after: str) -> str:
-        """As `completed` makes it of what is `converted`: a field is converted only if it is there."""
+    def former(self, texts: str, keys: str, new_texts: str, after: str) -> str:
+        """As `completed` makes it of what is `converted`: a field is converted only if it is there, and written
+        otherwise than in `new_texts`, of which `after` was made."""
         fields = []
         for f in self.row.fields:
             told = member(texts, f.name)
-            untold = _untold(keys, f.name, member(after, f.name))
-            fields.append(f"{literal(f.name)}, IF({told} IS NULL, {untold}, {self._value(told, f.type)})")
+            untold, value = f"NOT map_contains_key({keys}, {literal(f.name)})", self._value(told, f.type)
+            same = f"{told} <=> {member(new_texts, f.name)}" if value != told else "FALSE"
+            as_now = f"IF({told} IS NULL, {untold}, {same})"
+            fields.append(f"{literal(f.name)}, IF({as_now}, {member(after, f.name)}, {value})")
         return f"IF({texts} IS NULL, {null(self.row.spark())}, named_struct({', '.join(fields)}))"
 
     def looked_up(self, map: str) -> str:
         """The struct of texts that a map of texts (a variable) holds; null for no map."""
         fields = ", ".join(f"{literal(n)}, {map}[{literal(n)}]" for n in self.row.names)
         return f"IF({map} IS NULL, {null(self.of(self.row))}, named_struct({fields}))"
+
+    def repeated(self, map: str, texts: str) -> str:
+        """Whether a key comes twice in a map, as `same_keys` says it; `texts` is what was `looked_up` in it."""
+        told = [member(texts, n) for n in self.row.names]
+        there = " + ".join(f"IF({t} IS NULL, 0, 1)" for t in told)
+        # As many entries as fields that are not null have no key twice, which is dear to find out otherwise.
+        return f"IF(size({map}) = {there}, FALSE, {same_keys(map)})"
 
     def _value(self, text: str, type: DataType) -> str:
         """The value, or null when it is not sure."""
@@ -98,16 +108,17 @@ class Texts:
         if type.is_binary:
             sure = f"length({text}) % 4 = 0 AND {text} RLIKE {literal(_BASE64)} AND NOT {text} RLIKE {literal(_BARE)}"
             return f"IF({sure}, TRY_TO_BINARY({text}, 'base64'), NULL)"
-        exact = f"IF(length({text}) <= {_SHORT}, TRUE, NOT {self.fractions})"
+        exact = f"IF(octet_length({text}) <= {_SHORT}, TRUE, NOT {self.fractions})"
         if type.name == "DECIMAL":
             # An exponent of nine digits would cost minutes.
-            plain = f"length({text}) <= {_LONGEST_DECIMAL} AND NOT contains({text}, 'e') AND NOT contains({text}, 'E')"
-            return f"IF({plain} AND {exact}, {cast}, NULL)"
+            plain = f"NOT (contains({text}, 'e') OR contains({text}, 'E'))"
+            return f"IF(octet_length({text}) <= {_LONGEST_DECIMAL} AND {plain} AND {exact}, {cast}, NULL)"
         if type.name == "FLOAT":
             return f"IF({text} RLIKE {literal(_NUMBER)} AND {exact}, {cast}, NULL)"
         if type.name == "DOUBLE":
             # No name of a number, no suffix, no hexadecimal: the rest Spark reads as Java does.
-            plain = f"{text} < ':' AND substr({text}, -1) < ':' AND NOT contains(lower({text}), 'x')"
+            ends = " OR ".join(f"endswith({text}, '{suffix}')" for suffix in "dDfF")
+            plain = f"{text} < ':' AND NOT (contains({text}, 'x') OR contains({text}, 'X') OR {ends})"
             return f"IF({plain}, {cast}, NULL)"
         # Spark takes the same texts as Java's parseInt after its trim, and a DEL at the ends.
         return cast
@@ -115,7 +126,7 @@ class Texts:
 
 def _like_a_double(text: str) -> str:
     # Below ':' are digits, signs and the quote: most texts are done with after one comparison.
-    return f"({text} < ':' AND length({text}) < {_LONGEST_DOUBLE} AND {text} RLIKE {literal(_LIKE_A_DOUBLE)})"
+    return f"({text} < ':' AND octet_length({text}) < {_LONGEST_DOUBLE} AND {text} RLIKE {literal(_LIKE_A_DOUBLE)})"
 
 
 def completed(row: RowType, former: str, keys: str, after: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bridge.formats.json.options import JsonOptions
-from bridge.formats.json.shape import is_temporal, moment_pattern, types
+from bridge.formats.json.shape import is_temporal, moment_pattern, types, usual_moment
 from bridge.formats.sql import Names, let, literal, member, null
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, quote
 
@@ -52,9 +52,11 @@ def moment(text: str, type: ScalarType, options: JsonOptions) -> str:
         digits = type.parameters[0]
         kept = rf"([.][0-9]{{{digits}}})[0-9]+" if digits else "[.][0-9]*"
         cut = f"regexp_replace({text}, '{kept}', '{'$1' if digits else ''}')"
-        exact = f"IF(length({text}) > {_SECONDS + (digits and digits + 1)}, {cut}, {text})"
-    matches = f"{text} RLIKE {literal(moment_pattern(type, options.iso_8601))}"
-    return f"IF({matches}, TRY_CAST({exact} AS {type.spark()}), NULL)"
+        exact = f"IF(octet_length({text}) > {_SECONDS + (digits and digits + 1)}, {cut}, {text})"
+    pattern = moment_pattern(type, options.iso_8601)
+    if not options.iso_8601:
+        pattern = f"{usual_moment(type)}|{pattern}"
+    return f"IF({text} RLIKE {literal(pattern)}, TRY_CAST({exact} AS {type.spark()}), NULL)"
 
 
 def _short_decimal(type: ScalarType) -> str:
@@ -141,7 +143,7 @@ class Fast:
         if not (isinstance(type, ScalarType) and type.is_string):
             return ""
         # Below ':' are digits, signs and the quote: most texts are done with after one comparison.
-        short = f"{value} < ':' AND length({value}) < {_LONGEST_DOUBLE}"
+        short = f"{value} < ':' AND octet_length({value}) < {_LONGEST_DOUBLE}"
         fraction = f"contains({value}, '.') AND {value} RLIKE {literal(_LIKE_A_DOUBLE)}"
         return f"({short} AND ({value} IN {_AS_DOUBLES_GO} OR {fraction}))"
 

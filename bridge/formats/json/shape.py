@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bridge.errors import DefinitionError, UnsupportedError
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, unsupported
 
-__all__ = ["check", "is_temporal", "moment_pattern", "types"]
+__all__ = ["check", "is_temporal", "moment_pattern", "types", "usual_moment"]
 
 # ISO_LOCAL_DATE: a year of more than four digits has a sign.
 _DATE = "(?:-?[0-9]{4}|[+-][0-9]{5,6})-[0-9]{2}-[0-9]{2}"
@@ -56,6 +56,15 @@ def _check_names(row: RowType) -> None:
 
 def is_temporal(type: DataType) -> bool:
     return isinstance(type, ScalarType) and type.name in ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
+
+
+def usual_moment(type: ScalarType) -> str:
+    """The places in a moment of four digits of a year, as a regular expression. What it matches and Spark casts is as
+    `moment_pattern` has it, without ISO-8601: digits are demanded by the cast, but for the end, where it takes more."""
+    if type.name == "DATE":
+        return r"\A....-..-.[0-9]\z"
+    zone = "Z" if type.name == "TIMESTAMP_LTZ" else ""
+    return rf"\A....-..-.. ..:..:.[0-9](?:[.][0-9]{{0,9}})?{zone}\z"
 
 
 def moment_pattern(type: ScalarType, iso_8601: bool) -> str:
