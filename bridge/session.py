@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -62,7 +63,8 @@ def build_session(
     """A session with Delta and the Kafka source, in UTC; see the module's words for which one.
 
     `conf` wins over the bridge's own settings; neither changes a session that exists already. Spark's log
-    goes to `log_file()` and not to the terminal. Raises BridgeError when the Java parts cannot be had.
+    goes to `log_file()` and not to the terminal. Raises BridgeError when the Java parts cannot be had, or Spark finds
+    its heap too small.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -83,7 +85,14 @@ def build_session(
     for key, value in _merged(settings, conf or {}).items():
         builder = builder.config(key, value)
     with _quiet_start() if not under_submit else _as_it_is():
-        session = builder.getOrCreate()
+        try:
+            session = builder.getOrCreate()
+        except Py4JJavaError as failed:
+            if "INVALID_DRIVER_MEMORY" not in str(failed.java_exception):
+                raise
+            raise BridgeError(
+                "Spark does not start with so little memory: give spark.driver.memory 500m or more"
+            ) from failed
     return child(session)
 
 

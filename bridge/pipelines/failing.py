@@ -20,7 +20,7 @@ from bridge.errors import BridgeError
 from bridge.positions import Offsets
 from bridge.session import log_file
 
-__all__ = ["explained", "is_foreign", "offsets_between", "told"]
+__all__ = ["explained", "is_foreign", "is_shortage", "offsets_between", "told"]
 
 _NO_SPACE = ("No space left on device", "Disk quota exceeded")
 _MEMORY = ("OutOfMemoryError", "SparkOutOfMemoryError", "ExecutorLostFailure", "MemoryError", "exit code 137")
@@ -55,6 +55,11 @@ def is_foreign(failure: BaseException) -> bool:
     """True for what Spark and Java raise, and for a full disk; not when Java itself has gone."""
     full = isinstance(failure, OSError) and failure.errno in (errno.ENOSPC, errno.EDQUOT)
     return full or isinstance(failure, (PySparkException, Py4JJavaError))
+
+
+def is_shortage(text: str) -> bool:
+    """True when an exception's text tells of memory or space that ran out, wherever that happened to be noticed."""
+    return any(sign in text for sign in (*_MEMORY, *_NO_SPACE))
 
 
 def explained(spark: SparkSession, failure: BaseException, definition: Definition, doing: str) -> BridgeError:

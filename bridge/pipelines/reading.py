@@ -33,7 +33,7 @@ def explained(
         return failure
     text, name, title = str(failure), definition.name, definition.topic.title
     lost = any(sign in text for sign in _LOSS)
-    if lost or _KAFKA in text:
+    if lost or (_KAFKA in text and not failing.is_shortage(text)):
         try:
             state = admin.describe(admin.resolve(definition.topic))
             check_reachable(progress.offsets, state, progress.topic_ids)

@@ -19,6 +19,8 @@ from tests.pipelines.world import Record, World, tombstone, upsert
 
 MILLION = 1_000_000
 SECONDS = 900
+SMALL = {"driver_memory": "400m", "testing_reservedMemory": str(64 << 20)}
+"""Spark keeps 300 MB of a heap for itself, and starts with no less than 450; the second is for its tests."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * SECONDS)]
 
@@ -60,13 +62,13 @@ def test_a_million_records_in_one_batch_with_400_megabytes(
 ) -> None:
     send(world, (records(n) for n in range(MILLION)))
     world.definition()
-    with Job(world, driver_memory="400m") as job:
+    with Job(world, **SMALL) as job:
         code = job.ended(SECONDS)
     print(f"exit {code}, peak {job.peak_mb}: {job.said[-300:]}")
     if code:
         assert code == 1 and "max-offsets-per-batch" in job.said
         world.definition(run={"max-offsets-per-batch": 100_000})
-        with Job(world, driver_memory="400m") as job:
+        with Job(world, **SMALL) as job:
             assert job.ended(SECONDS) == 0, job.said
         print(f"in batches: peak {job.peak_mb}")
     assert job.peak_mb["driver"] < 1200
@@ -78,9 +80,13 @@ def test_a_million_records_in_one_batch_with_400_megabytes(
 def test_a_heap_that_is_far_too_small_stops_the_run_and_a_larger_one_goes_on(world: World) -> None:
     send(world, (upsert(n, "x" * 20_000) for n in range(10_000)))
     world.definition()
-    with Job(world, driver_memory="180m") as job:
+    with Job(world, driver_memory="400m") as job:
+        assert job.ended(SECONDS) == 1
+    assert "so little memory: give spark.driver.memory 500m or more" in job.said
+    with Job(world, driver_memory="160m", testing_reservedMemory=str(16 << 20)) as job:
         code = job.ended(SECONDS)
     print(f"exit {code}, peak {job.peak_mb}: {job.said[-600:]}")
+    assert code == 1 and "OutOfMemoryError" in job.said and "max-offsets-per-batch" in job.said
     with Job(world, driver_memory="1g") as job:
         assert job.ended(SECONDS) == 0, job.said
     assert count_and_sum(world) == (10_000, 49_995_000)

@@ -210,3 +210,49 @@ def test_retention_times_are_read_as_delta_writes_them(world: World) -> None:
         upkeep.retention_seconds(
             replace(table, properties={upkeep.LOG_RETENTION: "soon"}), upkeep.LOG_RETENTION
         )
+
+
+@pytest.mark.slow
+def test_optimize_in_a_loop_beside_an_ingest(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+) -> None:
+    """Whoever loses tries again: each batch is committed once, and the table is the fold of the topic."""
+    world = World.make(spark, broker, lake, unique, partitions=1)
+    rounds, keys = 20, 10
+    world.send([upsert(n % keys, f"v{n}") for n in range(rounds * keys)])
+    ingest(spark, world.definition(run={"max-offsets-per-batch": keys}), stop=_after(world, 1))
+    stop, optimized, lost = threading.Event(), [0], [0]
+
+    def optimize() -> None:
+        table = whole_table(spark.newSession(), world.definition("orders", run={"trigger": "1 s"}))
+        while not stop.is_set():
+            try:
+                optimized[0] += upkeep.optimize(table).removed > 0
+            except TableError:
+                lost[0] += 1
+
+    other = threading.Thread(target=optimize)
+    other.start()
+    try:
+        ingest(spark, world.definition(run={"max-offsets-per-batch": keys}))
+    finally:
+        stop.set()
+        other.join()
+    print(f"{optimized[0]} OPTIMIZE done, {lost[0]} given up")
+    assert optimized[0] > 0
+    assert {row[0]: row[1] for row in world.rows()} == {n: f"v{(rounds - 1) * keys + n}" for n in range(keys)}
+    batches = [json.loads(c["userMetadata"])["bridge"]["batch"] for c in world.history() if c["userMetadata"]]
+    assert sorted(batches) == list(range(len(batches))) and len(batches) == rounds
+
+
+def _after(world: World, batches: int) -> threading.Event:
+    """Is set once the log holds so many batches."""
+    stop, log = threading.Event(), world.folder / "table" / "_delta_log"
+
+    def watch() -> None:
+        while sum("MERGE" in file.read_text() for file in log.glob("*.json")) < batches:
+            time.sleep(0.1)
+        stop.set()
+
+    threading.Thread(target=watch).start()
+    return stop
