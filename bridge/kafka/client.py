@@ -10,14 +10,15 @@ from concurrent.futures import TimeoutError as StillWaiting
 from typing import Any, TypeVar
 
 import confluent_kafka
-from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from bridge.errors import KafkaError, TopicMissingError
+from bridge.kafka.certificate import expiry
 from bridge.kafka.properties import for_librdkafka, read_committed
 from bridge.positions import Offsets
 
-__all__ = ["HOPELESS", "Conversation", "LastError", "words"]
+__all__ = ["HOPELESS", "Conversation", "LastError", "behind", "committed", "refusal", "words"]
 
 _T = TypeVar("_T")
 _Request = Callable[..., Mapping[Any, Future[_T]]]
@@ -36,6 +37,8 @@ _PASSING = (
 _INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _SILENCE = (_Code._TIMED_OUT, _Code._TRANSPORT, _Code._ALL_BROKERS_DOWN, _Code._RESOLVE)
 
+_SLICE_SECONDS = 3.0
+
 _log = logging.getLogger("bridge.kafka")
 _log.addHandler(logging.NullHandler())
 
@@ -49,6 +52,35 @@ class LastError:
         # "All brokers down" follows the error that says why.
         if error.code() != _Code._ALL_BROKERS_DOWN or self.error is None:
             self.error = error
+
+
+def refusal(consumer: Consumer) -> confluent_kafka.KafkaError | None:
+    """Whether the group may not be used: only `poll` tells that. The consumer must have no partitions assigned."""
+    while (message := consumer.poll(0)) is not None:
+        error = message.error()
+        if error is not None and error.code() == _Code.GROUP_AUTHORIZATION_FAILED:
+            return error
+    return None
+
+
+def committed(
+    consumer: Consumer, places: list[TopicPartition], timeout: float, heard: LastError
+) -> list[TopicPartition]:
+    """The committed offsets of the consumer's group. Raises KafkaException, at once for a login or a right that is
+    refused: by itself librdkafka would go on asking until `timeout`."""
+    deadline = time.monotonic() + timeout
+    while True:
+        left = deadline - time.monotonic()
+        try:
+            return consumer.committed(places, timeout=max(0.1, min(_SLICE_SECONDS, left)))
+        except KafkaException as failed:
+            refused = refusal(consumer)
+            if refused is None and heard.error is not None and heard.error.code() in HOPELESS:
+                refused = heard.error
+            if refused is not None:
+                raise KafkaException(refused) from None
+            if failed.args[0].code() != _Code._TIMED_OUT or time.monotonic() > deadline:
+                raise
 
 
 class Conversation:
@@ -155,8 +187,15 @@ class Conversation:
             error = self._heard.error
         if error.code() in HOPELESS:
             return KafkaError(
-                f"{self.servers} refuses the login ({doing}): {words(error)}; "
+                f"{self.servers} refuses the login ({doing}): {words(error)}{expiry(self.servers, error.str())}; "
                 "check 'properties.security.protocol', 'properties.sasl.*' and 'properties.ssl.*'"
+            )
+        if error.code() == _Code.TOPIC_AUTHORIZATION_FAILED:
+            topic = name.topic if isinstance(name, TopicPartition) else name
+            which = f"topic '{topic}'" if isinstance(topic, str) else "the topic"
+            return KafkaError(
+                f"{self.servers}: the login may not use {which} ({doing}): {words(error)}; give it DESCRIBE, "
+                "and READ for an ingest or WRITE for a publish"
             )
         if error.code() in _SILENCE:
             return KafkaError(
@@ -169,3 +208,17 @@ class Conversation:
 def words(error: confluent_kafka.KafkaError) -> str:
     """librdkafka's name and text of an error, in one line."""
     return " ".join(f"{error.name()}: {error.str()}".split())
+
+
+def behind(failed: BaseException) -> KafkaException | KafkaError:
+    """The error itself, or the one under it.
+
+    A fatal error, such as being fenced, the client raises before it has called all callbacks; Python makes a
+    SystemError of it, which may name its cause or not.
+    """
+    behind: BaseException | None = failed
+    while behind is not None:
+        if isinstance(behind, (KafkaException, KafkaError)):
+            return behind
+        behind = behind.__cause__
+    return KafkaException(_Code(_Code._FAIL, f"the client lost the reason ({failed})"))

@@ -162,6 +162,11 @@ class Control:
                 f"the login may not use transactional ids and groups that begin with '{self._prefix}': {words(error)}; "
                 "give it WRITE and DESCRIBE on the prefixed transactional id, READ on the prefixed group"
             )
+        if error.code() in (_Code.TOPIC_AUTHORIZATION_FAILED, _Code.CLUSTER_AUTHORIZATION_FAILED):
+            raise KafkaError(
+                f"the login may not use topic '{self._topic.names[0]}' in transactions: {words(error)}; give it "
+                "DESCRIBE, WRITE and READ (progress is kept as offsets of the topic)"
+            )
         if error.code() in HOPELESS:
             raise KafkaError(f"the broker refuses the producer's login: {words(error)}")
 

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaException
 
 from bridge.definition import Topic
 from bridge.errors import KafkaError
-from bridge.kafka.client import LastError, words
+from bridge.kafka.client import LastError, committed, refusal, words
 from bridge.kafka.properties import for_librdkafka, read_committed
 from bridge.positions import Offsets, TopicPartition
 
@@ -54,7 +54,7 @@ class Group:
         """What the group has committed for `partitions`; without a commit no entry. Raises KafkaError."""
         asked = [confluent_kafka.TopicPartition(t, p) for t, p in partitions]
         try:
-            found = self._consumer.committed(asked, timeout=self._timeout)
+            found = committed(self._consumer, asked, self._timeout, self._heard)
         except KafkaException as failed:
             raise self._error("tell its offsets", failed) from None
         for place in found:
@@ -78,8 +78,10 @@ class Group:
         (Kafka refuses them while the group has members), or, after a wait, when no answer came."""
         deadline = time.monotonic() + seconds
         while True:
-            self._consumer.poll(0.02 if seconds else 0)
-            if not self._waiting or time.monotonic() >= deadline:
+            self._refused = refusal(self._consumer) or self._refused
+            if self._refused is None and seconds:
+                time.sleep(0.02)
+            if not self._waiting or self._refused is not None or time.monotonic() >= deadline:
                 break
         refused, self._refused = self._refused, None
         if refused is None and self._waiting and seconds:

@@ -12,6 +12,7 @@ __all__ = ["PROTOCOLS", "Listeners"]
 
 PROTOCOLS = ("SASL_PLAINTEXT", "SASL_SSL", "SSL")
 _MODULES = "org.apache.kafka.common.security"
+_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _CONFIG = """\
 listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,{protocols}
 sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256
@@ -35,6 +36,9 @@ class Listeners:
     users: Mapping[str, str] = field(repr=False)
     certificate: Path
     authority: Path
+    super_users: tuple[str, ...] = ()
+    """With any, all others may do only what ACLs allow them, except on the open listener. The owner of a certificate is
+    called by its subject, as CN=name."""
     ports: Mapping[str, int] = field(default_factory=lambda: {p: free_port() for p in PROTOCOLS})
 
     def address(self, protocol: str) -> str:
@@ -59,6 +63,9 @@ class Listeners:
             authority=self.authority,
             protocols=",".join(f"{protocol}:{protocol}" for protocol in PROTOCOLS),
         )
+        if self.super_users:
+            free = [f"User:{name}" for name in ("ANONYMOUS", *self.super_users)]
+            lines += [f"authorizer.class.name={_AUTHORIZER}\n", f"super.users={';'.join(free)}\n"]
         return listeners, config + "".join(lines)
 
     def format_options(self) -> list[str]:

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import confluent_kafka
 import pyarrow as pa
+from confluent_kafka import KafkaException
 from py4j.protocol import Py4JJavaError
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
@@ -19,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from bridge.columns import ROUTE
 from bridge.definition import DeliveryGuarantee, Topic
 from bridge.errors import ConcurrentRunError, KafkaError
+from bridge.kafka.client import behind, words
 from bridge.kafka.packing import SENT, Packing
 from bridge.kafka.properties import for_librdkafka
 from bridge.kafka.writer import Buffer, Sent, Writer, producer_settings
@@ -87,6 +90,24 @@ class _Task:
         return f"_Task({self.packing.pattern or ', '.join(self.packing.topics)})"
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        try:
+            yield self._sent(batches)
+        except (KafkaException, SystemError) as failed:
+            reason = behind(failed)
+            if isinstance(reason, KafkaError):
+                raise reason from None
+            raise KafkaError(self._explained(reason.args[0])) from None
+
+    def _explained(self, error: confluent_kafka.KafkaError) -> str:
+        where = self.packing.pattern or ", ".join(self.packing.topics)
+        if error.code() == confluent_kafka.KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+            return (
+                f"the login may not send to {where}: {words(error)}; give it WRITE on the topic (before Kafka 2.8 also "
+                "IDEMPOTENT_WRITE on the cluster)"
+            )
+        return f"the producer to {where} failed: {words(error)}"
+
+    def _sent(self, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
         context = TaskContext.get()
         partitioner = opened(self.partitioner, context.partitionId() if context else 0, self.tasks)
         with Writer(self.settings, checked=self.checked, partitioner=partitioner) as writer:
@@ -98,7 +119,7 @@ class _Task:
             else:
                 for batch in batches:
                     writer.send(self.packing.records(batch))
-        yield counts_of(writer.sent)
+        return counts_of(writer.sent)
 
 
 def produce(records: DataFrame, topic: Topic, *, order_by: Sequence[str] = ()) -> ProduceResult:

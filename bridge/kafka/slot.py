@@ -18,7 +18,7 @@ from confluent_kafka import KafkaException
 
 from bridge import failpoints
 from bridge.errors import ConcurrentRunError, KafkaError
-from bridge.kafka.client import words
+from bridge.kafka.client import behind, words
 from bridge.kafka.control import newest, taken_over
 from bridge.kafka.share import Cursor, Share
 from bridge.kafka.transactions import Notes, transactional
@@ -196,7 +196,7 @@ class Slot:
             try:
                 return attempt()
             except (KafkaException, KafkaError, SystemError) as failed:
-                self._give_up_if_hopeless(_behind(failed), deadline)
+                self._give_up_if_hopeless(behind(failed), deadline)
                 time.sleep(0.2)
                 attempt = again
 
@@ -240,17 +240,3 @@ class Slot:
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.abandon()
-
-
-def _behind(failed: BaseException) -> KafkaException | KafkaError:
-    """The error itself, or the one under it.
-
-    A fatal error, such as being fenced, the client raises before it has called all callbacks; Python makes a
-    SystemError of it, which may name its cause or not.
-    """
-    behind: BaseException | None = failed
-    while behind is not None:
-        if isinstance(behind, (KafkaException, KafkaError)):
-            return behind
-        behind = behind.__cause__
-    return KafkaException(_Code(_Code._FAIL, f"the client lost the reason ({failed})"))

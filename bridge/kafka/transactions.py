@@ -15,7 +15,7 @@ import confluent_kafka
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from bridge.errors import KafkaError
-from bridge.kafka.client import HOPELESS, LastError, words
+from bridge.kafka.client import HOPELESS, LastError, committed, words
 from bridge.kafka.properties import for_librdkafka
 
 __all__ = ["FENCED", "TIMEOUT_MS", "Notes", "consumer_settings", "transactional"]
@@ -85,7 +85,7 @@ class Notes:
         """
         asked = [TopicPartition(topic, 0) for topic in self._topics]
         try:
-            found = self._consumer.committed(asked, timeout=_WAIT)
+            found = committed(self._consumer, asked, _WAIT, self._heard)
             for place in found:
                 if place.error is not None:
                     raise KafkaException(place.error)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pyspark.sql import SparkSession
 
 from bridge.definition import Definition
@@ -14,6 +16,7 @@ from bridge.pipelines import failing
 __all__ = ["explained"]
 
 _KAFKA = "org.apache.kafka"
+_SAID = re.compile(r"org\.apache\.kafka\.[\w.$]+(: [^\n]*)?")
 _LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "OffsetOutOfRangeException")
 
 
@@ -44,8 +47,8 @@ def explained(
                 f"{name!r}: records were deleted from {title} before they were read. The table is as the last batch "
                 f"left it; {REBUILD}"
             )
-        said = next((line.strip() for line in text.splitlines() if _KAFKA in line), text)
-        return KafkaError(f"{name!r}: reading {title} failed: {said[:500]}")
+        said = _SAID.search(text)
+        return KafkaError(f"{name!r}: reading {title} failed: {said[0][:500] if said else _KAFKA}")
     ours = failing.explained(spark, failure, definition, doing)
     ours.__cause__ = failure
     return ours

@@ -34,11 +34,11 @@ class Authority:
         self.pem = folder / f"{name}.pem"
         self.pem.write_bytes(self._certificate.public_bytes(Encoding.PEM))
 
-    def issue(self, name: str) -> Path:
+    def issue(self, name: str, *, expired: bool = False) -> Path:
         """A PEM file with a key, its certificate and the authority's; beside it the same as PKCS#12."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-        certificate = self._sign(subject, key, ca=False)
+        certificate = self._sign(subject, key, ca=False, days=-0.5 if expired else 1)
         file = self.folder / f"{name}.pem"
         file.write_bytes(
             key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -62,7 +62,9 @@ class Authority:
         keytool("-importcert", "-noprompt", "-alias", "ca", "-file", self.pem, "-keystore", file, type=type)
         return file
 
-    def _sign(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, *, ca: bool) -> x509.Certificate:
+    def _sign(
+        self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, *, ca: bool, days: float = 1
+    ) -> x509.Certificate:
         now = datetime.now(timezone.utc)
         return (
             x509.CertificateBuilder()
@@ -71,7 +73,7 @@ class Authority:
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - timedelta(days=1))
-            .not_valid_after(now + timedelta(days=1))
+            .not_valid_after(now + timedelta(days=days))
             .add_extension(x509.BasicConstraints(ca, None), critical=True)
             .add_extension(
                 x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False

@@ -3,72 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.definition import Secret, Sink, Topic
+from bridge.definition import Secret, Sink
 from bridge.errors import KafkaError
 from bridge.kafka import admin, admin_transactions, sink, source
-from bridge.kafka.broker import Broker
-from bridge.kafka.listeners import Listeners
 from bridge.positions import Offsets
-from tests.kafka.certificates import PASSWORD, Authority, keytool
-from tests.kafka.topics import topic_of
+from tests.kafka.places import SECRETS, WRONG, Place, jaas
 
-_USER, _LOGIN = "alice", "login-hunter2"
-_SECRETS = (PASSWORD, _LOGIN, "wrong-hunter2")
 _TRUST, _KEY = "ssl.truststore", "ssl.keystore"
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A broker with its listeners, and the files of a client."""
-
-    broker: Broker
-    listeners: Listeners
-    stores: Mapping[str, Path]
-
-    def topic(self, name: str, protocol: str, properties: Mapping[str, str]) -> Topic:
-        given = {"security.protocol": protocol, **properties}
-        return topic_of(name, servers=self.listeners.address(protocol), properties=given)
-
-    def store(self, option: str, name: str) -> dict[str, str]:
-        """`ssl.truststore.*` or `ssl.keystore.*` for the store `name`, whose last word is its type."""
-        type = name.rpartition(" ")[2]
-        given = {f"{option}.location": str(self.stores[name]), f"{option}.type": type}
-        return given if type == "PEM" else {**given, f"{option}.password": Secret(PASSWORD)}
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Place]:
-    folder = tmp_path_factory.mktemp("security")
-    ours, other = Authority(folder, "ours"), Authority(folder, "other")
-    client = ours.issue("client")
-    jks = client.with_suffix(".jks")
-    source_store = ("-srckeystore", client.with_suffix(".p12"), "-srcstorepass", PASSWORD)
-    keytool("-importkeystore", "-noprompt", *source_store, "-destkeystore", jks, type="JKS")
-    stores = {
-        "trust PEM": ours.pem,
-        "trust JKS": ours.truststore("JKS"),
-        "trust PKCS12": ours.truststore("PKCS12"),
-        "other PEM": other.pem,
-        "key PEM": client,
-        "key PKCS12": client.with_suffix(".p12"),
-        "key JKS": jks,
-    }
-    listeners = Listeners({_USER: _LOGIN}, certificate=ours.issue("broker"), authority=ours.pem)
-    with Broker(folder / "broker", listeners=listeners) as broker:
-        yield _Place(broker, listeners, stores)
-
-
-def _sasl(mechanism: str, password: str = _LOGIN) -> dict[str, str]:
-    module = {"PLAIN": "plain.PlainLoginModule", "SCRAM-SHA-256": "scram.ScramLoginModule"}[mechanism]
-    jaas = f'org.apache.kafka.common.security.{module} required username="{_USER}" password="{password}";'
-    return {"sasl.mechanism": mechanism, "sasl.jaas.config": Secret(jaas)}
+def _sasl(mechanism: str, password: str | None = None) -> dict[str, str]:
+    return {"sasl.mechanism": mechanism, "sasl.jaas.config": Secret(jaas("alice", password, mechanism))}
 
 
 @pytest.mark.parametrize(
@@ -83,7 +34,7 @@ def _sasl(mechanism: str, password: str = _LOGIN) -> dict[str, str]:
 )
 def test_both_clients_get_in(
     spark: SparkSession,
-    place: _Place,
+    place: Place,
     unique: Callable[[str], str],
     protocol: str,
     mechanism: str | None,
@@ -114,10 +65,10 @@ def test_both_clients_get_in(
     ],
 )
 def test_who_is_refused_is_told_why_and_soon(
-    spark: SparkSession, place: _Place, unique: Callable[[str], str], protocol: str, reason: str
+    spark: SparkSession, place: Place, unique: Callable[[str], str], protocol: str, reason: str
 ) -> None:
     """A wrong password; a broker's certificate that the client does not trust. No message has a secret."""
-    properties = _sasl("SCRAM-SHA-256", "wrong-hunter2" if protocol == "SASL_PLAINTEXT" else _LOGIN)
+    properties = _sasl("SCRAM-SHA-256", WRONG if protocol == "SASL_PLAINTEXT" else None)
     if protocol == "SASL_SSL":
         properties |= place.store(_TRUST, "other PEM")
     name = unique("refused")
@@ -135,7 +86,7 @@ def test_who_is_refused_is_told_why_and_soon(
             attempt()
         assert time.monotonic() - began < 30
         said = str(refused.value)
-        assert not [secret for secret in _SECRETS if secret in said]
+        assert not [secret for secret in SECRETS if secret in said]
         assert "login" in said or "uthentication" in said or "certificate" in said, said
     with pytest.raises(KafkaError, match=reason):
         admin.describe(topic)

@@ -1,0 +1,74 @@
+"""What tests of logins and rights share: users, their options, and what bob is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from bridge.definition import Secret, Topic
+from bridge.kafka.broker import Broker
+from bridge.kafka.listeners import Listeners
+from tests.kafka.certificates import PASSWORD
+from tests.kafka.topics import topic_of
+
+LOGINS = {"alice": "login-hunter2", "bob": "bobs-hunter3"}
+"""alice may do everything, bob what he was allowed."""
+WRONG = "wrong-hunter2"
+SECRETS = (PASSWORD, WRONG, *LOGINS.values())
+_MODULES = {"PLAIN": "plain.PlainLoginModule", "SCRAM-SHA-256": "scram.ScramLoginModule"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A broker with its listeners, and the files of a client."""
+
+    broker: Broker
+    listeners: Listeners
+    stores: Mapping[str, Path]
+
+    def topic(self, name: str, protocol: str, properties: Mapping[str, str]) -> Topic:
+        given = {"security.protocol": protocol, **properties}
+        return topic_of(name, servers=self.listeners.address(protocol), properties=given)
+
+    def store(self, option: str, name: str) -> dict[str, str]:
+        """`ssl.truststore.*` or `ssl.keystore.*` for the store `name`, whose last word is its type."""
+        type = name.rpartition(" ")[2]
+        given = {f"{option}.location": str(self.stores[name]), f"{option}.type": type}
+        return given if type == "PEM" else {**given, f"{option}.password": Secret(PASSWORD)}
+
+    def allow(self, kind: str, name: str, *operations: str) -> None:
+        """Let bob do these on the topic, group or transactional_id whose name begins so."""
+        client = AdminClient({"bootstrap.servers": self.broker.bootstrap})
+        for operation in operations:
+            acl = AclBinding(*_acl(kind, name, operation))
+            client.create_acls([acl])[acl].result()
+
+    def forbid(self, kind: str, name: str) -> None:
+        """Take back all that was allowed for it."""
+        client = AdminClient({"bootstrap.servers": self.broker.bootstrap})
+        acls = AclBindingFilter(*_acl(kind, name, "any"))
+        client.delete_acls([acls])[acls].result()
+
+
+def _acl(kind: str, name: str, operation: str) -> tuple[Any, ...]:
+    what = ResourceType[kind.upper()], name, ResourcePatternType.PREFIXED
+    return *what, "User:bob", "*", AclOperation[operation.upper()], AclPermissionType.ALLOW
+
+
+def jaas(user: str, password: str | None = None, mechanism: str = "SCRAM-SHA-256") -> str:
+    """`sasl.jaas.config` for a user."""
+    given = LOGINS[user] if password is None else password
+    module = f"org.apache.kafka.common.security.{_MODULES[mechanism]}"
+    return f'{module} required username="{user}" password="{given}";'
