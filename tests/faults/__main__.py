@@ -86,7 +86,7 @@ def _play(here: Ground, outcome: Outcome) -> None:
         job.stop()
     verdict = _judged(here, outcome, drained=True)
     outcome.records_in, outcome.records_out = verdict.records_in, verdict.records_out
-    outcome.batches, outcome.stall, outcome.users = verdict.commits, here.stall, player.users
+    outcome.batches, outcome.stall, outcome.users = verdict.commits, here.stall.longest, player.users
     _leaks(here, outcome)
     outcome.date = datetime.now(timezone.utc).strftime("%Y-%m-%d")
     outcome.machine = _machine()

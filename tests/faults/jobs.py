@@ -43,6 +43,8 @@ class Job:
     leaks: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     """Temporary files that were there after a good end."""
+    java: str = ""
+    """More options for its JVM."""
     starts: int = 0
     process: Process | None = None
     _hit: tuple[str, float, Mark] | None = None
@@ -53,7 +55,12 @@ class Job:
         """One more process; the supervisor knows nothing of it until it is `process`."""
         self.starts += 1
         made = Process(
-            self.verb, self.file, self.folder / f"{self.verb}-{self.starts}", master="local[1]", conf=_CONF
+            self.verb,
+            self.file,
+            self.folder / f"{self.verb}-{self.starts}",
+            master="local[1]",
+            conf=_CONF,
+            java=self.java,
         )
         return made.__enter__()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from tests.faults.history import Acked, Commit, History, Record, Row
 
-__all__ = ["Observer", "leftovers", "open_transactions", "rows_of"]
+__all__ = ["Observer", "Stall", "ends", "leftovers", "open_transactions", "rows_of"]
 
 _WAIT = 60.0
 Rows = Callable[[int], list[tuple[int, Row]]]
@@ -127,9 +127,27 @@ def ends(
     return {place.partition: future.result().offset for place, future in found.items()}
 
 
+class Stall:
+    """The longest time that readers of committed records waited for the next record of a partition that was there."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self._since: dict[int, tuple[int, float]] = {}
+
+    def look(self, now: float, committed: Mapping[int, int], everything: Mapping[int, int]) -> None:
+        """The ends of the partitions at a time, for readers of committed and of all records."""
+        for partition, end in committed.items():
+            if end >= everything[partition]:
+                self._since.pop(partition, None)
+                continue
+            before, began = self._since.get(partition, (end, now))
+            self._since[partition] = (end, began if before == end else now)
+            self.longest = max(self.longest, now - self._since[partition][1])
+
+
 def open_transactions(bootstrap: str) -> list[str]:
     """Partitions whose readers of committed records are kept from the end: a transaction is open there."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     topics = admin.list_topics(timeout=_WAIT).topics
     found = []
     for name, topic in topics.items():

@@ -140,7 +140,8 @@ to be right. `make faults ROUNDS=20 SEED=7` plays other rounds; it ends with an 
 _FOOT = """
 Recovery is the time from the fault until the next progress: a commit to the table, or a stretch of the table's versions
 that is in the topic to its end. Most of it is the start of Python, the JVM and Spark, with both jobs and the broker on
-the machine's cores.
+the machine's cores; the JVMs start from an archive of classes that the first of them has left
+(`-XX:SharedArchiveFile`).
 
 ## What is not claimed
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.faults.checker import FAULTS, judge
 from tests.faults.history import Acked, Commit, History, Record, Row
+from tests.faults.reading import Stall
 
 
 def row(seq: int) -> Row:
@@ -154,3 +155,12 @@ def test_it_shares_no_code_with_the_bridge(module: str) -> None:
     }
     assert not any(name.partition(".")[0] == "bridge" for name in imported)
     assert {n for n in imported if n.startswith("tests")} <= {"tests.faults.history", "tests.faults.checker"}
+
+
+def test_a_stall_is_a_wait_in_one_place() -> None:
+    stall = Stall()
+    for now, end in ((0.0, 5), (1.0, 5), (2.0, 7), (5.0, 7), (6.0, 9)):
+        stall.look(now, {0: end, 1: 0}, {0: 9, 1: 0})
+    assert stall.longest == 3.0
+    stall.look(50.0, {0: 9, 1: 0}, {0: 10, 1: 0})
+    assert stall.longest == 3.0

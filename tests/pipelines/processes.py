@@ -55,7 +55,14 @@ class Process:
     """
 
     def __init__(
-        self, verb: str, file: Path, folder: Path, *, master: str = "local[2]", conf: Sequence[str] = CONF
+        self,
+        verb: str,
+        file: Path,
+        folder: Path,
+        *,
+        master: str = "local[2]",
+        conf: Sequence[str] = CONF,
+        java: str = "",
     ):
         self.verb = verb
         self.temporary = folder / "tmp"
@@ -65,8 +72,8 @@ class Process:
         self._said = folder / "said.txt"
         self._command = [sys.executable, "-m", "bridge", verb, str(file), "--master", master]
         # The JVM does not ask TMPDIR.
-        java = f"{JAVA} -Djava.io.tmpdir={self.temporary}"
-        self._command += [x for pair in (*conf, java) for x in ("--conf", pair)]
+        options = f"{JAVA} -Djava.io.tmpdir={self.temporary} {java}".strip()
+        self._command += [x for pair in (*conf, options) for x in ("--conf", pair)]
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self: _P) -> _P:
