@@ -168,6 +168,8 @@ class Player:
             self._ground.until(lambda: first.code is not None or ended(), PATIENCE, "one of two ends")
         finally:
             loser = second if second.code is not None else first
+            if job.process not in (None, first, second):
+                job.running.kill()  # the supervisor was quick to replace the first
             job.process = first if loser is second else second
         self._loser_ends(job, loser)
         self._kill_all("kill all", job)
