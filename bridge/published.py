@@ -54,6 +54,11 @@ class PublishProgress:
     """The topic's ends when all up to `version` was in it, where that is written down (the log): all later records are
     of later versions. Kafka's notes are too short for it."""
 
+    @property
+    def has_begun(self) -> bool:
+        """False where a first run ended before its first stretch: nothing has been sent."""
+        return self.version != NOTHING or self.open is not None
+
     def opened(self, stretch: Stretch) -> PublishProgress:
         """The state while `stretch` is being sent."""
         return replace(self, open=stretch)

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
+from bridge import failpoints
 from bridge.columns import POSITION
 from bridge.definition import Definition, DeliveryGuarantee, Topic
 from bridge.delta.publish_log import PublishLog
@@ -150,6 +151,7 @@ class ExactlyOnce:
         written = replace(progress, batch=progress.batch + 1, run=self._control.run)
         if written.open is not None:
             self._log.write(written)
+            failpoints.hit("publish.logged")
             self._control.record(written)
         else:
             self._control.record(written)

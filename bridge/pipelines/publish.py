@@ -121,7 +121,7 @@ class _Run:
     def _begin(self) -> None:
         """Go on where the last run ended, or take the start position; a snapshot sends every present row as +I."""
         found = self.outlet.take_over()
-        if found is not None:
+        if found is not None and found.has_begun:
             feed.check_same(self.table, found.table_id)
             if found.open is not None and found.open.resync:
                 raise GapError(
@@ -132,8 +132,13 @@ class _Run:
             return
         start = self.definition.publish.start
         self.latest = latest = feed.latest_version(self.table)
-        self.state = PublishProgress(self.definition.name, self.table.id, NOTHING, batch=-1)
+        batch = found.batch if found is not None else -1
+        self.state = PublishProgress(self.definition.name, self.table.id, NOTHING, batch=batch)
         if start.mode == "snapshot":
+            if self.outlet.slots:
+                # Else a run that dies while it opens the first stretch leaves the log open and Kafka without a word,
+                # as if Kafka had forgotten one.
+                self.state = self.outlet.record(self.state)
             chunks = feed.chunks(self.table, latest, self.definition.publish.snapshot_chunk_rows)
             self._open(Stretch(latest, latest, snapshot=True, chunks=chunks, slots=self.outlet.slots))
             return

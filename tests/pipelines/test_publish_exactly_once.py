@@ -87,6 +87,18 @@ def test_whoever_dies_where(make: Make, arm: Arm, place: str, action: str) -> No
     ledger.check(world.broker.bootstrap, world.topic)
 
 
+@pytest.mark.parametrize("place", ["publish.logged", "publish.opened"])
+def test_a_first_run_that_dies_while_it_begins(make: Make, arm: Arm, place: str) -> None:
+    """The log has the stretch, Kafka has no word of it yet: not to be taken for a word that Kafka has forgotten."""
+    world, ledger = make()
+    ledger.insert(range(20), "a")
+    arm(place, "raise")
+    with pytest.raises(RuntimeError, match="failpoint"):
+        publish(world.spark, world.definition())
+    assert publish(world.spark, world.definition()).records_out == 20
+    ledger.check(world.broker.bootstrap, world.topic)
+
+
 def test_changed_primary_keys_are_one_transaction(make: Make, arm: Arm) -> None:
     """All of them or none: whoever dies before the commit leaves neither tombstones nor records."""
     world, ledger = make()
