@@ -6,9 +6,10 @@ Without transactions; with them see `exactly_once`.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 import confluent_kafka
 import pyarrow as pa
@@ -30,6 +31,7 @@ from bridge.partitioners import BUILT_IN, opened
 __all__ = ["COUNTS", "ProduceResult", "collected", "counts_of", "produce", "refuse_speculation"]
 
 COUNTS = "records bigint, tombstones bigint, bytes bigint, lost bigint"
+_ASK_SECONDS = 5.0
 _RAISED = {"KafkaError": KafkaError, "ConcurrentRunError": ConcurrentRunError}
 _OURS = re.compile(rf"bridge\.errors\.({'|'.join(_RAISED)}): (.*)")
 
@@ -96,7 +98,22 @@ class _Task:
             reason = behind(failed)
             if isinstance(reason, KafkaError):
                 raise reason from None
-            raise KafkaError(self._explained(reason.args[0])) from None
+            error = reason.args[0]
+            if error.code() == confluent_kafka.KafkaError._FAIL:
+                error = self._asked_again() or error
+            raise KafkaError(self._explained(error)) from None
+
+    def _asked_again(self) -> confluent_kafka.KafkaError | None:
+        """Why the broker refuses the producer; None when it does not say so soon. With nothing to send there is no
+        other callback that could meet a fatal error, and lose it."""
+        producer = confluent_kafka.Producer({**self.settings, "log_level": 2})
+        deadline = time.monotonic() + _ASK_SECONDS
+        try:
+            while time.monotonic() < deadline:
+                producer.poll(0.2)
+        except KafkaException as told:
+            return cast(confluent_kafka.KafkaError, told.args[0])
+        return None
 
     def _explained(self, error: confluent_kafka.KafkaError) -> str:
         where = self.packing.pattern or ", ".join(self.packing.topics)

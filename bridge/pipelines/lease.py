@@ -110,6 +110,8 @@ class Lease:
         deadline = time.monotonic() + _BEATS * every
         while time.monotonic() < deadline:
             time.sleep(_LOOK_SECONDS)
+            if other is not None and other.gone():  # it was about to end when we came
+                return
             now = self._read()
             if now == found:
                 continue

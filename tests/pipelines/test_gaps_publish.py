@@ -49,6 +49,7 @@ def stop() -> Iterator[threading.Event]:
     watchdog.cancel()
 
 
+@pytest.mark.slow
 def test_what_a_user_does_to_the_table_goes_out(make: Make) -> None:
     """Overwritten, then restored to what it was: their change feed says so, key by key."""
     world = make()

@@ -84,6 +84,7 @@ def test_a_publish_that_is_behind_misses_nothing(world: World, careless: SparkSe
     assert len(world.received()) == 5
 
 
+@pytest.mark.slow
 def test_without_the_guard_the_publish_finds_a_gap(
     world: World, careless: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +138,7 @@ def _ingested(world: World, every: str, run: dict[str, object]) -> Summary:
     return ingest(world.spark, world.definition("kept", run=run), stop=stop)
 
 
+@pytest.mark.slow
 def test_an_ingest_looks_after_its_table_when_that_is_due(
     spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
 ) -> None:

@@ -87,6 +87,7 @@ def test_a_zombie_wakes(make: Make, tmp_path: Path, place: str) -> None:
     ledger.check(world.broker.bootstrap, world.topic)
 
 
+@pytest.mark.slow
 def test_the_broker_restarts_under_a_publish(
     spark: SparkSession, lake: Path, tmp_path: Path, unique: Callable[[str], str], arm: Arm
 ) -> None:

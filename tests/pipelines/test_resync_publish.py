@@ -92,6 +92,7 @@ def test_only_what_differs_is_sent(make: Make) -> None:
 ONCE = {"sink.delivery-guarantee": "exactly-once", "sink.parallelism": "2"}
 
 
+@pytest.mark.slow
 def test_a_table_made_anew_begins_a_new_count_of_versions(make: Make, unique: Callable[[str], str]) -> None:
     """Slots that stand at version 4 of the table that is gone must not take version 1 of this one for sent."""
     world = make(options={**ONCE, "sink.transactional-id-prefix": unique("tx")})
