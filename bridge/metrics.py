@@ -5,11 +5,12 @@ Names follow Flink's connector metrics where it has one (numRecordsIn, pendingRe
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-__all__ = ["BatchReport", "Listener", "Summary", "ignore"]
+__all__ = ["BatchReport", "Listener", "Summary", "ignore", "now_ms"]
 
 
 @dataclass(frozen=True)
@@ -111,3 +112,8 @@ class Summary:
     def as_dict(self) -> dict[str, Any]:
         """All fields, JSON-ready."""
         return asdict(self)
+
+
+def now_ms() -> int:
+    """The time, in epoch milliseconds."""
+    return time.time_ns() // 1_000_000

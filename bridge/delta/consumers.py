@@ -15,8 +15,10 @@ from pyspark.sql import functions as F
 
 from bridge import storage
 from bridge.delta.failures import table_errors
+from bridge.delta.feed import latest_version
 from bridge.delta.table import Table
 from bridge.errors import TableError
+from bridge.metrics import now_ms
 
 __all__ = ["MARGIN_SECONDS", "Consumer", "Consumers", "Lag", "lags"]
 
@@ -69,7 +71,7 @@ class Consumers:
 
     def tell(self, pipeline: str, version: int, checkpoint: str) -> None:
         """Write down how far `pipeline` is. Raises whatever the store says when it refuses."""
-        told = Consumer(pipeline, version, self._table.id, time.time_ns() // 1_000_000, checkpoint)
+        told = Consumer(pipeline, version, self._table.id, now_ms(), checkpoint)
         storage.TextFile(self._spark, self._file(pipeline)).write(json.dumps(asdict(told)))
 
     def all(self) -> list[Consumer]:
@@ -112,8 +114,8 @@ def lags(table: Table, consumers: Sequence[Consumer]) -> list[Lag]:
     """Each consumer against the log: one job over the commits since the slowest of them."""
     if not consumers:
         return []
+    newest = latest_version(table)
     with table_errors(table):
-        newest = int(table.delta().history(1).select("version").collect()[0][0])
         slowest = min(c.version for c in consumers)
         log = table.delta().history(max(1, newest - slowest + 1))
         wanted = {v for c in consumers for v in (c.version, c.version + 1)}

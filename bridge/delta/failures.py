@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from bridge.errors import REPUBLISH, BridgeError, GapError, TableError
 
@@ -21,6 +22,7 @@ __all__ = [
     "attempts",
     "names",
     "reading",
+    "retried",
     "table_errors",
     "translated",
 ]
@@ -36,6 +38,8 @@ CONFLICTS = frozenset(
     }
 )
 """Delta's losers of an optimistic commit that may simply try again."""
+
+_T = TypeVar("_T")
 
 ATTEMPTS = 6
 _FIRST_PAUSE_SECONDS = 0.5
@@ -99,6 +103,21 @@ def attempts() -> Iterator[int]:
         if attempt:
             time.sleep(_FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
         yield attempt
+
+
+def retried(target: object, commit: Callable[[], _T], who: str, way_out: str) -> _T:
+    """What `commit` gives, tried again as `attempts` says while it loses. Raises as `table_errors`, and TableError with
+    `who` and `way_out` when no try has won."""
+    conflict: Exception | None = None
+    for _ in attempts():
+        try:
+            with table_errors(target):
+                return commit()
+        except Exception as error:
+            if not names(error) & CONFLICTS:
+                raise
+            conflict = error
+    raise TableError(f"{who} lost against other writers {ATTEMPTS} times in a row; {way_out}") from conflict
 
 
 @contextmanager

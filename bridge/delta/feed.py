@@ -173,13 +173,9 @@ def version_at(table: Table, timestamp: str) -> int:
     return int(found)
 
 
-def check_same(table: Table, known_id: str) -> None:
-    """Raise GapError when the table is another one by now than the progress belongs to (dropped, replaced)."""
-    _same(table, known_id)
-
-
-def _same(table: Table, known_id: str) -> dict[str, str]:
-    """The properties of the table, if it is the one known by that id."""
+def check_same(table: Table, known_id: str) -> dict[str, str]:
+    """The properties that the table has by now. Raises GapError when it is another one than the progress belongs to
+    (dropped, replaced)."""
     with table_errors(table):
         there = table.delta().detail().select("id", "properties").collect()[0]
     if there["id"] != known_id:
@@ -196,7 +192,7 @@ def check_feed(table: Table, first: int, last: int, known_id: str) -> None:
 
     Reads the log of those versions, no data: files that were vacuumed show up in the action itself.
     """
-    properties = _same(table, known_id)
+    properties = check_same(table, known_id)
     newest = latest_version(table)
     if last > newest:
         raise GapError(

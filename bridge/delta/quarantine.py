@@ -14,10 +14,9 @@ from pyspark.sql import functions as F
 
 from bridge.columns import BAD, POSITION, col
 from bridge.definition import DeltaTarget
-from bridge.delta.failures import ATTEMPTS, CONFLICTS, attempts, names, table_errors
+from bridge.delta.failures import retried, table_errors
 from bridge.delta.progress import committed_by
 from bridge.delta.table import Table, exists, handle
-from bridge.errors import TableError
 
 __all__ = ["held", "mark", "put_aside", "records", "release", "settle", "topic_id"]
 
@@ -68,19 +67,12 @@ def put_aside(
         F.current_timestamp().alias("quarantined_at"),
         F.lit(None).cast("string").alias("replayed_by"),
     )
-    for _ in attempts():
-        try:
-            with table_errors(target):
-                handle(spark, target).alias("t").merge(
-                    found.alias("s"), _same()
-                ).whenNotMatchedInsertAll().execute()
-            return
-        except Exception as failed:
-            if not names(failed) & CONFLICTS:
-                raise
-    raise TableError(
-        f"quarantine {target}: lost against other writers {ATTEMPTS} times in a row; nothing of the batch is written"
-    )
+
+    def commit() -> None:
+        kept = handle(spark, target).alias("t")
+        kept.merge(found.alias("s"), _same()).whenNotMatchedInsertAll().execute()
+
+    retried(target, commit, f"quarantine {target}:", "nothing of the batch is written")
 
 
 def topic_id(ids: Mapping[str, str]) -> Column:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from bridge.delta.checks import sql_name
 from bridge.delta.commit import settings
-from bridge.delta.failures import ATTEMPTS, CONFLICTS, attempts, names, table_errors
+from bridge.delta.failures import names, retried, table_errors
 from bridge.delta.table import Table
 from bridge.errors import TableError
 
@@ -47,20 +47,16 @@ def optimize(table: Table) -> Optimized:
     Another writer that commits meanwhile is tolerated as far as Delta can; else it is tried again with growing pauses.
     Raises TableError when that did not help.
     """
-    conflict: Exception | None = None
-    for _ in attempts():
-        try:
-            with table_errors(table):
-                row = table.spark.sql(f"OPTIMIZE {sql_name(table.target)}").collect()[0]["metrics"]
-            return Optimized(row["numFilesRemoved"], row["numFilesAdded"])
-        except Exception as error:
-            if not names(error) & CONFLICTS:
-                raise
-            conflict = error
-    raise TableError(
-        f"table {table}: OPTIMIZE lost against other writers {ATTEMPTS} times in a row; nothing was changed. Let the "
-        "ingest do it between its batches: add the section `maintenance` to its pipeline file"
-    ) from conflict
+
+    def commit() -> Optimized:
+        row = table.spark.sql(f"OPTIMIZE {sql_name(table.target)}").collect()[0]["metrics"]
+        return Optimized(row["numFilesRemoved"], row["numFilesAdded"])
+
+    way_out = (
+        "nothing was changed. Let the ingest do it between its batches: add the section `maintenance` to its pipeline "
+        "file"
+    )
+    return retried(table, commit, f"table {table}: OPTIMIZE", way_out)
 
 
 def vacuum(table: Table, retain_seconds: float) -> int:

@@ -184,15 +184,12 @@ def ensure_topic(
 def topic_setting(topic: Topic, name: str, key: str, *, timeout: float = _TIMEOUT) -> str | None:
     """A setting of the topic `name`, the broker's default where it has none of its own; None when it is not told, as to
     who may not read it."""
-    resource = ConfigResource(ResourceType.TOPIC, name)
     try:
-        talk = Conversation(topic.properties, timeout)
-        found = talk.ask(f"describe the configuration of '{name}'", AdminClient.describe_configs, [resource])
+        found = topic_settings(topic, [name], [key], timeout=timeout)
     except KafkaError as refused:
         _log.info("%s of topic '%s' is not known: %s", key, name, refused)
         return None
-    entry = found[resource].get(key)
-    return None if entry is None else str(entry.value)
+    return found.get(name, {}).get(key)
 
 
 def topic_settings(

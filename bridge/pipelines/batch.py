@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bridge import compact, failpoints
@@ -20,7 +20,7 @@ from bridge.pipelines import fold, keep
 from bridge.pipelines.survey import Counter, Survey, survey
 from bridge.positions import TopicPartition
 
-__all__ = ["Applied", "apply", "refuse_bad"]
+__all__ = ["Applied", "apply", "refuse_bad", "set_aside"]
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,7 @@ def apply(
     this one did. The frame's session carries the write.
     """
     with ExitStack() as stack:
-
-        def held(frame: DataFrame) -> DataFrame:
-            stack.callback(frame.unpersist)
-            return frame.persist()
-
+        held = fold.held_by(stack)
         counter = Counter()
         changes = held(fold.decoded(counter.watching(records), definition, glance=glance))
         found = survey(definition, changes)
@@ -67,16 +63,7 @@ def apply(
             found = survey(definition, changes)
         refuse_bad(definition, found)
         target = table.on(records.sparkSession)
-        if found.bad and definition.quarantine is not None:
-            put_aside(
-                target.spark,
-                definition.quarantine,
-                records,
-                changes,
-                pipeline=definition.name,
-                batch=progress.batch,
-                topic_ids=progress.topic_ids or {},
-            )
+        if set_aside(definition, target.spark, records, changes, found, progress):
             failpoints.hit("ingest.put-aside")
         failpoints.hit("ingest.before-merge")
         if definition.topic.appends:
@@ -123,3 +110,27 @@ def refuse_bad(definition: Definition, found: Survey) -> None:
         f"again, or set `ingest: {{bad-records: quarantine}}` in the pipeline file of {definition.name!r} to go on and "
         "keep such records aside, or `{bad-records: skip}` to count them only"
     )
+
+
+def set_aside(
+    definition: Definition,
+    spark: SparkSession,
+    records: DataFrame,
+    changes: DataFrame,
+    found: Survey,
+    progress: IngestProgress,
+) -> bool:
+    """Keep the bad ones among `records` in the quarantine, before the commit of `progress`; whether there was anything
+    to do. See quarantine.put_aside."""
+    if not found.bad or definition.quarantine is None:
+        return False
+    put_aside(
+        spark,
+        definition.quarantine,
+        records,
+        changes,
+        pipeline=definition.name,
+        batch=progress.batch,
+        topic_ids=progress.topic_ids or {},
+    )
+    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -14,7 +15,20 @@ from bridge.definition import BadRecords, Definition
 from bridge.formats.base import DOUBTFUL
 from bridge.pipelines import keep
 
-__all__ = ["compacts_first", "decoded", "folded", "is_good", "settled", "told"]
+__all__ = ["Held", "compacts_first", "decoded", "folded", "held_by", "is_good", "settled", "told"]
+
+Held = Callable[[DataFrame], DataFrame]
+"""Persists a frame for as long as it is used, and gives it back."""
+
+
+def held_by(stack: ExitStack) -> Held:
+    """Frames are let go with `stack`."""
+
+    def held(frame: DataFrame) -> DataFrame:
+        stack.callback(frame.unpersist)
+        return frame.persist()
+
+    return held
 
 
 def compacts_first(definition: Definition) -> bool:
@@ -42,7 +56,7 @@ def decoded(records: DataFrame, definition: Definition, *, glance: bool = False)
     return decode_values(keyed, definition.topic, glance=glance)
 
 
-def settled(records: DataFrame, definition: Definition, held: Callable[[DataFrame], DataFrame]) -> DataFrame:
+def settled(records: DataFrame, definition: Definition, held: Held) -> DataFrame:
     """`decoded` records, at a glance where that will do; `held` keeps a frame for as long as it is used."""
     changes = held(decoded(records, definition, glance=True))
     if changes.where(col(BAD) == DOUBTFUL).isEmpty():
@@ -61,7 +75,7 @@ def folded(changes: DataFrame, definition: Definition) -> DataFrame:
 def told(
     changes: DataFrame,
     definition: Definition,
-    held: Callable[[DataFrame], DataFrame],
+    held: Held,
     table: DataFrame | None = None,
 ) -> DataFrame:
     """`settled` changes of topics from their beginning, with a value for every column that an update leaves out: the

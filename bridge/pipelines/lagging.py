@@ -12,6 +12,7 @@ from bridge.delta.consumers import Lag
 from bridge.delta.table import Table
 from bridge.errors import REPUBLISH, KafkaError
 from bridge.kafka import admin
+from bridge.metrics import now_ms
 from bridge.positions import Offsets
 
 __all__ = ["TopicLag", "log_warning", "log_warnings"]
@@ -26,7 +27,7 @@ _KEYS = ("cleanup.policy", "delete.retention.ms", "retention.ms")
 
 def log_warnings(table: Table, found: Sequence[Lag]) -> list[str]:
     """A sentence for each publish of `table` whose lag nears delta.logRetentionDuration, or is beyond it."""
-    now = _now_ms()
+    now = now_ms()
     told = []
     for lag in found:
         name = f"publish {lag.consumer.pipeline!r}"
@@ -92,7 +93,7 @@ class TopicLag:
     def _judged(self, topic: str, key: str, kept_ms: int, behind: Offsets, end: Offsets) -> str | None:
         level, late = 0.0, 0
         mine = Offsets.of((t, p, o) for t, p, o in behind if t == topic)
-        now = _now_ms()
+        now = now_ms()
         for share in _LEVELS:
             if now - self._table.created_ms < share * kept_ms:
                 break
@@ -135,7 +136,3 @@ def _limits(settings: Mapping[str, str], *, appends: bool) -> dict[str, int]:
         keys.append("retention.ms")
     found = {key: int(settings.get(key, "-1")) for key in keys}
     return {key: kept for key, kept in found.items() if kept >= 0}
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -16,6 +16,7 @@ from bridge.delta.consumers import MARGIN_SECONDS, Consumers, Lag, lags
 from bridge.delta.failures import names
 from bridge.delta.table import Table
 from bridge.errors import BridgeError, DefinitionError
+from bridge.metrics import now_ms
 from bridge.pipelines.lagging import log_warnings
 from bridge.pipelines.preflight import whole_table
 
@@ -74,7 +75,7 @@ def care(table: Table, wanted: Maintenance, consumers: Consumers) -> Maintained:
         asked = wanted.retain_seconds
         if asked is None:
             asked = upkeep.retention_seconds(table, upkeep.FILE_RETENTION)
-        retained, held = _retention(asked, found, _now_ms())
+        retained, held = _retention(asked, found, now_ms())
         deleted = upkeep.vacuum(table, retained)
     return Maintained(
         table=str(table),
@@ -114,7 +115,7 @@ def _line(lag: Lag) -> str:
         return f"{at}, and the log no longer holds the next one: nothing is kept for it"
     if not lag.versions:
         return f"{at}, up to date"
-    return f"{at}, {lag.versions:,} versions and {duration(lag.seconds(_now_ms()))} behind"
+    return f"{at}, {lag.versions:,} versions and {duration(lag.seconds(now_ms()))} behind"
 
 
 class Schedule:
@@ -149,8 +150,4 @@ class Schedule:
         last = upkeep.last_done(self._table).get("VACUUM" if wanted.vacuum else "OPTIMIZE")
         if last is None:
             return 0.0
-        return wanted.every_seconds - (_now_ms() - last) / 1000
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+        return wanted.every_seconds - (now_ms() - last) / 1000

@@ -98,11 +98,7 @@ class _Run:
     def run(self, force: bool) -> Replay:
         name, result = self.definition.name, Replay(self.definition.name)
         with ExitStack() as stack:
-
-            def held(frame: DataFrame) -> DataFrame:
-                stack.callback(frame.unpersist)
-                return frame.persist()
-
+            held = fold.held_by(stack)
             aside = held(quarantine.records(self.table.spark, self.target, name))
             now = quarantine.topic_id(self.state.ids)
             same = F.coalesce(F.col("topic_id") == now, F.lit(False))

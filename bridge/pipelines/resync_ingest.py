@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -17,14 +17,13 @@ from bridge.delta import feed
 from bridge.delta.failures import reading
 from bridge.delta.merge import ANEW, merge
 from bridge.delta.progress import IngestProgress, last_batch, read_progress
-from bridge.delta.quarantine import put_aside
 from bridge.delta.table import Table
 from bridge.errors import DefinitionError, GapError
 from bridge.kafka import admin, source
 from bridge.kafka.epochs import with_leader_epochs
 from bridge.kafka.reach import check_reachable
 from bridge.pipelines import fold, lease
-from bridge.pipelines.batch import refuse_bad
+from bridge.pipelines.batch import refuse_bad, set_aside
 from bridge.pipelines.preflight import ingest_table, whole_table
 from bridge.pipelines.reading import explained
 from bridge.pipelines.resync import Resync, refuse_appends
@@ -112,11 +111,7 @@ class _Run:
         end = self.state.end if end is None else end.capped(self.state.end)
         progress = IngestProgress(definition.name, uuid.uuid4().hex[:12], batch, end, self.state.ids)
         with ExitStack() as stack, reading(table, version, version):
-
-            def held(frame: DataFrame) -> DataFrame:
-                stack.callback(frame.unpersist)
-                return frame.persist()
-
+            held = fold.held_by(stack)
             key = definition.primary_key
             rows = feed.snapshot(table, version).select(*(col(name) for name in table.columns))
             records = source.read(spark, self.topic, self.state.earliest, end)
@@ -130,16 +125,7 @@ class _Run:
             left = rows.alias("t").join(there.alias("s"), same_key(key, "s", "t"), "left_anti")
             kept = left.count() if self.keep else 0
             if self.lease is not None:
-                if found.bad and definition.quarantine is not None:
-                    put_aside(
-                        spark,
-                        definition.quarantine,
-                        records,
-                        changes,
-                        pipeline=definition.name,
-                        batch=batch,
-                        topic_ids=self.state.ids,
-                    )
+                set_aside(definition, spark, records, changes, found, progress)
                 self.lease.check()
                 version = self._write(todo, sum(changed.values()), progress)
         return Resync(
@@ -155,9 +141,7 @@ class _Run:
             **changed,
         )
 
-    def _read(
-        self, records: DataFrame, rows: DataFrame, held: Callable[[DataFrame], DataFrame]
-    ) -> tuple[DataFrame, Survey]:
+    def _read(self, records: DataFrame, rows: DataFrame, held: fold.Held) -> tuple[DataFrame, Survey]:
         try:
             changes = fold.told(fold.settled(records, self.definition, held), self.definition, held, rows)
             found = survey(self.definition, changes)

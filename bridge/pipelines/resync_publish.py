@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -35,7 +34,6 @@ from bridge.rows import RowKind
 
 __all__ = ["resync"]
 
-_Held = Callable[[DataFrame], DataFrame]
 _UNKNOWN = "__unknown"
 """True for a key whose last record cannot be decoded: what it says is not known."""
 _PLACE = ("topic", "partition", "offset")
@@ -61,11 +59,7 @@ def resync(spark: SparkSession, definition: Definition, *, dry_run: bool = False
     topic, table = grown(definition, topic, table, table.read({}).schema)
     run = _Run(replace(definition, topic=topic), table, feed.latest_version(table))
     with ExitStack() as stack:
-
-        def held(frame: DataFrame) -> DataFrame:
-            stack.callback(frame.unpersist)
-            return frame.persist()
-
+        held = fold.held_by(stack)
         if dry_run:
             state = admin.describe(topic)
             with reading(table, run.version, run.version):
@@ -83,7 +77,7 @@ class _Run:
     table: Table
     version: int
 
-    def send(self, stack: ExitStack, held: _Held, ours: lease.Lease) -> Resync:
+    def send(self, stack: ExitStack, held: fold.Held, ours: lease.Lease) -> Resync:
         definition, table, spark = self.definition, self.table, self.table.spark
         out = stack.enter_context(outlet(spark, definition, definition.topic))
         found = out.start_anew()
@@ -107,7 +101,7 @@ class _Run:
         state = out.record(state.closed())
         return replace(result, warning=Presence(definition, table).tell(state))
 
-    def differences(self, start: Offsets, end: Offsets, held: _Held) -> DataFrame:
+    def differences(self, start: Offsets, end: Offsets, held: fold.Held) -> DataFrame:
         """As compact.net, what makes the topic up to `end` equal to the version, and `__unknown`."""
         key, columns = self.definition.primary_key, self.table.columns
         rows = feed.snapshot(self.table, self.version).select(*(col(name) for name in columns))
@@ -166,7 +160,7 @@ class _Run:
                 "row per key; delete the rows that are too many, then run again"
             )
 
-    def _state(self, start: Offsets, end: Offsets, held: _Held) -> DataFrame:
+    def _state(self, start: Offsets, end: Offsets, held: fold.Held) -> DataFrame:
         """The row of every key that the topic has at `end`, and `__unknown`."""
         definition, topic = self.definition, self.definition.topic
         records = source.read(self.table.spark, topic, start, end)
@@ -186,7 +180,7 @@ class _Run:
         return last.where(~retracts()).select(*columns, col(_UNKNOWN))
 
 
-def _keys(records: DataFrame, bad: DataFrame, topic: Topic, like: DataFrame, held: _Held) -> DataFrame:
+def _keys(records: DataFrame, bad: DataFrame, topic: Topic, like: DataFrame, held: fold.Held) -> DataFrame:
     """One add per `bad` change, of its key alone, in the columns of `like`. Raises BadRecordError where a record does
     not tell its key."""
     places = held(bad.select(*(col(POSITION).getField(part).alias(part) for part in _PLACE)).distinct())

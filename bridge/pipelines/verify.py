@@ -79,11 +79,7 @@ def verify(
     start = _beginning(state.earliest, pinned.end)
     table, version = pinned.table, pinned.version
     with ExitStack() as stack, reading(table, version, version):
-
-        def held(frame: DataFrame) -> DataFrame:
-            stack.callback(frame.unpersist)
-            return frame.persist()
-
+        held = fold.held_by(stack)
         records = source.read(spark, definition.topic, start, pinned.end)
         records = with_leader_epochs(records, definition.topic, start, pinned.end)
         changes = fold.told(fold.settled(records, definition, held), definition, held)

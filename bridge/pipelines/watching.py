@@ -9,6 +9,7 @@ from bridge.definition import Definition, Topic
 from bridge.errors import KafkaError
 from bridge.kafka import admin
 from bridge.kafka.groups import Group
+from bridge.metrics import now_ms
 from bridge.positions import Offsets, TopicPartition
 from bridge.watermarks import Watermarks
 
@@ -30,23 +31,23 @@ class EventTime:
         """Partitions that are read: the slowest of them holds the watermark back."""
         if self._marks is not None:
             for partition in partitions:
-                self._marks.watch(partition, _now_ms())
+                self._marks.watch(partition, now_ms())
 
     def advance(self, newest_ms: Mapping[TopicPartition, int]) -> None:
         """A batch was applied, with these newest event times."""
         self._newest_ms = max(newest_ms.values(), default=None)
         if self._marks is not None:
-            self._marks.advance(newest_ms, _now_ms())
+            self._marks.advance(newest_ms, now_ms())
 
     @property
     def watermark_ms(self) -> int | None:
         """Epoch milliseconds; see Watermarks.current."""
-        return self._marks.current(_now_ms()) if self._marks is not None else None
+        return self._marks.current(now_ms()) if self._marks is not None else None
 
     @property
     def lag_seconds(self) -> float | None:
         """Now minus the newest event time of the last batch; None when that had none."""
-        return None if self._newest_ms is None else (_now_ms() - self._newest_ms) / 1000
+        return None if self._newest_ms is None else (now_ms() - self._newest_ms) / 1000
 
 
 class Discovery:
@@ -128,7 +129,3 @@ class GroupOffsets:
                 self._told = True
                 return f"offsets are not committed, so monitoring sees no lag: {failed}"
         return None
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.pipelines.processes import session_pids
 from tests.pipelines.world import World
 
 __all__ = ["Job"]
@@ -80,15 +81,7 @@ class Job:
 
     def _pids(self) -> list[int]:
         assert self._process is not None
-        found = []
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                fields = stat.read_text().rpartition(")")[2].split()
-            except OSError:  # it has just ended
-                continue
-            if int(fields[3]) == self._process.pid and fields[0] != "Z":
-                found.append(int(stat.parent.name))
-        return found
+        return session_pids(self._process.pid)
 
 
 def _kind(pid: int) -> str | None:

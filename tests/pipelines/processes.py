@@ -17,7 +17,7 @@ from bridge.kafka.broker import Broker
 from tests.ledger import Ledger
 from tests.pipelines.world import World
 
-__all__ = ["CONF", "Process", "Run", "prepared"]
+__all__ = ["CONF", "Process", "Run", "prepared", "session_pids"]
 
 _SECONDS = 90.0
 CONF = (
@@ -119,15 +119,7 @@ class Process:
 
     def pids(self) -> list[int]:
         """All processes of the session: Spark's Python workers have a group of their own."""
-        found = []
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                fields = stat.read_text().rpartition(")")[2].split()
-            except OSError:  # it has just ended
-                continue
-            if int(fields[3]) == self._started().pid and fields[0] != "Z":
-                found.append(int(stat.parent.name))
-        return found
+        return session_pids(self._started().pid)
 
     def signal(self, number: int) -> None:
         """Send a signal to all of them."""
@@ -180,3 +172,16 @@ def _name(pid: int) -> str:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return ""
+
+
+def session_pids(leader: int) -> list[int]:
+    """The living processes of the session that `leader` began."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        if int(fields[3]) == leader and fields[0] != "Z":
+            found.append(int(stat.parent.name))
+    return found
