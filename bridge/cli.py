@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bridge import care, config, process, txn
+from bridge import care, checking, config, process, txn
 from bridge.arguments import Conf, File, Json, Master, Quiet
 from bridge.console import Screen, summary_rows
-from bridge.definition import Definition, OnFailure
-from bridge.errors import QualityError
+from bridge.definition import Definition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,32 +64,7 @@ def publish(file: File, quiet: Quiet = False, master: Master = None, conf: Conf 
     _run(definition, quiet, master, conf, lambda s, d, listen, stop: run(s, d, listener=listen, stop=stop))
 
 
-@app.command()
-def check(
-    file: File, quiet: Quiet = False, json: Json = False, master: Master = None, conf: Conf = None
-) -> None:
-    """Run the quality suite on the table and write the HTML report. Exits 3 when an expectation failed."""
-    screen, definition = Screen(quiet=quiet or json), config.load(file)
-    from bridge.pipelines.check import check as run
-    from bridge.quality.report import to_json
-
-    with process.session(screen, definition, master, conf) as spark:
-        checked = run(spark, definition)
-    verdict = checked.verdict
-    if json:
-        screen.json(to_json(verdict))
-    else:
-        rows = {o.title: ("ok" if o.success else f"FAILED: {o.observed}") for o in verdict.expectations}
-        screen.table(f"quality of {definition.delta}, version {checked.version}", rows)
-        screen.out.print(f"report: {checked.report}", markup=False)
-    failed = [o.title for o in verdict.expectations if not o.success]
-    if failed and definition.quality and definition.quality.on_failure is OnFailure.FAIL:
-        raise QualityError(
-            f"{len(failed)} of {len(verdict.expectations)} expectations failed; see {checked.report}"
-        )
-
-
-for _verb in (care.verify, care.resync, care.replay, care.status, care.maintain):
+for _verb in (checking.check, care.verify, care.resync, care.replay, care.status, care.maintain):
     app.command()(_verb)
 
 
