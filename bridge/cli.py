@@ -10,13 +10,13 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bridge import care, checking, config, process, txn
+from bridge.about import own_version
 from bridge.arguments import Conf, File, Json, Master, Quiet
 from bridge.console import Screen, summary_rows
 from bridge.definition import Definition
@@ -136,11 +136,7 @@ def demo(
 
 def _version(asked: bool) -> None:
     if asked:
-        try:
-            number = version("changelog-bridge")
-        except PackageNotFoundError:  # run from a zip by --py-files: the code is here, its metadata is not
-            number = "(not installed)"
-        typer.echo(f"bridge {number}")
+        typer.echo(f"bridge {own_version()}")
         raise typer.Exit
 
 

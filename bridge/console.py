@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
 from rich.status import Status
 from rich.table import Table
+from rich.text import Text
 
 from bridge.metrics import BatchReport, Summary
 
@@ -100,6 +102,17 @@ class Screen:
         table.add_column(overflow="fold")
         for name, value in rows.items():
             table.add_row(escape(name), escape(value))
+        self.out.print(table)
+
+    def grid(self, title: str, head: Sequence[str], rows: Iterable[tuple[tuple[str, str], str, str]]) -> None:
+        """A result of several columns; the first cell of each row is (text, style), and its text says it all."""
+        table = Table(
+            title=escape(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False
+        )
+        for name in head:
+            table.add_column(name, overflow="fold", no_wrap=name == head[0])
+        for (text, style), *cells in rows:
+            table.add_row(Text(text, style), *(escape(cell) for cell in cells))
         self.out.print(table)
 
     def result(self, title: str, value: Any, *, json: bool, rows: Mapping[str, str] | None = None) -> None:

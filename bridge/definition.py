@@ -259,9 +259,11 @@ class Maintenance:
 
 @dataclass(frozen=True)
 class Quality:
-    """`quality`: the suite file, what a failure does, where the report goes."""
+    """`quality`: the suite file, where results are kept, what a failure does, where the report goes."""
 
     suite: Path
+    results: DeltaTarget
+    """The Delta table that every check adds its results to."""
     on_failure: OnFailure = OnFailure.FAIL
     report: Path | None = None
 

@@ -12,7 +12,15 @@ from pydantic import ValidationError
 from bridge.config import not_yet
 from bridge.config.complaints import explain, located
 from bridge.config.ddl_text import read_ddl
-from bridge.config.model import CreateSection, DeltaSection, MaintenanceSection, PipelineFile, QualitySection
+from bridge.config.model import (
+    CreateSection,
+    DeltaSection,
+    MaintenanceSection,
+    PipelineFile,
+    QualitySection,
+    QuarantineSection,
+    ResultsSection,
+)
 from bridge.config.paths import resolved_path
 from bridge.config.publication import check_publication
 from bridge.config.substitute import Secrets, Substitution, databricks_secret
@@ -123,7 +131,7 @@ def _definition(file: PipelineFile, topic: Topic, base: Path) -> Definition:
             carry=file.publish.added_columns == "carry",
             transaction_rows=file.publish.transaction_rows,
         ),
-        quality=_quality(file.quality, base) if file.quality else None,
+        quality=_quality(file.quality, file.delta, base) if file.quality else None,
         maintenance=_maintenance(file.maintenance) if file.maintenance else None,
         warnings=tuple(warnings(topic)),
     )
@@ -163,11 +171,18 @@ def _quarantine(file: PipelineFile, base: Path) -> DeltaTarget | None:
                 "quarantine, or leave it out"
             )
         return None
+    return _beside(section, delta, base, "_quarantine")
+
+
+def _beside(
+    section: QuarantineSection | ResultsSection | None, delta: DeltaSection, base: Path, suffix: str
+) -> DeltaTarget:
+    """The place that `section` names; without one that of the table, with `suffix` at the end of its name."""
     if section is not None:
         return DeltaTarget(section.path and resolved_path(base, section.path), section.table)
     if delta.table is not None:
-        return DeltaTarget(table=f"{delta.table}_quarantine")
-    return DeltaTarget(resolved_path(base, str(delta.path)).rstrip("/") + "_quarantine")
+        return DeltaTarget(table=f"{delta.table}{suffix}")
+    return DeltaTarget(resolved_path(base, str(delta.path)).rstrip("/") + suffix)
 
 
 def _maintenance(section: MaintenanceSection) -> Maintenance:
@@ -175,6 +190,7 @@ def _maintenance(section: MaintenanceSection) -> Maintenance:
     return Maintenance(duration_ms(section.every) / 1000, section.optimize, section.vacuum, retain)
 
 
-def _quality(section: QualitySection, base: Path) -> Quality:
+def _quality(section: QualitySection, delta: DeltaSection, base: Path) -> Quality:
     report = None if section.report is None else Path(resolved_path(base, section.report))
-    return Quality(Path(resolved_path(base, section.suite)), OnFailure(section.on_failure), report)
+    results = _beside(section.results, delta, base, "_quality")
+    return Quality(Path(resolved_path(base, section.suite)), results, OnFailure(section.on_failure), report)

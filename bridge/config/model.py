@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from bridge.options.kinds import duration_ms
+from bridge.config import legal
 
 __all__ = [
     "CreateSection",
@@ -16,6 +14,8 @@ __all__ = [
     "MaintenanceSection",
     "PipelineFile",
     "QualitySection",
+    "QuarantineSection",
+    "ResultsSection",
     "TopicSection",
 ]
 
@@ -24,63 +24,7 @@ def _kebab(name: str) -> str:
     return name.replace("_", "-")
 
 
-def _trigger(text: str) -> str:
-    if text != "available-now":
-        if text.strip().isdigit():
-            raise ValueError("it has no unit; legal are available-now and intervals like '10 s'")
-        if not _duration(text):
-            raise ValueError("not legal; legal are available-now and intervals like '10 s'")
-    return text
-
-
-def _interval(text: str) -> str:
-    if not _duration(text):
-        raise ValueError("not legal; legal are intervals with a unit, like '1 d' or '6 h'")
-    return text
-
-
-def _retention(text: str) -> str:
-    if _duration(text) is None:
-        raise ValueError("not legal; legal are times with a unit, like '7 d' or '36 h'")
-    return text
-
-
-def _duration(text: str) -> int | None:
-    """Milliseconds; None for what is none, or has no unit."""
-    try:
-        return None if text.strip().isdigit() else duration_ms(text)
-    except ValueError:
-        return None
-
-
-def _start(text: str) -> str:
-    mode, _, value = text.partition(":")
-    if text in ("snapshot", "latest") or (mode == "version" and value.isdigit()):
-        return text
-    if mode == "timestamp":
-        try:
-            datetime.fromisoformat(re.sub("[zZ]$", "+00:00", value))
-            return text
-        except ValueError:
-            pass
-    raise ValueError("not legal; legal are snapshot, latest, version:N, timestamp:2024-12-31T23:59:59Z")
-
-
-def _digits(value: Any) -> Any:
-    return int(value) if isinstance(value, str) and value.isdecimal() else value
-
-
-def _words(value: Any) -> Any:
-    """YAML's own true, false and numbers as the text Delta wants for a table property."""
-    if not isinstance(value, dict):
-        return value
-    return {
-        k: str(v).lower() if isinstance(v, bool) else str(v) if isinstance(v, int | float) else v
-        for k, v in value.items()
-    }
-
-
-Properties = Annotated[dict[str, str], BeforeValidator(_words)]
+Properties = Annotated[dict[str, str], BeforeValidator(legal.words)]
 
 
 class _Section(BaseModel):
@@ -90,10 +34,10 @@ class _Section(BaseModel):
 class CreateSection(_Section):
     """How a publish creates topics that are not there."""
 
-    partitions: Annotated[int, BeforeValidator(_digits)] | None = Field(
+    partitions: Annotated[int, BeforeValidator(legal.digits)] | None = Field(
         default=None, gt=0, description="Number of partitions; by default the broker's num.partitions."
     )
-    replication: Annotated[int, BeforeValidator(_digits)] | None = Field(
+    replication: Annotated[int, BeforeValidator(legal.digits)] | None = Field(
         default=None, gt=0, description="Replicas of each partition; by default the broker's."
     )
     config: Properties = Field(
@@ -162,26 +106,32 @@ class RunSection(_Section):
     """When batches happen, and where Spark keeps its working state."""
 
     checkpoint: str = Field(min_length=1, description="Folder or URI of this pipeline alone.")
-    trigger: Annotated[str, AfterValidator(_trigger)] = Field(
+    trigger: Annotated[str, AfterValidator(legal.trigger)] = Field(
         default="available-now",
         description="available-now (take what is there, then end) or an interval: 10 s",
     )
-    max_offsets_per_batch: Annotated[int, BeforeValidator(_digits)] | None = Field(
+    max_offsets_per_batch: Annotated[int, BeforeValidator(legal.digits)] | None = Field(
         default=None, gt=0, description="Most records that one batch takes from the topic."
     )
 
 
-class QuarantineSection(_Section):
-    """A Delta table of records that could not be applied, by path or by name. Exactly one of the two."""
-
+class _Place(_Section):
     path: str | None = Field(default=None, min_length=1, description="Folder or URI of the table.")
     table: str | None = Field(default=None, pattern=_TABLE, description="Name of the table.")
 
     @model_validator(mode="after")
-    def _one_place(self) -> QuarantineSection:
+    def _one_place(self) -> _Place:
         if (self.path is None) == (self.table is None):
             raise ValueError("exactly one of path and table is needed")
         return self
+
+
+class QuarantineSection(_Place):
+    """A Delta table of records that could not be applied, by path or by name. Exactly one of the two."""
+
+
+class ResultsSection(_Place):
+    """A Delta table of what checks have found, by path or by name. Exactly one of the two."""
 
 
 class IngestSection(_Section):
@@ -203,7 +153,7 @@ class IngestSection(_Section):
 class PublishSection(_Section):
     """Table to topic."""
 
-    start: Annotated[str, AfterValidator(_start)] = Field(
+    start: Annotated[str, AfterValidator(legal.start)] = Field(
         default="snapshot", description="First run: snapshot, latest, version:N or timestamp:ISO."
     )
     net_changes: bool = Field(
@@ -219,12 +169,12 @@ class PublishSection(_Section):
         default="ignore",
         description="Columns of the table that the DDL does not have: left out, or carried into the value.",
     )
-    snapshot_chunk_rows: Annotated[int, BeforeValidator(_digits)] = Field(
+    snapshot_chunk_rows: Annotated[int, BeforeValidator(legal.digits)] = Field(
         default=4_000_000,
         gt=0,
         description="About how many rows of a snapshot are sent before progress is written down.",
     )
-    transaction_rows: Annotated[int, BeforeValidator(_digits)] = Field(
+    transaction_rows: Annotated[int, BeforeValidator(legal.digits)] = Field(
         default=200_000,
         gt=0,
         description="About how many records a transaction holds at most (exactly-once), and memory until it ends.",
@@ -234,7 +184,7 @@ class PublishSection(_Section):
 class MaintenanceSection(_Section):
     """Care of the table between an ingest's batches, and what `bridge maintain` does. There is none without it."""
 
-    every: Annotated[str, AfterValidator(_interval)] = Field(
+    every: Annotated[str, AfterValidator(legal.interval)] = Field(
         default="1 d", description="How long after the last time: 1 d"
     )
     optimize: bool = Field(
@@ -244,7 +194,7 @@ class MaintenanceSection(_Section):
         default=True,
         description="VACUUM: delete files that nobody needs, never those that a registered publish still does.",
     )
-    retain: Annotated[str, AfterValidator(_retention)] | None = Field(
+    retain: Annotated[str, AfterValidator(legal.retention)] | None = Field(
         default=None,
         description="VACUUM's RETAIN: how long files are kept; default: the table's deletedFileRetentionDuration.",
     )
@@ -268,6 +218,10 @@ class QualitySection(_Section):
         default="fail", description="What a failed suite does."
     )
     report: str | None = Field(default=None, min_length=1, description="Where the HTML report is written.")
+    results: ResultsSection | None = Field(
+        default=None,
+        description="Where the results of all checks are kept; default: `_quality` beside the table.",
+    )
 
 
 class PipelineFile(_Section):

@@ -17,6 +17,7 @@ from bridge.errors import REPUBLISH, DefinitionError, GapError
 from bridge.rows import RowKind
 
 __all__ = [
+    "NO_ROWS",
     "changes",
     "check_feed",
     "check_same",
@@ -30,7 +31,7 @@ __all__ = [
     "written_by_others",
 ]
 
-_NO_ROWS = (
+NO_ROWS = (
     "ADD COLUMNS",
     "CHANGE COLUMN",
     "CLUSTER BY",
@@ -87,7 +88,7 @@ def written_by_others(table: Table, first: int, last: int, operations: Sequence[
     found = []
     for commit in history(table):
         version, operation = commit["version"], commit["operation"]
-        changed_rows = operation in operations if operations else operation not in _NO_ROWS
+        changed_rows = operation in operations if operations else operation not in NO_ROWS
         if first <= version <= last and changed_rows and not is_progress(commit["userMetadata"]):
             found.append(int(version))
         if version <= first:

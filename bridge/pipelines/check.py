@@ -1,38 +1,67 @@
-"""Delta -quality suite-> verdict and report."""
+"""Delta -quality suite-> verdict, results and report."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
+from bridge.about import own_version
 from bridge.columns import col
 from bridge.definition import Definition
 from bridge.delta import feed
 from bridge.delta.failures import reading
-from bridge.errors import DefinitionError
+from bridge.delta.mix import mix
+from bridge.delta.table import Table
+from bridge.errors import DefinitionError, KafkaError, TableError
+from bridge.kafka import admin
+from bridge.pipelines.kept import earlier, keep, past
 from bridge.pipelines.preflight import ingested, whole_table
+from bridge.pipelines.since import changed_rows, only, parts
+from bridge.positions import Offsets
 from bridge.quality import report, suite
+from bridge.quality.history import History, Past
 from bridge.quality.run import Subject, Verdict, run
+from bridge.quality.suite import Suite
 
 __all__ = ["Checked", "check"]
+
+_PATIENCE_SECONDS = 5.0
+"""How long a broker may take to tell the topic's end; the check goes on without it."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
 class Checked:
-    """The verdict and where its report was written."""
+    """The verdict, what runs before it found, and where its report was written."""
 
     verdict: Verdict
     version: int
     report: Path
+    suite: Suite
+    history: History
+    now: Past
+    """This run among the others."""
 
 
-def check(spark: SparkSession, definition: Definition) -> Checked:
-    """Run the pipeline's suite over the newest version of its table and write the HTML report.
+def check(
+    spark: SparkSession, definition: Definition, *, since: int | None = None, trigger: str = "check"
+) -> Checked:
+    """Run the pipeline's suite over the newest version of its table, write the HTML report and keep the results.
 
-    The version is fixed before the first expectation runs, so all of them judge the same rows. Raises
-    DefinitionError without a `quality` section; what a failure means is the caller's matter (`on-failure`).
+    The version is fixed before the first expectation runs, so all of them judge the same rows. With `since` only rows
+    that changed after that version are judged; expectations that those cannot answer (see `since.parts`) are judged
+    on the whole table all the same, and say so. What a failure means is the caller's matter (`on-failure`).
+
+    Raises DefinitionError without a `quality` section, TableError when the results cannot be kept: the report is
+    written then, and the message says what was found.
     """
     quality = definition.quality
     if quality is None:
@@ -41,6 +70,7 @@ def check(spark: SparkSession, definition: Definition) -> Checked:
         )
     expectations = suite.load(quality.suite)
     table = whole_table(spark, definition)
+    history = earlier(spark, quality.results, definition.name, expectations.name)
     version, followed = feed.latest_version(table), ingested(table, definition)
     subject = Subject(
         pipeline=definition.name,
@@ -48,15 +78,88 @@ def check(spark: SparkSession, definition: Definition) -> Checked:
         table=str(table),
         version=version,
         offsets=followed[0].offsets if followed else None,
+        since=since,
+        suite_file=str(quality.suite),
+        run=uuid.uuid4().hex,
+        trigger=trigger,
+        bridge=own_version(),
     )
-    with reading(table, version, version):
-        rows = (
-            table.read({"versionAsOf": str(version)}).select(*(col(name) for name in table.columns)).persist()
-        )
-        try:
-            verdict = run(rows, expectations, key=definition.primary_key, subject=subject)
-        finally:
-            rows.unpersist()
+    verdict, newest = _judged(table, definition, expectations, subject)
+    last = history.runs[-1] if history.runs else None
+    now = past(
+        verdict,
+        mix(table, last.version if last else None, version),
+        lag=_lag(definition, subject.offsets),
+        event_time=newest,
+    )
+    if now.arrival is None and last is not None:
+        now = replace(now, arrival=last.arrival)
     where = quality.report or definition.base / "reports" / f"{definition.name}.html"
-    report.write_report(verdict, {}, where)
-    return Checked(verdict, version, where)
+    report.write_report(verdict, history, now, where)
+    try:
+        keep(spark, quality.results, verdict, now)
+    except TableError as error:
+        found = f"{len(verdict.failed)} of {len(verdict.expectations)} expectations failed"
+        raise TableError(f"{error}. The check itself is done: {found}; see {where}") from error
+    return Checked(verdict, version, where, expectations, history, now)
+
+
+def _judged(
+    table: Table, definition: Definition, suite: Suite, subject: Subject
+) -> tuple[Verdict, datetime | None]:
+    """The verdict, and the newest event time that the table holds."""
+    version, since, key = subject.version, subject.since, definition.primary_key
+    assert version is not None
+    watermark = definition.topic.schema.watermark
+    with reading(table, version, version):
+        whole = table.read({"versionAsOf": str(version)}).select(*(col(name) for name in table.columns))
+        if since is None:
+            with _held(whole):
+                verdict = run(whole, suite, key=key, subject=subject)
+                return verdict, _newest(whole, watermark.column if watermark else None)
+        by_row, by_table = parts(suite)
+        changed = changed_rows(table, key, since, version)
+        with _held(changed):
+            verdict = run(changed, only(suite, by_row), key=key, subject=subject)
+        rest = run(whole, only(suite, by_table), key=key, subject=subject)
+        newest = _newest(whole, watermark.column if watermark else None)
+    outcomes = {n: replace(o, judged="changes") for n, o in zip(by_row, verdict.expectations, strict=True)}
+    outcomes |= dict(zip(by_table, rest.expectations, strict=True))
+    return (
+        replace(
+            verdict,
+            success=verdict.success and rest.success,
+            expectations=tuple(outcomes[n] for n in range(len(suite))),
+            row_count=rest.row_count,
+            changed_rows=verdict.row_count,
+            seconds=verdict.seconds + rest.seconds,
+        ),
+        newest,
+    )
+
+
+@contextmanager
+def _held(frame: DataFrame) -> Iterator[None]:
+    frame.persist()
+    try:
+        yield
+    finally:
+        frame.unpersist()
+
+
+def _newest(frame: DataFrame, column: str | None) -> datetime | None:
+    if column is None:
+        return None
+    micros = frame.agg(F.unix_micros(F.max(col(column)).cast("timestamp"))).collect()[0][0]
+    return None if micros is None else _EPOCH + timedelta(microseconds=micros)
+
+
+def _lag(definition: Definition, offsets: Offsets | None) -> int | None:
+    """Offsets between the table and the topic's end; None where the table follows none, or no broker answers."""
+    if offsets is None:
+        return None
+    try:
+        topic = admin.resolve(definition.topic, timeout=_PATIENCE_SECONDS)
+        return offsets.behind(admin.describe(topic, timeout=_PATIENCE_SECONDS).end)
+    except KafkaError:
+        return None

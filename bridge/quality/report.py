@@ -1,51 +1,64 @@
-"""The verdict for people and for programs: one HTML file that needs nothing else, and JSON."""
+"""The verdict as one HTML file that needs nothing else: no script, no network."""
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import uuid
-from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup, escape
 
 from bridge.errors import BridgeError
-from bridge.quality.verdict import Outcome, Verdict
-from bridge.quality.wording import percent
+from bridge.quality.charts import charts
+from bridge.quality.history import History, Past
+from bridge.quality.summary import course_note, headline, in_order, sentences, state_of
+from bridge.quality.verdict import Verdict
+from bridge.quality.wording import age, moment, percent
 
-__all__ = ["html", "to_json", "write_report"]
-
-_SEVERITIES = ("critical", "warning", "info")
+__all__ = ["html", "write", "write_report"]
 
 
-def html(verdict: Verdict, facts: Mapping[str, object] | None = None) -> str:
+def html(verdict: Verdict, history: History, now: Past) -> str:
     """The report as one HTML document that opens offline: no script, and no reference to anything outside.
 
-    `facts` (label -> value) are listed in their order; a value of None is left out. The only values of the
-    table in it are example keys, observed aggregates, and what `facts` brings. All text is escaped.
+    `now` is the run of `verdict` beside those of `history`; trends are drawn from both. The only values of the table in
+    it are example keys and observed aggregates. All text is escaped.
     """
-    template = _templates().get_template("report.html.j2")
-    shown = {label: _shown(value) for label, value in (facts or {}).items() if value is not None}
-    return template.render(
-        verdict=verdict,
-        outcomes=sorted(verdict.expectations, key=_failed_first),
-        errors=sum(o.reason is not None for o in verdict.expectations),
-        facts=shown,
+    runs = (*history.runs, now)
+    return (
+        _templates()
+        .get_template("report.html.j2")
+        .render(
+            verdict=verdict,
+            history=history,
+            now=now,
+            runs=runs,
+            charts=charts(runs),
+            headline=headline(verdict),
+            sentences=sentences(verdict, history, now),
+            outcomes=in_order(verdict),
+            notes={o.name: course_note(o, history, verdict.started_at) for o in verdict.failed},
+            newest=_newest(verdict, now),
+            facts=_facts(verdict, now),
+        )
     )
 
 
-def write_report(verdict: Verdict, facts: Mapping[str, object] | None, path: str | Path) -> Path:
-    """Write `html` to `path`, making its folders; a reader sees the old report or the new one, never a part.
+def write_report(verdict: Verdict, history: History, now: Past, path: str | Path) -> Path:
+    """Write `html` to `path`, as `write` does."""
+    return write(html(verdict, history, now), path, "the quality report")
 
-    Raises BridgeError when the place cannot be written to; what was there stays.
+
+def write(text: str, path: str | Path, what: str) -> Path:
+    """Write a file, making its folders; a reader sees the old one or the new one, never a part.
+
+    Raises BridgeError, which names it as `what`, when the place cannot be written to; what was there stays.
     """
     target = Path(path)
-    text = html(verdict, facts)
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -54,13 +67,35 @@ def write_report(verdict: Verdict, facts: Mapping[str, object] | None, path: str
     except OSError as e:
         with suppress(OSError):
             temporary.unlink()
-        raise BridgeError(f"{target}: the quality report cannot be written: {e.strerror}") from e
+        raise BridgeError(f"{target}: {what} cannot be written: {e.strerror}") from e
     return target
 
 
-def to_json(verdict: Verdict) -> str:
-    """The verdict with all its fields as one JSON object, indented."""
-    return json.dumps(verdict.as_dict(), indent=2, ensure_ascii=False)
+def _newest(verdict: Verdict, now: Past) -> tuple[str, str] | None:
+    """How old the newest event is, in its largest unit, and the word for it."""
+    if now.event_time is None:
+        return None
+    late = (verdict.started_at - now.event_time).total_seconds()
+    word = "old" if late >= 0 else "ahead"
+    number, unit = ("<1", "second") if abs(late) < 1 else age(abs(late)).split()[:2]
+    return number, f"{unit} {word}"
+
+
+def _facts(verdict: Verdict, now: Past) -> dict[str, str]:
+    """What can be said of this run; what is not known is left out."""
+    subject = verdict.subject
+    asked = {"check": "bridge check", "schedule": "a schedule", "gate": "a gate"}
+    facts: dict[str, str] = {
+        "Checked at": moment(verdict.started_at, seconds=True),
+        "Took": f"{verdict.seconds:.1f} s" if verdict.seconds < 10 else f"{verdict.seconds:,.0f} s",
+        "Asked for by": asked[subject.trigger],
+        "Rows last arrived": moment(now.arrival, seconds=True) if now.arrival else "",
+        "Newest event time": moment(now.event_time, seconds=True) if now.event_time else "",
+        "Suite file": _place(subject.suite_file),
+        "Bridge version": subject.bridge,
+        "Run": subject.run,
+    }
+    return {label: fact for label, fact in facts.items() if fact}
 
 
 @cache
@@ -72,27 +107,16 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"grouped": "{:,}".format, "percent": percent, "seconds": _seconds, "moment": _moment}
+    made.filters |= {
+        "grouped": "{:,}".format,
+        "percent": percent,
+        "moment": moment,
+        "state": state_of,
+        "place": _place,
+    }
     return made
 
 
-def _failed_first(outcome: Outcome) -> tuple[bool, int]:
-    return outcome.success, _SEVERITIES.index(outcome.severity)
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.2f} s" if value < 10 else f"{value:,.0f} s"
-
-
-def _moment(value: datetime) -> str:
-    return f"{value.day} {value:%B %Y, %H:%M:%S} UTC"
-
-
-def _shown(value: object) -> Any:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:,.2f}".rstrip("0").rstrip(".")
-    return _moment(value) if isinstance(value, datetime) else str(value)
+def _place(path: str) -> Markup:
+    """A path that may be folded after each slash, and only there."""
+    return Markup("/<wbr>").join(escape(part) for part in re.split("/", path))

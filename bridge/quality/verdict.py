@@ -24,6 +24,15 @@ class Subject:
     """The Delta version that was read."""
     offsets: Offsets | None = None
     """Next offsets up to which the table holds the topic."""
+    since: int | None = None
+    """Only rows that changed after this version were judged, where `Outcome.judged` says `changes`."""
+    suite_file: str = ""
+    run: str = ""
+    """Names this run of the suite."""
+    trigger: str = "check"
+    """Who asked: `check` (a person or a script), `schedule`, `gate` (an ingest or publish)."""
+    bridge: str = ""
+    """The bridge's own version."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,13 @@ class Outcome:
     severity: str = "critical"
     reason: str | None = None
     """Why the expectation could not be evaluated; then `success` is False."""
+    judged: str = "table"
+    """`table`: all of its rows. `changes`: those that changed after `Subject.since`."""
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """What makes it the same expectation in another run: its type and its sentence, which holds its arguments."""
+        return self.type, self.title
 
 
 @dataclass(frozen=True)
@@ -61,6 +77,20 @@ class Verdict:
     """UTC, with its zone."""
     seconds: float
     subject: Subject = Subject()
+    changed_rows: int | None = None
+    """How many rows had changed after `Subject.since`; None where the whole table was judged."""
+
+    @property
+    def state(self) -> str:
+        """`passed`, `warned` (nothing critical failed) or `failed`."""
+        worst = {o.severity for o in self.failed}
+        return "failed" if "critical" in worst else "warned" if worst else "passed"
+
+    def fatal(self, fail_on: str) -> tuple[Outcome, ...]:
+        """The failed expectations that matter: under `error` the critical ones, under `warn` warnings, too. Those of
+        severity `info` never do."""
+        severities = ("critical",) if fail_on == "error" else ("critical", "warning")
+        return tuple(o for o in self.failed if o.severity in severities)
 
     @property
     def failed(self) -> tuple[Outcome, ...]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
-__all__ = ["age", "asked", "counted", "found", "listed", "percent", "sentence"]
+__all__ = ["age", "asked", "counted", "found", "listed", "moment", "percent", "sentence"]
 
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 _LISTED = 12
@@ -30,6 +31,11 @@ def age(seconds: float) -> str:
         if count or parts:
             parts.append((count, unit))
     return " ".join(counted(n, unit) for n, unit in parts[:2] if n)
+
+
+def moment(at: datetime, *, seconds: bool = False) -> str:
+    """`6 May 2024, 07:08 UTC`."""
+    return f"{at.day} {at:%B %Y, %H:%M:%S} UTC" if seconds else f"{at.day} {at:%b %Y, %H:%M} UTC"
 
 
 def percent(part: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,8 @@ quality: {suite: expectations/orders.json, on-failure: warn, report: /tmp/report
     assert made.base_is_existing
     assert made.publish.start == PublishStart("version", "12")
     suite = tmp_path / "expectations" / "orders.json"
-    assert made.quality == Quality(suite, OnFailure.WARN, Path("/tmp/report.html"))
+    results = DeltaTarget(table="main.shop.orders_quality")
+    assert made.quality == Quality(suite, results, OnFailure.WARN, Path("/tmp/report.html"))
 
 
 @pytest.mark.parametrize("key", ["ddl_file", "ddl-file"])
@@ -176,6 +178,25 @@ def test_where_bad_records_are_kept(tmp_path: Path, sections: str, expected: Del
     definition = loaded(tmp_path, f"{WHOLE}{sections}\n")
     path = expected.path and str(tmp_path / expected.path)
     assert definition.quarantine == DeltaTarget(path=path, table=expected.table)
+
+
+@pytest.mark.parametrize(
+    ("section", "expected"),
+    [
+        ("{suite: s.json}", DeltaTarget(path="lake/orders_quality")),
+        ("{suite: s.json, results: {path: found}}", DeltaTarget(path="found")),
+        ("{suite: s.json, results: {table: ops.found}}", DeltaTarget(table="ops.found")),
+    ],
+)
+def test_where_results_are_kept(tmp_path: Path, section: str, expected: DeltaTarget) -> None:
+    quality = loaded(tmp_path, f"{WHOLE}quality: {section}\n").quality
+    assert quality is not None
+    assert quality.results == replace(expected, path=expected.path and str(tmp_path / expected.path))
+
+
+def test_results_have_one_place(tmp_path: Path) -> None:
+    with pytest.raises(DefinitionError, match="exactly one of path and table is needed"):
+        loaded(tmp_path, WHOLE + "quality: {suite: s.json, results: {}}\n")
 
 
 def test_a_quarantine_that_nothing_would_use_is_refused(tmp_path: Path) -> None:

@@ -78,7 +78,13 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "carry": False,
         "transaction_rows": 200_000,
     }
-    assert shown["quality"] == {"suite": str(tmp_path / "s.json"), "on_failure": "fail", "report": None}
+    results = {"path": str(tmp_path / "lake" / "orders_quality"), "table": None}
+    assert shown["quality"] == {
+        "suite": str(tmp_path / "s.json"),
+        "results": {**results, "properties": {}, "merge_schema": False},
+        "on_failure": "fail",
+        "report": None,
+    }
 
 
 def test_the_json_schema_has_every_key() -> None:

@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from bridge import config
 from bridge.definition import Definition
+from bridge.delta import results
 from bridge.errors import DefinitionError, TableError
 from bridge.pipelines.check import check
 
@@ -68,6 +69,76 @@ def test_failures_name_keys_and_nothing_else(spark: SparkSession, definition: De
     assert list(duplicated.example_keys) == [{"id": 1, "part": "a"}]
     assert list(negative.example_keys) == [{"id": 2, "part": None}]
     assert "987654" not in checked.report.read_text(encoding="utf-8")
+
+
+def rows_of(spark: SparkSession, definition: Definition) -> list[Row]:
+    assert definition.quality
+    frame = results.kept(spark, definition.quality.results)
+    assert frame is not None
+    return frame.orderBy("started", "number").collect()
+
+
+def test_results_are_kept_and_tell_what_became_worse(spark: SparkSession, definition: Definition) -> None:
+    write(spark, definition, (1, "a", 5), (2, None, -1))
+    first = check(spark, definition)
+    assert (first.history.runs, first.now.inserted) == ((), None)
+    write(spark, definition, (1, "a", 5))
+    spark.sql(f"DELETE FROM delta.`{definition.delta.path}` WHERE id = 2")
+    second = check(spark, definition, trigger="schedule")
+
+    unique, between = second.verdict.expectations
+    assert (unique.success, between.success) == (False, True)
+    assert second.history.regressed(unique) and not second.history.regressed(between)
+    course = second.history.course(unique)
+    assert course.last_passed == first.verdict.started_at and course.failing_since is None
+    assert second.history.course(between).failing_since == first.verdict.started_at
+    (before,) = second.history.runs
+    assert (before.run, before.rows, before.critical, before.total) == (first.verdict.subject.run, 2, 1, 2)
+    assert (second.now.inserted, second.now.updated, second.now.deleted) == (1, 0, 1)
+
+    kept = rows_of(spark, definition)
+    assert [(r["run_id"], r["number"], r["trigger"], r["success"]) for r in kept] == [
+        (first.verdict.subject.run, 1, "check", True),
+        (first.verdict.subject.run, 2, "check", False),
+        (second.verdict.subject.run, 1, "schedule", False),
+        (second.verdict.subject.run, 2, "schedule", True),
+    ]
+    newest = kept[2].asDict()
+    assert newest["observed"] == "1 key occurs more than once (2 rows)"
+    assert (newest["columns"], newest["severity"], newest["unexpected_count"]) == (
+        ["id", "part"],
+        "critical",
+        2,
+    )
+    assert (newest["table_version"], newest["row_count"], newest["inserted"]) == (2, 2, 1)
+    assert newest["newest_arrival"] is not None and newest["lag"] is None
+    assert [r["inserted"] for r in kept] == [None, None, 1, 1]
+
+
+def test_results_that_cannot_be_kept_are_loud_and_the_report_is_there(
+    spark: SparkSession, definition: Definition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise TableError("no space")
+
+    write(spark, definition, (1, "a", 5))
+    monkeypatch.setattr(results, "append", full)
+    with pytest.raises(
+        TableError, match=r"no space\. The check itself is done: 0 of 2 .* failed; see .*html"
+    ):
+        check(spark, definition)
+    assert (definition.base / "reports" / "things.html").is_file()
+
+
+def test_a_place_of_results_that_holds_something_else_is_refused_before_anything_runs(
+    spark: SparkSession, definition: Definition
+) -> None:
+    write(spark, definition, (1, "a", 5))
+    assert definition.quality
+    wrong = replace(definition, quality=replace(definition.quality, results=definition.delta))
+    with pytest.raises(TableError, match="is no table of quality results"):
+        check(spark, wrong)
+    assert not (definition.base / "reports").exists()
 
 
 def test_without_a_suite_or_a_table_it_says_so(spark: SparkSession, definition: Definition) -> None:

@@ -1,0 +1,64 @@
+"""The verdict as a Markdown summary: for the page of a CI run, a pull request, a chat."""
+
+from __future__ import annotations
+
+import re
+
+from bridge.quality.history import History, Past
+from bridge.quality.summary import course_note, headline, in_order, sentences, state_of
+from bridge.quality.verdict import Verdict
+from bridge.quality.wording import moment
+
+__all__ = ["markdown"]
+
+_MARKS = {
+    "met": "✅ met",
+    "failed": "❌ **not met**",
+    "warned": "⚠️ not met",
+    "unknown": "❓ **not evaluated**",
+}
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&])")
+
+
+def markdown(verdict: Verdict, history: History, now: Past) -> str:
+    """A headline, the same sentences as in the HTML report, and a table of all expectations, those not met first.
+
+    Text of the suite and the table is escaped: none of it becomes a link, a mention or markup.
+    """
+    subject = verdict.subject
+    lines = [
+        f"## {_plain(subject.pipeline or verdict.suite)}: {_plain(headline(verdict))}",
+        "",
+        _plain(" ".join(sentences(verdict, history, now))),
+        "",
+        "| Result | Severity | Expectation | Found | Since |",
+        "|---|---|---|---|---|",
+    ]
+    for o in in_order(verdict):
+        found = o.reason or o.observed
+        if o.judged == "changes":
+            found += " (changed rows)"
+        keys = "; ".join(", ".join(f"{n} = {v}" for n, v in key.items()) for key in o.example_keys)
+        cells = [
+            o.severity,
+            _plain(o.title),
+            _plain(found) + (f"<br>for example {_plain(keys)}" if keys else ""),
+            _plain(course_note(o, history, verdict.started_at) or ""),
+        ]
+        lines.append(f"| {_MARKS[state_of(o)]} | {' | '.join(cells)} |")
+    facts = [
+        f"{moment(verdict.started_at, seconds=True)}, {verdict.seconds:.1f} s",
+        f"topic {subject.topic}" if subject.topic else "",
+        f"table {subject.table}" + (f" version {subject.version}" if subject.version is not None else ""),
+        f"suite {subject.suite_file or verdict.suite}",
+        f"bridge {subject.bridge}" if subject.bridge else "",
+    ]
+    return "\n".join([*lines, "", _plain(" · ".join(f for f in facts if f)), ""])
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows as it is, on one line; an @ mentions nobody."""
+    escaped = _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    return (
+        escaped.replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;").replace("@", "@\u200b")
+    )
