@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CASES ?= ../shared/cases
 ROUNDS ?= 200
+bench bench-full: ROWS ?= 1000000
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow faults cases bench-formats bench-publish check lint types imports format wheel clean
+.PHONY: help setup demo test slow faults cases bench bench-full bench-formats bench-publish check lint types imports format wheel clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -33,6 +34,14 @@ faults: $(READY) ## Kill ingest and publish in ROUNDS=200 rounds drawn by SEED, 
 
 cases: $(READY) ## Run the acceptance cases in CASES (default ../shared/cases)
 	BRIDGE_CASES_DIR="$${BRIDGE_CASES_DIR:-$(CASES)}" $(BIN)/python -m tests.cases
+
+bench: $(READY) ## Time ingest and publish beside Delta's own recipe, under 15 min (ROWS=1000000)
+	$(BIN)/python -m benchmarks --rows $(ROWS) \
+	  $$([ $(ROWS) -lt 1000000 ] || echo --report docs/performance.md)
+
+bench-full: $(READY) ## The same with tables of 20 and 100 million rows, hours
+	$(BIN)/python -m benchmarks --full --rows $(ROWS) \
+	  $$([ $(ROWS) -lt 1000000 ] || echo --report docs/performance-full.md)
 
 bench-formats: $(READY) ## Time every format beside Spark's own functions (ROWS=150000)
 	$(BIN)/python -m benchmarks.formats

@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -31,10 +31,10 @@ from bridge.kafka.broker import Broker
 from bridge.kafka.sink import produce
 from bridge.pipelines.publish import publish
 
-__all__ = ["Bench", "main"]
+__all__ = ["COLUMNS", "Bench", "main"]
 
 ROWS = 1_000_000
-_COLUMNS = (
+COLUMNS = (
     "order_id BIGINT, customer STRING, status STRING, amount DECIMAL(10, 2), "
     "updated_at TIMESTAMP(3), note STRING"
 )
@@ -69,17 +69,17 @@ class Bench:
     def lines(self, *, rounds: int, warm: int) -> list[Line]:
         """All comparisons; `warm` runs of each way count for nothing."""
         records = self._records().localCheckpoint()
-        plain = [(bytes(row["key"]), bytes(row["value"])) for row in records.collect()]
+        plain = _plain(records)
         topic = self.definition("unused", "at-least-once").topic
         tasks = self.spark.sparkContext.defaultParallelism
-        ways: list[Callable[[], None]] = [
-            lambda: self._loop(plain),
+        ways: list[Callable[[], object]] = [
+            lambda: self.loop(plain),
             lambda: self._spark_sink(records),
             lambda: self._spark_sink(records.repartition(tasks, "key").sortWithinPartitions("key")),
             lambda: self._own_sink(records, topic),
         ]
         kinds = list(itertools.product(("snapshot", "version:1"), ("at-least-once", "exactly-once")))
-        ways += [partial(self._publish, start, guarantee) for start, guarantee in kinds]
+        ways += [partial(self.publish, start, guarantee) for start, guarantee in kinds]
         loop, sink, sink_by_key, own, *published = race(ways, rounds=rounds, warm=warm)
         seconds = dict(zip(kinds, published, strict=True))
         lines = [
@@ -109,7 +109,7 @@ class Bench:
         shown = ", ".join(f"'{k}' = '{v}'" for k, v in options.items())
         file = self.folder / f"{topic}.yaml"
         file.write_text(
-            f"version: 1\nname: {topic}\ntopic:\n  ddl: |\n    CREATE TABLE t ({_COLUMNS}, PRIMARY KEY (order_id) NOT "
+            f"version: 1\nname: {topic}\ntopic:\n  ddl: |\n    CREATE TABLE t ({COLUMNS}, PRIMARY KEY (order_id) NOT "
             f"ENFORCED) WITH ({shown})\ndelta: {{path: table}}\nrun: {{checkpoint: checkpoints/{topic}}}\n"
             f"publish: {{start: '{start}'}}\n"
         )
@@ -125,7 +125,12 @@ class Bench:
         changes = rows.selectExpr("*", "'+I' AS __kind", "named_struct('version', 0L) AS __position")
         return encode(changes, self.definition("unused", "at-least-once").topic).select("key", "value")
 
-    def _loop(self, plain: Sequence[tuple[bytes, bytes]]) -> None:
+    def plain(self, rows: int) -> list[tuple[bytes, bytes]]:
+        """The records of `rows` rows of the table, or of all when there are fewer."""
+        return _plain(self._records().limit(rows))
+
+    def loop(self, plain: Iterable[tuple[bytes, bytes]]) -> None:
+        """Send records with a bare producer."""
         producer = Producer(
             {
                 "bootstrap.servers": self.broker.bootstrap,
@@ -158,9 +163,16 @@ class Bench:
         sent = produce(records, replace(topic, names=(self._topic(),)), order_by=["key"])
         assert sent.records == self.rows, sent
 
-    def _publish(self, start: str, guarantee: str) -> None:
-        done = publish(self.spark, self.definition(self._topic(), guarantee, start))
+    def publish(self, start: str, guarantee: str) -> str:
+        """Publish the table; the new topic that it went to."""
+        topic = self._topic()
+        done = publish(self.spark, self.definition(topic, guarantee, start))
         assert done.records_out == self.rows, done
+        return topic
+
+
+def _plain(records: DataFrame) -> list[tuple[bytes, bytes]]:
+    return [(bytes(row["key"]), bytes(row["value"])) for row in records.collect()]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,0 +1,94 @@
+"""The bridge beside the recipe of Delta Lake's documentation, whole jobs in one run, each table checked.
+
+    python -m benchmarks [--rows N] [--full] [--report FILE] [--out FILE]
+
+Prints a table and JSON lines. Exit code 1 when a goal is missed, 2 when a table was wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks import goals, performance, publishing
+from benchmarks.ground import Ground, Say
+from benchmarks.scenarios import Found, Scale, play
+from bridge.kafka.broker import Broker
+
+__all__ = ["main"]
+
+ROWS = 1_000_000
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run, print, and write the report where every table was right; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rows", type=int, default=int(os.environ.get("ROWS") or ROWS))
+    parser.add_argument("--full", action="store_true", help="tables of 20 and 100 times as many rows")
+    parser.add_argument("--report", type=Path, help="the Markdown document to write, plots beside it")
+    parser.add_argument("--out", type=Path, help="file for a JSON line per comparison")
+    chosen = parser.parse_args(arguments)
+    started, said = time.monotonic(), Console(stderr=True, highlight=False, soft_wrap=True)
+
+    def say(text: str) -> None:
+        said.print(f"{time.monotonic() - started:5.0f} s  {text}", markup=False)
+
+    folder = Path(tempfile.mkdtemp(prefix="bench-"))
+    try:
+        found, ground = _played(folder, Scale.of(chosen.rows, full=chosen.full), say)
+        screen = Console(width=180)
+        screen.print(goals.table(found.outcomes))
+        screen.print(performance.profiles(found.profiled))
+        lines = "".join(json.dumps(outcome.json(), ensure_ascii=False) + "\n" for outcome in found.outcomes)
+        sys.stdout.write(lines)
+        if chosen.out:
+            chosen.out.write_text(lines, encoding="utf-8")
+        code = goals.exit_code(found.outcomes)
+        if chosen.report and code != 2:
+            performance.written(
+                performance.Report(
+                    command="make bench-full" if chosen.full else "make bench",
+                    date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+                    machine=performance.machine(),
+                    seconds=time.monotonic() - started,
+                    outcomes=found.outcomes,
+                    entries=ground.entries,
+                    profiled=found.profiled,
+                    plots=found.plots,
+                ),
+                chosen.report,
+            )
+            say(f"written: {chosen.report}")
+        return code
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _played(folder: Path, scale: Scale, say: Say) -> tuple[Found, Ground]:
+    from bridge.session import build_session
+
+    spark = build_session("bridge-benchmarks")
+    try:
+        with Broker(folder / "broker") as broker:
+            ground = Ground(spark, broker, folder, say)
+            found = play(ground, scale)
+            place = folder / "publish"
+            place.mkdir()
+            found.outcomes += publishing.outcomes(spark, broker, place, scale.published, say)
+            return found, ground
+    finally:
+        spark.sparkContext.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

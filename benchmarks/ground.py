@@ -1,0 +1,184 @@
+"""Where the jobs run: a broker, topics, tables that are there before, and each job's own copy of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from benchmarks import oracle
+from benchmarks.jobs import JobError, Ran, run
+from benchmarks.topics import FLINK, ROW, SPARK, Load, produce
+from bridge.config.model import PipelineFile
+from bridge.definition import DeltaTarget
+from bridge.delta.table import create_table
+from bridge.kafka.broker import Broker
+
+__all__ = ["Entry", "Ground", "Say", "engines"]
+
+Say = Callable[[str], None]
+RECIPE = "recipe"
+_PIPELINE = "bench"
+_ROWS_A_FILE = 500_000
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One job of one system over one topic."""
+
+    what: str
+    system: str
+    records: int
+    ran: Ran | None
+    wrong: str | None
+
+    @property
+    def rate(self) -> float:
+        """Records per second, the cold start counted in; nan for a job that failed."""
+        return self.records / self.ran.seconds if self.ran else float("nan")
+
+    @property
+    def warm(self) -> float:
+        """The seconds of a warm batch."""
+        return self.ran.warm if self.ran else float("nan")
+
+    @property
+    def peak_mb(self) -> float:
+        return self.ran.peak_mb if self.ran else float("nan")
+
+
+def engines() -> tuple[str, ...]:
+    """What `merge.engine` may be in a pipeline file, without `auto`; empty where there is no choice."""
+    section = PipelineFile.model_fields.get("merge")
+    fields = getattr(section.annotation, "model_fields", {}) if section else {}
+    choice = fields.get("engine")
+    return tuple(name for name in typing.get_args(choice.annotation) if name != "auto") if choice else ()
+
+
+@dataclass
+class Ground:
+    """Keeps topics and the tables to begin with. `say` hears what goes on."""
+
+    spark: SparkSession
+    broker: Broker
+    folder: Path
+    say: Say
+    entries: list[Entry] = field(default_factory=list)
+    _loads: dict[str, Load] = field(default_factory=dict)
+
+    def topic(self, name: str, load: Load) -> str:
+        seconds = produce(self.broker, name, load)
+        self._loads[name] = load
+        self.say(f"topic {name}: {len(load):,} records in {seconds:.0f} s")
+        return name
+
+    def recipe(
+        self, what: str, topic: str, *, batch: int | None = None, rows: int = 0, conf: str = ""
+    ) -> Entry:
+        """The recipe over `topic` into a table of `rows` rows."""
+        place = self._place()
+        table = self._copied(rows, RECIPE, place)
+        command = [sys.executable, "-m", "benchmarks.recipe", "--bootstrap", self.broker.bootstrap]
+        command += ["--topic", topic, "--table", str(table), "--checkpoint", str(place / "checkpoint")]
+        command += ["--batch", str(batch)] if batch else []
+        command += ["--conf", conf] if conf else []
+        return self._ran(what, f"recipe, {conf}" if conf else RECIPE, command, topic, table, rows)
+
+    def bridge(
+        self,
+        what: str,
+        topic: str,
+        *,
+        batch: int | None = None,
+        rows: int = 0,
+        engine: str | None = None,
+        master: str | None = None,
+    ) -> Entry:
+        """`bridge ingest` over `topic`, with default settings but for what is given."""
+        place = self._place()
+        table = self._copied(rows, "bridge", place)
+        options = {
+            "connector": "upsert-kafka",
+            "topic": topic,
+            "properties.bootstrap.servers": self.broker.bootstrap,
+            "key.format": "json",
+            "value.format": "json",
+        }
+        shown = ", ".join(f"'{k}' = '{v}'" for k, v in options.items())
+        limit = f", max-offsets-per-batch: {batch}" if batch else ""
+        file = place / "pipeline.yaml"
+        file.write_text(
+            f"version: 1\nname: {_PIPELINE}\ntopic:\n  ddl: |\n    CREATE TABLE t ({FLINK}, PRIMARY KEY (id) NOT "
+            f"ENFORCED) WITH ({shown})\ndelta: {{path: {table}}}\nrun: {{checkpoint: {place / 'checkpoint'}{limit}}}\n"
+            + (f"merge: {{engine: {engine}}}\n" if engine else "")
+        )
+        command = [sys.executable, "-m", "bridge", "ingest", str(file)]
+        command += ["--master", master] if master else []
+        system = ", ".join(["bridge", *([engine] if engine else []), *([master] if master else [])])
+        return self._ran(what, system, command, topic, table, rows)
+
+    def _ran(self, what: str, system: str, command: list[str], topic: str, table: Path, rows: int) -> Entry:
+        load = self._loads[topic]
+        ran, wrong = None, None
+        try:
+            ran = run(command, folder=table.parent / "run", table=table)
+            wrong = oracle.wrong(self.spark.read.format("delta").load(str(table)), load, rows)
+        except JobError as error:
+            wrong = str(error).splitlines()[-1]
+            self.say(str(error))
+        shutil.rmtree(table, ignore_errors=True)
+        entry = Entry(what, system, len(load), ran, wrong)
+        self.entries.append(entry)
+        said = (
+            wrong or f"{entry.rate:,.0f} records/s, a warm batch {entry.warm:.2f} s, {entry.peak_mb:,.0f} MB"
+        )
+        self.say(f"{what}: {system}: {ran.seconds if ran else 0:.0f} s, {said}")
+        return entry
+
+    def _place(self) -> Path:
+        place = self.folder / f"job-{len(self.entries)}"
+        place.mkdir()
+        return place
+
+    def _copied(self, rows: int, whose: str, place: Path) -> Path:
+        """A copy of the table of `rows` rows that costs nothing: data files are never written again."""
+        table = place / "table"
+        if rows:
+            shutil.copytree(self._base(rows, whose), table, copy_function=_linked)
+        return table
+
+    def _base(self, rows: int, whose: str) -> Path:
+        """The ids 0 to `rows` in their order; Delta's default table for the recipe, for the bridge one as it creates
+        them."""
+        path = self.folder / f"base-{whose}-{rows}"
+        if not path.exists():
+            columns = ["id", *ROW, "number"]
+            if whose == RECIPE:
+                self.spark.sql(f"CREATE TABLE delta.`{path}` ({SPARK}) USING delta")
+            else:
+                fields = self.spark.sql(f"SELECT {_nulls()}").schema.fields
+                create_table(self.spark, DeltaTarget(path=str(path)), fields, pipeline=_PIPELINE)
+            ids = self.spark.range(0, rows, 1, max(2, rows // _ROWS_A_FILE)).selectExpr("id", "0L AS number")
+            made = ids.select(*(F.expr(ROW.get(name, name)).alias(name) for name in columns))
+            made.write.format("delta").mode("append").save(str(path))
+            self.say(f"table of {rows:,} rows for the {whose}")
+        return path
+
+
+def _nulls() -> str:
+    columns = [column.split(" ", 1) for column in SPARK.replace("(10, 2)", "(10,2)").split(", ")]
+    return ", ".join(f"CAST(NULL AS {type}) AS {name}" for name, type in columns)
+
+
+def _linked(source: str, target: str) -> str:
+    if source.endswith(".parquet") and "_delta_log" not in source:
+        os.link(source, target)
+        return target
+    return str(shutil.copy2(source, target))

@@ -1,0 +1,64 @@
+"""Whether a table is what its topic says, by code that shares nothing with the bridge: numpy folds the keys that were
+sent, Spark counts and lists the rows that are there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from benchmarks.topics import ROW, Load
+
+__all__ = ["same", "wrong"]
+
+
+def wrong(rows: DataFrame, load: Load, base: int = 0) -> str | None:
+    """What is wrong with `rows`, which were the ids 0 to `base` with the number 0 before `load` came; None when all is
+    right. Rows that the load has touched are compared one by one; the others by their count, sum and sum of squares."""
+    fold = load.fold()
+    untouched = _untouched(base, fold.touched)
+    fits = F.expr(" AND ".join(f"{name} <=> {value}" for name, value in ROW.items()))
+    old, exact = F.col("number") == 0, F.col("id").cast("decimal(38, 0)")
+    found = rows.agg(
+        F.count(F.lit(1)).alias("rows"),
+        F.count_if(~F.coalesce(fits, F.lit(False))).alias("misfits"),
+        F.count_if(old).alias("old"),
+        F.sum(F.when(old, exact)).alias("sum"),
+        F.sum(F.when(old, exact * exact)).alias("squares"),
+    ).first()
+    assert found is not None
+    if found["misfits"]:
+        return f"{found['misfits']:,} of {found['rows']:,} rows have values that no record wrote"
+    if (found["old"], int(found["sum"] or 0), int(found["squares"] or 0)) != untouched:
+        return f"{found['old']:,} rows are as they were before; {untouched[0]:,} others must be"
+    listed = rows.where(~old).select("id", "number").toArrow()
+    ids, numbers = (listed.column(name).to_numpy() for name in ("id", "number"))
+    order = np.argsort(ids, kind="stable")
+    ids, numbers = ids[order], numbers[order]
+    if not np.array_equal(ids, fold.ids):
+        missing, more = np.setdiff1d(fold.ids, ids), np.setdiff1d(ids, fold.ids)
+        twice = len(ids) - len(np.unique(ids))
+        return f"{len(missing):,} rows are missing, {len(more):,} should be gone, {twice:,} are there again"
+    if (stale := int(np.count_nonzero(numbers != fold.numbers))) > 0:
+        return f"{stale:,} of {len(ids):,} rows are not those of their key's last record"
+    return None
+
+
+def same(left: DataFrame, right: DataFrame) -> str | None:
+    """Whether two frames of the same columns hold the same rows: by count, and the sum of a hash of each row."""
+    row = F.xxhash64(*sorted(left.columns)).cast("decimal(38, 0)")
+    sums = [frame.agg(F.count(F.lit(1)), F.sum(row)).first() for frame in (left, right)]
+    assert sums[0] is not None and sums[1] is not None
+    if tuple(sums[0]) == tuple(sums[1]):
+        return None
+    return f"{sums[0][0]:,} rows here, {sums[1][0]:,} there, and they are not the same"
+
+
+def _untouched(base: int, touched: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[int, int, int]:
+    """(rows, sum, sum of squares) of the ids below `base` that are not touched."""
+    old = [int(id) for id in touched[touched < base]]
+    last = base - 1
+    sums = last * base // 2 if base else 0
+    squares = last * base * (2 * last + 1) // 6 if base else 0
+    return base - len(old), sums - sum(old), squares - sum(id * id for id in old)

@@ -1,0 +1,216 @@
+"""The rows of the table of goals, one function each: what runs, and what is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isnan
+
+from benchmarks.goals import Outcome, at_least, at_most, void
+from benchmarks.ground import Entry, Ground, engines
+from benchmarks.plots import Plot, short
+from benchmarks.topics import Load, load_together
+
+__all__ = ["Found", "Scale", "play"]
+
+FLINK_BY_RECIPE = 95 / 20
+"""Flink → Paimon did 95,000 records/s where the recipe did 20,000."""
+FLAT = 1.25
+"""Memory is flat when it grows no more than this."""
+_RANDOM_GOALS = {"spark": 3.0, "delta-rs": 5.0}
+_SEED = 7
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of everything."""
+
+    records: int
+    keys: int
+    batch: int
+    backlog: int
+    backlog_keys: int
+    recipe_backlog: int
+    """How many records of the backlog the recipe gets; its batches only get slower."""
+    tables: tuple[int, ...]
+    """Rows of the tables that small batches meet, smallest first."""
+    random_tables: tuple[int, ...]
+    batches: tuple[int, ...]
+    """Batch sizes of the curve, beside `batch` and all in one."""
+    published: int
+
+    @staticmethod
+    def of(rows: int, *, full: bool) -> Scale:
+        tables = (rows, 20 * rows, 100 * rows) if full else (rows // 5, 2 * rows)
+        return Scale(
+            records=rows,
+            keys=rows // 5,
+            batch=rows // 10,
+            backlog=5 * rows,
+            backlog_keys=rows,
+            recipe_backlog=5 * rows if full else rows,
+            tables=tables,
+            random_tables=tables[:2],
+            batches=(rows // 100, rows // 30, rows // 3) if full else (),
+            published=5 * rows if full else rows,
+        )
+
+
+@dataclass
+class Found:
+    """Everything a run has found."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    plots: dict[str, Plot] = field(default_factory=dict)
+    profiled: list[Entry] = field(default_factory=list)
+
+    def add(self, outcome: Callable[..., Outcome], *given: object, of: Sequence[Entry]) -> None:
+        """A comparison of jobs; void when a table of one of them was wrong."""
+        made = outcome(*given) if all(e.ran for e in of) else outcome(*given[:2], 1.0, 1.0, given[-1])
+        wrong = next((f"{e.system}: {e.wrong}" for e in of if e.wrong), None)
+        self.outcomes.append(made if wrong is None else void(made, wrong))
+
+
+def play(ground: Ground, scale: Scale) -> Found:
+    """Every scenario but publishing, in turn."""
+    found = Found()
+    recipe = _batches(ground, scale, found)
+    _backlog(ground, scale, found, recipe)
+    _small_batches(ground, scale, found)
+    _cluster(ground, scale, found)
+    return found
+
+
+def _batches(ground: Ground, scale: Scale, found: Found) -> Entry:
+    """The topic at several batch sizes."""
+    load = Load.random(scale.records, scale.keys, _SEED)
+    topic = ground.topic("changes", load)
+    what = f"{scale.records:,} records, {scale.batch:,} a batch"
+    recipe = ground.recipe(what, topic, batch=scale.batch)
+    bridge = ground.bridge(what, topic, batch=scale.batch)
+    both = (recipe, bridge)
+    found.profiled += both
+    found.add(at_least, f"{what}, cold start counts", "records/s", recipe.rate, bridge.rate, 4.0, of=both)
+    warm = (scale.batch / recipe.warm, scale.batch / bridge.warm)
+    found.add(at_least, f"{what}, warm batches", "records/s", *warm, 5.0, of=both)
+    tuned = ground.recipe(what, topic, batch=scale.batch, conf="spark.sql.shuffle.partitions=2")
+    name = f"{what}, the recipe with 2 shuffle partitions"
+    found.add(at_least, name, "records/s", tuned.rate, bridge.rate, 0.0, of=(tuned, bridge))
+    curves: dict[str, list[tuple[float, float]]] = {
+        "recipe": [(scale.batch, recipe.rate)],
+        "bridge": [(scale.batch, bridge.rate)],
+    }
+    for batch in (*scale.batches, None):
+        size = batch or scale.records
+        label = f"{scale.records:,} records, " + (f"{batch:,} a batch" if batch else "one batch")
+        curves["recipe"].append((size, ground.recipe(label, topic, batch=batch).rate))
+        curves["bridge"].append((size, ground.bridge(label, topic, batch=batch or 10 * scale.records).rate))
+    found.plots["batch-size"] = Plot(
+        f"{scale.records:,} records, job time with the cold start",
+        "records in a batch",
+        "records/s",
+        curves,
+        log_x=True,
+    )
+    return recipe
+
+
+def _backlog(ground: Ground, scale: Scale, found: Found, calibrated: Entry) -> None:
+    load = Load.random(scale.backlog, scale.backlog_keys, _SEED + 1)
+    topic = ground.topic("backlog", load)
+    first = topic
+    if scale.recipe_backlog < scale.backlog:
+        first = ground.topic("backlog-begin", load.first(scale.recipe_backlog))
+    what = f"backlog of {scale.backlog:,} records, {scale.backlog_keys:,} keys"
+    part = "" if first == topic else f", its first {scale.recipe_backlog:,}"
+    recipe = ground.recipe(what + part, first, batch=scale.batch)
+    bridge = ground.bridge(what, topic)
+    less = ground.bridge(f"{scale.records:,} records, default settings", "changes")
+    found.profiled.append(bridge)
+    both = (recipe, bridge)
+    name = f"{what}, default settings" + (f" (the recipe: {part[2:]})" if part else "")
+    found.add(at_least, name, "records/s", recipe.rate, bridge.rate, 10.0, of=both)
+    flink = calibrated.rate * FLINK_BY_RECIPE
+    name = f"{what}, beside Flink → Paimon as the recipe's rate says"
+    found.add(at_least, name, "records/s", flink, bridge.rate, 2.5, of=(calibrated, bridge))
+    name = f"memory: a backlog of {scale.backlog:,} records / of {scale.records:,}"
+    _memory(found, name, less, bridge)
+    found.plots["memory-backlog"] = _over_time(
+        "Memory of all processes while a backlog is read",
+        {
+            f"bridge, {short(scale.records)}": less,
+            f"bridge, {short(scale.backlog)}": bridge,
+            "recipe": recipe,
+        },
+    )
+
+
+def _small_batches(ground: Ground, scale: Scale, found: Found) -> None:
+    """Batches into tables that are there: random keys, and keys that lie together."""
+    curves: dict[str, list[tuple[float, float]]] = {}
+    small, together = scale.records // 1000, {}
+    for rows in scale.random_tables:
+        large = rows == scale.random_tables[-1]
+        for size, count in ((small, 8), (scale.batch, 6)) if large else ((small, 8),):
+            topic = ground.topic(f"random-{size}-{rows}", Load.random(size * count, rows, _SEED + size))
+            what = f"{size:,} random keys into {rows:,} rows"
+            recipe = ground.recipe(what, topic, batch=size, rows=rows)
+            shown = [recipe]
+            for engine in engines() or (None,):
+                bridge = ground.bridge(what, topic, batch=size, rows=rows, engine=engine)
+                shown.append(bridge)
+                if large:
+                    goal = _RANDOM_GOALS[engine or "spark"]
+                    given = ("records/s", size / recipe.warm, size / bridge.warm, goal)
+                    found.add(at_least, f"{what}, {engine or 'spark'}", *given, of=(recipe, bridge))
+            found.profiled += shown if large else []
+            for entry in shown if size == small else ():
+                curves.setdefault(f"{entry.system}, random", []).append((rows, entry.warm))
+    for rows in scale.tables:
+        topic = ground.topic(f"together-{rows}", load_together(small * 8, small, rows, _SEED))
+        what = f"{small:,} keys that lie together into {rows:,} rows"
+        together[rows] = bridge = ground.bridge(what, topic, batch=small, rows=rows)
+        curves.setdefault("bridge, together", []).append((rows, bridge.warm))
+        if rows == scale.random_tables[-1]:
+            recipe = ground.recipe(what, topic, batch=small, rows=rows)
+            curves.setdefault("recipe, together", []).append((rows, recipe.warm))
+            given = ("records/s", small / recipe.warm, small / bridge.warm, 10.0)
+            found.add(at_least, what, *given, of=(recipe, bridge))
+            found.profiled += [recipe, bridge]
+    first, last = together[scale.tables[0]], together[scale.tables[-1]]
+    name = f"a batch of {small:,} keys that lie together: {scale.tables[-1]:,} rows / {scale.tables[0]:,}"
+    found.add(at_most, name, "s", first.warm, last.warm, 1.3, of=(first, last))
+    _memory(found, f"memory: a table of {scale.tables[-1]:,} rows / of {scale.tables[0]:,}", first, last)
+    found.plots["table-size"] = Plot(
+        f"A batch of {small:,} keys by the size of the table",
+        "rows in the table",
+        "seconds",
+        curves,
+        True,
+        True,
+    )
+    found.plots["memory-table"] = _over_time(
+        "Memory of all processes by the size of the table",
+        {f"bridge, {short(rows)} rows": entry for rows, entry in together.items()},
+    )
+
+
+def _cluster(ground: Ground, scale: Scale, found: Found) -> None:
+    what = f"{scale.records:,} records, {scale.batch:,} a batch"
+    engine = "spark" if "spark" in engines() else None
+    one, two = (
+        ground.bridge(what, "changes", batch=scale.batch, engine=engine, master=master)
+        for master in ("local[1]", "local-cluster[2,1,2048]")
+    )
+    given = ("records/s", scale.batch / one.warm, scale.batch / two.warm, 1.5)
+    found.add(at_least, f"{what}, warm: local-cluster[2,1,2048] / local[1]", *given, of=(one, two))
+
+
+def _memory(found: Found, name: str, less: Entry, more: Entry) -> None:
+    if not isnan(less.peak_mb) and not isnan(more.peak_mb):
+        found.add(at_most, name, "MB", less.peak_mb, more.peak_mb, FLAT, of=(less, more))
+
+
+def _over_time(title: str, entries: Mapping[str, Entry]) -> Plot:
+    lines = {label: entry.ran.memory for label, entry in entries.items() if entry.ran}
+    return Plot(title, "seconds since the start", "MB", lines, dots=False)

@@ -1,0 +1,105 @@
+"""Where the time of a batch goes: Spark's event log by what each job says it is for, and what the commits measured."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.jobs import Commit, Ran
+
+__all__ = ["STEPS", "Span", "profile", "spans"]
+
+READ = "read, decode keys"
+FOLD = "fold, decode values, count"
+STATE = "table state"
+FIND = "merge: find touched files"
+WRITE = "merge: write"
+OUTSIDE = "merge outside Spark"
+REST = "plan, commit, pauses"
+STEPS = (READ, FOLD, STATE, FIND, WRITE, OUTSIDE, REST)
+
+_SAID = (
+    ("Compute snapshot", STATE),
+    ("checkpoint", STATE),
+    ("Writing", WRITE),
+    ("Rewriting", WRITE),
+    ("writing", WRITE),
+    ("scanning files", FIND),
+    ("Filtering files", FIND),
+    ("materialize source", None),
+    ("Delta:", STATE),
+)
+"""What Delta writes into the description of its jobs, the first that fits; None: the job computes the batch."""
+
+_TELLING = re.compile(r'\{"Event":"SparkListener(JobStart|JobEnd|StageCompleted)"')
+
+
+@dataclass(frozen=True)
+class Span:
+    """A part of a job, in seconds of the epoch."""
+
+    step: str
+    start: float
+    end: float
+
+
+def profile(ran: Ran) -> dict[str, float]:
+    """The mean seconds of each of STEPS in a warm batch; together they are the mean time between two commits. Empty for
+    a job of one batch or without an event log."""
+    warm = ran.warm_batches
+    if ran.events is None or not warm:
+        return {}
+    found = list(spans(ran.events))
+    totals = dict.fromkeys(STEPS, 0.0)
+    for before, after in warm:
+        for step, seconds in _shares(found, before, after).items():
+            totals[step] += seconds / len(warm)
+    return totals
+
+
+def spans(events: Path) -> Iterator[Span]:
+    """The parts of the jobs in an event log: those that Delta describes whole, the others stage by stage."""
+    described: dict[int, str | None] = {}
+    jobs: dict[int, tuple[str | None, float]] = {}
+    for event in _events(events):
+        kind = event["Event"]
+        if kind == "SparkListenerJobStart":
+            said = str(event.get("Properties", {}).get("spark.job.description") or "")
+            step = next((step for sign, step in _SAID if sign in said), None)
+            jobs[event["Job ID"]] = step, event["Submission Time"] / 1000
+            described |= dict.fromkeys(event["Stage IDs"], step)
+        elif kind == "SparkListenerJobEnd":
+            step, start = jobs[event["Job ID"]]
+            if step:
+                yield Span(step, start, event["Completion Time"] / 1000)
+        elif kind == "SparkListenerStageCompleted":
+            stage = event["Stage Info"]
+            if described.get(stage["Stage ID"]) is None and "Completion Time" in stage:
+                step = FOLD if stage["Parent IDs"] else READ
+                yield Span(step, stage["Submission Time"] / 1000, stage["Completion Time"] / 1000)
+
+
+def _shares(found: Iterable[Span], before: Commit, after: Commit) -> dict[str, float]:
+    """The seconds between two commits by step. What overlaps counts once, for the span that began first."""
+    shares = dict.fromkeys(STEPS, 0.0)
+    at = before.at
+    for span in sorted(found, key=lambda span: span.start):
+        start, end = max(span.start, at), min(span.end, after.at)
+        if end > start:
+            shares[span.step] += end - start
+            at = end
+    shares[REST] = max(0.0, after.at - before.at - sum(shares.values()))
+    outside = min(shares[REST], after.metrics.get("execution_time_ms", 0.0) / 1000)  # delta-rs' name for it
+    shares[OUTSIDE], shares[REST] = outside, shares[REST] - outside
+    return shares
+
+
+def _events(file: Path) -> Iterator[dict[str, Any]]:
+    with file.open(encoding="utf-8") as lines:
+        for line in lines:
+            if _TELLING.match(line):
+                yield json.loads(line)

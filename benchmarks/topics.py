@@ -1,0 +1,150 @@
+"""Topics made by a fixed seed, and what their rows must be: every column is a function of the row's id and of the
+number of the record that wrote it last, so one pair of numbers says whether a row is right.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+import numpy.typing as npt
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from bridge.kafka.broker import Broker
+
+__all__ = ["FLINK", "PARTITIONS", "ROW", "SPARK", "Fold", "Load", "load_together", "produce"]
+
+PARTITIONS = 4
+FLINK = (
+    "id BIGINT, customer STRING, status STRING, amount DECIMAL(10, 2), updated_at TIMESTAMP(3), "
+    "note STRING, number BIGINT"
+)
+SPARK = FLINK.replace("TIMESTAMP(3)", "TIMESTAMP_NTZ")
+ROW = {
+    "customer": "concat('customer-', id % 5000)",
+    "status": "elt(CAST(1 + number % 4 AS INT), 'NEW', 'PAID', 'SENT', 'DONE')",
+    "amount": "CAST(CAST((id * 7 + number * 13) % 100000 AS DECIMAL(10, 0)) / 100 AS DECIMAL(10, 2))",
+    "updated_at": "CAST(timestamp_millis(1700000000000 + number) AS TIMESTAMP_NTZ)",
+    "note": "IF(number % 4 = 0, 'please leave it at the door', NULL)",
+}
+"""Each other column by `id` and `number`, for Spark; `_value` writes the same in Python."""
+
+_STATUS = ("NEW", "PAID", "SENT", "DONE")
+_TOMBSTONES = 0.05
+_CHUNK = 10_000
+_QUEUE = 200_000
+
+
+@dataclass(frozen=True, eq=False)
+class Load:
+    """Records 1, 2, ... by the key that each sets, or deletes."""
+
+    keys: npt.NDArray[np.int64]
+    deletes: npt.NDArray[np.bool_]
+
+    @staticmethod
+    def random(records: int, keys: int, seed: int) -> Load:
+        """Each record of any key; one in twenty is a tombstone."""
+        draw = np.random.default_rng(seed)
+        return Load(draw.integers(0, keys, records), draw.random(records) < _TOMBSTONES)
+
+    def first(self, records: int) -> Load:
+        return Load(self.keys[:records], self.deletes[:records])
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def fold(self) -> Fold:
+        """The last record of each key."""
+        touched, from_behind = np.unique(self.keys[::-1], return_index=True)
+        number = len(self.keys) - from_behind
+        there = ~self.deletes[number - 1]
+        return Fold(touched, touched[there], number[there])
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """What records leave: the ids they name, and those that have a row then, with the number of their last record."""
+
+    touched: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.int64]
+
+
+def load_together(records: int, batch: int, rows: int, seed: int) -> Load:
+    """Batches of ids that lie together: each begins half a batch after the one before, the first half a batch below
+    `rows`. So half of a batch are rows that are there, and half are new."""
+    draw = np.random.default_rng(seed)
+    starts = rows - batch // 2 + (np.arange(records) // batch) * (batch // 2)
+    return Load(starts + np.arange(records) % batch, draw.random(records) < _TOMBSTONES)
+
+
+def produce(broker: Broker, topic: str, load: Load) -> float:
+    """Create the topic and send the load; the seconds it took. Raises RuntimeError when not all has arrived."""
+    broker.create_topic(topic, partitions=PARTITIONS)
+    started = time.perf_counter()
+    producer = Producer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "enable.idempotence": True,
+            "compression.type": "lz4",
+            "linger.ms": 20,
+            "batch.size": 1_000_000,
+            "queue.buffering.max.messages": 4 * _QUEUE,
+            "partitioner": "murmur2_random",
+        }
+    )
+    for chunk in _chunks(load):
+        while len(producer) > _QUEUE:
+            producer.poll(0.01)
+        if producer.produce_batch(topic, chunk) != len(chunk):
+            raise RuntimeError(f"topic {topic}: librdkafka took only a part of {len(chunk):,} records")
+    producer.flush(120)
+    arrived = _records(broker, topic)
+    if arrived != len(load):
+        raise RuntimeError(f"topic {topic}: of {len(load):,} records {arrived:,} have arrived")
+    return time.perf_counter() - started
+
+
+def _chunks(load: Load) -> Iterator[list[dict[str, bytes | None]]]:
+    value = _values()
+    for start in range(0, len(load), _CHUNK):
+        keys = load.keys[start : start + _CHUNK].tolist()
+        deletes = load.deletes[start : start + _CHUNK].tolist()
+        yield [
+            {"key": b'{"id":%d}' % id, "value": None if gone else value(id, number)}
+            for id, gone, number in zip(keys, deletes, count(start + 1))
+        ]
+
+
+def _values() -> Callable[[int, int], bytes]:
+    @functools.lru_cache(maxsize=1)
+    def second(seconds: int) -> str:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
+
+    def value(id: int, number: int) -> bytes:
+        cents = (id * 7 + number * 13) % 100_000
+        seconds, millis = divmod(1_700_000_000_000 + number, 1000)
+        note = "null" if number % 4 else '"please leave it at the door"'
+        return (
+            f'{{"id":{id},"customer":"customer-{id % 5000}","status":"{_STATUS[number % 4]}",'
+            f'"amount":{cents // 100}.{cents % 100:02d},"updated_at":"{second(seconds)}.{millis:03d}",'
+            f'"note":{note},"number":{number}}}'
+        ).encode()
+
+    return value
+
+
+def _records(broker: Broker, topic: str) -> int:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "count"})
+    try:
+        ends = [
+            consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30) for p in range(PARTITIONS)
+        ]
+        return sum(high - low for low, high in ends)
+    finally:
+        consumer.close()
