@@ -18,7 +18,7 @@ import typer
 from bridge import care, checking, config, process, txn
 from bridge.about import own_version
 from bridge.arguments import Conf, File, Json, Master, Quiet
-from bridge.console import Screen, summary_rows
+from bridge.console import Screen, explained_rows, summary_rows
 from bridge.definition import Definition
 
 if TYPE_CHECKING:
@@ -40,13 +40,27 @@ app.add_typer(txn.app, name="txn")
 
 
 @app.command()
-def ingest(file: File, quiet: Quiet = False, master: Master = None, conf: Conf = None) -> None:
+def ingest(
+    file: File,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain", help="Print which files the next batch would touch, and why; apply nothing."
+        ),
+    ] = False,
+    quiet: Quiet = False,
+    master: Master = None,
+    conf: Conf = None,
+) -> None:
     """Apply an upsert topic to its Delta table by MERGE.
 
     Goes on where the table says the last run ended. With `trigger: available-now` it ends when the topic has no
     more; with an interval it goes on until Ctrl-C, which lets the running batch commit first.
     """
     definition = config.load(file)
+    if explain:
+        _explain(definition, master, conf)
+        return
     from bridge.pipelines.ingest import ingest as run
 
     _run(definition, quiet, master, conf, lambda s, d, listen, stop: run(s, d, listener=listen, stop=stop))
@@ -152,6 +166,15 @@ def _root(
     Exit codes: 0 done, 1 failed while running, 2 definition refused, 3 quality failed,
     4 verify found a difference.
     """
+
+
+def _explain(definition: Definition, master: str | None, conf: list[str] | None) -> None:
+    from bridge.pipelines.explain import explain as run
+
+    screen = Screen()
+    with process.session(screen, definition, master, conf) as spark:
+        found = run(spark, definition)
+    screen.table(f"the next batch of {definition.name}", explained_rows(found.as_dict()))
 
 
 _Pipeline = Callable[["SparkSession", Definition, "Listener", threading.Event], "Summary"]

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from bridge.metrics import BatchReport, Summary
 
-__all__ = ["Screen", "batch_line", "duration", "summary_rows"]
+__all__ = ["Screen", "batch_line", "duration", "explained_rows", "summary_rows"]
 
 _PIPE_WIDTH = 160
 """A pipe has no width of its own; results should not be folded for one."""
@@ -168,3 +168,19 @@ def summary_rows(summary: Summary) -> dict[str, str]:
         rows["warning"] = summary.warning
     rows["time"] = duration(summary.seconds)
     return rows
+
+
+def explained_rows(found: Mapping[str, Any]) -> dict[str, str]:
+    """What `pipelines.explain` has found, for `Screen.table`."""
+
+    def files(which: str) -> str:
+        return f"{found[f'files{which}']:,} files, {found[f'bytes{which}'] / 1e6:,.1f} MB"
+
+    return {
+        "records": f"{found['records']:,} of {found['pending_records']:,} that are pending",
+        "keys": f"{found['keys']:,}, {found['deletes']:,} of them to delete",
+        "table": f"{files('')}, {found['rows']:,} rows",
+        "cannot be ruled out by statistics": files("_in_range"),
+        "hold a key of the batch": f"{files('_touched')}, {found['rows_touched']:,} of their rows",
+        "why": found["why"],
+    }
