@@ -32,6 +32,7 @@ _PARTITIONS = 4
 _RATE = 4_000
 """Changes per second: slow enough for the writer to overlap with the jobs, fast enough for a demo."""
 _INTERVAL_SECONDS = 2.0
+_BETWEEN_CHECKS_SECONDS = 5.0
 _BATCH = 40_000
 """Records per ingest batch: small enough for the table to see orders change, not only their last state."""
 
@@ -88,8 +89,8 @@ def _pipelines(folder: Path, bootstrap: str) -> tuple[Definition, Definition]:
 
 
 class _Flow:
-    """Writer, ingest and publish side by side. When the one before it has ended, each runs once more to the end,
-    as a job does that was stopped and started again."""
+    """Writer, ingest, publish and checks side by side. When the one before has ended, ingest and publish each run once
+    more to the end, as a job does that was stopped and started again."""
 
     def __init__(
         self,
@@ -106,8 +107,8 @@ class _Flow:
 
     def run(self) -> tuple[Mapping[str, int], Summary, Summary]:
         """The writer's counts by kind, and the sums of all batches of both pipelines."""
-        with ThreadPoolExecutor(3) as pool:
-            stages = [pool.submit(stage) for stage in (self._write, self._ingest, self._publish)]
+        with ThreadPoolExecutor(4) as pool:
+            stages = [pool.submit(stage) for stage in (self._write, self._ingest, self._publish, self._check)]
             while not all(stage.done() for stage in stages):
                 if self.stop.is_set() or any(stage.done() and stage.exception() for stage in stages):
                     self._end_all()
@@ -140,6 +141,14 @@ class _Flow:
     def _publish(self) -> None:
         self.table_is_there.wait()
         self._twice(publish, self.outgoing, self.ingested)
+
+    def _check(self) -> None:
+        """The table is judged while it changes, so that the last report has something to compare with."""
+        self.table_is_there.wait()
+        spark = child(self.spark)
+        while not self.ingested.is_set():
+            check(spark, self.incoming)
+            self.ingested.wait(_BETWEEN_CHECKS_SECONDS)
 
     def _twice(
         self, pipeline: Callable[..., Summary], definition: Definition, enough: threading.Event

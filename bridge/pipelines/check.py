@@ -123,7 +123,11 @@ def _judged(
             verdict = run(changed, only(suite, by_row), key=key, subject=subject)
         rest = run(whole, only(suite, by_table), key=key, subject=subject)
         newest = _newest(whole, watermark.column if watermark else None)
-    outcomes = {n: replace(o, judged="changes") for n, o in zip(by_row, verdict.expectations, strict=True)}
+    none = "" if verdict.row_count else "no row to check"
+    outcomes = {
+        n: replace(o, judged="changes", observed=o.observed or none)
+        for n, o in zip(by_row, verdict.expectations, strict=True)
+    }
     outcomes |= dict(zip(by_table, rest.expectations, strict=True))
     return (
         replace(
