@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,8 +35,9 @@ class Commit:
     at: float
     """In seconds of the epoch."""
     operation: str
-    metrics: dict[str, Any]
+    metrics: dict[str, float]
     engine: str
+    """Who made it: spark or delta-rs."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,12 @@ class Ran:
     @property
     def peak_mb(self) -> float:
         return max((mb for _, mb in self.memory), default=float("nan"))
+
+    @property
+    def engines(self) -> str:
+        """Whose commits its batches are, and how many."""
+        counted = Counter(batch.engine for batch in self.batches)
+        return ", ".join(f"{count} by {engine}" for engine, count in sorted(counted.items()))
 
     @property
     def warm_batches(self) -> list[tuple[Commit, Commit]]:
@@ -128,7 +136,7 @@ def commits(table: Path) -> list[Commit]:
                     info["timestamp"] / 1000,
                     info.get("operation", ""),
                     metrics,
-                    info.get("engineInfo") or info.get("clientVersion", ""),
+                    "delta-rs" if "delta-rs" in info.get("engineInfo", "") else "spark",
                 )
             )
     return found

@@ -100,7 +100,9 @@ def rendered(report: Report, folder: str) -> str:
         "## Curves\n",
         "\n\n".join(plots),
         "\n## Every job\n",
-        _table(("what", "system", "seconds", "records/s", "warm batch, s", "peak MB", "table"), jobs),
+        _table(
+            ("what", "system", "seconds", "records/s", "batches", "warm batch, s", "peak MB", "table"), jobs
+        ),
         _FOOT,
     ]
     return "\n".join(parts)
@@ -120,7 +122,17 @@ def _job(entry: Entry) -> tuple[str, ...]:
     warm = "–" if isnan(entry.warm) else f"{entry.warm:.2f}"
     seconds = f"{entry.ran.seconds:.1f}" if entry.ran else "–"
     peak = "–" if isnan(entry.peak_mb) else f"{entry.peak_mb:,.0f}"
-    return entry.what, entry.system, seconds, f"{entry.rate:,.0f}", warm, peak, entry.wrong or "right"
+    batches = entry.ran.engines if entry.ran else "–"
+    return (
+        entry.what,
+        entry.system,
+        seconds,
+        f"{entry.rate:,.0f}",
+        batches,
+        warm,
+        peak,
+        entry.wrong or "right",
+    )
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

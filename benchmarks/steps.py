@@ -18,7 +18,7 @@ FOLD = "fold, decode values, count"
 STATE = "table state"
 FIND = "merge: find touched files"
 WRITE = "merge: write"
-OUTSIDE = "merge outside Spark"
+OUTSIDE = "merge by delta-rs"
 REST = "plan, commit, pauses"
 STEPS = (READ, FOLD, STATE, FIND, WRITE, OUTSIDE, REST)
 

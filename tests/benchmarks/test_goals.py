@@ -72,7 +72,7 @@ def test_the_table_shows_ratio_goal_and_verdict() -> None:
 
 
 def ran(seconds: float) -> Ran:
-    batches = [Commit(n, 100.0 + n, "MERGE", {}, "") for n in range(3)]
+    batches = [Commit(n, 100.0 + n, "MERGE", {}, "spark") for n in range(3)]
     return Ran(seconds, batches, [(0.5, 900.0), (1.0, 1100.0)])
 
 
@@ -101,7 +101,7 @@ def test_the_document_has_every_row_job_and_plot_and_is_the_same_again(tmp_path:
     text = (tmp_path / "performance.md").read_text(encoding="utf-8")
     assert text == rendered(report, "performance")
     assert "| fast | 20,000 | 90,000 | records/s | 4.50 | ≥ 4 | held |" in text
-    assert "| 1,000 records | recipe | 40.0 | 25 | 1.00 | 1,100 | right |" in text
+    assert "| 1,000 records | recipe | 40.0 | 25 | 3 by spark | 1.00 | 1,100 | right |" in text
     assert "![Throughput](performance/batch-size.svg)" in text
     assert (tmp_path / "performance" / "batch-size.svg").read_text(encoding="utf-8") == svg(plot)
 

@@ -20,9 +20,10 @@ held[::4096] = b"x" * len(held[::4096])
 log = pathlib.Path(sys.argv[1]) / "_delta_log"
 log.mkdir(parents=True, exist_ok=True)
 for n, operation in enumerate(["CREATE TABLE", "MERGE", "OPTIMIZE", "WRITE", "WRITE"]):
-    metrics = {"a": "1", "b": "x"}
-    actions = [{"commitInfo": {"timestamp": 1000 * n, "operation": operation, "operationMetrics": metrics}}]
+    info = {"timestamp": 1000 * n, "operation": operation, "operationMetrics": {"a": "1", "b": "x"}}
+    actions = [{"commitInfo": info}]
     if n == 3:
+        info["engineInfo"] = "delta-rs:py-1.6.6"
         actions.append({"txn": {"appId": "bench", "version": 1}})
     (log / f"{n:020}.json").write_text("\\n".join(map(json.dumps, actions)))
 import time; time.sleep(0.5)
@@ -37,6 +38,7 @@ def test_a_job_is_timed_watched_and_its_batches_are_found(tmp_path: Path) -> Non
         (1, 1.0, "MERGE", {"a": 1.0}),
         (3, 3.0, "WRITE", {"a": 1.0}),
     ]
+    assert ran.engines == "1 by delta-rs, 1 by spark"
     assert 0.5 < ran.seconds < 60
     assert "spark.eventLog.dir=file:" in (tmp_path / "run" / "said.txt").read_text()
     if sys.platform == "linux":
