@@ -45,13 +45,15 @@ class Outcome:
 def at_least(name: str, unit: str, baseline: float, bridge: float, goal: float) -> Outcome:
     """More is better: the bridge is to have `goal` times the baseline's. A goal of 0 only shows both."""
     ratio = bridge / baseline
-    return Outcome(name, unit, baseline, bridge, round(ratio, 3), goal, ratio >= goal)
+    return Outcome(name, unit, round(baseline, 3), round(bridge, 3), round(ratio, 3), goal, ratio >= goal)
 
 
 def at_most(name: str, unit: str, baseline: float, bridge: float, goal: float) -> Outcome:
     """Less is better: the bridge is to have no more than `goal` times the baseline's."""
     ratio = bridge / baseline
-    return Outcome(name, unit, baseline, bridge, round(ratio, 3), goal, ratio <= goal, most=True)
+    return Outcome(
+        name, unit, round(baseline, 3), round(bridge, 3), round(ratio, 3), goal, ratio <= goal, most=True
+    )
 
 
 def void(outcome: Outcome, wrong: str) -> Outcome:
