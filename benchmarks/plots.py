@@ -61,9 +61,10 @@ _TEMPLATE = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).f
 
 
 def svg(plot: Plot) -> str:
-    """The plot as an SVG document. Series without points are left out; raises ValueError when none is left, and for
+    """The plot as an SVG document. Points without a number are left out. Raises ValueError when none is left, and for
     values that a logarithmic axis does not have."""
-    series = {name: sorted(points) for name, points in plot.series.items() if points}
+    series = {name: sorted(p for p in points if math.isfinite(p[1])) for name, points in plot.series.items()}
+    series = {name: points for name, points in series.items() if points}
     if not series:
         raise ValueError(f"plot {plot.title!r} has no points")
     right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM

@@ -19,6 +19,8 @@ FLAT = 1.25
 """Memory is flat when it grows no more than this."""
 _RANDOM_GOALS = {"spark": 3.0, "delta-rs": 5.0}
 _SEED = 7
+_BATCHES = 6
+"""So many of a size meet a table that is there."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,22 @@ class Found:
     plots: dict[str, Plot] = field(default_factory=dict)
     profiled: list[Entry] = field(default_factory=list)
 
-    def add(self, outcome: Callable[..., Outcome], *given: object, of: Sequence[Entry]) -> None:
-        """A comparison of jobs; void when a table of one of them was wrong."""
-        made = outcome(*given) if all(e.ran for e in of) else outcome(*given[:2], 1.0, 1.0, given[-1])
+    def add(
+        self,
+        outcome: Callable[..., Outcome],
+        name: str,
+        unit: str,
+        baseline: float,
+        bridge: float,
+        goal: float,
+        *,
+        of: Sequence[Entry],
+    ) -> None:
+        """A comparison of jobs; void when a table of one of them was wrong, or there is nothing to compare."""
         wrong = next((f"{e.system}: {e.wrong}" for e in of if e.wrong), None)
+        if isnan(baseline) or isnan(bridge):
+            wrong, baseline, bridge = wrong or "too few batches", 1.0, 1.0
+        made = outcome(name, unit, baseline, bridge, goal)
         self.outcomes.append(made if wrong is None else void(made, wrong))
 
 
@@ -151,8 +165,8 @@ def _small_batches(ground: Ground, scale: Scale, found: Found) -> None:
     small, together = scale.records // 1000, {}
     for rows in scale.random_tables:
         large = rows == scale.random_tables[-1]
-        for size, count in ((small, 8), (scale.batch, 6)) if large else ((small, 8),):
-            topic = ground.topic(f"random-{size}-{rows}", Load.random(size * count, rows, _SEED + size))
+        for size in (small, scale.batch) if large else (small,):
+            topic = ground.topic(f"random-{size}-{rows}", Load.random(size * _BATCHES, rows, _SEED + size))
             what = f"{size:,} random keys into {rows:,} rows"
             recipe = ground.recipe(what, topic, batch=size, rows=rows)
             shown = [recipe]
@@ -167,7 +181,7 @@ def _small_batches(ground: Ground, scale: Scale, found: Found) -> None:
             for entry in shown if size == small else ():
                 curves.setdefault(f"{entry.system}, random", []).append((rows, entry.warm))
     for rows in scale.tables:
-        topic = ground.topic(f"together-{rows}", load_together(small * 8, small, rows, _SEED))
+        topic = ground.topic(f"together-{rows}", load_together(small * _BATCHES, small, rows, _SEED))
         what = f"{small:,} keys that lie together into {rows:,} rows"
         together[rows] = bridge = ground.bridge(what, topic, batch=small, rows=rows)
         curves.setdefault("bridge, together", []).append((rows, bridge.warm))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from io import StringIO
+from math import nan
 from pathlib import Path
 
 import pytest
@@ -107,7 +108,7 @@ def test_the_document_has_every_row_job_and_plot_and_is_the_same_again(tmp_path:
 
 
 def test_a_plot_has_a_line_per_series_and_escapes_its_words() -> None:
-    drawn = svg(Plot("a < b", "x", "y", {"one": [(0, 0), (10, 5)], "two": [(1, 1)], "nothing": []}))
+    drawn = svg(Plot("a < b", "x", "y", {"one": [(0, 0), (10, 5)], "two": [(1, 1), (2, nan)], "nothing": []}))
     assert drawn.count("<polyline") == 2 and "a &lt; b" in drawn and "nothing" not in drawn
     assert 'points="80.0,344.0 530.0,40.0"' in drawn
 

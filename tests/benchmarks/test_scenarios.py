@@ -1,0 +1,114 @@
+"""Every row of the table of goals is there, and compares what it says; the jobs are made up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks import scenarios
+from benchmarks.ground import Entry
+from benchmarks.jobs import Commit, Ran
+from benchmarks.plots import svg
+from benchmarks.scenarios import Found, Scale, play
+from benchmarks.topics import Load
+
+
+class Ground:
+    """Says how long each job took: the recipe a second a batch, the bridge a fifth of that."""
+
+    def __init__(self, *, wrong: str = "") -> None:
+        self.loads: dict[str, Load] = {}
+        self.jobs: list[tuple[str, str, dict[str, Any]]] = []
+        self._wrong = wrong
+
+    def topic(self, name: str, load: Load) -> str:
+        assert name not in self.loads
+        self.loads[name] = load
+        return name
+
+    def recipe(self, what: str, topic: str, **options: Any) -> Entry:
+        return self._ran(what, "recipe", topic, 1.0, options)
+
+    def bridge(self, what: str, topic: str, **options: Any) -> Entry:
+        given = [options.get(name) for name in ("engine", "master")]
+        return self._ran(what, ", ".join(["bridge", *(x for x in given if x)]), topic, 0.2, options)
+
+    def _ran(self, what: str, system: str, topic: str, pace: float, options: dict[str, Any]) -> Entry:
+        load = self.loads[topic]
+        self.jobs.append((system, topic, options))
+        batches = [Commit(n, n * pace, "MERGE", {}, "spark") for n in range(8)]
+        ran = Ran(len(load) * pace / 1000, batches, [(1.0, 800.0)])
+        return Entry(what, system, len(load), ran, "torn" if self._wrong and self._wrong in what else None)
+
+
+def played(ground: Ground, *, full: bool = False, rows: int = 10_000) -> Found:
+    return play(ground, Scale.of(rows, full=full))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scenarios, "engines", lambda: ("spark", "delta-rs"))
+
+
+@pytest.mark.usefixtures("engines")
+def test_each_goal_has_its_row() -> None:
+    goals = [(o.goal, o.wanted[:1], o.ratio) for o in played(Ground()).outcomes]
+    assert goals == [
+        (4.0, "≥", 5.0),  # cold start
+        (5.0, "≥", 5.0),  # warm batches
+        (0.0, "", 5.0),  # the recipe with fewer partitions
+        (10.0, "≥", 5.0),  # a backlog
+        (2.5, "≥", pytest.approx(5 / 4.75, abs=0.001)),
+        (1.25, "≤", 1.0),  # memory by backlog
+        *((goal, "≥", 5.0) for _ in ("1k", "100k") for goal in (3.0, 5.0)),
+        (10.0, "≥", 5.0),  # keys that lie together
+        (1.3, "≤", 1.0),
+        (1.25, "≤", 1.0),  # memory by table
+        (1.5, "≥", 1.0),
+    ]
+
+
+@pytest.mark.usefixtures("engines")
+def test_each_engine_meets_the_large_table_and_the_default_is_left_alone_elsewhere() -> None:
+    ground = Ground()
+    played(ground)
+    asked = [(topic, options.get("engine")) for system, topic, options in ground.jobs if system != "recipe"]
+    assert {engine for topic, engine in asked if topic.startswith("random")} == {"spark", "delta-rs"}
+    assert {engine for topic, engine in asked if topic.startswith(("together", "backlog"))} == {None}
+
+
+def test_without_a_choice_of_engines_no_engine_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scenarios, "engines", lambda: ())
+    ground = Ground()
+    found = played(ground)
+    assert all(options.get("engine") is None for _, _, options in ground.jobs)
+    assert [o.goal for o in found.outcomes if "random" in o.name] == [3.0, 3.0]
+
+
+def test_a_wrong_table_voids_the_rows_that_used_it_and_no_others() -> None:
+    found = played(Ground(wrong="backlog of"))
+    assert [o.name.split(",")[0] for o in found.outcomes if o.wrong] == [
+        "backlog of 50",
+        "backlog of 50",
+        "memory: a backlog of 50",
+    ]
+
+
+def test_full_has_the_tables_of_the_goals_and_the_whole_backlog() -> None:
+    scale = Scale.of(1_000_000, full=True)
+    assert scale.tables == (1_000_000, 20_000_000, 100_000_000) and scale.random_tables[-1] == 20_000_000
+    assert scale.recipe_backlog == scale.backlog == 5_000_000
+    ground = Ground()
+    played(ground, full=True)
+    assert {options.get("rows") for _, topic, options in ground.jobs if topic.startswith("together")} == {
+        10_000,
+        200_000,
+        1_000_000,
+    }
+
+
+def test_every_plot_can_be_drawn() -> None:
+    found = played(Ground())
+    assert list(found.plots) == ["batch-size", "memory-backlog", "table-size", "memory-table"]
+    assert all(svg(plot).count("<polyline") == len(plot.series) for plot in found.plots.values())
