@@ -40,6 +40,8 @@ class Scale:
     batches: tuple[int, ...]
     """Batch sizes of the curve, beside `batch` and all in one."""
     published: int
+    tuned: bool
+    """Whether the recipe is shown once more, with a setting that fits one machine."""
 
     @staticmethod
     def of(rows: int, *, full: bool) -> Scale:
@@ -55,6 +57,7 @@ class Scale:
             random_tables=tables[:2],
             batches=(rows // 100, rows // 30, rows // 3) if full else (),
             published=5 * rows if full else rows,
+            tuned=full,
         )
 
 
@@ -88,15 +91,15 @@ class Found:
 def play(ground: Ground, scale: Scale) -> Found:
     """Every scenario but publishing, in turn."""
     found = Found()
-    recipe = _batches(ground, scale, found)
-    _backlog(ground, scale, found, recipe)
+    recipe, bridge = _batches(ground, scale, found)
+    _backlog(ground, scale, found, recipe, bridge)
     _small_batches(ground, scale, found)
     _cluster(ground, scale, found)
     return found
 
 
-def _batches(ground: Ground, scale: Scale, found: Found) -> Entry:
-    """The topic at several batch sizes."""
+def _batches(ground: Ground, scale: Scale, found: Found) -> tuple[Entry, Entry]:
+    """The topic at several batch sizes; the recipe's job at `scale.batch`, and the bridge's with default settings."""
     load = Load.random(scale.records, scale.keys, _SEED)
     topic = ground.topic("changes", load)
     what = f"{scale.records:,} records, {scale.batch:,} a batch"
@@ -107,29 +110,33 @@ def _batches(ground: Ground, scale: Scale, found: Found) -> Entry:
     found.add(at_least, f"{what}, cold start counts", "records/s", recipe.rate, bridge.rate, 4.0, of=both)
     warm = (scale.batch / recipe.warm, scale.batch / bridge.warm)
     found.add(at_least, f"{what}, warm batches", "records/s", *warm, 5.0, of=both)
-    tuned = ground.recipe(what, topic, batch=scale.batch, conf="spark.sql.shuffle.partitions=2")
-    name = f"{what}, the recipe with 2 shuffle partitions"
-    found.add(at_least, name, "records/s", tuned.rate, bridge.rate, 0.0, of=(tuned, bridge))
+    if scale.tuned:
+        tuned = ground.recipe(what, topic, batch=scale.batch, conf="spark.sql.shuffle.partitions=2")
+        name = f"{what}, the recipe with 2 shuffle partitions"
+        found.add(at_least, name, "records/s", tuned.rate, bridge.rate, 0.0, of=(tuned, bridge))
     curves: dict[str, list[tuple[float, float]]] = {
         "recipe": [(scale.batch, recipe.rate)],
         "bridge": [(scale.batch, bridge.rate)],
     }
-    for batch in (*scale.batches, None):
-        size = batch or scale.records
-        label = f"{scale.records:,} records, " + (f"{batch:,} a batch" if batch else "one batch")
-        curves["recipe"].append((size, ground.recipe(label, topic, batch=batch).rate))
-        curves["bridge"].append((size, ground.bridge(label, topic, batch=batch or 10 * scale.records).rate))
+    for batch in scale.batches:
+        label = f"{scale.records:,} records, {batch:,} a batch"
+        curves["recipe"].append((batch, ground.recipe(label, topic, batch=batch).rate))
+        curves["bridge"].append((batch, ground.bridge(label, topic, batch=batch).rate))
+    whole = ground.recipe(f"{scale.records:,} records, one batch", topic)
+    default = ground.bridge(f"{scale.records:,} records, default settings", topic)
+    curves["recipe"].append((scale.records, whole.rate))
+    curves["bridge"].append((scale.records, default.rate))
     found.plots["batch-size"] = Plot(
         f"{scale.records:,} records, job time with the cold start",
-        "records in a batch",
+        "records in a batch (last: what the bridge chooses)",
         "records/s",
         curves,
         log_x=True,
     )
-    return recipe
+    return recipe, default
 
 
-def _backlog(ground: Ground, scale: Scale, found: Found, calibrated: Entry) -> None:
+def _backlog(ground: Ground, scale: Scale, found: Found, calibrated: Entry, less: Entry) -> None:
     load = Load.random(scale.backlog, scale.backlog_keys, _SEED + 1)
     topic = ground.topic("backlog", load)
     first = topic
@@ -139,7 +146,6 @@ def _backlog(ground: Ground, scale: Scale, found: Found, calibrated: Entry) -> N
     part = "" if first == topic else f", its first {scale.recipe_backlog:,}"
     recipe = ground.recipe(what + part, first, batch=scale.batch)
     bridge = ground.bridge(what, topic)
-    less = ground.bridge(f"{scale.records:,} records, default settings", "changes")
     found.profiled.append(bridge)
     both = (recipe, bridge)
     name = f"{what}, default settings" + (f" (the recipe: {part[2:]})" if part else "")
@@ -210,10 +216,11 @@ def _small_batches(ground: Ground, scale: Scale, found: Found) -> None:
 
 
 def _cluster(ground: Ground, scale: Scale, found: Found) -> None:
-    what = f"{scale.records:,} records, {scale.batch:,} a batch"
+    load = Load.random(_BATCHES * scale.batch, scale.keys, _SEED)
+    topic, what = ground.topic("cluster", load), f"{len(load):,} records, {scale.batch:,} a batch"
     engine = "spark" if "spark" in engines() else None
     one, two = (
-        ground.bridge(what, "changes", batch=scale.batch, engine=engine, master=master)
+        ground.bridge(what, topic, batch=scale.batch, engine=engine, master=master)
         for master in ("local[1]", "local-cluster[2,1,2048]")
     )
     given = ("records/s", scale.batch / one.warm, scale.batch / two.warm, 1.5)

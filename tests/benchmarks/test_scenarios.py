@@ -57,7 +57,6 @@ def test_each_goal_has_its_row() -> None:
     assert goals == [
         (4.0, "≥", 5.0),  # cold start
         (5.0, "≥", 5.0),  # warm batches
-        (0.0, "", 5.0),  # the recipe with fewer partitions
         (10.0, "≥", 5.0),  # a backlog
         (2.5, "≥", pytest.approx(5 / 4.75, abs=0.001)),
         (1.25, "≤", 1.0),  # memory by backlog
