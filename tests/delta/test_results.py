@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -68,6 +69,17 @@ def test_another_table_is_refused(spark: SparkSession, target: DeltaTarget, colu
     spark.createDataFrame([], columns).write.format("delta").save(str(target.path))
     with pytest.raises(TableError, match=words):
         results.kept(spark, target)
+
+
+def test_a_table_of_the_catalog(spark: SparkSession, unique: Callable[[str], str]) -> None:
+    target = DeltaTarget(table=unique("results").replace("-", "_"))
+    results.append(spark, target, [ROW])
+    results.append(spark, target, [ROW])
+    frame = results.kept(spark, target)
+    assert frame is not None and frame.count() == 2
+    comments = {f.name: f.metadata.get("comment") for f in spark.table(str(target.table)).schema}
+    assert comments == {name: meaning for name, (_, meaning) in results.COLUMNS.items()}
+    spark.sql(f"DROP TABLE {target.table}")
 
 
 def test_a_place_that_takes_nothing_is_loud(spark: SparkSession, target: DeltaTarget) -> None:

@@ -148,6 +148,9 @@ def test_changes_alone_are_said_to_be_judged_alone() -> None:
 def test_trends_are_drawn_from_the_second_run_on() -> None:
     assert "This is the first run that is kept. Trends show from the second one on." in texts(PAGES["first"])
     assert not Outline(PAGES["first"]).all("figure")
+    assert ("th", "Runs") not in Outline(PAGES["first"]).texts and ("th", "Runs") in Outline(
+        PAGES["passed"]
+    ).texts
     outline = Outline(PAGES["broken"])
     assert [f["aria-labelledby"] for f in outline.all("figure")] == [
         f"chart-{name}" for name in ("rows", "lag", "failures", "mix")

@@ -1,0 +1,65 @@
+"""The sentences that every report begins with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bridge.quality.history import Course, History
+from bridge.quality.summary import course_note, headline, in_order, scope, sentences, state_of
+from bridge.quality.verdict import Outcome, Verdict
+from tests.quality.verdicts import BROKEN, FAILED, HISTORY, MET, NOW, PASSED, RAISED, STARTED, at, verdict
+
+CRITICAL = replace(FAILED, severity="critical")
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (PASSED, "Passed: the one expectation is met"),
+        (verdict(MET, MET), "Passed: all 2 expectations are met"),
+        (verdict(MET, FAILED), "Passed with warnings: 1 of 2 expectations is not met"),
+        (verdict(replace(FAILED, severity="info")), "Passed with warnings: 1 of 1 expectation is not met"),
+        (BROKEN, "Failed: 2 of 3 expectations are not met"),
+    ],
+)
+def test_the_headline_counts(found: Verdict, said: str) -> None:
+    assert headline(found) == said
+
+
+@pytest.mark.parametrize(
+    ("outcome", "state"), [(MET, "met"), (FAILED, "warned"), (CRITICAL, "failed"), (RAISED, "unknown")]
+)
+def test_states(outcome: Outcome, state: str) -> None:
+    assert state_of(outcome) == state
+
+
+def test_failures_come_first_the_most_severe_before_the_others() -> None:
+    info = replace(FAILED, severity="info")
+    assert in_order(verdict(MET, info, FAILED, CRITICAL)) == [CRITICAL, FAILED, info, MET]
+
+
+def test_what_is_new_is_said_of_one_and_of_several() -> None:
+    was_met = Course(((at(5), True),), at(5), None)
+    one = History((), {FAILED.name: was_met})
+    both = History((), {FAILED.name: was_met, RAISED.name: was_met})
+    assert "It was still met in the last run." in sentences(verdict(MET, FAILED), one, NOW)
+    assert "One of these was still met in the last run." in sentences(BROKEN, one, NOW)
+    assert "2 of these were still met in the last run." in sentences(BROKEN, both, NOW)
+    assert len(sentences(BROKEN, History(), NOW)) == 3
+
+
+def test_what_was_never_met_is_said_to_be() -> None:
+    never = History((), {FAILED.name: Course(((at(4), False), (at(5), False)), None, at(4))})
+    assert course_note(FAILED, never, STARTED) == (
+        "Failing since 6 May 2024, 03:08 UTC (3 runs); never met before, as far as results are kept"
+    )
+    assert course_note(FAILED, History(), STARTED) is None
+    assert course_note(MET, HISTORY, STARTED) is None
+
+
+def test_the_lag_is_said_where_it_is_known() -> None:
+    assert scope(PASSED, replace(NOW, lag=None)) == ["Looked at: 1,234,567 rows."]
+    assert scope(PASSED, replace(NOW, lag=0))[1] == "The table has everything its topic holds."
+    assert scope(PASSED, replace(NOW, lag=1))[1] == "The table is 1 record behind its topic."
