@@ -63,11 +63,10 @@ def charts(runs: Sequence[Past]) -> list[Chart]:
 
 
 def short(number: float) -> str:
-    """For an axis: 950, 19,400, 1.25M."""
-    for size, letter in ((1e9, "B"), (1e6, "M"), (1e5, "k")):
+    """For an axis: 950, 150,000, 1.25M."""
+    for size, letter in ((1e9, "B"), (1e6, "M")):
         if abs(number) >= size:
-            unit = 1e3 if letter == "k" else size
-            return f"{number / unit:,.2f}".rstrip("0").rstrip(".") + letter
+            return f"{number / size:,.4f}".rstrip("0").rstrip(".") + letter
     return f"{number:,.0f}"
 
 

@@ -62,11 +62,5 @@ def test_what_no_run_knows_is_said_to_be_unknown() -> None:
 
 
 def test_axes_are_short() -> None:
-    assert [short(n) for n in (0, 950, 19_400, 150_000, 1_250_000, 3e9)] == [
-        "0",
-        "950",
-        "19,400",
-        "150k",
-        "1.25M",
-        "3B",
-    ]
+    shown = {0: "0", 950: "950", 150_000: "150,000", 1_250_000: "1.25M", 1_250_500: "1.2505M", 3e9: "3B"}
+    assert {number: short(number) for number in shown} == shown
