@@ -18,7 +18,8 @@ _APPENDS = ("WRITE", "STREAMING UPDATE", "CREATE TABLE AS SELECT", "COPY INTO")
 _TELLING = ("MERGE", "UPDATE", "DELETE", *_APPENDS)
 """Operations, in Delta's words, whose metrics count rows."""
 
-_EMPTY = ("CREATE TABLE", "CREATE OR REPLACE TABLE")
+_EMPTY = ("CREATE TABLE", "ADD CONSTRAINT", "DROP CONSTRAINT", "UPGRADE PROTOCOL")
+"""Beside those of the feed: operations that change no rows."""
 
 _LOOK_BACK = 200
 """How many commits are asked when rows last came, where no run before says from where to count."""
