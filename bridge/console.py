@@ -49,6 +49,8 @@ def batch_line(report: BatchReport) -> str:
         )
     if report.bad_records:
         parts.append(f"{report.bad_records:,} bad records left out")
+    if report.unexpected_rows:
+        parts.append(f"{report.unexpected_rows:,} rows not as expected")
     if report.keys_in_two_partitions:
         parts.append(f"{report.keys_in_two_partitions:,} keys seen in two partitions")
     if report.event_time_lag_seconds is not None:
@@ -162,6 +164,8 @@ def summary_rows(summary: Summary) -> dict[str, str]:
         )
     if summary.bad_records:
         rows["bad records left out"] = f"{summary.bad_records:,}"
+    if summary.unexpected_rows:
+        rows["rows not as expected"] = f"{summary.unexpected_rows:,}"
     if summary.maintained:
         rows["maintained"] = "once" if summary.maintained == 1 else f"{summary.maintained} times"
     if summary.warning:

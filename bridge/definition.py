@@ -22,6 +22,8 @@ __all__ = [
     "DeliveryGuarantee",
     "DeltaTarget",
     "FormatSpec",
+    "Gate",
+    "GateAction",
     "Maintenance",
     "OnFailure",
     "Publish",
@@ -77,6 +79,14 @@ class OnFailure(str, Enum):
     FAIL = "fail"
     QUARANTINE = "quarantine"
     WARN = "warn"
+
+
+class GateAction(str, Enum):
+    """`quality.gate`: what happens to the rows of a batch that are not as the suite expects."""
+
+    WARN = "warn"
+    QUARANTINE = "quarantine"
+    FAIL = "fail"
 
 
 class DeliveryGuarantee(str, Enum):
@@ -258,14 +268,27 @@ class Maintenance:
 
 
 @dataclass(frozen=True)
+class Gate:
+    """`quality.gate`: the suite that each batch is judged by before it is written or sent."""
+
+    action: GateAction
+    suite: Path
+    text: str = field(repr=False)
+    """The suite as it was when the pipeline file was loaded: a run judges all its batches by the same."""
+    own: bool = False
+    """`quality.gate-suite`: written for the gate, so all of it must be something that a gate can judge."""
+
+
+@dataclass(frozen=True)
 class Quality:
-    """`quality`: the suite file, where results are kept, what a failure does, where the report goes."""
+    """`quality`: the suite file, where results are kept, what a failure does, the report, what each batch must pass."""
 
     suite: Path
     results: DeltaTarget
     """The Delta table that every check adds its results to."""
     on_failure: OnFailure = OnFailure.FAIL
     report: Path | None = None
+    gate: Gate | None = None
 
 
 @dataclass(frozen=True)
@@ -279,7 +302,7 @@ class Definition:
     run: Run
     bad_records: BadRecords = BadRecords.FAIL
     quarantine: DeltaTarget | None = None
-    """Where bad records are kept; there under `bad-records: quarantine`."""
+    """Where bad records are kept; there under `bad-records: quarantine` and `quality.gate: quarantine`."""
     base_is_existing: bool = False
     """`ingest.base: existing`: the table already holds what the topic said before the start position."""
     publish: Publish = field(default_factory=Publish)
@@ -292,3 +315,13 @@ class Definition:
     @property
     def primary_key(self) -> tuple[str, ...]:
         return self.topic.schema.primary_key
+
+    @property
+    def gate(self) -> Gate | None:
+        """What each batch must pass; None where `quality.gate` is off."""
+        return self.quality.gate if self.quality else None
+
+    @property
+    def diverts(self) -> bool:
+        """True when rows that are not as expected are put aside one by one (`quality.gate: quarantine`)."""
+        return self.gate is not None and self.gate.action is GateAction.QUARANTINE

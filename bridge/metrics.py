@@ -33,6 +33,9 @@ class BatchReport:
     records_out: int = 0
     tombstones: int = 0
     bad_records: int = 0
+    unexpected_rows: int = 0
+    """Rows that are not as the gate's suite expects: put aside (quarantine) or written and sent all the same (warn; a
+    row counts for each expectation it does not meet)."""
     keys_in_two_partitions: int = 0
     pending_records: int | None = None
     """How many offsets (ingest) or table versions (publish) are left; None when not known."""
@@ -67,6 +70,7 @@ _SUMMED = (
     "records_out",
     "tombstones",
     "bad_records",
+    "unexpected_rows",
     "keys_in_two_partitions",
 )
 
@@ -87,6 +91,7 @@ class Summary:
     records_out: int = 0
     tombstones: int = 0
     bad_records: int = 0
+    unexpected_rows: int = 0
     keys_in_two_partitions: int = 0
     pending_records: int | None = None
     event_time_lag_seconds: float | None = None

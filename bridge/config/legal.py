@@ -8,7 +8,7 @@ from typing import Any
 
 from bridge.options.kinds import duration_ms
 
-__all__ = ["digits", "interval", "retention", "start", "trigger", "words"]
+__all__ = ["digits", "interval", "retention", "start", "switch", "trigger", "words"]
 
 
 def trigger(text: str) -> str:
@@ -55,6 +55,11 @@ def start(text: str) -> str:
         except ValueError:
             pass
     raise ValueError("not legal; legal are snapshot, latest, version:N, timestamp:2024-12-31T23:59:59Z")
+
+
+def switch(value: Any) -> Any:
+    """YAML reads a bare off as false."""
+    return "off" if value is False else value
 
 
 def digits(value: Any) -> Any:

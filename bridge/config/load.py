@@ -32,6 +32,8 @@ from bridge.definition import (
     BadRecords,
     Definition,
     DeltaTarget,
+    Gate,
+    GateAction,
     Maintenance,
     OnFailure,
     Publish,
@@ -164,7 +166,8 @@ def _delta(section: DeltaSection, base: Path) -> DeltaTarget:
 
 def _quarantine(file: PipelineFile, base: Path) -> DeltaTarget | None:
     section, delta = file.ingest.quarantine, file.delta
-    if file.ingest.bad_records != "quarantine":
+    diverts = file.quality is not None and file.quality.gate == "quarantine"
+    if file.ingest.bad_records != "quarantine" and not diverts:
         if section is not None:
             raise DefinitionError(
                 f"ingest.quarantine has no effect with bad-records: {file.ingest.bad_records}; write bad-records: "
@@ -193,4 +196,21 @@ def _maintenance(section: MaintenanceSection) -> Maintenance:
 def _quality(section: QualitySection, delta: DeltaSection, base: Path) -> Quality:
     report = None if section.report is None else Path(resolved_path(base, section.report))
     results = _beside(section.results, delta, base, "_quality")
-    return Quality(Path(resolved_path(base, section.suite)), results, OnFailure(section.on_failure), report)
+    suite = Path(resolved_path(base, section.suite))
+    return Quality(suite, results, OnFailure(section.on_failure), report, _gate(section, suite, base))
+
+
+def _gate(section: QualitySection, suite: Path, base: Path) -> Gate | None:
+    if section.gate == "off":
+        return None
+    own = section.gate_suite is not None
+    file = Path(resolved_path(base, section.gate_suite)) if section.gate_suite else suite
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise DefinitionError(
+            f"{file}: the suite of quality.gate cannot be read: {error.strerror}"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise DefinitionError(f"{file}: the suite of quality.gate is not UTF-8 text") from error
+    return Gate(GateAction(section.gate), file, text, own)

@@ -142,7 +142,8 @@ class IngestSection(_Section):
     )
     quarantine: QuarantineSection | None = Field(
         default=None,
-        description="Where `bad-records: quarantine` keeps them; default: `_quarantine` beside the table.",
+        description="Where `bad-records: quarantine` and `quality.gate: quarantine` keep them; default: `_quarantine` "
+        "beside the table.",
     )
     base: Literal["empty", "existing"] = Field(
         default="empty",
@@ -222,6 +223,22 @@ class QualitySection(_Section):
         default=None,
         description="Where the results of all checks are kept; default: `_quality` beside the table.",
     )
+    gate: Annotated[Literal["off", "warn", "quarantine", "fail"], BeforeValidator(legal.switch)] = Field(
+        default="off",
+        description="What happens when rows of a batch are not as expected, before it is written or sent: fail stops, "
+        "quarantine puts the rows aside (ingest only), warn counts them.",
+    )
+    gate_suite: str | None = Field(
+        default=None,
+        min_length=1,
+        description="A suite for the gate alone; default: what it can judge of `suite`.",
+    )
+
+    @model_validator(mode="after")
+    def _gate_has_suite(self) -> QualitySection:
+        if self.gate == "off" and self.gate_suite is not None:
+            raise ValueError("gate-suite has no effect with gate: off; set gate to warn, quarantine or fail")
+        return self
 
 
 class PipelineFile(_Section):

@@ -32,7 +32,11 @@ def refuse_topic(topic: Topic) -> None:
 def refuse_definition(definition: Definition) -> None:
     """Raise UnsupportedError for the first thing in the pipeline that cannot be run yet."""
     if definition.quality and definition.quality.on_failure is OnFailure.QUARANTINE:
-        _refuse("quality.on-failure: quarantine", "legal for now are fail, warn")
+        _refuse(
+            "quality.on-failure: quarantine",
+            "a check of the whole table puts no rows aside, legal are fail and warn; `quality: {gate: quarantine}` "
+            "puts rows aside before an ingest writes them",
+        )
     refuse_topic(definition.topic)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from bridge.config.topic import given_of
-from bridge.definition import Definition, FormatSpec, Secret, Topic
+from bridge.definition import Definition, FormatSpec, Quality, Secret, Topic
 from bridge.options import FORMATS, Effective
 from bridge.positions import Offsets
 from bridge.schema import Column, ComputedColumn, MetadataColumn, PhysicalColumn
@@ -33,10 +33,19 @@ def resolved(definition: Definition) -> dict[str, Any]:
             "base": "existing" if definition.base_is_existing else "empty",
         },
         "publish": _plain(asdict(definition.publish)),
-        "quality": _plain(asdict(definition.quality)) if definition.quality else None,
+        "quality": _quality(definition.quality) if definition.quality else None,
         "maintenance": asdict(definition.maintenance) if definition.maintenance else None,
         "warnings": list(definition.warnings),
     }
+
+
+def _quality(quality: Quality) -> dict[str, Any]:
+    gate = quality.gate and {
+        "action": quality.gate.action.value,
+        "suite": str(quality.gate.suite),
+        "own": quality.gate.own,
+    }
+    return {**_plain(asdict(replace(quality, gate=None))), "gate": gate}
 
 
 def _topic(topic: Topic) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from bridge.rows import RowKind
 
 __all__ = [
     "NO_ROWS",
+    "changed_ms",
     "changes",
     "check_feed",
     "check_same",
@@ -94,6 +95,16 @@ def written_by_others(table: Table, first: int, last: int, operations: Sequence[
         if version <= first:
             break
     return sorted(found)
+
+
+def changed_ms(table: Table, version: int) -> int | None:
+    """When the newest version up to `version` was committed that is no upkeep of the table alone, in epoch ms."""
+    with table_errors(table):
+        log = (
+            table.delta().history().where((F.col("version") <= version) & ~F.col("operation").isin(*NO_ROWS))
+        )
+        at = log.agg(F.max_by(F.unix_millis("timestamp"), "version")).collect()[0][0]
+    return None if at is None else int(at)
 
 
 def key_moves(table: Table, versions: Sequence[int], key: Sequence[str]) -> list[int]:

@@ -16,11 +16,11 @@ from bridge.delta.progress import IngestProgress
 from bridge.delta.quarantine import put_aside
 from bridge.delta.table import Table
 from bridge.errors import BadRecordError
-from bridge.pipelines import fold, keep
+from bridge.pipelines import fold, gate
 from bridge.pipelines.survey import Counter, Survey, survey
 from bridge.positions import TopicPartition
 
-__all__ = ["Applied", "apply", "refuse_bad", "set_aside"]
+__all__ = ["Applied", "apply", "refuse_bad", "refuse_unexpected", "set_aside"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,10 @@ class Applied:
     newest_event_ms: dict[TopicPartition, int]
     """The newest value of the watermark's column in each partition that had records; empty without a WATERMARK."""
     doubtful: bool
+    unexpected: int = 0
+    """Rows that are not as the gate expects: put aside, or under `gate: warn` written all the same."""
+    notes: tuple[str, ...] = ()
+    """What a user should know of them."""
 
 
 def apply(
@@ -59,21 +63,23 @@ def apply(
             changes = held(fold.decoded(records, definition))
             found = survey(definition, changes)
         if found.kept:
-            changes = held(_filled(changes, definition, table.on(records.sparkSession)))
+            changes = held(fold.filled(changes, table.on(records.sparkSession).delta().toDF(), definition))
             found = survey(definition, changes)
         refuse_bad(definition, found)
+        folded, keys, two, judged = changes, found.good, found.two_partitions, found.judged
+        if definition.topic.appends:
+            folded, two = fold.folded(changes, definition), 0
+        elif found.skipped or found.dropped or not fold.compacts_first(definition):
+            folded = held(fold.folded(changes, definition))
+            keys, two, judged = _counted(folded, definition)
+        refuse_unexpected(definition, judged, folded)
         target = table.on(records.sparkSession)
         if set_aside(definition, target.spark, records, changes, found, progress):
             failpoints.hit("ingest.put-aside")
         failpoints.hit("ingest.before-merge")
         if definition.topic.appends:
-            merged = append(target, fold.folded(changes, definition), rows=found.good, progress=progress)
-            keys, two = found.good, 0
+            merged = append(target, folded, rows=keys, progress=progress)
         else:
-            folded, keys, two = changes, found.good, found.two_partitions
-            if found.skipped or found.dropped or not fold.compacts_first(definition):
-                folded = held(fold.folded(changes, definition))
-                keys, two = _counted(folded)
             merged = merge(target, folded, key=definition.primary_key, progress=progress, persisted=True)
         failpoints.hit("ingest.after-merge")
         return Applied(
@@ -84,20 +90,23 @@ def apply(
             two_partitions=two,
             newest_event_ms=found.newest_event_ms,
             doubtful=doubtful,
+            unexpected=found.diverted + gate.unexpected(judged),
+            notes=tuple(gate.notes(definition, judged)),
         )
 
 
-def _filled(changes: DataFrame, definition: Definition, table: Table) -> DataFrame:
-    key = definition.primary_key
-    told = [c.name for c in definition.topic.schema.physical if c.name not in key]
-    return keep.filled(changes, table.delta().toDF(), key=key, columns=told)
-
-
-def _counted(folded: DataFrame) -> tuple[int, int]:
-    """(keys, how many of them were seen in two partitions)"""
-    row = folded.agg(F.count(F.lit(1)), F.count_if(F.col(compact.TWO_PARTITIONS))).first()
+def _counted(folded: DataFrame, definition: Definition) -> tuple[int, int, gate.Counts]:
+    """(keys, how many of them were seen in two partitions, what the gate counts)"""
+    two = F.count_if(F.col(compact.TWO_PARTITIONS))
+    row = folded.agg(F.count(F.lit(1)), two, gate.counting(definition, folded, F.lit(True))).first()
     assert row is not None
-    return row[0], row[1]
+    return row[0], row[1], gate.counts(definition, folded, row[2])
+
+
+def refuse_unexpected(definition: Definition, judged: gate.Counts, rows: DataFrame) -> None:
+    """Raise QualityError where `gate` is fail and `rows`, which are to be written, are not as it expects."""
+    way_out = "correct the rows at their source and have the keys sent again"
+    gate.enforce(definition, judged, rows, "Nothing of this batch was written", way_out)
 
 
 def refuse_bad(definition: Definition, found: Survey) -> None:
@@ -122,11 +131,16 @@ def set_aside(
 ) -> bool:
     """Keep the bad ones among `records` in the quarantine, before the commit of `progress`; whether there was anything
     to do. See quarantine.put_aside."""
-    if not found.bad or definition.quarantine is None:
+    target = definition.quarantine
+    if target is None or not (found.bad or found.diverted):
         return False
+    if definition.bad_records is not BadRecords.QUARANTINE:
+        changes = changes.where(gate.is_diverted())
+        if not found.diverted:
+            return False
     put_aside(
         spark,
-        definition.quarantine,
+        target,
         records,
         changes,
         pipeline=definition.name,

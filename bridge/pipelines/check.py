@@ -21,6 +21,7 @@ from bridge.delta.mix import mix
 from bridge.delta.table import Table
 from bridge.errors import DefinitionError, KafkaError, TableError
 from bridge.kafka import admin
+from bridge.pipelines.facts import facts_of
 from bridge.pipelines.kept import earlier, keep, past
 from bridge.pipelines.preflight import ingested, whole_table
 from bridge.pipelines.since import changed_rows, only, parts
@@ -111,17 +112,18 @@ def _judged(
     version, since, key = subject.version, subject.since, definition.primary_key
     assert version is not None
     watermark = definition.topic.schema.watermark
+    facts = facts_of(table.spark, definition, table, version, subject.offsets)
     with reading(table, version, version):
         whole = table.read({"versionAsOf": str(version)}).select(*(col(name) for name in table.columns))
         if since is None:
             with _held(whole):
-                verdict = run(whole, suite, key=key, subject=subject)
+                verdict = run(whole, suite, key=key, subject=subject, facts=facts)
                 return verdict, _newest(whole, watermark.column if watermark else None)
         by_row, by_table = parts(suite)
         changed = changed_rows(table, key, since, version)
         with _held(changed):
             verdict = run(changed, only(suite, by_row), key=key, subject=subject)
-        rest = run(whole, only(suite, by_table), key=key, subject=subject)
+        rest = run(whole, only(suite, by_table), key=key, subject=subject, facts=facts)
         newest = _newest(whole, watermark.column if watermark else None)
     none = "" if verdict.row_count else "no row to check"
     outcomes = {

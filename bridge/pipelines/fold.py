@@ -13,9 +13,9 @@ from bridge.columns import BAD, KIND, col
 from bridge.decode import APART, DROPPED, KEPT, SKIP, decode_events, decode_keys, decode_values
 from bridge.definition import BadRecords, Definition
 from bridge.formats.base import DOUBTFUL
-from bridge.pipelines import keep
+from bridge.pipelines import gate, keep
 
-__all__ = ["Held", "compacts_first", "decoded", "folded", "held_by", "is_good", "settled", "told"]
+__all__ = ["Held", "compacts_first", "decoded", "filled", "folded", "held_by", "is_good", "settled", "told"]
 
 Held = Callable[[DataFrame], DataFrame]
 """Persists a frame for as long as it is used, and gives it back."""
@@ -33,8 +33,9 @@ def held_by(stack: ExitStack) -> Held:
 
 def compacts_first(definition: Definition) -> bool:
     """True where only the last record of a key need be decoded: the record's key names the row, and under
-    `bad-records: fail` no bad record may be in the fold anyway."""
-    return definition.topic.is_upsert and definition.bad_records is BadRecords.FAIL
+    `bad-records: fail` no bad record may be in the fold anyway. Where a gate puts rows aside the one before counts."""
+    fails = definition.bad_records is BadRecords.FAIL
+    return definition.topic.is_upsert and fails and not definition.diverts
 
 
 def is_good() -> Column:
@@ -43,17 +44,24 @@ def is_good() -> Column:
 
 
 def decoded(records: DataFrame, definition: Definition, *, glance: bool = False) -> DataFrame:
-    """Changes with `__bad`, as the module `decode` gives them; nothing bad is dropped.
+    """Changes with `__bad`, as the module `decode` and the gate give them; nothing bad is dropped.
 
     Where `compacts_first`: one row per key, the last one, and superseded values are never looked at. Otherwise all.
     With `glance` a record may be DOUBTFUL instead: then the frame is good for nothing but to be made again without.
     """
     if not definition.topic.is_upsert:
-        return decode_events(records, definition.topic, glance=glance)
+        return gate.diverted(decode_events(records, definition.topic, glance=glance), definition)
     keyed = decode_keys(records, definition.topic, glance=glance)
     if compacts_first(definition):
         keyed = compact.latest_by_offset(keyed, [*definition.primary_key, APART])
-    return decode_values(keyed, definition.topic, glance=glance)
+    return gate.diverted(decode_values(keyed, definition.topic, glance=glance), definition)
+
+
+def filled(changes: DataFrame, table: DataFrame, definition: Definition) -> DataFrame:
+    """keep.filled of `decoded` changes, for all columns that are told; what was filled in the gate judges now."""
+    key = definition.primary_key
+    told = [c.name for c in definition.topic.schema.physical if c.name not in key]
+    return gate.diverted(keep.filled(changes, table, key=key, columns=told), definition)
 
 
 def settled(records: DataFrame, definition: Definition, held: Held) -> DataFrame:
@@ -82,8 +90,6 @@ def told(
     key's own earlier one, else that of its row in `table`. Where neither tells it, the change is bad and says so."""
     if KEPT not in changes.columns or changes.where(F.size(KEPT) > 0).isEmpty():
         return changes
-    key = definition.primary_key
-    names = [c.name for c in definition.topic.schema.physical]
     rows = changes.limit(0) if table is None else table
-    present = rows.select(*[col(name) for name in names])
-    return held(keep.filled(changes, present, key=key, columns=[n for n in names if n not in key]))
+    present = rows.select(*[col(c.name) for c in definition.topic.schema.physical])
+    return held(filled(changes, present, definition))

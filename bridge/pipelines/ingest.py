@@ -21,7 +21,7 @@ from bridge.kafka import admin, source
 from bridge.kafka.epochs import with_leader_epochs
 from bridge.kafka.reach import check_reachable
 from bridge.metrics import BatchReport, Listener, Summary, ignore
-from bridge.pipelines import lease, scratch
+from bridge.pipelines import gate, lease, scratch
 from bridge.pipelines.batch import apply
 from bridge.pipelines.failing import offsets_between
 from bridge.pipelines.lagging import TopicLag
@@ -101,7 +101,8 @@ class _Run:
         self.group = GroupOffsets(self.topic)
         self.notices, self.schedule = Notices(), Schedule(definition, self.table)
         self.lag = TopicLag(self.topic, self.table)
-        self.notices.add(ours.warning)
+        for warning in (ours.warning, gate.check_ready(spark, definition, self.table.fields)):
+            self.notices.add(warning)
         if known is not None:
             self.notices.add(self.lag.warning(offsets, self.end or state.end))
 
@@ -240,6 +241,8 @@ class _Run:
         self.progress = progress
         self.events.advance(applied.newest_event_ms)
         newest_end = self._newest_end()
+        for note in applied.notes:
+            self.notices.add(note)
         self.notices.add(self.group.commit(offsets))
         self.notices.add(self.lag.regularly(offsets, newest_end))
         report = BatchReport(
@@ -253,6 +256,7 @@ class _Run:
             deleted=applied.merged.deleted,
             unchanged=applied.unchanged,
             bad_records=applied.bad,
+            unexpected_rows=applied.unexpected,
             keys_in_two_partitions=applied.two_partitions,
             pending_records=progress.offsets.behind(newest_end),
             event_time_lag_seconds=self.events.lag_seconds,

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 
 from bridge import compact, failpoints
+from bridge.columns import AFTER
 from bridge.config import refuse_unpublishable
 from bridge.definition import Definition
 from bridge.delta import feed
@@ -23,7 +25,7 @@ from bridge.kafka import admin, provision
 from bridge.kafka.sink import ProduceResult
 from bridge.metrics import BatchReport, Listener, Summary, ignore
 from bridge.options import FORMATS
-from bridge.pipelines import lease
+from bridge.pipelines import gate, lease
 from bridge.pipelines.carry import grown
 from bridge.pipelines.failing import told
 from bridge.pipelines.outlets import Outlet, outlet
@@ -85,11 +87,13 @@ class _Run:
         self.lease = ours
         self.summary = Summary(definition.name, "publish")
         refuse_unpublishable(definition.topic)
+        gate.refuse_quarantine(definition)
         self.as_declared = admin.resolve(definition.topic), published_table(spark, definition)
         self._follow()
         self.notices, self.presence = Notices(), Presence(definition, self.table)
         self.partitions = Partitions(spark, definition)
         found = (
+            gate.check_ready(spark, definition, self.table.fields),
             *provision.prepare(self.topic),
             *warnings_of(self.topic),
             *self.partitions.warnings(self.topic),
@@ -199,12 +203,13 @@ class _Run:
             told(self.spark, self.definition, versions),
             reading(self.table, stretch.first, stretch.last),
         ):
-            sent = self._sent(stretch)
+            sent, judged = self._sent(stretch)
         failpoints.hit("publish.sent")
         with told(self.spark, self.definition, "writing down progress"):
             self.state = self.outlet.record(self.state.closed())
         failpoints.hit("publish.closed")
-        self.notices.add(self.presence.tell(self.state))
+        for warning in (self.presence.tell(self.state), *gate.notes(self.definition, judged)):
+            self.notices.add(warning)
         report = BatchReport(
             pipeline=self.definition.name,
             verb="publish",
@@ -212,6 +217,7 @@ class _Run:
             version=stretch.last,
             records_out=sent.records,
             tombstones=sent.tombstones,
+            unexpected_rows=gate.unexpected(judged),
             pending_records=self.latest - stretch.last,
             warning=self.notices.new(),
             seconds=time.monotonic() - started,
@@ -219,32 +225,60 @@ class _Run:
         self.summary = self.summary.plus(report)
         self.listener(report)
 
-    def _sent(self, stretch: Stretch) -> ProduceResult:
+    def _sent(self, stretch: Stretch) -> tuple[ProduceResult, gate.Counts]:
+        with ExitStack() as stack:
+            changes = self._changes(stretch)
+            judged = self._judged(changes, stack)
+            return self._produced(self._encoded(changes), stretch), judged
+
+    def _judged(self, changes: DataFrame, stack: ExitStack) -> gate.Counts:
+        """What the gate says of the rows that go out, before any of them does. Raises QualityError."""
+        if self.definition.gate is None:
+            return ()
+        rows = changes
+        if AFTER in changes.columns:
+            # They took a shuffle, which sending them would take once more.
+            stack.callback(changes.persist().unpersist)
+            rows = compact.upserts(changes)
+        judged = gate.judge(self.definition, rows)
+        way_out = (
+            "correct the rows in the table, then `bridge resync` sends what differs (a publish by itself sends every "
+            "version in turn, and stops again)"
+        )
+        gate.enforce(self.definition, judged, rows, "Nothing of it was sent", way_out)
+        return judged
+
+    def _produced(self, records: DataFrame, stretch: Stretch) -> ProduceResult:
         try:
-            return self.outlet.send(self._records(stretch), stretch)
+            return self.outlet.send(records, stretch)
         except KafkaError as refused:
             which = f"(versions {stretch.first} to {stretch.last} of table {self.table})"
             raise type(refused)(f"{refused} {which}") from refused
 
-    def _records(self, stretch: Stretch) -> DataFrame:
-        """What a stretch sends; the same rows whenever it is asked."""
+    def _changes(self, stretch: Stretch) -> DataFrame:
+        """What a stretch sends, not encoded yet: changes, or the columns of compact.net; the same rows whenever it is
+        asked."""
         topic, key = self.topic, self.definition.primary_key
         insert_only = FORMATS[topic.value.name].insert_only
         if stretch.snapshot:
             rows = feed.snapshot(self.table, stretch.last)
             rows = feed.chunk(self.table, rows, key, stretch.chunk, stretch.chunks)
-            return encode(rows, topic) if insert_only else self._events(compact.each(rows))
+            return rows if insert_only else compact.each(rows)
         changes = feed.changes(self.table, stretch.first, stretch.last)
         if topic.appends:
             if insert_only:
                 refuse_retractions(changes, self.table)
-                return encode(changes, topic)
-            return self._events(compact.each(changes))
+                return changes
+            return compact.each(changes)
         net = self.definition.publish.net_changes
         if insert_only and not net and not feed.written_by_others(self.table, stretch.first, stretch.last):
-            return encode(compact.without_former(changes), topic)
-        sides = compact.net(changes, key, across_versions=net)
-        return encode(compact.upserts(sides), topic) if insert_only else self._events(sides)
+            return compact.without_former(changes)
+        return compact.net(changes, key, across_versions=net)
 
-    def _events(self, sides: DataFrame) -> DataFrame:
-        return encode_changes(sides, self.topic, pair=self.definition.publish.pair)
+    def _encoded(self, changes: DataFrame) -> DataFrame:
+        topic = self.topic
+        if AFTER not in changes.columns:
+            return encode(changes, topic)
+        if FORMATS[topic.value.name].insert_only:
+            return encode(compact.upserts(changes), topic)
+        return encode_changes(changes, topic, pair=self.definition.publish.pair)

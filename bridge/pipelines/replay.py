@@ -28,7 +28,7 @@ from bridge.delta.table import Table, exists
 from bridge.errors import DefinitionError, GapError
 from bridge.kafka import admin, source
 from bridge.kafka.epochs import with_leader_epochs
-from bridge.pipelines import fold, keep
+from bridge.pipelines import fold
 from bridge.pipelines.preflight import ingest_table
 from bridge.positions import Offsets
 
@@ -73,7 +73,8 @@ def replay(spark: SparkSession, definition: Definition, *, force: bool = False) 
     target = definition.quarantine
     if target is None:
         raise DefinitionError(
-            f"{definition.name!r} keeps no bad records aside: set ingest: {{bad-records: quarantine}}"
+            f"{definition.name!r} keeps no bad records aside: set ingest: {{bad-records: quarantine}}, or quality: "
+            "{gate: quarantine}"
         )
     table = ingest_table(spark, definition)
     known = read_progress(table, definition.name)
@@ -142,8 +143,7 @@ class _Run:
         others = since.join(F.broadcast(aside.select(*_AT)), _AT, "left_anti").select(*aside.columns)
         changes = fold.settled(others.unionByName(aside), self.definition, held)
         if KEPT in changes.columns:
-            told = [c.name for c in self.topic.schema.physical if c.name not in key]
-            changes = keep.filled(changes, self.table.delta().toDF(), key=key, columns=told)
+            changes = fold.filled(changes, self.table.delta().toDF(), self.definition)
         keys = good.where(fold.is_good()).select(*(col(name) for name in key)).distinct()
         last = fold.folded(changes, self.definition)
         return last.alias("c").join(F.broadcast(keys.alias("k")), same_key(key, "c", "k"), "left_semi")

@@ -22,8 +22,8 @@ from bridge.errors import DefinitionError, GapError
 from bridge.kafka import admin, source
 from bridge.kafka.epochs import with_leader_epochs
 from bridge.kafka.reach import check_reachable
-from bridge.pipelines import fold, lease
-from bridge.pipelines.batch import refuse_bad, set_aside
+from bridge.pipelines import fold, gate, lease
+from bridge.pipelines.batch import refuse_bad, refuse_unexpected, set_aside
 from bridge.pipelines.preflight import ingest_table, whole_table
 from bridge.pipelines.reading import explained
 from bridge.pipelines.resync import Resync, refuse_appends
@@ -125,6 +125,7 @@ class _Run:
             left = rows.alias("t").join(there.alias("s"), same_key(key, "s", "t"), "left_anti")
             kept = left.count() if self.keep else 0
             if self.lease is not None:
+                refuse_unexpected(definition, gate.judge(definition, there), there)
                 set_aside(definition, spark, records, changes, found, progress)
                 self.lease.check()
                 version = self._write(todo, sum(changed.values()), progress)
@@ -136,7 +137,7 @@ class _Run:
             topic_end=end.to_json(),
             unchanged=same,
             kept=kept,
-            bad=found.bad + found.dropped,
+            bad=found.bad + found.dropped + found.diverted,
             warning=self.lease.warning if self.lease is not None else None,
             **changed,
         )

@@ -22,7 +22,7 @@ from bridge.errors import BadRecordError, TableError
 from bridge.kafka import admin, provision, source
 from bridge.kafka.epochs import with_leader_epochs
 from bridge.options import FORMATS
-from bridge.pipelines import fold, lease, scratch
+from bridge.pipelines import fold, gate, lease, scratch
 from bridge.pipelines.carry import grown
 from bridge.pipelines.outlets import outlet
 from bridge.pipelines.preflight import published_table
@@ -55,6 +55,7 @@ def resync(spark: SparkSession, definition: Definition, *, dry_run: bool = False
     """
     refuse_appends(definition)
     refuse_unpublishable(definition.topic)
+    gate.refuse_quarantine(definition)
     topic, table = admin.resolve(definition.topic), published_table(spark, definition)
     topic, table = grown(definition, topic, table, table.read({}).schema)
     run = _Run(replace(definition, topic=topic), table, feed.latest_version(table))
@@ -95,6 +96,11 @@ class _Run:
             todo = spark.read.parquet(place)
             result = self.report(todo, topic.end, False)
         ours.check()
+        rows = compact.upserts(todo.select(BEFORE, AFTER, POSITION))
+        way_out = (
+            "correct the rows in the table and run the resync again (a publish does not go on before that)"
+        )
+        gate.enforce(definition, gate.judge(definition, rows), rows, "Nothing was sent", way_out)
         if result.inserted or result.updated or result.deleted:
             out.send(self._records(todo.select(BEFORE, AFTER, POSITION)), stretch)
         failpoints.hit("resync.sent")

@@ -13,7 +13,7 @@ from bridge.columns import BAD, KIND, POSITION, col
 from bridge.decode import DROPPED, KEPT, SKIP
 from bridge.definition import Definition
 from bridge.formats.base import DOUBTFUL
-from bridge.pipelines import fold
+from bridge.pipelines import fold, gate
 from bridge.positions import TopicPartition
 from bridge.schema import TableSchema
 
@@ -24,7 +24,8 @@ _PATIENCE_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Survey:
-    """Counts of changes. `first_bad` names the first bad one's place and reason; None when all are good."""
+    """Counts of changes. `first_bad` names the first bad one's place and reason; None when all are good. Those that the
+    gate puts aside are `diverted`, and not `bad`."""
 
     good: int
     bad: int
@@ -35,12 +36,16 @@ class Survey:
     two_partitions: int
     first_bad: str | None = None
     newest_event_ms: dict[TopicPartition, int] = field(default_factory=dict)
+    diverted: int = 0
+    judged: gate.Counts = ()
+    """What the gate counts in the rows to be written, where these are known before anything is folded."""
 
 
 def survey(definition: Definition, changes: DataFrame) -> Survey:
     """Count `changes` (see fold.decoded). Two small jobs where the table has a WATERMARK, else one."""
     schema = definition.topic.schema
-    bad, good = col(BAD).isNotNull(), fold.is_good()
+    diverted, good = gate.is_diverted(), fold.is_good()
+    bad = col(BAD).isNotNull() & ~diverted
     two = (
         F.count_if(col(compact.TWO_PARTITIONS) & good)
         if compact.TWO_PARTITIONS in changes.columns
@@ -48,15 +53,19 @@ def survey(definition: Definition, changes: DataFrame) -> Survey:
     )
     kept = F.count_if(F.size(KEPT) > 0) if KEPT in changes.columns else F.lit(0)
     where = F.struct(*[col(POSITION).getField(part) for part in ("topic", "partition", "offset")])
+    is_folded = definition.topic.appends or fold.compacts_first(definition)
+    judging = gate.counting(definition, changes, good) if is_folded else F.lit(None)
     row = changes.agg(
         F.count_if(good).alias("good"),
         F.count_if(bad).alias("bad"),
         F.count_if(col(BAD) == DOUBTFUL).alias("doubtful"),
-        F.count_if(~bad & (col(KIND) == SKIP)).alias("skipped"),
-        F.count_if(~bad & (col(KIND) == DROPPED)).alias("dropped"),
+        F.count_if(col(BAD).isNull() & (col(KIND) == SKIP)).alias("skipped"),
+        F.count_if(col(BAD).isNull() & (col(KIND) == DROPPED)).alias("dropped"),
         F.min(F.when(bad, F.struct(where.alias("at"), col(BAD).alias("why")))).alias("first_bad"),
         kept.alias("kept"),
         two.alias("two"),
+        F.count_if(diverted).alias("diverted"),
+        judging.alias("judged"),
     ).first()
     assert row is not None
     first = row["first_bad"]
@@ -71,6 +80,8 @@ def survey(definition: Definition, changes: DataFrame) -> Survey:
         first_bad=first
         and "{topic}-{partition} at offset {offset}: ".format(**first["at"].asDict()) + first["why"],
         newest_event_ms=_newest(schema, changes),
+        diverted=row["diverted"],
+        judged=gate.counts(definition, changes, row["judged"]),
     )
 
 

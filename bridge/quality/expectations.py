@@ -15,47 +15,14 @@ from bridge.quality.wording import age, counted
 with quiet():
     from great_expectations.compatibility import pydantic
     from great_expectations.execution_engine.execution_engine import ExecutionEngine
-    from great_expectations.expectations.expectation import BatchExpectation, render_suite_parameter_string
-    from great_expectations.render.components import LegacyRendererType, RenderedStringTemplateContent
-    from great_expectations.render.renderer.renderer import renderer
-    from great_expectations.render.renderer_configuration import RendererConfiguration, RendererValueType
 
     from bridge.quality.measures import DuplicateKeys, Newest
+    from bridge.quality.sentences import Sentence
 
 __all__ = ["ExpectKeyToBeUnique", "ExpectTableToBeFresh"]
 
 
-class _Sentence(BatchExpectation):
-    """Renders `_sentence`'s template, both for Data Docs pages and for inline use."""
-
-    @classmethod
-    def _sentence(cls, kwargs: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
-        """A template with `$names`, and what stands for them."""
-        raise NotImplementedError
-
-    @classmethod
-    def _prescriptive_template(
-        cls, renderer_configuration: RendererConfiguration[Any]
-    ) -> RendererConfiguration[Any]:
-        template, words = cls._sentence(renderer_configuration.kwargs)
-        for name, word in words.items():
-            renderer_configuration.add_param(name=name, param_type=RendererValueType.STRING, value=word)
-        renderer_configuration.template_str = template
-        return renderer_configuration
-
-    @classmethod
-    @renderer(renderer_type=LegacyRendererType.PRESCRIPTIVE)
-    @render_suite_parameter_string
-    def _prescriptive_renderer(
-        cls, configuration: Any = None, result: Any = None, runtime_configuration: Any = None, **_: Any
-    ) -> list[RenderedStringTemplateContent]:
-        template, words = cls._sentence(configuration.kwargs)
-        styling = (runtime_configuration or {}).get("styling")
-        content = {"template": template, "params": words, "styling": styling}
-        return [RenderedStringTemplateContent(content_block_type="string_template", string_template=content)]
-
-
-class ExpectKeyToBeUnique(_Sentence):
+class ExpectKeyToBeUnique(Sentence):
     """No two rows of the whole table have the same values in `column_list`; null equals null.
 
     Exact, also for compound keys. The result counts the rows that share their key with another row
@@ -104,7 +71,7 @@ class ExpectKeyToBeUnique(_Sentence):
         }
 
 
-class ExpectTableToBeFresh(_Sentence):
+class ExpectTableToBeFresh(Sentence):
     """The newest value of `column` is at most `max_age_seconds` old when the check runs.
 
     An empty table, or a column of nulls, is not fresh. A newest value more than `max_ahead_seconds` in the

@@ -16,7 +16,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from bridge.errors import TableError
+from bridge.errors import BridgeError, TableError
+from bridge.quality.facts import NO_FACTS, Facts
 from bridge.quality.gx import quiet
 from bridge.quality.suite import Suite
 from bridge.quality.verdict import Outcome, Subject, Verdict
@@ -25,15 +26,22 @@ from bridge.quality.wording import asked, found, sentence
 if TYPE_CHECKING:
     from great_expectations.expectations.expectation import Expectation
 
-__all__ = ["Outcome", "Subject", "Verdict", "run"]
+__all__ = ["Outcome", "Subject", "Verdict", "reason_of", "run", "title_of"]
 
 _EXAMPLES = 5
 _COLUMN_ARGUMENTS = ("column", "column_list", "column_A", "column_B", "column_set")
 _UNKNOWN = Subject()
 
 
-def run(frame: DataFrame, suite: Suite, *, key: Sequence[str] = (), subject: Subject = _UNKNOWN) -> Verdict:
-    """Check `frame` against every expectation of `suite`.
+def run(
+    frame: DataFrame,
+    suite: Suite,
+    *,
+    key: Sequence[str] = (),
+    subject: Subject = _UNKNOWN,
+    facts: Facts = NO_FACTS,
+) -> Verdict:
+    """Check `frame` against every expectation of `suite`; those about topic or history ask `facts`.
 
     All counting happens in Spark: a pass for the counts of each column, one aggregate per unique key. The
     frame is read several times and not persisted: persist one that is dear to compute. Only for expectations
@@ -48,21 +56,24 @@ def run(frame: DataFrame, suite: Suite, *, key: Sequence[str] = (), subject: Sub
             raise TableError(f"key column {name!r} is not in {table}; it has {', '.join(frame.columns)}")
     started, clock = datetime.now(timezone.utc), time.monotonic()
     with quiet():
-        outcomes = _Check(frame, tuple(key)).outcomes(suite.expectations)
+        outcomes = _Check(frame, tuple(key), facts).outcomes(suite.expectations)
     rows = frame.count()
     success = all(o.success for o in outcomes)
     return Verdict(suite.name, success, outcomes, rows, started, time.monotonic() - clock, subject)
 
 
 class _Check:
-    def __init__(self, frame: DataFrame, key: tuple[str, ...]) -> None:
+    def __init__(self, frame: DataFrame, key: tuple[str, ...], facts: Facts) -> None:
         from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
         from great_expectations.validator.metrics_calculator import MetricsCalculator
+
+        from bridge.quality.sentences import FACTS
 
         self.frame, self.key = frame, key
         # With a session and without persist the engine changes neither Spark's settings nor its cache.
         self.engine = SparkDFExecutionEngine(spark=frame.sparkSession, persist=False)
         self.engine.load_batch_data("frame", frame)
+        setattr(self.engine, FACTS, facts)
         self.calculator = MetricsCalculator(self.engine, show_progress_bars=False)
 
     def outcomes(self, expectations: Sequence[Expectation]) -> tuple[Outcome, ...]:
@@ -122,7 +133,7 @@ class _Check:
         result = answer.get("result", {})
         return Outcome(
             type=config.type,
-            title=_title(expectation),
+            title=title_of(expectation),
             columns=columns,
             success=answer.get("success", False),
             observed=found(result),
@@ -131,7 +142,9 @@ class _Check:
             unexpected_percent=result.get("unexpected_percent"),
             example_keys=self._keys(answer),
             severity=config.severity.value,
-            reason=self._reason(answer["error"], columns) if "error" in answer else None,
+            reason=reason_of(answer["error"], config.kwargs, self.frame.columns)
+            if "error" in answer
+            else None,
         )
 
     def _keys(self, answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
@@ -141,21 +154,25 @@ class _Check:
         keys = [{n: _json(row[n], types[n]) for n in self.key if n in row} for row in rows[:_EXAMPLES]]
         return tuple(k for k in keys if k)
 
-    def _reason(self, error: BaseException, columns: Sequence[str]) -> str:
-        has = self.frame.columns
-        for name in columns:
-            if name not in has and name.split(".")[0] not in has:
-                return f"column {name!r} is not in the table; it has {', '.join(has)}"
-        while error.__cause__ is not None:
-            error = error.__cause__
-        if isinstance(error, PySparkException):
-            # Its message quotes the value Spark stumbled over.
-            return f"Spark raised {error.getCondition() or type(error).__name__}"
-        lines = str(error).strip().splitlines() or [""]
-        return f"{type(error).__name__}: {lines[0][:300]}"
+
+def reason_of(error: BaseException, kwargs: Mapping[str, Any], has: Sequence[str]) -> str:
+    """Why an expectation of these arguments could not be evaluated on the columns `has`; no values in it."""
+    for name in _columns(kwargs):
+        if name not in has and name.split(".")[0] not in has:
+            return f"column {name!r} is not in the table; it has {', '.join(has)}"
+    while error.__cause__ is not None:
+        error = error.__cause__
+    if isinstance(error, PySparkException):
+        # Its message quotes the value Spark stumbled over.
+        return f"Spark raised {error.getCondition() or type(error).__name__}"
+    lines = str(error).strip().splitlines() or [""]
+    if isinstance(error, BridgeError):
+        return lines[0]
+    return f"{type(error).__name__}: {lines[0][:300]}"
 
 
-def _title(expectation: Expectation) -> str:
+def title_of(expectation: Expectation) -> str:
+    """One sentence that says what is expected."""
     if expectation.description:
         return expectation.description
     shown = expectation.copy()

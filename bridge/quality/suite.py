@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from great_expectations.core import ExpectationSuite
     from great_expectations.expectations.expectation import Expectation
 
-__all__ = ["Suite", "load"]
+__all__ = ["Suite", "load", "parsed"]
 
 _FORMAT = 'a suite is {"name": ..., "expectations": [{"type": ..., "kwargs": {...}}, ...]}'
 
@@ -45,12 +45,19 @@ def load(path: str | Path) -> Suite:
     Expectations keeps fewer expectations than the file holds. Nothing is read from or sent to the network.
     """
     file = Path(path)
-    document = _read(file)
+    return parsed(_text(file), file)
+
+
+def parsed(text: str, file: Path) -> Suite:
+    """`load`, of a suite's text that was read from `file` before."""
+    document = _document(text, file)
     given = document["expectations"]
     with quiet():
         from great_expectations.core import ExpectationSuite
 
-        import bridge.quality.expectations  # noqa: F401  (registers the bridge's own)
+        import bridge.quality.expectations
+        import bridge.quality.expectations_of_pipelines
+        import bridge.quality.references  # noqa: F401
 
         for number, item in enumerate(given, 1):
             _check(file, number, item)
@@ -66,13 +73,16 @@ def load(path: str | Path) -> Suite:
     return Suite(suite.name, file, kept)
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _text(file: Path) -> str:
     try:
-        text = file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8")
     except OSError as e:
         raise DefinitionError(f"{file}: the quality suite cannot be read: {e.strerror}") from e
     except UnicodeDecodeError as e:
         raise DefinitionError(f"{file}: the quality suite is not UTF-8 text") from e
+
+
+def _document(text: str, file: Path) -> dict[str, Any]:
     try:
         document = json.loads(text, object_pairs_hook=_no_repeats)
     except json.JSONDecodeError as e:

@@ -14,6 +14,13 @@ _LISTED = 12
 _HUNDREDTH = 0.01
 _FROM_TO = "greater than or equal to $min_value and less than or equal to $max_value"
 _GROUPED_FROM = 10_000
+_WORDS = {
+    "expect_change_feed_to_give_table": "the same rows",
+    "expect_key_to_be_unique": "each key once",
+    "expect_keys_to_stay_in_their_partition": "each key in one",
+    "expect_rows_to_refer_to_table": "a row for each",
+    "expect_table_to_equal_topic": "the same rows",
+}
 
 
 def counted(number: int, noun: str) -> str:
@@ -70,12 +77,14 @@ def asked(type: str, kwargs: Mapping[str, Any]) -> str:
     """What would have been right, in a few words; "" where only the sentence says it."""
     low, high = kwargs.get("min_value"), kwargs.get("max_value")
     what = ""
-    if type == "expect_table_to_be_fresh":
+    if "max_age_seconds" in kwargs:
         what = f"at most {age(kwargs['max_age_seconds'])} old"
     elif type == "expect_column_values_to_not_be_null":
         what = "no nulls"
-    elif type == "expect_key_to_be_unique":
-        what = "each key once"
+    elif type in _WORDS:
+        what = _WORDS[type]
+    elif "min_ratio" in kwargs or "max_ratio" in kwargs:
+        what = f"{percent(100 * kwargs.get('min_ratio', 0))} to {percent(100 * kwargs.get('max_ratio', 1))}"
     elif low is not None and high is not None:
         what = f"{_plain(low)} to {_plain(high)}"
     elif low is not None or high is not None:

@@ -84,6 +84,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "results": {**results, "properties": {}, "merge_schema": False},
         "on_failure": "fail",
         "report": None,
+        "gate": None,
     }
 
 

@@ -1,0 +1,125 @@
+"""A suite to begin with, from what a table's columns hold. Plain Python: numbers in, Great Expectations' JSON out.
+
+What is proposed holds for the data it was made from, with room: ranges end at round numbers, and ages are doubled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
+from pathlib import Path
+from typing import Any
+
+from bridge.errors import BridgeError, DefinitionError
+
+__all__ = ["FEW", "ColumnFacts", "is_plain", "proposed", "write_suite"]
+
+FEW = 12
+"""At most so many values make a value set, each seen ten times on average."""
+
+_TIMES = 10
+_LONGEST = 60
+_DAY = 86_400
+_STEPS = (1, 2, 5, 10)
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """What one column holds. Unknown, or not of interest for its type, is None."""
+
+    name: str
+    spark_type: str
+    """The class of Spark's type: LongType."""
+    present: int
+    """Rows in which it is not null."""
+    low: Decimal | None = None
+    high: Decimal | None = None
+    values: tuple[str, ...] | None = None
+    """All of them, where they are few."""
+    newest_age_seconds: float | None = None
+
+
+def proposed(
+    name: str, columns: Sequence[ColumnFacts], *, rows: int, key: Sequence[str], fresh: str | None
+) -> dict[str, Any]:
+    """The suite `name`, as a suite file has it. `fresh`: the column that says when something happened."""
+    made = [_expect("key_to_be_unique", column_list=list(key))] if key else []
+    for column in (c for c in columns if is_plain(c.name)):
+        made += _of(column, rows, column.name in key)
+        if column.name == fresh and column.newest_age_seconds is not None:
+            age = max(_DAY, int(_round_up(Decimal(column.newest_age_seconds))))
+            made.append(_expect("table_to_be_fresh", column=fresh, max_age_seconds=age))
+    return {"name": name, "expectations": made, "meta": {"proposed_from_rows": rows}}
+
+
+def is_plain(name: str) -> bool:
+    """Great Expectations reads a dot in a column's name as a field of it, and trips over backquotes."""
+    return "." not in name and "`" not in name
+
+
+def write_suite(suite: dict[str, Any], file: Path, *, overwrite: bool) -> None:
+    """Write a suite file, one expectation a line, whole or not at all.
+
+    Raises DefinitionError when there is a file and `overwrite` is not set, BridgeError when it cannot be written.
+    """
+    if file.exists() and not overwrite:
+        raise DefinitionError(
+            f"{file} is there already and stays as it is: `--overwrite` writes it anew, or name another file in "
+            "quality.suite"
+        )
+    lines = ",\n".join("    " + json.dumps(e, ensure_ascii=False) for e in suite["expectations"])
+    name, meta = (json.dumps(suite[part], ensure_ascii=False) for part in ("name", "meta"))
+    text = f'{{\n  "name": {name},\n  "expectations": [\n{lines}\n  ],\n  "meta": {meta}\n}}\n'
+    temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, file)
+    except OSError as e:
+        with suppress(OSError):
+            temporary.unlink()
+        raise BridgeError(f"{file}: the suite cannot be written: {e.strerror}") from e
+
+
+def _of(column: ColumnFacts, rows: int, is_key: bool) -> Iterator[dict[str, Any]]:
+    name = column.name
+    yield _expect("column_values_to_be_of_type", column=name, type_=column.spark_type)
+    if rows and column.present == rows:
+        yield _expect("column_values_to_not_be_null", column=name)
+    if is_key:
+        return
+    if column.low is not None and column.high is not None:
+        low = Decimal(0) if column.low >= 0 else -_round_up(-column.low)
+        high = Decimal(0) if column.high <= 0 else _round_up(column.high)
+        yield _expect(
+            "column_values_to_be_between", column=name, min_value=_number(low), max_value=_number(high)
+        )
+    values = column.values
+    if values and _few(values, column.present):
+        yield _expect("column_values_to_be_in_set", column=name, value_set=sorted(values))
+
+
+def _few(values: Sequence[str], present: int) -> bool:
+    return len(values) <= FEW and present >= _TIMES * len(values) and max(map(len, values)) <= _LONGEST
+
+
+def _expect(type: str, **kwargs: Any) -> dict[str, Any]:
+    return {"type": f"expect_{type}", "kwargs": kwargs}
+
+
+def _round_up(value: Decimal) -> Decimal:
+    """The next of 1, 2, 5, 10, 20, 50, ... at or above twice a number above 0."""
+    if value <= 0:
+        return Decimal(0)
+    wanted = 2 * value
+    unit = Decimal(10) ** wanted.adjusted()
+    return next(step * unit for step in _STEPS if step * unit >= wanted.quantize(unit / 100, ROUND_CEILING))
+
+
+def _number(value: Decimal) -> int | float:
+    return int(value) if value == value.to_integral_value() else float(value)

@@ -1,0 +1,106 @@
+"""What the bridge's own expectations have in common: they render one sentence, and may ask for facts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar
+
+from bridge.errors import QualityError
+from bridge.quality.facts import NO_FACTS, Facts, Unknown
+from bridge.quality.gx import quiet
+
+with quiet():
+    from great_expectations.execution_engine.execution_engine import ExecutionEngine
+    from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
+    from great_expectations.expectations.expectation import BatchExpectation, render_suite_parameter_string
+    from great_expectations.expectations.metrics.metric_provider import metric_value
+    from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
+    from great_expectations.render.components import LegacyRendererType, RenderedStringTemplateContent
+    from great_expectations.render.renderer.renderer import renderer
+    from great_expectations.render.renderer_configuration import RendererConfiguration, RendererValueType
+    from great_expectations.validator.metric_configuration import MetricConfiguration
+
+__all__ = ["FACTS", "FromFacts", "Sentence"]
+
+FACTS = "bridge_facts"
+"""The attribute of an engine that holds the Facts of its table."""
+
+_F = TypeVar("_F")
+
+
+class Sentence(BatchExpectation):
+    """Renders `_sentence`'s template, both for Data Docs pages and for inline use."""
+
+    @classmethod
+    def _sentence(cls, kwargs: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+        """A template with `$names`, and what stands for them."""
+        raise NotImplementedError
+
+    @classmethod
+    def _prescriptive_template(
+        cls, renderer_configuration: RendererConfiguration[Any]
+    ) -> RendererConfiguration[Any]:
+        template, words = cls._sentence(renderer_configuration.kwargs)
+        for name, word in words.items():
+            renderer_configuration.add_param(name=name, param_type=RendererValueType.STRING, value=word)
+        renderer_configuration.template_str = template
+        return renderer_configuration
+
+    @classmethod
+    @renderer(renderer_type=LegacyRendererType.PRESCRIPTIVE)
+    @render_suite_parameter_string
+    def _prescriptive_renderer(
+        cls, configuration: Any = None, result: Any = None, runtime_configuration: Any = None, **_: Any
+    ) -> list[RenderedStringTemplateContent]:
+        template, words = cls._sentence(configuration.kwargs)
+        styling = (runtime_configuration or {}).get("styling")
+        content = {"template": template, "params": words, "styling": styling}
+        return [RenderedStringTemplateContent(content_block_type="string_template", string_template=content)]
+
+
+class Fact(TableMetricProvider):
+    """The answer of the engine's Facts to a question."""
+
+    metric_name = "bridge.fact"
+    value_keys = ("fact", "arguments")
+
+    @metric_value(engine=SparkDFExecutionEngine)
+    def _spark(
+        cls, execution_engine: SparkDFExecutionEngine, metric_value_kwargs: dict[str, Any], **_: Any
+    ) -> object:
+        facts: Facts = getattr(execution_engine, FACTS, NO_FACTS)
+        return facts.ask(metric_value_kwargs["fact"], json.loads(metric_value_kwargs["arguments"]))
+
+
+class FromFacts(Sentence):
+    """Asks for the fact `asks_for`, telling its arguments `asks_with`. Where it cannot be had the expectation fails
+    with the reason."""
+
+    asks_for: ClassVar[str]
+    asks_with: ClassVar[tuple[str, ...]] = ()
+
+    def get_validation_dependencies(
+        self,
+        execution_engine: ExecutionEngine[Any] | None = None,
+        runtime_configuration: dict[str, Any] | None = None,
+    ) -> Any:
+        """Great Expectations' own, and the fact."""
+        needed = super().get_validation_dependencies(execution_engine, runtime_configuration)
+        asked = {name: getattr(self, name) for name in self.asks_with}
+        known = {name: value for name, value in asked.items() if value is not None}
+        value = {"fact": self.asks_for, "arguments": json.dumps(known, sort_keys=True)}
+        batch = self.configuration.kwargs.get("batch_id")
+        domain = {"batch_id": batch} if batch else {}
+        needed.set_metric_configuration(
+            Fact.metric_name, MetricConfiguration(Fact.metric_name, domain, value)
+        )
+        return needed
+
+    def fact(self, metrics: Mapping[str, Any], type: type[_F]) -> _F:
+        """The answer, of the type that it is known to have. Raises QualityError with the reason where there is none."""
+        found = metrics[Fact.metric_name]
+        if isinstance(found, Unknown):
+            raise QualityError(found.reason)
+        assert isinstance(found, type)
+        return found

@@ -1,0 +1,198 @@
+"""Expectations that ask for facts: they judge by the answer, and fail where there is none."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.errors import GapError
+from bridge.quality.facts import NO_FACTS, Compared, Facts, Moment, Share, Split
+from bridge.quality.run import run
+from bridge.quality.suite import load, parsed
+from bridge.quality.verdict import Outcome
+
+EQUAL = Compared("version 3", 10, 10, "aa", "aa", 0)
+DIFFERENT = Compared("version 3", 10, 9, "aa", "bb", 1, ({"id": 7},))
+
+
+def outcome(spark: SparkSession, facts: Facts, type: str, **kwargs: Any) -> Outcome:
+    """What one expectation of a suite says of a table with the key `id`."""
+    text = json.dumps({"name": "one", "expectations": [{"type": type, "kwargs": kwargs}]})
+    frame = spark.createDataFrame([(7,)], "id bigint")
+    (found,) = run(frame, parsed(text, Path("one.json")), key=["id"], facts=facts).expectations
+    return found
+
+
+@pytest.mark.parametrize(
+    ("type", "kwargs", "fact", "good", "bad", "observed", "title"),
+    [
+        (
+            "expect_table_to_equal_topic",
+            {"direction": "ingest"},
+            "equality",
+            EQUAL,
+            DIFFERENT,
+            "1 key not the same: topic 10 rows, checksum aa; table 9 rows, checksum bb (version 3)",
+            "The table holds the rows that its topic says.",
+        ),
+        (
+            "expect_change_feed_to_give_table",
+            {"last_versions": 5},
+            "feed",
+            EQUAL,
+            DIFFERENT,
+            "1 key not the same: replayed 10 rows, checksum aa; table 9 rows, checksum bb (version 3)",
+            "Replaying the change feed over the table of 5 versions ago gives the table.",
+        ),
+        (
+            "expect_keys_to_stay_in_their_partition",
+            {},
+            "partitions",
+            Split(4, 0),
+            Split(4, 1, ({"id": 7},)),
+            "1 key in more than one partition",
+            "All records of a key are in one partition.",
+        ),
+    ],
+)
+def test_rows_that_differ_and_keys_that_move_are_named(
+    spark: SparkSession,
+    type: str,
+    kwargs: dict[str, Any],
+    fact: str,
+    good: object,
+    bad: object,
+    observed: str,
+    title: str,
+) -> None:
+    asked: list[Mapping[str, Any]] = []
+
+    def answer(found: object) -> Facts:
+        return Facts({fact: lambda arguments: (asked.append(arguments), found)[1]})
+
+    assert outcome(spark, answer(good), type, **kwargs).success
+    failed = outcome(spark, answer(bad), type, **kwargs)
+    assert (failed.success, failed.observed, failed.title) == (False, observed, title)
+    assert failed.example_keys == ({"id": 7},) and failed.unexpected_count == 1
+    assert asked[0] == kwargs
+    assert len(asked) == 2, "a fact is worked out once per check"
+
+
+@pytest.mark.parametrize(
+    ("of", "old", "success", "observed"),
+    [
+        ("record", 30, True, "30 seconds old"),
+        ("commit", 7500, False, "2 hours 5 minutes old"),
+        ("record", -3600, False, "in the future"),
+        ("record", None, False, "no record"),
+    ],
+)
+def test_arrival_is_judged_by_now(
+    spark: SparkSession, of: str, old: float | None, success: bool, observed: str
+) -> None:
+    newest = Moment(None if old is None else int((time.time() - old) * 1000))
+    found = outcome(
+        spark, Facts({"arrival": lambda _: newest}), "expect_arrival_to_be_fresh", max_age_seconds=3600, of=of
+    )
+    assert (found.success, found.reason, found.expected) == (success, None, "at most 1 hour old")
+    assert observed in found.observed
+    assert found.title == f"The newest {of} is at most 1 hour old."
+
+
+@pytest.mark.parametrize(
+    ("share", "success", "observed"),
+    [
+        (Share(1, 10), True, "10 % (1 of 10 records)"),
+        (Share(5, 10), False, "50 % (5 of 10 records)"),
+        (Share(0, 0), True, "0 % (0 of 0 records)"),
+    ],
+)
+def test_tombstones_are_a_share(spark: SparkSession, share: Share, success: bool, observed: str) -> None:
+    found = outcome(
+        spark, Facts({"tombstones": lambda _: share}), "expect_tombstone_ratio_to_be_between", max_ratio=0.2
+    )
+    assert (found.success, found.observed, found.expected) == (success, observed, "0 % to 20 %")
+    assert found.title == "Between 0 % and 20 % of the records of the topic are deletes."
+
+
+def test_a_fact_that_cannot_be_had_fails_with_the_reason(spark: SparkSession) -> None:
+    def gone(_: Mapping[str, Any]) -> object:
+        raise GapError("the log no longer reaches back")
+
+    def broken(_: Mapping[str, Any]) -> object:
+        raise ValueError("a payload")
+
+    said = [
+        outcome(spark, facts, "expect_table_to_equal_topic")
+        for facts in (NO_FACTS, Facts({"equality": gone}), Facts({"equality": broken}))
+    ]
+    assert not any(o.success for o in said)
+    assert [o.reason for o in said] == [
+        "it needs to know the pipeline: run it by `bridge check`",
+        "the log no longer reaches back",
+        "it could not be found out: ValueError",
+    ]
+
+
+ORDERS = [(1, 1, "a"), (2, 1, "x"), (3, None, "zz"), (4, 2, None), (5, 9, "a")]
+
+
+def refer(spark: SparkSession, tmp_path: Path, facts: Facts, **kwargs: Any) -> Outcome:
+    """What the rows of ORDERS, which refer by (c, r), say of the customers (1, a) and (2, b)."""
+    folder = tmp_path / "customers"
+    if not folder.exists():
+        frame = spark.createDataFrame([(1, "a"), (1, "a"), (2, "b"), (None, "zz")], "cid int, region string")
+        frame.write.format("delta").save(str(folder))
+    given = {"column_list": ["c", "r"], "other_column_list": ["cid", "region"], "other_path": "customers"}
+    text = json.dumps(
+        {
+            "name": "one",
+            "expectations": [{"type": "expect_rows_to_refer_to_table", "kwargs": {**given, **kwargs}}],
+        }
+    )
+    orders = spark.createDataFrame(ORDERS, "id int, c int, r string")
+    (found,) = run(orders, parsed(text, tmp_path / "s.json"), key=["id"], facts=facts).expectations
+    return found
+
+
+def test_references_match_simple(spark: SparkSession, tmp_path: Path) -> None:
+    facts = Facts(base=tmp_path)
+    failed = refer(spark, tmp_path, facts)
+    assert (failed.success, failed.observed) == (False, "2 of 3 rows refer to nothing")
+    assert sorted(k["id"] for k in failed.example_keys) == [2, 5]
+    assert failed.title == "c, r refer to cid, region of a row in customers."
+    missing = refer(spark, tmp_path, facts, other_path="nowhere")
+    assert not missing.success and "PATH_NOT_FOUND" in str(missing.reason)
+    assert "relative to a pipeline file" in str(refer(spark, tmp_path, NO_FACTS).reason)
+    unknown = refer(spark, tmp_path, facts, other_column_list=["cid", "land"])
+    assert unknown.reason == "the other table has no column 'land'; it has cid, region"
+    spark.createDataFrame([(1, "x"), (9, "a")], "cid int, region string").write.format("delta").mode(
+        "append"
+    ).save(str(tmp_path / "customers"))
+    assert refer(spark, tmp_path, facts).success
+
+
+def test_the_documented_examples_load(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "expectations.md").read_text(encoding="utf-8")
+    blocks = [part.split("```")[0] for part in text.split("```json\n")[1:]]
+    shown = set()
+    for number, block in enumerate(blocks):
+        file = tmp_path / f"{number}.json"
+        file.write_text(json.dumps({"name": "docs", "expectations": [json.loads(block)]}))
+        shown |= {e.configuration.type for e in load(file).expectations}
+    assert shown >= {
+        "expect_arrival_to_be_fresh",
+        "expect_change_feed_to_give_table",
+        "expect_key_to_be_unique",
+        "expect_keys_to_stay_in_their_partition",
+        "expect_rows_to_refer_to_table",
+        "expect_table_to_be_fresh",
+        "expect_table_to_equal_topic",
+        "expect_tombstone_ratio_to_be_between",
+    }
