@@ -9,7 +9,7 @@ bench bench-full: ROWS ?= 1000000
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow faults cases bench bench-full bench-formats bench-publish check lint types imports format wheel clean
+.PHONY: help setup demo test slow faults cases bench bench-full bench-formats bench-publish bench-quality check lint types imports format wheel clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -48,6 +48,9 @@ bench-formats: $(READY) ## Time every format beside Spark's own functions (ROWS=
 
 bench-publish: $(READY) ## Time publishing beside a bare producer loop (ROWS=1000000)
 	$(BIN)/python -m benchmarks.publish
+
+bench-quality: $(READY) ## Time the quality gate beside no gate and beside Great Expectations (ROWS=1000000)
+	$(BIN)/python -m benchmarks.quality
 
 check: lint types imports ## Lint, types and imports
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -51,6 +52,12 @@ def check(
     scheduled: Annotated[
         bool, typer.Option("--scheduled", help="Keep the results as those of a schedule.")
     ] = False,
+    init: Annotated[
+        bool, typer.Option("--init", help="Check nothing: write a suite that the table meets, to begin with.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="With --init: write over a suite that is there.")
+    ] = False,
     quiet: Quiet = False,
     json: Json = False,
     master: Master = None,
@@ -64,6 +71,13 @@ def check(
     if fail_on not in (None, "error", "warn"):
         raise DefinitionError(f"--fail-on {fail_on}: legal values are error, warn")
     screen, definition = Screen(quiet=quiet or json), config.load(file)
+    if init:
+        if since is not None or fail_on or junit or markdown or data_docs or scheduled:
+            raise DefinitionError("--init checks nothing, so it goes with none of the options of a check")
+        _init(screen, definition, overwrite, json, master, conf)
+        return
+    if overwrite:
+        raise DefinitionError("--overwrite has no effect without --init")
     from bridge.pipelines.check import check as run
 
     with process.session(screen, definition, master, conf) as spark:
@@ -81,6 +95,30 @@ def check(
         raise QualityError(
             f"{len(fatal)} of {len(checked.verdict.expectations)} expectations failed; see {checked.report}"
         )
+
+
+def _init(
+    screen: Screen,
+    definition: Definition,
+    overwrite: bool,
+    json: bool,
+    master: str | None,
+    conf: list[str] | None,
+) -> None:
+    from bridge.pipelines.propose import propose
+
+    with process.session(screen, definition, master, conf) as spark, screen.busy("looking at the table"):
+        made = propose(spark, definition, overwrite=overwrite)
+    rows = {
+        "suite": str(made.suite),
+        "expectations": f"{made.expectations:,}",
+        "made from": f"{made.rows:,} rows, table version {made.version}",
+    }
+    if definition.quality is None:
+        rows["now add"] = f"quality: {{suite: {made.suite}}} to the pipeline file"
+    screen.result(
+        f"a suite for {definition.name}", {**asdict(made), "suite": str(made.suite)}, rows=rows, json=json
+    )
 
 
 def _level(definition: Definition, fail_on: str | None) -> str | None:

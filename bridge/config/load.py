@@ -209,7 +209,8 @@ def _gate(section: QualitySection, suite: Path, base: Path) -> Gate | None:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
         raise DefinitionError(
-            f"{file}: the suite of quality.gate cannot be read: {error.strerror}"
+            f"{file}: the suite of quality.gate cannot be read: {error.strerror}; `bridge check FILE --init` proposes "
+            "one where quality.gate is off"
         ) from error
     except UnicodeDecodeError as error:
         raise DefinitionError(f"{file}: the suite of quality.gate is not UTF-8 text") from error

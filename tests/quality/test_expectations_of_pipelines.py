@@ -74,7 +74,11 @@ def test_rows_that_differ_and_keys_that_move_are_named(
     asked: list[Mapping[str, Any]] = []
 
     def answer(found: object) -> Facts:
-        return Facts({fact: lambda arguments: (asked.append(arguments), found)[1]})
+        def told(arguments: Mapping[str, Any]) -> object:
+            asked.append(arguments)
+            return found
+
+        return Facts({fact: told})
 
     assert outcome(spark, answer(good), type, **kwargs).success
     failed = outcome(spark, answer(bad), type, **kwargs)
