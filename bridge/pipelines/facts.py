@@ -114,19 +114,20 @@ class _Asked:
             raise QualityError(
                 "the table has no PRIMARY KEY, so records have no key that could be in two partitions"
             )
-        records = self._records()
-        if definition.topic.is_upsert:
-            known = decode_keys(records, definition.topic).where(col(BAD).isNull())
-        else:
-            known = fold.decoded(records, definition).where(fold.is_good())
         names = [col(name) for name in definition.primary_key]
         place = F.struct(*[col(POSITION).getField(part) for part in ("topic", "partition")])
-        keys = known.groupBy(*names).agg((F.min(place) != F.max(place)).alias("__two"))
-        row = keys.agg(F.count(F.lit(1)), F.count_if("__two")).collect()[0]
-        named = []
-        if row[1]:
-            wrong = keys.where("__two").sort(*names).limit(_EXAMPLES)
-            named = [r[0] for r in wrong.select(F.to_json(F.struct(*names))).collect()]
+        with ExitStack() as stack:
+            held, records = fold.held_by(stack), self._records()
+            if definition.topic.is_upsert:
+                known = decode_keys(records, definition.topic).where(col(BAD).isNull())
+            else:
+                known = fold.settled(records, definition, held).where(fold.is_good())
+            keys = known.groupBy(*names).agg((F.min(place) != F.max(place)).alias("__two"))
+            row = keys.agg(F.count(F.lit(1)), F.count_if("__two")).collect()[0]
+            named = []
+            if row[1]:
+                wrong = keys.where("__two").sort(*names).limit(_EXAMPLES)
+                named = [r[0] for r in wrong.select(F.to_json(F.struct(*names))).collect()]
         return Split(row[0], row[1], tuple(json.loads(name) for name in named))
 
     def arrival(self, arguments: Mapping[str, Any]) -> Moment:

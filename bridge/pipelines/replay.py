@@ -100,7 +100,8 @@ class _Run:
         name, result = self.definition.name, Replay(self.definition.name)
         with ExitStack() as stack:
             held = fold.held_by(stack)
-            aside = held(quarantine.records(self.table.spark, self.target, name))
+            # Cut off from its table: with each commit there Spark would plan and compute anew whatever hangs on it.
+            aside = quarantine.records(self.table.spark, self.target, name).localCheckpoint()
             now = quarantine.topic_id(self.state.ids)
             same = F.coalesce(F.col("topic_id") == now, F.lit(False))
             result = replace(result, former_topic=aside.where(~same).count())

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge import config
+from bridge.cli import main
 from bridge.definition import Definition
 from bridge.errors import DefinitionError
 from bridge.pipelines.check import check
@@ -80,3 +81,18 @@ def test_the_proposed_suite_passes_on_its_table(spark: SparkSession, definition:
     assert [e["type"] for e in json.loads(made.suite.read_text())["expectations"]] == [
         e["type"] for e in before["expectations"]
     ]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--init", "--since", "1"], "--init checks nothing"),
+        (["--init", "--junit", "x.xml"], "--init checks nothing"),
+        (["--overwrite"], "--overwrite has no effect without --init"),
+    ],
+)
+def test_options_that_say_nothing_together_are_refused(
+    definition: Definition, capsys: pytest.CaptureFixture[str], options: list[str], why: str
+) -> None:
+    assert main(["check", str(definition.base / "things.yaml"), *options]) == 2
+    assert why in " ".join(capsys.readouterr().err.split())

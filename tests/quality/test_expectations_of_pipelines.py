@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.errors import GapError
+from bridge.errors import DefinitionError, GapError
 from bridge.quality.facts import NO_FACTS, Compared, Facts, Moment, Share, Split
 from bridge.quality.run import run
 from bridge.quality.suite import load, parsed
@@ -180,6 +180,31 @@ def test_references_match_simple(spark: SparkSession, tmp_path: Path) -> None:
         "append"
     ).save(str(tmp_path / "customers"))
     assert refer(spark, tmp_path, facts).success
+
+
+@pytest.mark.parametrize(
+    ("type", "kwargs", "why"),
+    [
+        (
+            "expect_rows_to_refer_to_table",
+            {"column_list": ["a"]},
+            "exactly one of other_path and other_table",
+        ),
+        (
+            "expect_rows_to_refer_to_table",
+            {"column_list": ["a"], "other_path": "x", "other_column_list": ["a", "b"]},
+            "as many columns as column_list",
+        ),
+        ("expect_tombstone_ratio_to_be_between", {"max_ratio": 2}, "max_ratio: must be between 0 and 1"),
+        ("expect_table_to_equal_topic", {"direction": "up"}, "permitted: 'ingest', 'publish'"),
+        ("expect_change_feed_to_give_table", {"last_versions": 0}, "must be 1 version or more"),
+        ("expect_arrival_to_be_fresh", {"max_age_seconds": 5, "of": "x"}, "permitted: 'record', 'commit'"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(type: str, kwargs: dict[str, Any], why: str) -> None:
+    text = json.dumps({"name": "one", "expectations": [{"type": type, "kwargs": kwargs}]})
+    with pytest.raises(DefinitionError, match=why):
+        parsed(text, Path("one.json"))
 
 
 def test_the_documented_examples_load(tmp_path: Path) -> None:
