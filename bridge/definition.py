@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from bridge.choices import BadRecords, DeliveryGuarantee, GateAction, OnFailure
 from bridge.positions import Offsets
 from bridge.schema import RowType, TableSchema
 
@@ -63,38 +63,6 @@ class Secret(str):
 
     def __hash__(self) -> int:
         return hash(self._value)
-
-
-class BadRecords(str, Enum):
-    """`ingest.bad-records`: what happens to a record that cannot be applied."""
-
-    FAIL = "fail"
-    QUARANTINE = "quarantine"
-    SKIP = "skip"
-
-
-class OnFailure(str, Enum):
-    """`quality.on-failure`."""
-
-    FAIL = "fail"
-    QUARANTINE = "quarantine"
-    WARN = "warn"
-
-
-class GateAction(str, Enum):
-    """`quality.gate`: what happens to the rows of a batch that are not as the suite expects."""
-
-    WARN = "warn"
-    QUARANTINE = "quarantine"
-    FAIL = "fail"
-
-
-class DeliveryGuarantee(str, Enum):
-    """`sink.delivery-guarantee` (Flink's words)."""
-
-    NONE = "none"
-    AT_LEAST_ONCE = "at-least-once"
-    EXACTLY_ONCE = "exactly-once"
 
 
 @dataclass(frozen=True)
