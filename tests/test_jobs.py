@@ -96,11 +96,16 @@ def test_ingest_publish_and_check(wheel: Path, tmp_path: Path, broker: Broker, s
     write(broker.bootstrap, "orders", story)
 
     where = {"KAFKA": broker.bootstrap, "LAKE": str(tmp_path / "lake")}
-    for job, file in (("ingest", "orders"), ("publish", "orders_publish"), ("check", "orders")):
+    for job, file, *more in (
+        ("ingest", "orders"),
+        ("publish", "orders_publish"),
+        ("check", "orders", "--scheduled"),
+    ):
         done = submit(
             wheel,
             ROOT / "jobs" / f"{job}.py",
             str(ROOT / "conf" / f"{file}.yaml"),
+            *more,
             cwd=tmp_path,
             **where,
         )
@@ -108,6 +113,9 @@ def test_ingest_publish_and_check(wheel: Path, tmp_path: Path, broker: Broker, s
 
     table = spark.read.format("delta").load(str(tmp_path / "lake" / "orders"))
     assert sorted(map(tuple, table.collect())) == sorted(map(tuple, present.values()))
+    results = spark.read.format("delta").load(str(tmp_path / "lake" / "orders_quality"))
+    assert [(r["success"], r["trigger"], r["lag"]) for r in results.collect()] == [(True, "schedule", 0)] * 8
+    assert (tmp_path / "lake" / "_reports" / "orders.html").is_file()
     assert fold(broker, "orders_out") == {
         key: (order.status, order.quantity) for key, order in present.items()
     }
