@@ -33,6 +33,9 @@ _PASSING = (
     _Code.COORDINATOR_NOT_AVAILABLE,
     _Code.NOT_COORDINATOR,
     _Code.OFFSET_NOT_AVAILABLE,
+    # After a restart the broker may know less of elections than the client does, or more.
+    _Code.UNKNOWN_LEADER_EPOCH,
+    _Code.FENCED_LEADER_EPOCH,
 )
 _INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _SILENCE = (_Code._TIMED_OUT, _Code._TRANSPORT, _Code._ALL_BROKERS_DOWN, _Code._RESOLVE)

@@ -54,10 +54,17 @@ class Holder:
 
     def gone(self) -> bool:
         """True only when it is certain: the process was on this machine, as it runs now, and is there no more."""
+        return self._is_here() and start_of(self.pid) != self.started
+
+    def runs(self) -> bool:
+        """True only when it is certain: another process, on this machine, that is not stopped. (Of this very process an
+        earlier run may be meant, which could not give its lease back.)"""
+        found = None if self.pid == os.getpid() else _stat(self.pid)
+        return self._is_here() and found is not None and found[19] == self.started and found[0] not in "TtZXx"
+
+    def _is_here(self) -> bool:
         here = machine()
-        if not here or (self.host, self.machine) != (socket.gethostname(), here):
-            return False
-        return start_of(self.pid) != self.started
+        return bool(here) and (self.host, self.machine) == (socket.gethostname(), here)
 
 
 def myself(pipeline: str, verb: str, run: str, *, since: str, every: float) -> Holder:
@@ -88,8 +95,13 @@ def machine() -> str:
 
 def start_of(pid: int) -> str | None:
     """When the process began; None when there is none of that number, or one that is dead and waits for its parent."""
+    found = _stat(pid)
+    return None if found is None or found[0] in "ZXx" else found[19]
+
+
+def _stat(pid: int) -> list[str] | None:
+    """What Linux says of a process, from its state on."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    return None if fields[0] in "ZXx" else fields[19]

@@ -39,8 +39,9 @@ def held(
     topic), inside the block. `verb` is what people call the run where that is not `side`.
 
     A lease that was given back, or whose process is known to be gone, is taken at once. Any other is watched for three
-    beats: one that beats raises ConcurrentRunError naming who holds it; one that does not (its process is stopped, its
-    machine is off) is taken over, and `warning` says so. BridgeError when the file cannot be written.
+    beats: one that beats, or whose process is here and not stopped, raises ConcurrentRunError naming who holds it; one
+    that does not (its process is stopped, its machine is off) is taken over, and `warning` says so. BridgeError when
+    the file cannot be written.
 
     Call `check` of the lease before each batch. It is not held twice: no block inside a block of the same side.
     """
@@ -122,13 +123,18 @@ class Lease:
                 continue
             if other is None:  # read whole for the first time
                 return self._take_from(now)
-            raise ConcurrentRunError(
-                f"run.checkpoint: {self._file.name}: another run is at work, {there}. Wait for its end or stop it; a "
-                "run whose process is gone is taken over at once"
-            )
+            raise self._refused(there)
+        if other is not None and other.runs():  # too busy to beat, or its disk is: it is at work all the same
+            raise self._refused(other)
         self.warning = (
             f"taken over from {other or 'a run that cannot be read'}, which shows no life: if it is only stopped, it "
             "will end by itself when it goes on"
+        )
+
+    def _refused(self, other: Holder) -> ConcurrentRunError:
+        return ConcurrentRunError(
+            f"run.checkpoint: {self._file.name}: another run is at work, {other}. Wait for its end or stop it; a "
+            "run whose process is gone is taken over at once"
         )
 
     def _beats(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -164,6 +165,22 @@ def test_a_process_that_we_cannot_see_is_watched(
     seconds, warning = desk.taken()
     assert seconds >= 3 * _EVERY
     assert warning is not None and warning.startswith(f"taken over from {other}, which shows no life")
+
+
+def test_a_process_that_is_too_busy_to_beat_keeps_its_lease_and_a_stopped_one_does_not(desk: Desk) -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as busy:
+        try:
+            other = desk.other(pid=busy.pid, started=holder.start_of(busy.pid))
+            with pytest.raises(
+                ConcurrentRunError, match=f"another run is at work, {other}. Wait for its end"
+            ):
+                desk.taken()
+            busy.send_signal(signal.SIGSTOP)
+            seconds, warning = desk.taken()
+            assert seconds >= 3 * _EVERY
+            assert warning is not None and warning.startswith(f"taken over from {other}, which shows no life")
+        finally:
+            busy.kill()
 
 
 def test_one_that_was_given_back_meanwhile_is_taken(desk: Desk) -> None:

@@ -1,0 +1,47 @@
+"""What a broker that has just come back says is no refusal."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError as Told
+from confluent_kafka import KafkaException
+
+from bridge.errors import KafkaError
+from bridge.kafka.client import Conversation
+
+PASSING = (Told.UNKNOWN_LEADER_EPOCH, Told.FENCED_LEADER_EPOCH, Told.NOT_LEADER_FOR_PARTITION)
+
+
+class Request:
+    """A request that is answered with an error for a number of times."""
+
+    def __init__(self, code: int, times: int) -> None:
+        self.code, self.times, self.asked = code, times, 0
+
+    def __call__(self, client: object, **_: Any) -> dict[str, Future[int]]:
+        self.asked += 1
+        answer: Future[int] = Future()
+        if self.asked <= self.times:
+            answer.set_exception(KafkaException(Told(self.code)))
+        else:
+            answer.set_result(7)
+        return {"t": answer}
+
+
+@pytest.mark.parametrize("code", PASSING)
+def test_it_is_asked_again_while_an_election_or_a_restart_is_under_way(code: int) -> None:
+    request = Request(code, 2)
+    talk = Conversation({"bootstrap.servers": "localhost:9"}, 20.0)
+    assert talk.ask("list offsets", request) == {"t": 7}
+    assert request.asked == 3
+
+
+def test_what_does_not_pass_is_said_at_once_and_what_does_at_the_end_of_the_time() -> None:
+    for code, timeout in ((Told.TOPIC_AUTHORIZATION_FAILED, 20.0), (Told.UNKNOWN_LEADER_EPOCH, 0.2)):
+        request = Request(code, 1000)
+        with pytest.raises(KafkaError):
+            Conversation({"bootstrap.servers": "localhost:9"}, timeout).ask("list offsets", request)
+        assert (request.asked == 1) == (code == Told.TOPIC_AUTHORIZATION_FAILED)
