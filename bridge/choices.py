@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["BadRecords", "DeliveryGuarantee", "GateAction", "OnFailure"]
+__all__ = ["BadRecords", "DeliveryGuarantee", "Engine", "GateAction", "OnFailure"]
 
 
 class BadRecords(str, Enum):
@@ -29,6 +29,14 @@ class GateAction(str, Enum):
     WARN = "warn"
     QUARANTINE = "quarantine"
     FAIL = "fail"
+
+
+class Engine(str, Enum):
+    """`merge.engine`: what carries out an ingest's MERGE."""
+
+    AUTO = "auto"
+    SPARK = "spark"
+    DELTA_RS = "delta-rs"
 
 
 class DeliveryGuarantee(str, Enum):

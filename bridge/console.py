@@ -55,6 +55,8 @@ def batch_line(report: BatchReport) -> str:
         parts.append(f"{report.keys_in_two_partitions:,} keys seen in two partitions")
     if report.event_time_lag_seconds is not None:
         parts.append(f"event time {duration(max(0.0, report.event_time_lag_seconds))} behind")
+    if report.engine:
+        parts.append(f"by {report.engine}")
     line = "  ".join([*parts, duration(report.seconds)])
     return f"{line}\n  warning: {report.warning}" if report.warning else line
 

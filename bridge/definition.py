@@ -1,7 +1,7 @@
 """A pipeline, resolved: every option checked, every default filled in, nothing left as text.
 
 `config` builds these values from a pipeline file; everything above reads only them. All are frozen and
-comparable by value. Secrets live in `Secret`, whose text forms are masked.
+comparable by value. Secrets are `secret.Secret`, whose text forms are masked.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bridge.choices import BadRecords, DeliveryGuarantee, GateAction, OnFailure
+from bridge.choices import BadRecords, DeliveryGuarantee, Engine, GateAction, OnFailure
 from bridge.positions import Offsets
 from bridge.schema import RowType, TableSchema
 
@@ -21,48 +21,22 @@ __all__ = [
     "Definition",
     "DeliveryGuarantee",
     "DeltaTarget",
+    "Engine",
     "FormatSpec",
     "Gate",
     "GateAction",
     "Maintenance",
+    "MergeSettings",
     "OnFailure",
     "Publish",
     "PublishStart",
     "Quality",
     "Run",
-    "Secret",
     "Sink",
     "Startup",
     "Topic",
     "TopicCreation",
 ]
-
-
-class Secret(str):
-    """A string that shows itself as `******` in every repr, log and error; `reveal()` gives the text."""
-
-    def __new__(cls, value: str) -> Secret:
-        made = super().__new__(cls, "******")
-        made._value = value
-        return made
-
-    _value: str
-
-    def reveal(self) -> str:
-        """The text itself. For client configurations only; never for a message."""
-        return self._value
-
-    def __reduce__(self) -> tuple[type[Secret], tuple[str]]:
-        return (Secret, (self._value,))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and other._value == self._value
-
-    def __ne__(self, other: object) -> bool:  # str has one of its own, which would compare the masks
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash(self._value)
 
 
 @dataclass(frozen=True)
@@ -196,7 +170,8 @@ class Run:
     checkpoint: str
     trigger_seconds: float | None = None
     """None is `available-now`: take what is there, then end."""
-    max_offsets_per_batch: int | None = None
+    max_offsets_per_batch: int = 5_000_000
+    """A batch is what is new, and at most this."""
 
 
 @dataclass(frozen=True)
@@ -222,6 +197,15 @@ class Publish:
     """Columns that the table has and the DDL does not are carried into the value documents."""
     transaction_rows: int = 200_000
     """How many records one transaction holds at most, give or take an Arrow batch; with exactly-once."""
+
+
+@dataclass(frozen=True)
+class MergeSettings:
+    """`merge`: the engine of an ingest, and how much `auto` lets delta-rs take on in the driver, in bytes."""
+
+    engine: Engine = Engine.AUTO
+    max_batch_bytes: int = 256 << 20
+    max_touched_bytes: int = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -273,6 +257,7 @@ class Definition:
     """Where bad records are kept; there under `bad-records: quarantine` and `quality.gate: quarantine`."""
     base_is_existing: bool = False
     """`ingest.base: existing`: the table already holds what the topic said before the start position."""
+    merge: MergeSettings = field(default_factory=MergeSettings)
     publish: Publish = field(default_factory=Publish)
     quality: Quality | None = None
     maintenance: Maintenance | None = None

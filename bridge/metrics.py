@@ -44,6 +44,8 @@ class BatchReport:
     watermark_ms: int | None = None
     """Epoch milliseconds up to which event time is complete, by the WATERMARK clause: the smallest of all partitions
     that are not idle; None without one, or while a partition has none."""
+    engine: str | None = None
+    """What merged the batch into the table, and why that (ingest); None where rows have no key."""
     warning: str | None = None
     """Something a user should know though the batch is done."""
     seconds: float = 0.0

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from bridge.config.schema_registry import registry_settings
-from bridge.definition import FormatSpec, Secret
+from bridge.definition import FormatSpec
 from bridge.errors import OptionError
 from bridge.options import UPSERT, FormatUse, Given
 from bridge.options.client import is_secret
 from bridge.options.general import KEY_FIELDS, KEY_FIELDS_PREFIX, KEY_FORMAT, TOPIC, VALUE_FIELDS_INCLUDE
 from bridge.schema import RowField, RowType, TableSchema
+from bridge.secret import Secret
 
 __all__ = ["key_columns", "key_document", "value_document"]
 

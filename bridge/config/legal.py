@@ -6,9 +6,9 @@ import re
 from datetime import datetime
 from typing import Any
 
-from bridge.options.kinds import duration_ms
+from bridge.options.kinds import duration_ms, size_bytes
 
-__all__ = ["digits", "interval", "retention", "start", "switch", "trigger", "words"]
+__all__ = ["digits", "interval", "retention", "size", "start", "switch", "trigger", "words"]
 
 
 def trigger(text: str) -> str:
@@ -41,6 +41,15 @@ def _duration(text: str) -> int | None:
         return None if text.strip().isdigit() else duration_ms(text)
     except ValueError:
         return None
+
+
+def size(text: str) -> str:
+    """A size with a unit."""
+    try:
+        size_bytes(text)
+    except ValueError:
+        raise ValueError("not legal; legal are sizes with a unit, like '256 mb' or '1 gb'") from None
+    return text
 
 
 def start(text: str) -> str:

@@ -16,6 +16,7 @@ from bridge.config.model import (
     CreateSection,
     DeltaSection,
     MaintenanceSection,
+    MergeSection,
     PipelineFile,
     QualitySection,
     QuarantineSection,
@@ -32,21 +33,23 @@ from bridge.definition import (
     BadRecords,
     Definition,
     DeltaTarget,
+    Engine,
     Gate,
     GateAction,
     Maintenance,
+    MergeSettings,
     OnFailure,
     Publish,
     PublishStart,
     Quality,
     Run,
-    Secret,
     Topic,
     TopicCreation,
 )
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
-from bridge.options.kinds import duration_ms
+from bridge.options.kinds import duration_ms, size_bytes
 from bridge.options.sink import TABLE_ID_HEADERS
+from bridge.secret import Secret
 
 __all__ = ["load"]
 
@@ -125,6 +128,7 @@ def _definition(file: PipelineFile, topic: Topic, base: Path) -> Definition:
         bad_records=BadRecords(file.ingest.bad_records),
         quarantine=_quarantine(file, base),
         base_is_existing=file.ingest.base == "existing",
+        merge=_merge(file.merge),
         publish=Publish(
             PublishStart(mode, value or None),
             snapshot_chunk_rows=file.publish.snapshot_chunk_rows,
@@ -186,6 +190,12 @@ def _beside(
     if delta.table is not None:
         return DeltaTarget(table=f"{delta.table}{suffix}")
     return DeltaTarget(resolved_path(base, str(delta.path)).rstrip("/") + suffix)
+
+
+def _merge(section: MergeSection) -> MergeSettings:
+    return MergeSettings(
+        Engine(section.engine), size_bytes(section.max_batch), size_bytes(section.max_touched)
+    )
 
 
 def _maintenance(section: MaintenanceSection) -> Maintenance:

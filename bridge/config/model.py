@@ -12,6 +12,7 @@ __all__ = [
     "CreateSection",
     "DeltaSection",
     "MaintenanceSection",
+    "MergeSection",
     "PipelineFile",
     "QualitySection",
     "QuarantineSection",
@@ -110,8 +111,11 @@ class RunSection(_Section):
         default="available-now",
         description="available-now (take what is there, then end) or an interval: 10 s",
     )
-    max_offsets_per_batch: Annotated[int, BeforeValidator(legal.digits)] | None = Field(
-        default=None, gt=0, description="Most records that one batch takes from the topic."
+    max_offsets_per_batch: Annotated[int, BeforeValidator(legal.digits)] = Field(
+        default=5_000_000,
+        gt=0,
+        description="Most records that one batch takes from the topic. A batch is as small as what is new, and as "
+        "large as this where the table is behind.",
     )
 
 
@@ -149,6 +153,29 @@ class IngestSection(_Section):
         default="empty",
         description="existing: the table already holds what was before the start position.",
     )
+
+
+class MergeSection(_Section):
+    """How an ingest's batches get into the table."""
+
+    engine: Literal["auto", "spark", "delta-rs"] = Field(
+        default="auto",
+        description="spark: Delta's MERGE on the executors; delta-rs: in the driver, for batches and tables that are "
+        "not large; auto: delta-rs where it is sure, else spark.",
+    )
+    max_batch: Annotated[str, AfterValidator(legal.size)] = Field(
+        default="256 mb", description="auto: larger batches, folded and in memory, go to spark."
+    )
+    max_touched: Annotated[str, AfterValidator(legal.size)] = Field(
+        default="1 gb", description="auto: batches that touch more bytes of the table's files go to spark."
+    )
+
+    @model_validator(mode="after")
+    def _has_effect(self) -> MergeSection:
+        if self.engine != "auto" and (given := self.model_fields_set - {"engine"}):
+            names = " and ".join(sorted(_kebab(name) for name in given))
+            raise ValueError(f"{names} has no effect with engine: {self.engine}; only auto chooses")
+        return self
 
 
 class PublishSection(_Section):
@@ -253,6 +280,7 @@ class PipelineFile(_Section):
     delta: DeltaSection
     run: RunSection
     ingest: IngestSection = Field(default=IngestSection())
+    merge: MergeSection = Field(default=MergeSection())
     publish: PublishSection = Field(default=PublishSection())
     quality: QualitySection | None = None
     maintenance: MaintenanceSection | None = None

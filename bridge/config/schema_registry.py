@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from bridge.definition import Secret
 from bridge.errors import OptionError
+from bridge.secret import Secret
 
 __all__ = ["RegistrySettings", "registry_settings"]
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from bridge.config.topic import given_of
-from bridge.definition import Definition, FormatSpec, Quality, Secret, Topic
+from bridge.definition import Definition, FormatSpec, Quality, Topic
 from bridge.options import FORMATS, Effective
 from bridge.positions import Offsets
 from bridge.schema import Column, ComputedColumn, MetadataColumn, PhysicalColumn
+from bridge.secret import Secret
 
 __all__ = ["resolved"]
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bridge.definition import Secret
 from bridge.errors import DefinitionError
+from bridge.secret import Secret
 
 __all__ = ["Secrets", "Substitution", "databricks_secret"]
 

@@ -8,7 +8,7 @@ from bridge.config import rules
 from bridge.config.documents import key_columns, key_document, value_document
 from bridge.config.range import bounded, startup
 from bridge.ddl import Ddl
-from bridge.definition import DeliveryGuarantee, Secret, Sink, Topic
+from bridge.definition import DeliveryGuarantee, Sink, Topic
 from bridge.options import UPSERT, Given
 from bridge.options.client import is_secret
 from bridge.options.general import TOPIC, TOPIC_PATTERN
@@ -20,6 +20,7 @@ from bridge.options.sink import (
     SINK_PARALLELISM,
     TRANSACTIONAL_ID_PREFIX,
 )
+from bridge.secret import Secret
 
 __all__ = ["given_of", "resolve_topic"]
 

@@ -8,11 +8,11 @@ from bridge.columns import col
 from bridge.delta.checks import refuse_unfit
 from bridge.delta.commit import committed_version, forget_last_version, last_version, settings, settings_of
 from bridge.delta.failures import table_errors
-from bridge.delta.merge import MergeResult
+from bridge.delta.merging import MergeResult
 from bridge.delta.progress import IngestProgress
 from bridge.delta.table import Table
 
-__all__ = ["append"]
+__all__ = ["append", "appended"]
 
 
 def append(table: Table, changes: DataFrame, *, rows: int, progress: IngestProgress) -> MergeResult:
@@ -26,15 +26,24 @@ def append(table: Table, changes: DataFrame, *, rows: int, progress: IngestProgr
     rows.
     """
     refuse_unfit(table, table.properties, progress.pipeline, appends=True)
-    with table_errors(table), settings(table.spark, settings_of(table, progress)):
-        forget_last_version(table.spark)
-        writer = changes.select(*[col(name) for name in table.columns]).write.format("delta").mode("append")
-        if table.target.table:
-            writer.saveAsTable(table.target.table)
-        else:
-            writer.save(str(table.target.path))
-        version = last_version(table.spark)
+    with table_errors(table):
+        version = appended(table, changes.select(*[col(name) for name in table.columns]), progress)
     if version is None:
         # Delta skipped it: the number is known. Whose it is, only the table's history can tell.
         return MergeResult(committed_version(table, progress), skipped=True)
     return MergeResult(version, inserted=rows)
+
+
+def appended(table: Table, rows: DataFrame, progress: IngestProgress) -> int | None:
+    """The version that holds `rows` and `progress`; None where Delta skipped them, as it knows the batch number.
+
+    Raises what Spark and Delta do.
+    """
+    with settings(table.spark, settings_of(table, progress)):
+        forget_last_version(table.spark)
+        writer = rows.write.format("delta").mode("append")
+        if table.target.table:
+            writer.saveAsTable(table.target.table)
+        else:
+            writer.save(str(table.target.path))
+        return last_version(table.spark)

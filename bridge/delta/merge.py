@@ -1,9 +1,8 @@
-"""changes -> Delta: one batch, one MERGE, one atomic commit that holds the rows and the progress."""
+"""The engine `spark`: one batch is one MERGE of Delta's on Spark's executors, one atomic commit with the progress."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
@@ -12,12 +11,14 @@ from bridge.columns import col, differs, retracts, same_key
 from bridge.delta.checks import refuse_unfit
 from bridge.delta.commit import committed_version, last_version, settings, settings_of
 from bridge.delta.failures import ATTEMPTS, CONFLICTS, attempts, names, table_errors
+from bridge.delta.merging import MergeResult
 from bridge.delta.progress import IngestProgress
+from bridge.delta.prune import key_bounds
 from bridge.delta.table import Table
 from bridge.errors import TableError
 from bridge.schema import quote
 
-__all__ = ["ANEW", "MergeResult", "merge"]
+__all__ = ["ANEW", "merge"]
 
 ANEW = "__anew"
 """Optional boolean column of changes that are known to be effective: true for an add that is inserted whether or not
@@ -26,43 +27,19 @@ its key is there. A retraction of the key beside it takes all its rows away, so 
 _MATERIALIZE = "spark.databricks.delta.merge.materializeSource"
 
 
-@dataclass(frozen=True)
-class MergeResult:
-    """What one MERGE did to the table."""
-
-    version: int
-    """The version that holds this batch."""
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
-    skipped: bool = False
-    """True when this very commit was found done (its first answer got lost); the counts are 0 then."""
-
-
 def merge(
     table: Table, changes: DataFrame, *, key: Sequence[str], progress: IngestProgress, persisted: bool = False
 ) -> MergeResult:
-    """Apply `changes` to `table` and record `progress`, both in one commit or not at all.
+    """Apply `changes` to `table` and record `progress` as `merging.Merge` says.
 
-    `changes`: the table's columns and `__kind`, at most one row per key (null-safe; see `compact`). Adds (+I, +U)
-    update the row of their key where it differs, or insert it; retractions (-U, -D) delete it. An update that
-    changes nothing and a delete of an unknown key write no file and no change-feed row; the commit is made
-    all the same, as it carries the progress. With the column ANEW a key may have a retraction and an add.
-
-    `persisted`: the caller has persisted `changes`, so Delta need not make a copy of its own to read them twice.
-    The copy guards against a frame that gives other rows the second time: say True only for a frame that is cached
-    and can be computed again alike.
-
-    `progress.batch` must be the one after the table's own: Delta lets each number in only once, whoever comes
-    first. Settings are made on `table.spark` for this one MERGE and put back as they were, so use a session that
-    no other thread writes with.
-
-    Raises ConcurrentRunError when another run has committed that batch, TableError when the table does not take
-    the rows, or when other writers' commits get in the way of every attempt (a few, with growing pauses).
+    With the column ANEW a key may have a retraction and an add. Without `persisted` Delta makes a copy of its own.
+    Settings are made on `table.spark` for this one MERGE and put back as they were, so use a session that no other
+    thread writes with.
     """
     refuse_unfit(table, table.properties, progress.pipeline)
+    bounds = key_bounds(changes, key, "t") if persisted else None
     if not table.deletion_vectors and ANEW not in changes.columns:
-        changes = _effective(table, changes, key)
+        changes = _effective(table, changes, key, bounds)
     wanted = settings_of(table, progress)
     if table.deletion_vectors and persisted:
         wanted[_MATERIALIZE] = "none"
@@ -70,7 +47,7 @@ def merge(
     for _ in attempts():
         try:
             with table_errors(table), settings(table.spark, wanted):
-                counts = _run(table, changes, key)
+                counts = _run(table, changes, key, bounds)
                 version = last_version(table.spark) or -1
         except Exception as error:
             reasons = names(error)
@@ -92,13 +69,15 @@ def merge(
     ) from conflict
 
 
-def _run(table: Table, changes: DataFrame, key: Sequence[str]) -> Row | None:
+def _run(table: Table, changes: DataFrame, key: Sequence[str], bounds: Column | None) -> Row | None:
     """Counts of the MERGE, or None when Delta skipped it because it knows the batch number."""
     values: dict[str, str | Column] = {quote(n): col(n, "s") for n in table.columns}
     rest = [f for f in table.fields if f.name not in key]
     same = same_key(key, "t", "s")
     if ANEW in changes.columns:
         same = same & ~col(ANEW, "s")
+    if bounds is not None:
+        same = same & bounds
     rows = (
         table.delta()
         .alias("t")
@@ -112,11 +91,13 @@ def _run(table: Table, changes: DataFrame, key: Sequence[str]) -> Row | None:
     return rows[0] if rows else None
 
 
-def _effective(table: Table, changes: DataFrame, key: Sequence[str]) -> DataFrame:
+def _effective(table: Table, changes: DataFrame, key: Sequence[str], bounds: Column | None) -> DataFrame:
     """`changes` without those that have nothing to change: without deletion vectors a MERGE rewrites
     the file of every matched row, whether it changes or not."""
     there = "__there"
     target = table.delta().toDF().select(*(col(n) for n in table.columns), F.lit(True).alias(there))
+    if bounds is not None:
+        target = target.alias("t").where(bounds)
     rest = [f for f in table.fields if f.name not in key]
     needed = F.when(retracts("s"), col(there).isNotNull()).otherwise(
         col(there).isNull() | differs(rest, "t", "s")

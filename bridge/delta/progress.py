@@ -49,6 +49,8 @@ class IngestProgress:
     """The next offset of every partition; the table is the fold of everything before."""
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     """Kafka's id of each topic: a recreated topic has another."""
+    engine: str = field(default="", compare=False)
+    """What wrote the commit, and why that; for people."""
 
     def to_json(self, table_id: str) -> str:
         """The text for userMetadata of a commit to the table with that id."""
@@ -62,6 +64,7 @@ class IngestProgress:
                     "offsets": json.loads(self.offsets.to_json()),
                     "topic_ids": dict(self.topic_ids),
                     "table": table_id,
+                    **({"engine": self.engine} if self.engine else {}),
                 }
             }
         )
@@ -82,7 +85,14 @@ class IngestProgress:
                 f"progress is written in format {written}, this bridge reads {_FORMAT}: use the newer bridge"
             )
         offsets = Offsets.from_json(json.dumps(found["offsets"]))
-        progress = cls(found["pipeline"], found["run"], found["batch"], offsets, found["topic_ids"])
+        progress = cls(
+            found["pipeline"],
+            found["run"],
+            found["batch"],
+            offsets,
+            found["topic_ids"],
+            found.get("engine", ""),
+        )
         return progress, found["table"]
 
 

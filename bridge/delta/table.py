@@ -48,6 +48,8 @@ class Table:
     """Table properties as they were when the table was opened."""
     created_ms: int = field(compare=False)
     """When it was created, in epoch milliseconds."""
+    location: str = field(default="", compare=False)
+    """URI of its folder."""
 
     def __str__(self) -> str:
         return str(self.target)
@@ -68,6 +70,11 @@ class Table:
     def delta(self) -> DeltaTable:
         """Delta's handle, bound to `spark`. Raises TableError when the table has gone."""
         return handle(self.spark, self.target)
+
+    def is_empty(self) -> bool:
+        """True when the newest version has no row."""
+        with table_errors(self.target):
+            return self.delta().toDF().limit(1).isEmpty()
 
     def read(self, options: Mapping[str, str]) -> DataFrame:
         """A lazy batch read with Delta's reader options; columns are the table's own.
@@ -151,7 +158,7 @@ def open_table(
     opened = handle(spark, target)
     with table_errors(target):
         created = F.unix_millis("createdAt").alias("created_ms")
-        detail = opened.detail().select("id", "properties", created).collect()[0]
+        detail = opened.detail().select("id", "properties", created, "location").collect()[0]
         present = opened.toDF().schema
     refuse_different(target, present, fields, extra_columns)
     properties = dict(detail["properties"])
@@ -161,7 +168,9 @@ def open_table(
             f"  ALTER TABLE {sql_name(target)} SET TBLPROPERTIES ({FEED} = true)\n"
             "(changes made before that cannot be published; start from a snapshot)"
         )
-    return Table(spark, target, detail["id"], tuple(fields), properties, detail["created_ms"])
+    return Table(
+        spark, target, detail["id"], tuple(fields), properties, detail["created_ms"], detail["location"]
+    )
 
 
 def claim(table: Table, pipeline: str, *, appends: bool = False) -> Table:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-from bridge.definition import Secret
 from bridge.errors import OptionError
 from bridge.kafka import security
+from bridge.secret import Secret
 
 __all__ = ["Role", "for_java_admin", "for_librdkafka", "for_spark", "read_committed"]
 

@@ -25,6 +25,7 @@ __all__ = [
     "choice",
     "duration_ms",
     "partition_offsets",
+    "size_bytes",
 ]
 
 T_co = TypeVar("T_co", covariant=True)
@@ -67,6 +68,27 @@ _UNITS = {
 }
 _NANOS = {label: nanos for labels, nanos in _UNITS.items() for label in labels}
 _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.(\d{1,9}))?S)?)?", re.IGNORECASE)
+
+
+_SIZES = {
+    label: 1 << shift
+    for shift, labels in (
+        (0, ("b", "bytes")),
+        (10, ("k", "kb", "kibibytes")),
+        (20, ("m", "mb", "mebibytes")),
+        (30, ("g", "gb", "gibibytes")),
+        (40, ("t", "tb", "tebibytes")),
+    )
+    for label in labels
+}
+
+
+def size_bytes(text: str) -> int:
+    """Bytes of a Flink MemorySize, which has a unit here: '256 mb', '1gb'; a kb is 1024 bytes."""
+    found = re.fullmatch(r"([0-9]+)\s*([a-z]+)", text.strip().lower())
+    if not found or found[2] not in _SIZES:
+        raise ValueError(f"{text!r} is not a size with one of the units {', '.join(_SIZES)}")
+    return int(found[1]) * _SIZES[found[2]]
 
 
 def duration_ms(text: str) -> int:

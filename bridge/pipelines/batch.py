@@ -9,9 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bridge import compact, failpoints
+from bridge.columns import retracts
 from bridge.definition import BadRecords, Definition
 from bridge.delta.append import append
-from bridge.delta.merge import MergeResult, merge
+from bridge.delta.engine import Engines
+from bridge.delta.merging import MergeResult
 from bridge.delta.progress import IngestProgress
 from bridge.delta.quarantine import put_aside
 from bridge.delta.table import Table
@@ -35,6 +37,8 @@ class Applied:
     newest_event_ms: dict[TopicPartition, int]
     """The newest value of the watermark's column in each partition that had records; empty without a WATERMARK."""
     doubtful: bool
+    engine: str = ""
+    """What merged it, and why that."""
     unexpected: int = 0
     """Rows that are not as the gate expects: put aside, or under `gate: warn` written all the same."""
     notes: tuple[str, ...] = ()
@@ -42,7 +46,13 @@ class Applied:
 
 
 def apply(
-    definition: Definition, table: Table, records: DataFrame, progress: IngestProgress, *, glance: bool = True
+    definition: Definition,
+    table: Table,
+    records: DataFrame,
+    progress: IngestProgress,
+    *,
+    engines: Engines,
+    glance: bool = True,
 ) -> Applied:
     """Write what `records` say into `table` as one commit that carries `progress`: the fold of them by MERGE where rows
     have a key, else every row by append.
@@ -66,21 +76,23 @@ def apply(
             changes = held(fold.filled(changes, table.on(records.sparkSession).delta().toDF(), definition))
             found = survey(definition, changes)
         refuse_bad(definition, found)
-        folded, keys, two, judged = changes, found.good, found.two_partitions, found.judged
+        folded, keys, adds = changes, found.good, found.adds
+        two, judged = found.two_partitions, found.judged
         if definition.topic.appends:
             folded, two = fold.folded(changes, definition), 0
         elif found.skipped or found.dropped or not fold.compacts_first(definition):
             folded = held(fold.folded(changes, definition))
-            keys, two, judged = _counted(folded, definition)
+            keys, adds, two, judged = _counted(folded, definition)
         refuse_unexpected(definition, judged, folded)
         target = table.on(records.sparkSession)
         if set_aside(definition, target.spark, records, changes, found, progress):
             failpoints.hit("ingest.put-aside")
         failpoints.hit("ingest.before-merge")
         if definition.topic.appends:
-            merged = append(target, folded, rows=keys, progress=progress)
+            merged, engine = append(target, folded, rows=keys, progress=progress), ""
         else:
-            merged = merge(target, folded, key=definition.primary_key, progress=progress, persisted=True)
+            told = engines.merge(target, folded, key=definition.primary_key, adds=adds, progress=progress)
+            merged, engine = told.result, str(told)
         failpoints.hit("ingest.after-merge")
         return Applied(
             merged=merged,
@@ -90,17 +102,19 @@ def apply(
             two_partitions=two,
             newest_event_ms=found.newest_event_ms,
             doubtful=doubtful,
+            engine=engine,
             unexpected=found.diverted + gate.unexpected(judged),
             notes=tuple(gate.notes(definition, judged)),
         )
 
 
-def _counted(folded: DataFrame, definition: Definition) -> tuple[int, int, gate.Counts]:
-    """(keys, how many of them were seen in two partitions, what the gate counts)"""
+def _counted(folded: DataFrame, definition: Definition) -> tuple[int, int, int, gate.Counts]:
+    """(keys, how many of them have a row in the end, how many were seen in two partitions, what the gate counts)"""
     two = F.count_if(F.col(compact.TWO_PARTITIONS))
-    row = folded.agg(F.count(F.lit(1)), two, gate.counting(definition, folded, F.lit(True))).first()
+    judged = gate.counting(definition, folded, F.lit(True))
+    row = folded.agg(F.count(F.lit(1)), F.count_if(~retracts()), two, judged).first()
     assert row is not None
-    return row[0], row[1], gate.counts(definition, folded, row[2])
+    return row[0], row[1], row[2], gate.counts(definition, folded, row[3])
 
 
 def refuse_unexpected(definition: Definition, judged: gate.Counts, rows: DataFrame) -> None:

@@ -102,12 +102,12 @@ def explain(spark: SparkSession, definition: Definition) -> Explained:
     )
 
 
-def next_end(start: Offsets, end: Offsets, limit: int | None) -> Offsets:
+def next_end(start: Offsets, end: Offsets, limit: int) -> Offsets:
     """Where the next batch ends: at `end`, or where Spark ends a batch of at most `limit` offsets, which it shares out
     to the partitions by what is left in each."""
     left = {key: max(0, stop - start.by_partition.get(key, 0)) for key, stop in end.by_partition.items()}
     total = sum(left.values())
-    if limit is None or total <= limit:
+    if total <= limit:
         return end
     shares = {key: limit * count / total for key, count in left.items()}
     return Offsets(

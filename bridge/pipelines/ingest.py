@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from bridge.definition import Definition
+from bridge.delta.engine import Engines
 from bridge.delta.progress import IngestProgress, read_progress
 from bridge.kafka import admin, source
 from bridge.kafka.epochs import with_leader_epochs
@@ -99,6 +100,7 @@ class _Run:
         self.progress = IngestProgress(definition.name, uuid.uuid4().hex[:12], batch, offsets)
         self._begin(state)
         self.group = GroupOffsets(self.topic)
+        self.engines = Engines(definition.merge)
         self.notices, self.schedule = Notices(), Schedule(definition, self.table)
         self.lag = TopicLag(self.topic, self.table)
         for warning in (ours.warning, gate.check_ready(spark, definition, self.table.fields)):
@@ -155,7 +157,7 @@ class _Run:
         nothing = with_leader_epochs(
             self.spark.createDataFrame([], source.RECORDS), self.topic, Offsets(), Offsets()
         )
-        apply(self.definition, self.table, nothing, progress)
+        apply(self.definition, self.table, nothing, progress, engines=self.engines)
         self.progress = progress
 
     def _streamed(self) -> bool:
@@ -234,7 +236,9 @@ class _Run:
         records = with_leader_epochs(records, self.topic, self.progress.offsets, offsets)
         progress = replace(self.progress, batch=self.progress.batch + 1, offsets=offsets)
         self.doing = f"batch {progress.batch} ({offsets_between(self.progress.offsets, offsets)})"
-        applied = apply(self.definition, self.table, records, progress, glance=self.doubts < _DOUBTS)
+        applied = apply(
+            self.definition, self.table, records, progress, engines=self.engines, glance=self.doubts < _DOUBTS
+        )
         self.doing = _QUERY
         if self.doubts < _DOUBTS:
             self.doubts = self.doubts + 1 if applied.doubtful else 0
@@ -261,6 +265,7 @@ class _Run:
             pending_records=progress.offsets.behind(newest_end),
             event_time_lag_seconds=self.events.lag_seconds,
             watermark_ms=self.events.watermark_ms,
+            engine=applied.engine or None,
             warning=self.notices.new(),
             seconds=time.monotonic() - started,
         )

@@ -33,6 +33,8 @@ class Status:
     ingested: str | None
     """Offsets the table has, as JSON."""
     ingest_batch: int | None
+    engine: str | None
+    """What merged the last batch, and why that; None where nothing was merged."""
     pending_records: int | None
     """Offsets between the table and the topic's end."""
     published_version: int | None
@@ -80,6 +82,7 @@ def status(spark: SparkSession, definition: Definition) -> Status:
         table_version=version,
         ingested=followed[0].offsets.to_json() if followed else None,
         ingest_batch=followed[0].batch if followed else None,
+        engine=(followed[0].engine or None) if followed else None,
         pending_records=followed[0].offsets.behind(end) if followed else None,
         published_version=published.version if published and published.version != NOTHING else None,
         pending_versions=version - published.version if published and version is not None else None,

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from bridge import compact
-from bridge.columns import BAD, KIND, POSITION, col
+from bridge.columns import BAD, KIND, POSITION, col, retracts
 from bridge.decode import DROPPED, KEPT, SKIP
 from bridge.definition import Definition
 from bridge.formats.base import DOUBTFUL
@@ -28,6 +28,8 @@ class Survey:
     gate puts aside are `diverted`, and not `bad`."""
 
     good: int
+    adds: int
+    """The good ones that do not take their row away."""
     bad: int
     skipped: int
     dropped: int
@@ -57,6 +59,7 @@ def survey(definition: Definition, changes: DataFrame) -> Survey:
     judging = gate.counting(definition, changes, good) if is_folded else F.lit(None)
     row = changes.agg(
         F.count_if(good).alias("good"),
+        F.count_if(good & ~retracts()).alias("adds"),
         F.count_if(bad).alias("bad"),
         F.count_if(col(BAD) == DOUBTFUL).alias("doubtful"),
         F.count_if(col(BAD).isNull() & (col(KIND) == SKIP)).alias("skipped"),
@@ -71,6 +74,7 @@ def survey(definition: Definition, changes: DataFrame) -> Survey:
     first = row["first_bad"]
     return Survey(
         good=row["good"],
+        adds=row["adds"],
         bad=row["bad"],
         skipped=row["skipped"],
         dropped=row["dropped"],

@@ -16,9 +16,9 @@ from bridge.definition import (
     PublishStart,
     Quality,
     Run,
-    Secret,
 )
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
+from bridge.secret import Secret
 from tests.config.files import DDL, HEAD, REST, WHOLE, loaded
 
 

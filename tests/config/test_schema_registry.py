@@ -9,8 +9,9 @@ import pytest
 from bridge import config, ddl
 from bridge.config.schema_registry import registry_settings
 from bridge.config.warn import warnings
-from bridge.definition import Secret, Topic
+from bridge.definition import Topic
 from bridge.errors import OptionError
+from bridge.secret import Secret
 
 _URL = "http://127.0.0.1:8081"
 

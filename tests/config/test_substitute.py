@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bridge.config.substitute import Substitution, databricks_secret
-from bridge.definition import Secret
 from bridge.errors import DefinitionError
+from bridge.secret import Secret
 
 
 def _lookup(scope: str, key: str) -> str:

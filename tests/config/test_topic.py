@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bridge.config import resolve_topic
-from bridge.definition import Bounded, DeliveryGuarantee, Secret, Sink, Startup
+from bridge.definition import Bounded, DeliveryGuarantee, Sink, Startup
 from bridge.positions import Offsets
+from bridge.secret import Secret
 from tests.config.tables import kafka, upsert
 
 PREFIXED = """

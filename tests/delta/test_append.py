@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from bridge.definition import DeltaTarget
 from bridge.delta.append import append
-from bridge.delta.merge import MergeResult
+from bridge.delta.merging import MergeResult
 from bridge.delta.progress import read_progress
 from bridge.delta.table import claim, create_table, open_table
 from bridge.errors import ConcurrentRunError, TableError

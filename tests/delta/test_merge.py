@@ -11,10 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from bridge.delta.merge import MergeResult, merge
+from bridge.delta.merging import Merge, MergeResult
 from bridge.delta.progress import read_progress
 from bridge.errors import BridgeError, ConcurrentRunError, TableError
 from tests.delta.tables import (
+    ENGINES,
     FIELDS,
     NO_VECTORS,
     actions,
@@ -36,7 +37,7 @@ OURS = (
 )
 
 
-def test_a_batch_is_one_commit_with_its_progress(spark: SparkSession, lake: Path) -> None:
+def test_a_batch_is_one_commit_with_its_progress(merge: Merge, spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(1, "a"), (2, "b"), (3, "c"), (4, "d")])
     changes = frame(table, [("+U", 1, "x"), ("+I", 2, "b"), ("-D", 3, None), ("-U", 4, "d"), ("+U", 5, "n")])
     result = merge(table, changes, key=["id"], progress=at(0))
@@ -52,7 +53,7 @@ def test_a_batch_is_one_commit_with_its_progress(spark: SparkSession, lake: Path
 
 @pytest.mark.parametrize("vectors", ["with deletion vectors", "without"])
 def test_a_batch_that_changes_nothing_writes_no_file_and_no_feed_row(
-    spark: SparkSession, lake: Path, vectors: str
+    merge: Merge, spark: SparkSession, lake: Path, vectors: str
 ) -> None:
     table = made(
         spark,
@@ -68,7 +69,9 @@ def test_a_batch_that_changes_nothing_writes_no_file_and_no_feed_row(
     assert kinds(table, 3) == {"commitInfo", "txn"}
 
 
-def test_without_vectors_the_effective_changes_still_arrive(spark: SparkSession, lake: Path) -> None:
+def test_without_vectors_the_effective_changes_still_arrive(
+    merge: Merge, spark: SparkSession, lake: Path
+) -> None:
     table = made(spark, lake / "t", rows=[(1, "a")], properties=NO_VECTORS)
     append(table, [(2, "b"), (3, None), (4, "d")])
     changes = frame(table, [("+U", 1, "a"), ("+U", 2, "x"), ("+U", 3, "y"), ("-D", 4, None), ("+I", 5, None)])
@@ -81,6 +84,7 @@ def test_without_vectors_the_effective_changes_still_arrive(spark: SparkSession,
 
 
 def test_settings_are_put_back_and_the_next_write_is_its_own(spark: SparkSession, lake: Path) -> None:
+    merge = ENGINES["spark"]
     session = spark.newSession()
     session.conf.set(OURS[2], "the user's note")
     table = made(spark, lake / "t").on(session)
@@ -97,7 +101,9 @@ def test_settings_are_put_back_and_the_next_write_is_its_own(spark: SparkSession
     assert "userMetadata" not in actions(table, 2)[0]["commitInfo"]
 
 
-def test_a_batch_that_is_there_already_is_not_applied_again(spark: SparkSession, lake: Path) -> None:
+def test_a_batch_that_is_there_already_is_not_applied_again(
+    merge: Merge, spark: SparkSession, lake: Path
+) -> None:
     table = made(spark, lake / "t")
     merge(table, frame(table, [("+U", 1, "a")]), key=["id"], progress=at(0))
     again = merge(table, frame(table, [("+U", 1, "b")]), key=["id"], progress=at(0))
@@ -116,7 +122,7 @@ def test_a_batch_that_is_there_already_is_not_applied_again(spark: SparkSession,
 
 
 @pytest.mark.slow
-def test_after_a_restore_the_next_batch_is_applied(spark: SparkSession, lake: Path) -> None:
+def test_after_a_restore_the_next_batch_is_applied(merge: Merge, spark: SparkSession, lake: Path) -> None:
     """Delta keeps its batch numbers over a RESTORE; read_progress does, too."""
     table = made(spark, lake / "t")
     merge(table, frame(table, [("+U", 1, "a")]), key=["id"], progress=at(0))
@@ -129,14 +135,14 @@ def test_after_a_restore_the_next_batch_is_applied(spark: SparkSession, lake: Pa
     assert content(table) == {(1, "b")}
 
 
-def test_another_pipelines_table_is_not_written(spark: SparkSession, lake: Path) -> None:
+def test_another_pipelines_table_is_not_written(merge: Merge, spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t")
     with pytest.raises(TableError, match="is kept by pipeline 'p', not 'q'"):
         merge(table, frame(table, [("+U", 1, "a")]), key=["id"], progress=replace(at(0), pipeline="q"))
     assert not log_file(table, 1).exists()
 
 
-def test_a_key_twice_in_the_changes_is_refused(spark: SparkSession, lake: Path) -> None:
+def test_a_key_twice_in_the_changes_is_refused(merge: Merge, spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(1, "a")])
     twice = frame(table, [("+U", 1, "secret"), ("+U", 1, "c")])
     with pytest.raises(BridgeError, match="hold a key twice: compact them before merging") as caught:
@@ -146,6 +152,7 @@ def test_a_key_twice_in_the_changes_is_refused(spark: SparkSession, lake: Path) 
 
 
 def test_a_broken_constraint_is_told_without_values(spark: SparkSession, lake: Path) -> None:
+    merge = ENGINES["spark"]
     table = made(spark, lake / "t")
     spark.sql(f"ALTER TABLE delta.`{lake}/t` ADD CONSTRAINT short CHECK (length(v) < 3)")
     with pytest.raises(TableError, match="breaks a constraint of table") as caught:
@@ -153,7 +160,7 @@ def test_a_broken_constraint_is_told_without_values(spark: SparkSession, lake: P
     assert "secret" not in str(caught.value)
 
 
-def test_errors_of_the_changes_themselves_pass_through(spark: SparkSession, lake: Path) -> None:
+def test_errors_of_the_changes_themselves_pass_through(merge: Merge, spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t")
     changes = frame(table, [("+U", 1, "a")]).selectExpr("id", "raise_error('t-0 at offset 7') AS v", "__kind")
     with pytest.raises(Exception, match="t-0 at offset 7") as caught:
@@ -163,6 +170,7 @@ def test_errors_of_the_changes_themselves_pass_through(spark: SparkSession, lake
 
 
 def test_keys_are_null_safe_and_names_and_types_are_anything(spark: SparkSession, lake: Path) -> None:
+    merge = ENGINES["spark"]
     fields = [
         T.StructField("a.b", T.StringType()),
         T.StructField("k 2", T.DecimalType(5, 2)),
@@ -192,13 +200,15 @@ def test_keys_are_null_safe_and_names_and_types_are_anything(spark: SparkSession
     }
 
 
-def test_a_table_of_keys_alone(spark: SparkSession, lake: Path) -> None:
+def test_a_table_of_keys_alone(merge: Merge, spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", fields=FIELDS[:1], rows=[(1,), (2,)])
     result = merge(table, frame(table, [("+U", 1), ("-D", 2), ("+U", 3)]), key=["id"], progress=at(0))
     assert (result.inserted, result.updated, result.deleted) == (1, 0, 1)
 
 
-def test_progress_stays_readable_in_the_log_after_a_foreign_commit(spark: SparkSession, lake: Path) -> None:
+def test_progress_stays_readable_in_the_log_after_a_foreign_commit(
+    merge: Merge, spark: SparkSession, lake: Path
+) -> None:
     table = made(spark, lake / "t")
     merge(table, frame(table, [("+U", 1, "a")]), key=["id"], progress=at(0))
     commit_by_hand(table, 2)

@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.columns import KIND
-from bridge.delta.merge import MergeResult, merge
+from bridge.delta.merge import merge
+from bridge.delta.merging import MergeResult
 from bridge.delta.progress import read_progress
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError

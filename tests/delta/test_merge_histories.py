@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from bridge.delta.merge import merge
+from bridge.delta.merging import Merge
 from bridge.delta.progress import read_progress
 from bridge.errors import ConcurrentRunError
 from bridge.rows import Change, RowKind, compact, replay
@@ -54,7 +54,9 @@ def histories(dice: random.Random) -> list[list[Change]]:
         pytest.param(NO_VECTORS, id="rewritten files", marks=pytest.mark.slow),
     ],
 )
-def test_the_table_is_the_fold(spark: SparkSession, lake: Path, properties: dict[str, str]) -> None:
+def test_the_table_is_the_fold(
+    merge: Merge, spark: SparkSession, lake: Path, properties: dict[str, str]
+) -> None:
     seed = random.randrange(10**6)
     print(f"seed {seed}")
     dice = random.Random(seed)

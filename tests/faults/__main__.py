@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import random
@@ -15,13 +16,14 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 
 from tests.faults.checker import Verdict, judge
 from tests.faults.ground import Ground, ground
 from tests.faults.plan import plan
-from tests.faults.reading import leftovers, open_transactions
+from tests.faults.reading import leftovers, log_scratch, open_transactions
 from tests.faults.report import LEAKS, Outcome, percentile, written
 from tests.faults.rounds import PATIENCE, Player
 
@@ -56,6 +58,7 @@ def main() -> int:
         traceback.print_exc()
     outcome.seconds = time.monotonic() - _began
     _tell(outcome)
+    (folder / "outcome.json").write_text(json.dumps(asdict(outcome), indent=2))
     if clean and asked.report:
         written(outcome, asked.report)
         say(f"written to {asked.report}")
@@ -119,7 +122,7 @@ def _leaks(here: Ground, outcome: Outcome) -> None:
     )
     told = dict(zip(LEAKS, found, strict=True))
     orphaned = _vacuumed(here)
-    outcome.orphaned_files = orphaned[0]
+    outcome.orphaned_files, outcome.log_scratch = orphaned[0], len(log_scratch(here.table))
     told[LEAKS[2]] = [*told[LEAKS[2]], *orphaned[1]]
     for name, what in told.items():
         outcome.found[name] += len(what)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from bridge.definition import Engine, MergeSettings
 from bridge.kafka.broker import Broker
 from bridge.metrics import Summary
 from bridge.pipelines.ingest import ingest
@@ -36,9 +38,10 @@ class Judged:
         for _ in range(bursts):
             self._writer.burst()
 
-    def ingest(self, name: str = "orders", max_offsets: int | None = None) -> Summary:
+    def ingest(self, name: str = "orders", max_offsets: int | None = None, engine: str = "auto") -> Summary:
         run = {} if max_offsets is None else {"max-offsets-per-batch": max_offsets}
-        return ingest(self.world.spark, self.world.definition(name, run=run))
+        definition = replace(self.world.definition(name, run=run), merge=MergeSettings(Engine(engine)))
+        return ingest(self.world.spark, definition)
 
     def judged(self) -> Verdict:
         """Of the topic, the table and its log."""

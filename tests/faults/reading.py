@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from tests.faults.history import Acked, Commit, History, Record, Row
 
-__all__ = ["Observer", "Stall", "ends", "leftovers", "open_transactions", "rows_of"]
+__all__ = ["Observer", "Stall", "ends", "leftovers", "log_scratch", "open_transactions", "rows_of"]
 
 _WAIT = 60.0
 Rows = Callable[[int], list[tuple[int, Row]]]
@@ -162,9 +162,23 @@ _LOG_FILES = re.compile(
 )
 
 
+_LOG_SCRATCH = re.compile(
+    r"\.{1,2}\d{20}\.[a-z.0-9]+\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp(\.crc)?"
+)
+
+
+def log_scratch(table: Path) -> list[str]:
+    """Temporary files of Delta's own log writer; a kill in the middle of a write leaves one. They are no part of the
+    table, and Delta takes them for files of a writer that may still be at work: it never deletes them."""
+    return sorted(p.name for p in (table / "_delta_log").iterdir() if _LOG_SCRATCH.fullmatch(p.name))
+
+
 def leftovers(checkpoints: Iterable[Path], table: Path) -> list[str]:
-    """Files that a run should have taken with it: scratch folders, half-written progress, half-made log entries."""
+    """Files that a run should have taken with it: scratch folders, half-written progress, and whatever else is in the
+    log's folder but `log_scratch`."""
     found = [path for checkpoint in checkpoints for path in (checkpoint / "ingest").glob("*")]
     found += [path for checkpoint in checkpoints for path in checkpoint.rglob("*.tmp")]
-    found += [path for path in (table / "_delta_log").iterdir() if not _LOG_FILES.fullmatch(path.name)]
+    known = (_LOG_FILES, _LOG_SCRATCH)
+    inside = (table / "_delta_log").iterdir()
+    found += [path for path in inside if not any(form.fullmatch(path.name) for form in known)]
     return sorted(map(str, found))

@@ -38,6 +38,7 @@ class Outcome:
     unasked: list[str] = field(default_factory=list)
     users: list[str] = field(default_factory=list)
     orphaned_files: int = 0
+    log_scratch: int = 0
     machine: str = ""
     date: str = ""
 
@@ -68,6 +69,7 @@ def rendered(outcome: Outcome) -> str:
         "ended though nobody had hit them": str(len(outcome.unasked)),
         "longest wait of a reader of committed records": f"{outcome.stall:.1f} s",
         "data files of MERGEs that were killed, gone with VACUUM": str(outcome.orphaned_files),
+        "temporary files of Delta's own log writer, left where a kill hit it": str(outcome.log_scratch),
     }
     found = {name: str(outcome.found[name]) for name in (*FAULTS, *LEAKS)}
     kinds = {name: str(count) for name, count in sorted(outcome.kinds.items(), key=lambda x: (-x[1], x[0]))}

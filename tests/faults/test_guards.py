@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from deltalake import CommitProperties
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import types as T
 
 from bridge import failpoints
 from bridge.columns import col
 from bridge.delta.commit import settings_of
-from bridge.delta.merge import merge
-from bridge.delta.progress import read_progress
+from bridge.delta.progress import IngestProgress, read_progress
+from bridge.delta.table import Table
 from bridge.errors import BridgeError, ConcurrentRunError
 from bridge.kafka import writer as kafka_writer
 from bridge.kafka.broker import Broker
@@ -28,11 +29,11 @@ from bridge.kafka.slot import Slot
 from bridge.kafka.writer import Records, Writer, producer_settings
 from bridge.pipelines import lease
 from bridge.positions import Offsets
-from tests.delta.tables import at, content, frame, made
+from tests.delta.tables import ENGINES, at, content, frame, made
 from tests.faults.checker import judge
 from tests.faults.history import Acked, Commit, History, Record
 from tests.faults.judged import Judged
-from tests.faults.reading import Observer, leftovers, open_transactions
+from tests.faults.reading import Observer, leftovers, log_scratch, open_transactions
 
 onoff = pytest.mark.parametrize("guarded", [True, False], ids=["on", "off"])
 Patch = pytest.MonkeyPatch
@@ -44,7 +45,8 @@ def judged(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[st
 
 
 @onoff
-def test_delta_s_txn_in_the_commit(judged: Judged, monkeypatch: Patch, guarded: bool) -> None:
+@pytest.mark.parametrize("engine", ["spark", "delta-rs"])
+def test_delta_s_txn_in_the_commit(judged: Judged, monkeypatch: Patch, guarded: bool, engine: str) -> None:
     """A second run commits the same batch while the first is about to; no lease keeps them apart."""
     ours = SimpleNamespace(lost=False, warning=None, check=lambda: None)
     monkeypatch.setattr(lease, "held", lambda *_: nullcontext(ours))
@@ -55,22 +57,28 @@ def test_delta_s_txn_in_the_commit(judged: Judged, monkeypatch: Patch, guarded: 
             return {k: v for k, v in settings_of(*given).items() if k not in without}
 
         monkeypatch.setattr("bridge.delta.merge.settings_of", unsigned)
+        monkeypatch.setattr("bridge.delta.append.settings_of", unsigned)
+
+        def unsigned_commit(table: Table, progress: IngestProgress) -> CommitProperties:
+            return CommitProperties(custom_metadata={"userMetadata": progress.to_json(table.id)})
+
+        monkeypatch.setattr("bridge.delta.merge_rs._commit", unsigned_commit)
     second: list[object] = []
 
     def meanwhile(name: str) -> None:
         if name == "ingest.before-merge" and not second:
             second.append(None)
             judged.write(2)
-            second.append(judged.ingest().batches)
+            second.append(judged.ingest(engine=engine).batches)
 
     monkeypatch.setattr(failpoints, "hit", meanwhile)
     judged.write(5)
     if guarded:
         with pytest.raises(ConcurrentRunError, match="has committed batch 0"):
-            judged.ingest()
+            judged.ingest(engine=engine)
     else:  # it ends all the same, as the other run has swept its scratch folder away
         with suppress(BridgeError):
-            judged.ingest()
+            judged.ingest(engine=engine)
     assert second == [None, 1]
     verdict = judged.judged()
     assert verdict.clean == guarded and bool(verdict.counts["batches not once"]) != guarded, verdict
@@ -109,7 +117,10 @@ def test_committed_records_alone(
 
 
 @onoff
-def test_null_safe_keys(spark: SparkSession, lake: Path, monkeypatch: Patch, guarded: bool) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_null_safe_keys(
+    spark: SparkSession, lake: Path, monkeypatch: Patch, guarded: bool, engine: str
+) -> None:
     """With `=` for `<=>` a key with a null part is never found, and is there twice."""
 
     def plain(key: list[str], left: str, right: str) -> Column:
@@ -117,11 +128,12 @@ def test_null_safe_keys(spark: SparkSession, lake: Path, monkeypatch: Patch, gua
 
     if not guarded:
         monkeypatch.setattr("bridge.delta.merge.same_key", plain)
+        monkeypatch.setattr("bridge.delta.merge_rs._same_key", lambda *_: "__t.id = __s.id")
     fields = (T.StructField("id", T.LongType()), T.StructField("v", T.StringType()))
     table = made(spark, lake / "t", fields=fields)
     for batch, value in enumerate(("a", "b")):
         changes = frame(table, [("+U", None, value), ("+U", 1, value)])
-        merge(table, changes, key=["id"], progress=at(batch))
+        ENGINES[engine](table, changes, key=["id"], progress=at(batch))
     rows = [(-1 if id is None else id, (ord(v), v, 7)) for id, v in content(table)]
     wanted = [
         Record(0, n, key, (ord(v), v, 7))
@@ -231,3 +243,7 @@ def test_what_is_left_over_is_found(broker: Broker, unique: Callable[[str], str]
         file.touch()
     left = [Path(path).name for path in leftovers([checkpoint], tmp_path / "table")]
     assert sorted(left) == [".10.json.tmp", ".7.json.1.tmp", "a-run"]
+    torn = "..00000000000000000140.crc.39f5f118-9b6c-4abf-a343-e011b3842ce9.tmp.crc"
+    (log / torn).touch()
+    assert log_scratch(tmp_path / "table") == [torn]
+    assert len(leftovers([checkpoint], tmp_path / "table")) == 3

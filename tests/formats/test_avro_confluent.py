@@ -13,11 +13,11 @@ from confluent_kafka.schema_registry.schema_registry_client import SchemaReferen
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from bridge.definition import Secret
 from bridge.errors import KafkaError, OptionError
 from bridge.formats import registry as formats
 from bridge.formats.base import DOUBTFUL
 from bridge.kafka.schema_registry import SchemaRegistry
+from bridge.secret import Secret
 from tests.formats.gate import Gate
 from tests.formats.support import decode_all, encode_all, row_type, scalar
 

@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 
 from bridge import jars
 from bridge.config.schema_registry import registry_settings
-from bridge.definition import Secret
 from bridge.errors import KafkaError, OptionError
 from bridge.formats import registry as formats
 from bridge.formats.avro.stores import pem_settings
 from bridge.kafka.schema_registry import SchemaRegistry
+from bridge.secret import Secret
 from tests.formats.gate import Gate
 from tests.formats.support import row_type, scalar
 

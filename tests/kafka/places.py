@@ -17,9 +17,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from bridge.definition import Secret, Topic
+from bridge.definition import Topic
 from bridge.kafka.broker import Broker
 from bridge.kafka.listeners import Listeners
+from bridge.secret import Secret
 from tests.kafka.certificates import PASSWORD
 from tests.kafka.topics import topic_of
 

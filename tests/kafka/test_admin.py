@@ -6,12 +6,13 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer
 
-from bridge.definition import Bounded, Secret, Startup, Topic
+from bridge.definition import Bounded, Startup, Topic
 from bridge.errors import KafkaError, OptionError, TopicMissingError
 from bridge.kafka import admin
 from bridge.kafka.broker import Broker
 from bridge.kafka.groups import Group
 from bridge.positions import Offsets
+from bridge.secret import Secret
 from tests.kafka.topics import send, topic_of, transaction
 
 Unique = Callable[[str], str]

@@ -6,10 +6,10 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from bridge.definition import Secret
 from bridge.errors import OptionError
 from bridge.kafka.properties import Role, for_librdkafka, for_spark, read_committed
 from bridge.kafka.security import jaas_for_java, parse_jaas
+from bridge.secret import Secret
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"

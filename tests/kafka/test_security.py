@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.definition import Secret, Sink
+from bridge.definition import Sink
 from bridge.errors import KafkaError
 from bridge.kafka import admin, admin_transactions, sink, source
 from bridge.positions import Offsets
+from bridge.secret import Secret
 from tests.kafka.places import SECRETS, WRONG, Place, jaas
 
 _TRUST, _KEY = "ssl.truststore", "ssl.keystore"

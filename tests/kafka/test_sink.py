@@ -10,11 +10,12 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bridge.definition import DeliveryGuarantee, Secret, Sink
+from bridge.definition import DeliveryGuarantee, Sink
 from bridge.errors import KafkaError
 from bridge.kafka.broker import Broker
 from bridge.kafka.packing import Packing
 from bridge.kafka.sink import ProduceResult, _Task, produce
+from bridge.secret import Secret
 from tests.kafka.topics import read_all, topic_of
 
 Unique = Callable[[str], str]

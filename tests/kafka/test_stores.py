@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from bridge.definition import Secret
 from bridge.errors import OptionError
 from bridge.kafka.properties import for_librdkafka
+from bridge.secret import Secret
 from tests.kafka.certificates import PASSWORD, Authority, keytool
 
 

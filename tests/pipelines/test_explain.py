@@ -93,5 +93,5 @@ def test_a_limited_batch_takes_its_share_of_every_partition() -> None:
         Offsets({("t", 0): 10, ("t", 1): 0, ("t", 2): 5}),
         Offsets({("t", 0): 110, ("t", 1): 300, ("t", 2): 6}),
     )
-    assert next_end(start, end, None) == next_end(start, end, 401) == end
+    assert next_end(start, end, 402) == next_end(start, end, 401) == end
     assert next_end(start, end, 40) == Offsets({("t", 0): 19, ("t", 1): 29, ("t", 2): 6})

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from bridge.definition import Engine, MergeSettings
+from bridge.delta.engine import Engines
 from bridge.delta.progress import IngestProgress
 from bridge.kafka.broker import Broker
 from bridge.pipelines.batch import apply
@@ -52,17 +54,20 @@ def cuts(chance: random.Random, records: list[Record]) -> list[list[Record]]:
 
 
 @pytest.mark.parametrize("round", range(2))
-def test_batches_fold_to_the_oracles_table(round: int, spark: SparkSession, lake: Path) -> None:
+@pytest.mark.parametrize("engine", [Engine.DELTA_RS, Engine.SPARK])
+def test_batches_fold_to_the_oracles_table(
+    round: int, engine: Engine, spark: SparkSession, lake: Path
+) -> None:
     chance = random.Random(SEED + round)
     scenario = Scenario("random", "", COLUMNS, steps=())
     definition = scenario.define(lake, "in", "in")
     model, table = Model(scenario, definition), ingest_table(spark, definition)
-    offset = 0
+    engines, offset = Engines(MergeSettings(engine)), 0
     for number, batch in enumerate(cuts(chance, history(chance, 30))):
         model.apply(Step(table=(), records=batch))
         end = Offsets({("in", 0): offset + len(batch)})
         progress = IngestProgress(definition.name, "run", number, end)
-        apply(definition, table, hand_made(spark, batch, offset), progress)
+        apply(definition, table, hand_made(spark, batch, offset), progress, engines=engines)
         offset += len(batch)
         found = rows_of(spark.read.format("delta").load(str(definition.delta.path)), model.shape)
         check_same(f"table after batch {number}, seed {SEED + round}", model.rows(), found)

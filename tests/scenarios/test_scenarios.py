@@ -11,8 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bridge.columns import POSITION
 from bridge.compact import net, upserts
-from bridge.definition import Definition
+from bridge.definition import Definition, Engine, MergeSettings
 from bridge.delta import feed
+from bridge.delta.engine import Engines
 from bridge.delta.progress import IngestProgress
 from bridge.encode import encode
 from bridge.kafka.broker import Broker
@@ -73,10 +74,14 @@ def test_the_oracle_agrees_with_the_file(scenario: Scenario, tmp_path: Path) -> 
         assert per_key(sent) == per_key(written(model, step.out))
 
 
-def test_the_spark_steps_agree_with_the_file(scenario: Scenario, spark: SparkSession, lake: Path) -> None:
+@pytest.mark.parametrize("engine", [Engine.AUTO, Engine.SPARK])
+def test_the_spark_steps_agree_with_the_file(
+    scenario: Scenario, engine: Engine, spark: SparkSession, lake: Path
+) -> None:
     definition = scenario.define(lake, "in", "in")
     model = Model(scenario, definition)
     table = ingest_table(spark, definition)
+    engines = Engines(MergeSettings(engine))
     offset, batch, done = 0, 0, feed.latest_version(table)
     for at, step in enumerate(scenario.steps):
         commit(spark, definition, model.shape, step.changes)
@@ -85,7 +90,7 @@ def test_the_spark_steps_agree_with_the_file(scenario: Scenario, spark: SparkSes
             records = step.records[start : start + size]
             end = Offsets({("in", 0): offset + len(records)})
             progress = IngestProgress(definition.name, "run", batch, end)
-            apply(definition, table, hand_made(spark, records, offset), progress)
+            apply(definition, table, hand_made(spark, records, offset), progress, engines=engines)
             offset, batch = offset + len(records), batch + 1
         found = rows_of(spark.read.format("delta").load(str(definition.delta.path)), model.shape)
         check_same("table", [model.row(row) for row in step.table], found)

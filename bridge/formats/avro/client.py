@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bridge.config.schema_registry import RegistrySettings
-from bridge.definition import Secret
 from bridge.errors import KafkaError
 from bridge.formats.avro.stores import pem_settings
+from bridge.secret import Secret
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import RegisteredSchema, Schema, SchemaRegistryClient

@@ -13,8 +13,8 @@ from typing import Any
 
 from bridge import jars
 from bridge.config.schema_registry import RegistrySettings
-from bridge.definition import Secret
 from bridge.errors import OptionError
+from bridge.secret import Secret
 
 __all__ = ["pem_settings"]
 

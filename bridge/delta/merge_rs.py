@@ -1,0 +1,166 @@
+"""The engine `delta-rs`: one batch is one MERGE of delta-rs in the driver, one atomic commit with the progress.
+
+It has no job to schedule and nothing to shuffle, so a batch costs what its files cost. It writes whole files where
+Spark marks rows in deletion vectors, and it works in the driver's memory: `engine` says when that is the better way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from bridge.columns import KIND, col
+from bridge.delta.checks import refuse_unfit
+from bridge.delta.commit import committed_version
+from bridge.delta.failures import ATTEMPTS, attempts
+from bridge.delta.merging import MergeResult
+from bridge.delta.progress import IngestProgress, app_id
+from bridge.delta.rust import Unfit, opened, refuse_unknown, table_errors, touched_bytes
+from bridge.delta.table import Table
+from bridge.errors import TableError
+from bridge.rows import RowKind
+from bridge.schema import quote
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from deltalake import CommitProperties, DeltaTable
+
+__all__ = ["Limits", "merge"]
+
+_SOURCE, _TARGET = "__s", "__t"
+_RETRACTS = ", ".join(f"'{kind.value}'" for kind in RowKind if kind.retracts)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much one MERGE may take on in the driver, in bytes."""
+
+    batch_bytes: int
+    """Of the changes, as Spark has them cached."""
+    touched_bytes: int
+    """Of the files whose statistics allow a key of the changes; they are read, and those with a match rewritten."""
+
+
+def merge(
+    table: Table,
+    changes: DataFrame,
+    *,
+    key: Sequence[str],
+    progress: IngestProgress,
+    persisted: bool = False,
+    limits: Limits | None = None,
+) -> MergeResult:
+    """Apply `changes` to `table` and record `progress` as `merging.Merge` says.
+
+    The changes come to the driver as Arrow. Raises `rust.Unfit`, with nothing done, for a table that this engine does
+    not know how to keep, and for more than `limits` allow; None allows everything.
+    """
+    refuse_unfit(table, table.properties, progress.pipeline)
+    refuse_unknown(opened(table), table, key)
+    if limits is not None and persisted:
+        _refuse_large(changes, limits.batch_bytes)
+    source = changes.select(*(col(name) for name in table.columns), KIND).toArrow()
+    conflict: Exception | None = None
+    for _ in attempts():
+        target = opened(table)
+        refuse_unknown(target, table, key)
+        known = target.transaction_version(app_id(progress.pipeline))
+        if known is not None and known >= progress.batch:
+            return MergeResult(committed_version(table, progress), skipped=True)
+        if limits is not None and (found := touched_bytes(target, source, key)) > limits.touched_bytes:
+            raise Unfit(
+                f"the batch touches files of {found >> 20:,} MiB, more than {limits.touched_bytes >> 20:,} MiB"
+            )
+        try:
+            with table_errors(table):
+                return _committed(target, source, table, key, progress)
+        except _lost() as error:
+            if "Concurrent transaction" in str(error):
+                return MergeResult(committed_version(table, progress), skipped=True)
+            conflict = error
+    raise TableError(
+        f"table {table}: batch {progress.batch} lost against other writers {ATTEMPTS} times in a row; nothing "
+        "of it is written. Run OPTIMIZE and other jobs on this table at another time, then start again"
+    ) from conflict
+
+
+def _committed(
+    target: DeltaTable, source: pa.Table, table: Table, key: Sequence[str], progress: IngestProgress
+) -> MergeResult:
+    from deltalake import PostCommitHookProperties
+
+    commit = _commit(table, progress)
+    values = {quote(name): f"{_SOURCE}.{quote(name)}" for name in table.columns}
+    merger = target.merge(
+        source,
+        _same_key(source, key),
+        source_alias=_SOURCE,
+        target_alias=_TARGET,
+        # Only a source that is known as a whole lets files be pruned by its keys.
+        streamed_exec=False,
+        writer_properties=_writing(table.fields),
+        commit_properties=commit,
+        # Cleaning the log is Spark's: it knows what its readers need.
+        post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
+    )
+    counts = (
+        merger.when_matched_delete(f"{_SOURCE}.{KIND} IN ({_RETRACTS})")
+        .when_matched_update(values, _differs(table, key))
+        .when_not_matched_insert(values, f"{_SOURCE}.{KIND} NOT IN ({_RETRACTS})")
+        .execute()
+    )
+    inserted, updated, deleted = (counts[f"num_target_rows_{x}"] for x in ("inserted", "updated", "deleted"))
+    if not (inserted or updated or deleted):
+        # delta-rs commits nothing then, and the progress would be lost.
+        target.create_write_transaction([], "append", target.schema(), commit_properties=commit)
+        return MergeResult(committed_version(table, progress))
+    return MergeResult(target.version(), inserted, updated, deleted)
+
+
+def _same_key(source: pa.Table, key: Sequence[str]) -> str:
+    """Null-safe equality of the key (design.md 5.4). Files are pruned by `=` alone, which says the same of a column
+    that has no null among the changes."""
+    return " AND ".join(
+        f"{_TARGET}.{quote(name)} {'IS NOT DISTINCT FROM' if source[name].null_count else '='} {_SOURCE}.{quote(name)}"
+        for name in key
+    )
+
+
+def _differs(table: Table, key: Sequence[str]) -> str:
+    rest = [quote(name) for name in table.columns if name not in key]
+    return " OR ".join(f"({_TARGET}.{n} IS DISTINCT FROM {_SOURCE}.{n})" for n in rest) or "false"
+
+
+def _writing(fields: Sequence[T.StructField]) -> Any:
+    """Snappy, as Spark writes. No statistics for floating point: delta-rs leaves NaN out of them, and Spark, which
+    takes NaN for the largest value, would then skip files that hold it."""
+    from deltalake import ColumnProperties, WriterProperties
+
+    none = ColumnProperties(statistics_enabled="NONE")
+    floats = {f.name: none for f in fields if isinstance(f.dataType, T.FloatType | T.DoubleType)}
+    return WriterProperties(compression="SNAPPY", column_properties=floats or None)
+
+
+def _commit(table: Table, progress: IngestProgress) -> CommitProperties:
+    from deltalake import CommitProperties, Transaction
+
+    return CommitProperties(
+        custom_metadata={"userMetadata": progress.to_json(table.id)},
+        app_transactions=[Transaction(app_id(progress.pipeline), progress.batch)],
+    )
+
+
+def _refuse_large(changes: DataFrame, most: int) -> None:
+    size = int(str(changes._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    if size > most:
+        raise Unfit(f"the batch has {size >> 20:,} MiB, more than {most >> 20:,} MiB")
+
+
+def _lost() -> type[Exception]:
+    from deltalake.exceptions import CommitFailedError
+
+    return CommitFailedError

@@ -1,0 +1,256 @@
+"""What the engine `delta-rs` keeps, what it leaves to Spark, and what other writers do to it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+from bridge.delta import merge_rs
+from bridge.delta.merge import merge as by_spark
+from bridge.delta.merge_rs import Limits, merge
+from bridge.delta.merging import MergeResult
+from bridge.delta.progress import read_progress
+from bridge.delta.rust import Unfit
+from bridge.delta.table import Table
+from bridge.errors import ConcurrentRunError, TableError
+from tests.delta.tables import FIELDS, actions, append, at, content, frame, kinds, log_file, made
+
+UTC = timezone.utc
+NAN = math.nan
+MOMENT = datetime(2024, 1, 1, 0, 0, 0, 123456, UTC)
+
+
+def field(name: str, type: T.DataType) -> T.StructField:
+    return T.StructField(name, type)
+
+
+KEYS: list[tuple[T.DataType, list[Any]]] = [
+    (T.ByteType(), [-128, 127]),
+    (T.ShortType(), [-32768, 5]),
+    (T.LongType(), [-(2**63), 2**63 - 1]),
+    (T.StringType(), ["", "é" * 60 + "1", "é" * 60 + "2", "\U0001f600" * 40, "'", "`"]),
+    (T.BooleanType(), [True, False]),
+    (T.BinaryType(), [b"", b"\x00", b"\xff" * 50]),
+    (T.DateType(), [date(1, 1, 1), date(9999, 12, 31)]),
+    (T.DecimalType(38, 18), [Decimal("0.000000000000000001"), Decimal("-1")]),
+    (
+        T.TimestampNTZType(),
+        [
+            datetime(1, 1, 1),
+            datetime(2024, 1, 1, 0, 0, 0, 123456),
+            datetime(9999, 12, 31, 23, 59, 59, 999999),
+        ],
+    ),
+    (T.TimestampType(), [MOMENT, datetime(1970, 1, 1, tzinfo=UTC)]),
+]
+
+
+@pytest.mark.parametrize(("type", "keys"), KEYS, ids=[t.simpleString() for t, _ in KEYS])
+def test_keys_of_every_type_find_their_rows_in_files_of_either_engine(
+    spark: SparkSession, lake: Path, type: T.DataType, keys: list[Any]
+) -> None:
+    """Statistics are shortened and rounded when they are written; no file may be passed over for that."""
+    table = made(spark, lake / "t", fields=[field("k", type), field("v", T.LongType())])
+    for key in keys:
+        append(table, [(key, 0)])
+    said = [("+U", key, 1) for key in (*keys, None)]
+    assert merge(table, frame(table, said), key=["k"], progress=at(0)) == MergeResult(
+        len(keys) + 1, 1, len(keys), 0
+    )
+    again = merge(table, frame(table, said), key=["k"], progress=at(1))
+    assert again == MergeResult(len(keys) + 2)
+    assert by_spark(table, frame(table, said), key=["k"], progress=at(2)).updated == 0
+    gone = [("-D", key, None) for key in keys[:-1]]
+    assert merge(table, frame(table, gone), key=["k"], progress=at(3)).deleted == len(gone)
+    assert {tuple(r)[1] for r in table.delta().toDF().collect()} == {1} and table.delta().toDF().count() == 2
+
+
+def test_values_of_every_type_are_kept_and_what_is_the_same_is_no_update(
+    spark: SparkSession, lake: Path
+) -> None:
+    types = [T.DoubleType(), T.FloatType(), T.TimestampType(), T.DecimalType(10, 2), T.BinaryType()]
+    fields = [field("a.b", T.LongType()), *(field(f"s{i}", t) for i, t in enumerate(types))]
+    table = made(spark, lake / "t", fields=fields)
+    one = (NAN, NAN, MOMENT, Decimal("1.50"), b"\x00")
+    two: tuple[Any, ...] = (-0.0, 0.0, None, None, None)
+    three = (math.inf, -math.inf, MOMENT, Decimal("-99999999.99"), b"")
+    said = [("+U", i, *row) for i, row in enumerate((one, two, three))]
+    assert merge(table, frame(table, said), key=["a.b"], progress=at(0)).inserted == 3
+    assert by_spark(table, frame(table, said), key=["a.b"], progress=at(1)).updated == 0
+    zero = [("+U", 0, *one), ("+U", 1, 0.0, -0.0, *two[2:]), ("+U", 2, *three)]
+    assert merge(table, frame(table, zero), key=["a.b"], progress=at(2)) == MergeResult(3)
+    rows = table.delta().toDF()
+    assert rows.where("s0 > 5").count() == 2, (
+        "Spark takes NaN for the largest value, and must not skip its file"
+    )
+    assert rows.where("s1 > 5").count() == 1
+
+
+def test_rows_in_files_with_deletion_vectors(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t", rows=[(i, "a") for i in range(20)])
+    by_spark(table, frame(table, [("-D", i, None) for i in range(0, 20, 2)]), key=["id"], progress=at(0))
+    said = [("+U", 1, "x"), ("+U", 2, "back"), ("-D", 3, None), ("-D", 4, None)]
+    assert merge(table, frame(table, said), key=["id"], progress=at(1)) == MergeResult(3, 1, 1, 1)
+    assert content(table) == {(1, "x"), (2, "back"), *((i, "a") for i in range(5, 20, 2))}
+
+
+def test_files_without_a_key_of_the_batch_are_left_alone(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t")
+    for i in range(4):
+        append(table, [(i, "a")])
+    merge(table, frame(table, [("+U", 2, "b")]), key=["id"], progress=at(0))
+    done = actions(table, 5)
+    assert sum("remove" in a for a in done) == 1 and sum("add" in a for a in done) == 1
+    metrics = next(a["commitInfo"] for a in done if "commitInfo" in a)["operationMetrics"]
+    assert metrics["num_target_files_skipped_during_scan"] == 3
+
+
+REFUSED: list[tuple[T.StructField, dict[str, str], str]] = [
+    (field("m", T.MapType(T.StringType(), T.LongType())), {}, "column 'm' is MAP<STRING,BIGINT>"),
+    (field("s", T.StructType([field("f", T.DoubleType())])), {}, "column 's' is STRUCT<F:DOUBLE>"),
+    (field("a", T.ArrayType(T.StringType())), {}, "column 'a' is ARRAY<STRING>"),
+    (field("v 2", T.LongType()), {}, "the table has the feature 'columnMapping'"),
+    (
+        field("v", T.LongType()),
+        {"delta.enableRowTracking": "true"},
+        "the table has the feature 'domainMetadata'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("column", "properties", "reason"), REFUSED, ids=[r[2] for r in REFUSED])
+def test_what_is_left_to_spark(
+    spark: SparkSession, lake: Path, column: T.StructField, properties: dict[str, str], reason: str
+) -> None:
+    table = made(spark, lake / "t", fields=[*FIELDS[:1], column], properties=properties)
+    with pytest.raises(Unfit) as caught:
+        merge(table, frame(table, []), key=["id"], progress=at(0))
+    assert str(caught.value) == reason
+    assert not log_file(table, 1).exists()
+
+
+def test_constraints_and_floating_keys_are_left_to_spark(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t", fields=[field("id", T.DoubleType()), *FIELDS[1:]])
+    with pytest.raises(Unfit, match=r"^the key column 'id' is DOUBLE$"):
+        merge(table, frame(table, []), key=["id"], progress=at(0))
+    spark.sql(f"ALTER TABLE delta.`{lake}/t` ADD CONSTRAINT short CHECK (length(v) < 3)")
+    with pytest.raises(Unfit, match=r"^the table has the feature 'checkConstraints'$"):
+        merge(table, frame(table, []), key=["id"], progress=at(0))
+
+
+def test_limits(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t", rows=[(1, "a")])
+    changes = frame(table, [("+U", i, "b") for i in range(1000)]).persist()
+    changes.count()
+    for limits, reason in (
+        (Limits(10, 1 << 30), "the batch has 0 MiB, more than 0 MiB"),
+        (Limits(1 << 30, 10), "the batch touches files of 0 MiB, more than 0 MiB"),
+    ):
+        with pytest.raises(Unfit, match=f"^{reason}$"):
+            merge(table, changes, key=["id"], progress=at(0), persisted=True, limits=limits)
+    beside = frame(table, [("+U", 7, "b")])
+    assert merge(table, beside, key=["id"], progress=at(0), limits=Limits(10, 10)).inserted == 1
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """Lets something happen between the reading of the table and the commit, once."""
+
+    def arm(what: Callable[[], object]) -> None:
+        real, waiting = merge_rs._committed, [what]
+
+        def committed(*given: Any) -> MergeResult:
+            while waiting:
+                waiting.pop()()
+            return real(*given)
+
+        monkeypatch.setattr(merge_rs, "_committed", committed)
+
+    return arm
+
+
+OTHERS: dict[str, Callable[[Table], object]] = {
+    "an update": lambda t: t.delta().update("id = 2", {"v": "'user'"}),
+    "rows of a key of the batch": lambda t: append(t, [(9, "user")]),
+    "rows of a key that is null": lambda t: append(t, [(None, "user")]),
+    "OPTIMIZE": lambda t: t.delta().optimize().executeCompaction(),
+    "a property": lambda t: t.spark.sql(f"ALTER TABLE delta.`{t.target.path}` SET TBLPROPERTIES ('x' = 'y')"),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
+def test_other_writers_in_between(
+    spark: SparkSession,
+    lake: Path,
+    meanwhile: Callable[[Callable[[], object]], None],
+    other: Callable[[Table], object],
+) -> None:
+    table = made(spark, lake / "t", rows=[(1, "a"), (2, "a")])
+    append(table, [(3, "a")])
+    meanwhile(lambda: other(table))
+    said = frame(table, [("+U", 1, "b"), ("+U", 9, "b"), ("+U", None, "b")])
+    merge(table, said, key=["id"], progress=at(0))
+    rows = {(k, v) for k, v in content(table) if k != 2}
+    assert rows == {(1, "b"), (3, "a"), (9, "b"), (None, "b")}
+    assert table.delta().toDF().count() == 5
+
+
+def test_a_run_that_was_overtaken_has_no_effect(
+    spark: SparkSession, lake: Path, meanwhile: Callable[[Callable[[], object]], None]
+) -> None:
+    table = made(spark, lake / "t", rows=[(1, "a")])
+
+    def other() -> None:
+        by_spark(table, frame(table, [("+U", 1, "other")]), key=["id"], progress=at(0, run="run-2"))
+
+    meanwhile(other)
+    with pytest.raises(ConcurrentRunError, match="run 'run-2' has committed batch 0, this is run 'run-1'"):
+        merge(table, frame(table, [("+U", 1, "b")]), key=["id"], progress=at(0))
+    assert content(table) == {(1, "other")}
+
+
+def test_another_table_in_its_place(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t")
+    made(spark, lake / "t2")
+    (lake / "t").rename(lake / "gone")
+    (lake / "t2").rename(lake / "t")
+    with pytest.raises(TableError, match="was replaced by another one while this run was at work"):
+        merge(table, frame(table, []), key=["id"], progress=at(0))
+
+
+def test_storage_that_is_not_local(spark: SparkSession, lake: Path) -> None:
+    table = replace(made(spark, lake / "t"), location="s3a://bucket/t")
+    with pytest.raises(Unfit, match=r"^the table is kept in s3a storage, not in local files$"):
+        merge(table, frame(table, []), key=["id"], progress=at(0))
+
+
+def test_spark_goes_on_from_checkpoints_of_delta_rs(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t", properties={"delta.checkpointInterval": "3"})
+    for number in range(8):
+        merge(table, frame(table, [("+U", number % 3, str(number))]), key=["id"], progress=at(number))
+    assert list(lake.glob("t/_delta_log/*.checkpoint.parquet"))
+    jvm = spark._jvm
+    assert jvm is not None
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    assert content(table) == {(0, "6"), (1, "7"), (2, "5")}
+    assert read_progress(table, "p") == (at(7), 8)
+    feed = (
+        spark.read.format("delta")
+        .option("readChangeFeed", True)
+        .option("startingVersion", 1)
+        .load(str(lake / "t"))
+    )
+    assert feed.where("_change_type = 'insert'").count() == 3
+    assert feed.where("_change_type like 'update%'").count() == 10
+    with pytest.raises(ConcurrentRunError):
+        by_spark(table, frame(table, []), key=["id"], progress=at(7, run="run-2"))
+    assert kinds(table, 8) >= {"commitInfo", "txn"}
