@@ -123,11 +123,12 @@ def _committed(
 
 def _same_key(source: pa.Table, key: Sequence[str]) -> str:
     """Null-safe equality of the key (design.md 5.4). Files are pruned by `=` alone, which says the same of a column
-    that has no null among the changes."""
-    return " AND ".join(
-        f"{_TARGET}.{quote(name)} {'IS NOT DISTINCT FROM' if source[name].null_count else '='} {_SOURCE}.{quote(name)}"
-        for name in key
-    )
+    that has no null among the changes. In parentheses, for delta-rs takes AND into what IS NOT DISTINCT FROM compares."""
+    parts = []
+    for name in key:
+        same = "IS NOT DISTINCT FROM" if source[name].null_count else "="
+        parts.append(f"({_TARGET}.{quote(name)} {same} {_SOURCE}.{quote(name)})")
+    return " AND ".join(parts)
 
 
 def _differs(table: Table, key: Sequence[str]) -> str:

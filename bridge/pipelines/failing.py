@@ -27,6 +27,8 @@ _MEMORY = ("OutOfMemoryError", "SparkOutOfMemoryError", "ExecutorLostFailure", "
 _CLASS = re.compile(r"\b(?:[a-z]\w*\.)+([A-Z]\w*(?:Error|Exception))\b|^\s*([A-Z]\w*Error): ", re.MULTILINE)
 """Java's in a trace, and Python's in a worker's."""
 _CRASHED = "Python worker exited unexpectedly"
+_RUST = ("_internal", "deltalake.exceptions", "pyo3_runtime")
+"""Where delta-rs says that its errors are from."""
 _WRAPPERS = {
     "Error",
     "ExecutionException",
@@ -52,9 +54,10 @@ def told(spark: SparkSession, definition: Definition, doing: str) -> Iterator[No
 
 
 def is_foreign(failure: BaseException) -> bool:
-    """True for what Spark and Java raise, and for a full disk; not when Java itself has gone."""
+    """True for what Spark, Java and delta-rs raise, and for a full disk; not when Java itself has gone."""
     full = isinstance(failure, OSError) and failure.errno in (errno.ENOSPC, errno.EDQUOT)
-    return full or isinstance(failure, (PySparkException, Py4JJavaError))
+    rust = type(failure).__module__ in _RUST
+    return full or rust or isinstance(failure, (PySparkException, Py4JJavaError))
 
 
 def is_shortage(text: str) -> bool:
