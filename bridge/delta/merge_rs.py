@@ -123,7 +123,8 @@ def _committed(
 
 def _same_key(source: pa.Table, key: Sequence[str]) -> str:
     """Null-safe equality of the key (design.md 5.4). Files are pruned by `=` alone, which says the same of a column
-    that has no null among the changes. In parentheses, for delta-rs takes AND into what IS NOT DISTINCT FROM compares."""
+    that has no null among the changes. In parentheses: delta-rs reads AND as a part of what
+    IS NOT DISTINCT FROM compares."""
     parts = []
     for name in key:
         same = "IS NOT DISTINCT FROM" if source[name].null_count else "="
