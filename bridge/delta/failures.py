@@ -23,6 +23,7 @@ __all__ = [
     "names",
     "reading",
     "retried",
+    "table_error",
     "table_errors",
     "translated",
 ]
@@ -137,7 +138,7 @@ def translated(explain: Callable[[frozenset[str]], BridgeError | None]) -> Itera
 @contextmanager
 def table_errors(target: object) -> Iterator[None]:
     """Turn what Delta says about table `target` itself into TableError; values are never shown."""
-    with translated(lambda found: _table_error(target, found)):
+    with translated(lambda found: table_error(target, found)):
         yield
 
 
@@ -163,13 +164,14 @@ def reading(target: object, first: int, last: int) -> Iterator[None]:
                     f"table {target}: {wanted} wanted, but {reason}; {REPUBLISH}; "
                     "to keep more history raise delta.logRetentionDuration and delta.deletedFileRetentionDuration"
                 )
-        return _table_error(target, found)
+        return table_error(target, found)
 
     with translated(explain):
         yield
 
 
-def _table_error(target: object, found: frozenset[str]) -> BridgeError | None:
+def table_error(target: object, found: frozenset[str]) -> BridgeError | None:
+    """What Delta's conditions say of table `target`; None for what is not known here."""
     if found & _NO_TABLE:
         return TableError(f"no Delta table at {target}: check `delta.path` or `delta.table`")
     if "UnsupportedFileSystemException" in found or "ClassNotFoundException" in found:

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import types as T
 
+from bridge.delta.failures import table_error
 from bridge.delta.table import Table
 from bridge.errors import BridgeError, TableError
 
@@ -131,12 +132,11 @@ def _told(table: Table, error: Exception) -> BridgeError | None:
 
     text = str(error)
     if isinstance(error, TableNotFoundError):
-        return TableError(f"no Delta table at {table}: check `delta.path` or `delta.table`")
-    if "multiple source rows" in text:
-        return BridgeError(f"the changes for table {table} hold a key twice: compact them before merging")
-    if "Object at location" in text and "not found" in text:
-        return TableError(
-            f"table {table} has lost files that its newest version needs; bring them back, or RESTORE the "
-            "table to a version that is whole, or drop the table and ingest again"
-        )
-    return None
+        said = "DELTA_TABLE_NOT_FOUND"
+    elif "multiple source rows" in text:
+        said = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+    elif "Object at location" in text and "not found" in text:
+        said = "DELTA_FILE_NOT_FOUND"
+    else:
+        return None
+    return table_error(table, frozenset({said}))
