@@ -20,6 +20,7 @@ __all__ = [
     "CONFLICTS",
     "SHAPE_CHANGED",
     "attempts",
+    "beaten",
     "names",
     "reading",
     "retried",
@@ -104,6 +105,14 @@ def attempts() -> Iterator[int]:
         if attempt:
             time.sleep(_FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
         yield attempt
+
+
+def beaten(target: object, batch: int) -> TableError:
+    """What a batch ends with when none of its `attempts` has won."""
+    return TableError(
+        f"table {target}: batch {batch} lost against other writers {ATTEMPTS} times in a row; nothing "
+        "of it is written. Run OPTIMIZE and other jobs on this table at another time, then start again"
+    )
 
 
 def retried(target: object, commit: Callable[[], _T], who: str, way_out: str) -> _T:

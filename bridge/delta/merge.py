@@ -10,12 +10,11 @@ from pyspark.sql import functions as F
 from bridge.columns import col, differs, retracts, same_key
 from bridge.delta.checks import refuse_unfit
 from bridge.delta.commit import committed_version, last_version, settings, settings_of
-from bridge.delta.failures import ATTEMPTS, CONFLICTS, attempts, names, table_errors
+from bridge.delta.failures import CONFLICTS, attempts, beaten, names, table_errors
 from bridge.delta.merging import MergeResult
 from bridge.delta.progress import IngestProgress
 from bridge.delta.prune import key_bounds
 from bridge.delta.table import Table
-from bridge.errors import TableError
 from bridge.schema import quote
 
 __all__ = ["ANEW", "merge"]
@@ -63,10 +62,7 @@ def merge(
         return MergeResult(
             version, counts["num_inserted_rows"], counts["num_updated_rows"], counts["num_deleted_rows"]
         )
-    raise TableError(
-        f"table {table}: batch {progress.batch} lost against other writers {ATTEMPTS} times in a row; nothing "
-        "of it is written. Run OPTIMIZE and other jobs on this table at another time, then start again"
-    ) from conflict
+    raise beaten(table, progress.batch) from conflict
 
 
 def _run(table: Table, changes: DataFrame, key: Sequence[str], bounds: Column | None) -> Row | None:

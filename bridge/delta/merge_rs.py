@@ -16,12 +16,11 @@ from pyspark.sql import types as T
 from bridge.columns import KIND, col
 from bridge.delta.checks import refuse_unfit
 from bridge.delta.commit import committed_version
-from bridge.delta.failures import ATTEMPTS, attempts
+from bridge.delta.failures import attempts, beaten
 from bridge.delta.merging import MergeResult
 from bridge.delta.progress import IngestProgress, app_id
 from bridge.delta.rust import Unfit, opened, refuse_unknown, table_errors, touched_bytes
 from bridge.delta.table import Table
-from bridge.errors import TableError
 from bridge.rows import RowKind
 from bridge.schema import quote
 
@@ -82,10 +81,7 @@ def merge(
             if "Concurrent transaction" in str(error):
                 return MergeResult(committed_version(table, progress), skipped=True)
             conflict = error
-    raise TableError(
-        f"table {table}: batch {progress.batch} lost against other writers {ATTEMPTS} times in a row; nothing "
-        "of it is written. Run OPTIMIZE and other jobs on this table at another time, then start again"
-    ) from conflict
+    raise beaten(table, progress.batch) from conflict
 
 
 def _committed(
