@@ -182,7 +182,7 @@ def explained_rows(found: Mapping[str, Any]) -> dict[str, str]:
     def files(which: str) -> str:
         return f"{found[f'files{which}']:,} files, {found[f'bytes{which}'] / 1e6:,.1f} MB"
 
-    return {
+    rows = {
         "records": f"{found['records']:,} of {found['pending_records']:,} that are pending",
         "keys": f"{found['keys']:,}, {found['deletes']:,} of them to delete",
         "table": f"{files('')}, {found['rows']:,} rows",
@@ -190,3 +190,6 @@ def explained_rows(found: Mapping[str, Any]) -> dict[str, str]:
         "hold a key of the batch": f"{files('_touched')}, {found['rows_touched']:,} of their rows",
         "why": found["why"],
     }
+    if found["engine"]:
+        rows["engine"] = found["engine"]
+    return rows

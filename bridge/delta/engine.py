@@ -54,21 +54,34 @@ class Engines:
         """
         if self._wanted.engine is Engine.SPARK:
             return self._by_spark(table, changes, key, adds, progress, "asked for")
-        limits = None
-        if self._wanted.engine is Engine.AUTO:
-            limits = merge_rs.Limits(self._wanted.max_batch_bytes, self._wanted.max_touched_bytes)
+        limits, reason = self._limits()
         try:
-            reason = "asked for" if limits is None else ""
             told = _told(progress, Engine.DELTA_RS, reason)
             result = merge_rs.merge(table, changes, key=key, progress=told, persisted=True, limits=limits)
         except Unfit as unfit:
             if limits is None:
-                raise TableError(
-                    f"table {table}: `merge.engine: delta-rs` cannot keep it, as {unfit}; leave the option out, and "
-                    "Spark does where delta-rs cannot"
-                ) from unfit
+                raise _cannot(table, unfit) from unfit
             return self._by_spark(table, changes, key, adds, progress, str(unfit))
         return Merged(result, Engine.DELTA_RS, reason)
+
+    def foreseen(self, table: Table, changes: DataFrame, *, key: Sequence[str]) -> str:
+        """The engine that would `merge` these persisted changes into the table as it is, and why; raises as that."""
+        if self._wanted.engine is Engine.SPARK:
+            return _words(Engine.SPARK, "asked for")
+        limits, reason = self._limits()
+        try:
+            merge_rs.refuse(table, changes, key=key, limits=limits)
+        except Unfit as unfit:
+            if limits is None:
+                raise _cannot(table, unfit) from unfit
+            return _words(Engine.SPARK, str(unfit))
+        return _words(Engine.DELTA_RS, reason)
+
+    def _limits(self) -> tuple[merge_rs.Limits | None, str]:
+        """Those of delta-rs, and what there is to say when it is taken."""
+        if self._wanted.engine is Engine.DELTA_RS:
+            return None, "asked for"
+        return merge_rs.Limits(self._wanted.max_batch_bytes, self._wanted.max_touched_bytes), ""
 
     def _by_spark(
         self,
@@ -91,6 +104,13 @@ class Engines:
             table, changes, key=key, progress=_told(progress, Engine.SPARK, reason), persisted=True
         )
         return Merged(result, Engine.SPARK, reason)
+
+
+def _cannot(table: Table, why: Unfit) -> TableError:
+    return TableError(
+        f"table {table}: `merge.engine: delta-rs` cannot keep it, as {why}; leave the option out, and Spark does where "
+        "delta-rs cannot"
+    )
 
 
 def _told(progress: IngestProgress, engine: Engine, reason: str) -> IngestProgress:

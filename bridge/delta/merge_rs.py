@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import CommitProperties, DeltaTable
 
-__all__ = ["Limits", "merge"]
+__all__ = ["Limits", "merge", "refuse"]
 
 _SOURCE, _TARGET = "__s", "__t"
 _RETRACTS = ", ".join(f"'{kind.value}'" for kind in RowKind if kind.retracts)
@@ -59,29 +59,41 @@ def merge(
     not know how to keep, and for more than `limits` allow; None allows everything.
     """
     refuse_unfit(table, table.properties, progress.pipeline)
-    refuse_unknown(opened(table), table, key)
-    if limits is not None and persisted:
-        _refuse_large(changes, limits.batch_bytes)
-    source = changes.select(*(col(name) for name in table.columns), KIND).toArrow()
+    target: DeltaTable | None = _known(table, key)
+    source = _source(table, changes, limits if persisted else None)
     conflict: Exception | None = None
     for _ in attempts():
-        target = opened(table)
-        refuse_unknown(target, table, key)
+        target = target or _known(table, key)
         known = target.transaction_version(app_id(progress.pipeline))
         if known is not None and known >= progress.batch:
             return MergeResult(committed_version(table, progress), skipped=True)
-        if limits is not None and (found := touched_bytes(target, source, key)) > limits.touched_bytes:
-            raise Unfit(
-                f"the batch touches files of {found >> 20:,} MiB, more than {limits.touched_bytes >> 20:,} MiB"
-            )
+        _refuse_wide(target, source, key, limits)
         try:
             with table_errors(table):
                 return _committed(target, source, table, key, progress)
         except _lost() as error:
             if "Concurrent transaction" in str(error):
                 return MergeResult(committed_version(table, progress), skipped=True)
-            conflict = error
+            conflict, target = error, None
     raise beaten(table, progress.batch) from conflict
+
+
+def refuse(table: Table, changes: DataFrame, *, key: Sequence[str], limits: Limits | None) -> None:
+    """Raise Unfit where `merge` would of these persisted `changes`; nothing is written."""
+    target = _known(table, key)
+    _refuse_wide(target, _source(table, changes, limits), key, limits)
+
+
+def _known(table: Table, key: Sequence[str]) -> DeltaTable:
+    target = opened(table)
+    refuse_unknown(target, table, key)
+    return target
+
+
+def _source(table: Table, changes: DataFrame, limits: Limits | None) -> pa.Table:
+    if limits is not None:
+        _refuse_large(changes, limits.batch_bytes)
+    return changes.select(*(col(name) for name in table.columns), KIND).toArrow()
 
 
 def _committed(
@@ -156,6 +168,13 @@ def _refuse_large(changes: DataFrame, most: int) -> None:
     size = int(str(changes._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
     if size > most:
         raise Unfit(f"the batch has {size >> 20:,} MiB, more than {most >> 20:,} MiB")
+
+
+def _refuse_wide(target: DeltaTable, source: pa.Table, key: Sequence[str], limits: Limits | None) -> None:
+    if limits is not None and (found := touched_bytes(target, source, key)) > limits.touched_bytes:
+        raise Unfit(
+            f"the batch touches files of {found >> 20:,} MiB, more than {limits.touched_bytes >> 20:,} MiB"
+        )
 
 
 def _lost() -> type[Exception]:

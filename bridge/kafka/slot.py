@@ -219,8 +219,14 @@ class Slot:
             if isinstance(failed, KafkaError)
             else KafkaError(f"a transaction of '{self._id}' failed: {words(failed.args[0])}")
         )
-        if reason is None or reason.code() in _FINAL or time.monotonic() > deadline:
+        if reason is None or reason.code() in _FINAL:
             raise ours from None
+        if time.monotonic() > deadline:
+            raise KafkaError(
+                f"{ours}; for {_PATIENCE_SECONDS:.0f} s nothing more of {', '.join(self._share.topics)} could be sent. "
+                "See to the broker (its log says why it does not answer, or has ended), then start again: what is "
+                "committed stays, the rest is sent then"
+            ) from None
         if self._superseded():
             raise ConcurrentRunError(taken_over(self._share.prefix)) from None
 

@@ -83,7 +83,7 @@ def apply(
         elif found.skipped or found.dropped or not fold.compacts_first(definition):
             folded = held(fold.folded(changes, definition))
             keys, adds, two, judged = _counted(folded, definition)
-        refuse_unexpected(definition, judged, folded)
+        notes = refuse_unexpected(definition, judged, folded)
         target = table.on(records.sparkSession)
         if set_aside(definition, target.spark, records, changes, found, progress):
             failpoints.hit("ingest.put-aside")
@@ -104,7 +104,7 @@ def apply(
             doubtful=doubtful,
             engine=engine,
             unexpected=found.diverted + gate.unexpected(judged),
-            notes=tuple(gate.notes(definition, judged)),
+            notes=notes,
         )
 
 
@@ -117,10 +117,11 @@ def _counted(folded: DataFrame, definition: Definition) -> tuple[int, int, int, 
     return row[0], row[1], row[2], gate.counts(definition, folded, row[3])
 
 
-def refuse_unexpected(definition: Definition, judged: gate.Counts, rows: DataFrame) -> None:
-    """Raise QualityError where `gate` is fail and `rows`, which are to be written, are not as it expects."""
+def refuse_unexpected(definition: Definition, judged: gate.Counts, rows: DataFrame) -> tuple[str, ...]:
+    """Raise QualityError where `gate` is fail and `rows`, which are to be written, are not as it expects; else what a
+    user should know of them."""
     way_out = "correct the rows at their source and have the keys sent again"
-    gate.enforce(definition, judged, rows, "Nothing of this batch was written", way_out)
+    return gate.enforce(definition, judged, rows, "Nothing of this batch was written", way_out)
 
 
 def refuse_bad(definition: Definition, found: Survey) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from bridge.columns import col, retracts
 from bridge.definition import Definition
+from bridge.delta.engine import Engines
 from bridge.delta.progress import read_progress
 from bridge.delta.table import Table, exists
 from bridge.kafka import admin, source
@@ -55,6 +56,8 @@ class Explained:
     rows_touched: int
     """Rows whose key is in the batch."""
     why: str
+    engine: str = ""
+    """What would merge the batch, and why that; empty where there is no table yet, or nothing to merge."""
 
     def as_dict(self) -> dict[str, Any]:
         """All fields, JSON-ready."""
@@ -85,6 +88,9 @@ def explain(spark: SparkSession, definition: Definition) -> Explained:
         assert told is not None
         files = _files(table, changes, definition) if table else None
         found = _summed(files) if files is not None else dict.fromkeys(_SUMS, 0)
+        engine = ""
+        if table and told[0] and not definition.topic.appends:
+            engine = Engines(definition.merge).foreseen(table, changes, key=definition.primary_key)
     return Explained(
         pipeline=definition.name,
         table=str(definition.delta),
@@ -99,6 +105,7 @@ def explain(spark: SparkSession, definition: Definition) -> Explained:
             appends=definition.topic.appends,
             clustered=table is not None and _clustered(table),
         ),
+        engine=engine,
     )
 
 

@@ -19,7 +19,8 @@ from pyspark.sql import types as T
 from bridge.columns import BAD, KIND, POSITION, col, retracts
 from bridge.decode import DROPPED, KEPT, SKIP
 from bridge.definition import Definition, Gate, GateAction
-from bridge.errors import DefinitionError, QualityError
+from bridge.errors import DefinitionError, QualityError, TableError
+from bridge.pipelines.kept import keep_found
 from bridge.quality.gate import Count, Rules, compiled
 from bridge.quality.suite import parsed
 
@@ -32,7 +33,6 @@ __all__ = [
     "enforce",
     "is_diverted",
     "judge",
-    "notes",
     "refuse_quarantine",
     "unexpected",
 ]
@@ -90,23 +90,36 @@ def unexpected(found: Counts) -> int:
     return sum(count.unexpected for count in found if not count.success)
 
 
-def notes(definition: Definition, found: Counts) -> list[str]:
-    """A warning for each expectation that is not met; always in the same words, so that a run tells it once."""
-    return [f"{definition.name!r}: not all rows pass the gate: {c.title}" for c in found if not c.success]
+def enforce(
+    definition: Definition, found: Counts, rows: DataFrame, nothing: str, way_out: str
+) -> tuple[str, ...]:
+    """Keep what was `found` in the results where an expectation is not met, and under `gate: fail` raise QualityError:
+    it names up to five keys (of a table without one, the places of the records); `nothing` says what was not done,
+    `way_out` what to do.
 
-
-def enforce(definition: Definition, found: Counts, rows: DataFrame, nothing: str, way_out: str) -> None:
-    """Under `gate: fail` raise QualityError where an expectation is not met. It names up to five keys (of a table
-    without one, the places of the records); `nothing` says what was not done, `way_out` what to do."""
+    Under `gate: warn` gives a warning for each that is not met, always in the same words, so that a run tells it once;
+    and one when the results cannot be kept, for which no batch has to wait.
+    """
     failed = [count for count in found if not count.success]
     gate = definition.gate
-    if gate is None or gate.action is not GateAction.FAIL or not failed:
-        return
+    if gate is None or not failed:
+        return ()
+    notes = [f"{definition.name!r}: not all rows pass the gate: {c.title}" for c in failed]
+    rules = _rules(rows.sparkSession, definition, _fields(rows))
+    assert rules is not None
+    try:
+        keep_found(rows.sparkSession, definition, rules.suite, found)
+        unkept = ""
+    except TableError as error:
+        notes.append(str(error))
+        unkept = f" ({error})"
+    if gate.action is not GateAction.FAIL:
+        return tuple(notes)
     told = "; ".join(f"{c.title} ({c.unexpected:,} of {c.judged:,} rows are not so)" for c in failed)
-    examples = _examples(definition, rows, [count.title for count in failed])
+    examples = _examples(definition, rows, rules.any([count.title for count in failed]))
     raise QualityError(
         f"{definition.name!r}: the gate stops it: {told}{examples}. {nothing}; {way_out}, or set `quality: {{gate: "
-        f"warn}}` ({gate.suite})"
+        f"warn}}` ({gate.suite}){unkept}"
     )
 
 
@@ -159,15 +172,13 @@ def _fields(frame: DataFrame) -> list[T.StructField]:
     return [f for f in frame.schema.fields if not f.name.startswith("__")]
 
 
-def _examples(definition: Definition, rows: DataFrame, failed: Sequence[str]) -> str:
-    rules = _rules(rows.sparkSession, definition, _fields(rows))
-    assert rules is not None
+def _examples(definition: Definition, rows: DataFrame, failed: Column) -> str:
     if definition.primary_key:
         name = F.to_json(F.struct(*[col(n) for n in definition.primary_key]), {"ignoreNullFields": "false"})
     else:
         at = [col(POSITION).getField(part) for part in _place(rows)]
         name = F.concat_ws("/", *at)
-    wrong = rows.where(~retracts() & rules.any(failed)).select(name.alias("name"))
+    wrong = rows.where(~retracts() & failed).select(name.alias("name"))
     found = [row[0] for row in wrong.distinct().sort("name").limit(_EXAMPLES).collect()]
     return f"; for example {', '.join(found)}"
 

@@ -1,21 +1,25 @@
-"""Results of checks between a verdict and the table that keeps them."""
+"""Results between those who judge (a check, a gate) and the table that keeps them."""
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Any, overload
 
 from pyspark.sql import Column, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
-from bridge.definition import DeltaTarget
+from bridge.about import own_version
+from bridge.definition import Definition, DeltaTarget
 from bridge.delta import results
 from bridge.delta.failures import table_errors
 from bridge.delta.mix import Mix
+from bridge.quality.gate import Count
 from bridge.quality.history import Course, History, Past
 from bridge.quality.verdict import Verdict
 
-__all__ = ["earlier", "keep", "past"]
+__all__ = ["earlier", "keep", "keep_found", "past"]
 
 _RUNS = 30
 """How many earlier runs are drawn."""
@@ -68,6 +72,44 @@ def keep(spark: SparkSession, target: DeltaTarget, verdict: Verdict, now: Past) 
         for number, o in enumerate(verdict.expectations, 1)
     ]
     results.append(spark, target, rows)
+
+
+def keep_found(spark: SparkSession, definition: Definition, suite: str, found: Sequence[Count]) -> None:
+    """Add what a gate `found` in one batch to the pipeline's results, in one commit: a row for each expectation of the
+    gate, in their order, met or not.
+
+    Raises TableError when they cannot be kept.
+    """
+    assert definition.quality is not None
+    run = {
+        "run_id": uuid.uuid4().hex,
+        "pipeline": definition.name,
+        "suite": suite,
+        "started": datetime.now(timezone.utc),
+        "trigger": "gate",
+        "table": str(definition.delta),
+        "topic": definition.topic.title,
+        "bridge_version": own_version(),
+        "judged": "batch",
+    }
+    rows: list[dict[str, Any]] = [
+        {
+            **run,
+            "number": number,
+            "expectation": c.rule.type,
+            "title": c.title,
+            "columns": list(c.rule.columns),
+            "severity": c.rule.severity,
+            "success": c.success,
+            "observed": f"{c.unexpected:,} of {c.judged:,} rows are not so",
+            "expected": "all rows" if c.rule.mostly >= 1 else f"at least {c.rule.mostly:.0%} of rows",
+            "unexpected_count": c.unexpected,
+            "unexpected_percent": 100 * c.unexpected / c.judged if c.judged else 0.0,
+            "changed_rows": c.judged,
+        }
+        for number, c in enumerate(found, 1)
+    ]
+    results.append(spark, definition.quality.results, rows)
 
 
 def earlier(spark: SparkSession, target: DeltaTarget, pipeline: str, suite: str) -> History:

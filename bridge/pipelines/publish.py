@@ -208,8 +208,7 @@ class _Run:
         with told(self.spark, self.definition, "writing down progress"):
             self.state = self.outlet.record(self.state.closed())
         failpoints.hit("publish.closed")
-        for warning in (self.presence.tell(self.state), *gate.notes(self.definition, judged)):
-            self.notices.add(warning)
+        self.notices.add(self.presence.tell(self.state))
         report = BatchReport(
             pipeline=self.definition.name,
             verb="publish",
@@ -245,7 +244,8 @@ class _Run:
             "correct the rows in the table, then `bridge resync` sends what differs (a publish by itself sends every "
             "version in turn, and stops again)"
         )
-        gate.enforce(self.definition, judged, rows, "Nothing of it was sent", way_out)
+        for warning in gate.enforce(self.definition, judged, rows, "Nothing of it was sent", way_out):
+            self.notices.add(warning)
         return judged
 
     def _produced(self, records: DataFrame, stretch: Stretch) -> ProduceResult:

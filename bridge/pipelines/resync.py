@@ -37,6 +37,7 @@ class Resync:
     bad: int
     """Records that cannot be decoded: left out by `bad-records` (ingest), or sent again (publish)."""
     warning: str | None = None
+    """What a user should know, `; ` between several."""
 
     def as_dict(self) -> dict[str, Any]:
         """All fields, JSON-ready."""

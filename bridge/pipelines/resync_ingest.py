@@ -124,8 +124,10 @@ class _Run:
             same = there.count() - changed[_INSERTED] - changed[_UPDATED]
             left = rows.alias("t").join(there.alias("s"), same_key(key, "s", "t"), "left_anti")
             kept = left.count() if self.keep else 0
+            notes: tuple[str | None, ...] = ()
             if self.lease is not None:
-                refuse_unexpected(definition, gate.judge(definition, there), there)
+                judged = gate.judge(definition, there)
+                notes = (self.lease.warning, *refuse_unexpected(definition, judged, there))
                 set_aside(definition, spark, records, changes, found, progress)
                 self.lease.check()
                 version = self._write(todo, sum(changed.values()), progress)
@@ -138,7 +140,7 @@ class _Run:
             unchanged=same,
             kept=kept,
             bad=found.bad + found.dropped + found.diverted,
-            warning=self.lease.warning if self.lease is not None else None,
+            warning="; ".join(filter(None, notes)) or None,
             **changed,
         )
 

@@ -100,12 +100,13 @@ class _Run:
         way_out = (
             "correct the rows in the table and run the resync again (a publish does not go on before that)"
         )
-        gate.enforce(definition, gate.judge(definition, rows), rows, "Nothing was sent", way_out)
+        notes = gate.enforce(definition, gate.judge(definition, rows), rows, "Nothing was sent", way_out)
         if result.inserted or result.updated or result.deleted:
             out.send(self._records(todo.select(BEFORE, AFTER, POSITION)), stretch)
         failpoints.hit("resync.sent")
         state = out.record(state.closed())
-        return replace(result, warning=Presence(definition, table).tell(state))
+        told = (*notes, Presence(definition, table).tell(state))
+        return replace(result, warning="; ".join(filter(None, told)) or None)
 
     def differences(self, start: Offsets, end: Offsets, held: fold.Held) -> DataFrame:
         """As compact.net, what makes the topic up to `end` equal to the version, and `__unknown`."""

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 
 from bridge.errors import DefinitionError
 from bridge.quality.gx import quiet
-from bridge.quality.run import reason_of, run, title_of
+from bridge.quality.run import columns_of, reason_of, run, title_of
 from bridge.quality.suite import Suite
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ class Rule:
 
     title: str
     type: str
+    columns: tuple[str, ...]
+    severity: str
     mostly: float
     judged: Column
     """Rows that it looks at: Great Expectations leaves out nulls, and what `row_condition` and `ignore_row_if` say."""
@@ -80,16 +82,23 @@ class Rule:
 class Count:
     """What a rule found in a batch."""
 
-    title: str
+    rule: Rule
     judged: int
     unexpected: int
     success: bool
+
+    @property
+    def title(self) -> str:
+        """The expectation in one sentence."""
+        return self.rule.title
 
 
 @dataclass(frozen=True)
 class Rules:
     """A suite, as far as rows can be judged by it."""
 
+    suite: str
+    """Its name."""
     rules: tuple[Rule, ...]
     left: tuple[str, ...] = ()
     """`title: why` of the expectations that are left to a check of the table."""
@@ -103,7 +112,7 @@ class Rules:
         """What each rule makes of its counts, as Great Expectations would."""
         pairs = zip(found[::2], found[1::2], strict=True)
         return tuple(
-            Count(rule.title, judged, wrong, not judged or (judged - wrong) / judged >= rule.mostly)
+            Count(rule, judged, wrong, not judged or (judged - wrong) / judged >= rule.mostly)
             for rule, (judged, wrong) in zip(self.rules, pairs, strict=True)
         )
 
@@ -163,7 +172,7 @@ def compiled(
             f"{suite.file}: no expectation in it can be judged on the rows of a batch, so a gate would let everything "
             f"pass; legal are {', '.join(sorted(FUSED))}"
         )
-    return Rules(tuple(rules), tuple(left))
+    return Rules(suite.name, tuple(rules), tuple(left))
 
 
 def _why_not(type: str, kwargs: Mapping[str, Any], alone: bool) -> str | None:
@@ -201,4 +210,12 @@ def _rule(expectation: Expectation, title: str, engine: SparkDFExecutionEngine, 
     counted_rows = recorded(domain, schema, engine)
     # CASE keeps the order: the condition may fail on rows that are not looked at.
     unexpected = F.coalesce(F.when(counted_rows, condition), F.lit(False))
-    return Rule(title, config.type, config.kwargs.get("mostly", 1), judged, unexpected)
+    return Rule(
+        title=title,
+        type=config.type,
+        columns=columns_of(config.kwargs),
+        severity=config.severity.value,
+        mostly=config.kwargs.get("mostly", 1),
+        judged=judged,
+        unexpected=unexpected,
+    )

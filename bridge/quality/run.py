@@ -26,7 +26,7 @@ from bridge.quality.wording import asked, found, sentence
 if TYPE_CHECKING:
     from great_expectations.expectations.expectation import Expectation
 
-__all__ = ["Outcome", "Subject", "Verdict", "reason_of", "run", "title_of"]
+__all__ = ["Outcome", "Subject", "Verdict", "columns_of", "reason_of", "run", "title_of"]
 
 _EXAMPLES = 5
 _COLUMN_ARGUMENTS = ("column", "column_list", "column_A", "column_B", "column_set")
@@ -129,7 +129,7 @@ class _Check:
 
     def _outcome(self, expectation: Expectation, answer: Mapping[str, Any]) -> Outcome:
         config = expectation.configuration
-        columns = _columns(config.kwargs)
+        columns = columns_of(config.kwargs)
         result = answer.get("result", {})
         return Outcome(
             type=config.type,
@@ -157,7 +157,7 @@ class _Check:
 
 def reason_of(error: BaseException, kwargs: Mapping[str, Any], has: Sequence[str]) -> str:
     """Why an expectation of these arguments could not be evaluated on the columns `has`; no values in it."""
-    for name in _columns(kwargs):
+    for name in columns_of(kwargs):
         if name not in has and name.split(".")[0] not in has:
             return f"column {name!r} is not in the table; it has {', '.join(has)}"
     while error.__cause__ is not None:
@@ -180,7 +180,8 @@ def title_of(expectation: Expectation) -> str:
     return sentence(shown.rendered_content)
 
 
-def _columns(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
+def columns_of(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
+    """The columns that an expectation of these arguments is about, each once."""
     names: list[str] = []
     for argument in _COLUMN_ARGUMENTS:
         value = kwargs.get(argument) or []

@@ -86,6 +86,41 @@ def test_the_disk_of_the_checkpoint_is_full(world: World, disk: Disk) -> None:
     assert names(world) == {1: "a", 2: "b"}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
+def test_the_disk_of_the_broker_is_full(
+    spark: SparkSession, lake: Path, tmp_path: Path, unique: Callable[[str], str], guarantee: str
+) -> None:
+    """Kafka gives up its only log folder, and with it itself. What is not acknowledged is not taken for sent."""
+    draw = random.Random(7)
+    large = {n: noise(draw, 500_000) for n in range(40)}
+    rows = [(n, name, None) for n, name in large.items()]
+    frame = spark.createDataFrame(rows, "id bigint, name string, amount decimal(10, 2)")
+    frame.write.format("delta").option("delta.enableChangeDataFeed", "true").save(str(lake / "table"))
+    with mounted(tmp_path / "disk", 96) as disk, Broker(disk.folder / "broker") as own:
+        world = World.make(spark, own, lake, unique, partitions=1)
+        world.options = {
+            "properties.delivery.timeout.ms": "10000",
+            "properties.request.timeout.ms": "5000",
+            "sink.delivery-guarantee": guarantee,
+            "sink.transactional-id-prefix": "full" if guarantee == "exactly-once" else None,
+        }
+        disk.fill(leave=6 * MB)
+        with pytest.raises(KafkaError) as stopped:
+            publish(spark, world.definition())
+        said = str(stopped.value)
+        assert world.topic in said and "(versions 0 to 0 of table" in said, said
+        assert guarantee == "at-least-once" or "for 120 s nothing more" in said, said
+        disk.free()
+        own.stop()
+        own.start()
+        assert publish(spark, world.definition()).records_out >= 1
+        received = world.received()
+        told = {json.loads(k or b"")["id"]: json.loads(v or b"")["name"] for k, v in received}
+        assert told == large
+        assert guarantee == "at-least-once" or len(received) == len(large)
+
+
 def test_a_batch_that_fails_each_time_ends_the_run_with_its_offsets(world: World) -> None:
     world.columns = "id BIGINT, name STRING, share AS 10 / id, PRIMARY KEY (id) NOT ENFORCED"
     world.send([(key(n), json.dumps({"id": n, "name": "secret"})) for n in (1, 2, 0, 3)])

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from bridge.cli import main
 from bridge.kafka.broker import Broker
+from bridge.metrics import BatchReport
 from bridge.pipelines.explain import Explained, explain, next_end
 from bridge.pipelines.ingest import ingest
 from bridge.positions import Offsets
@@ -42,7 +43,24 @@ def test_keys_that_lie_together_touch_the_file_that_holds_them(world: World) -> 
     assert (found.files_in_range, found.files_touched, found.rows_touched) == (1, 1, 10)
     assert 0 < found.bytes_touched == found.bytes_in_range < found.bytes
     assert found.why == "the keys lie together: 1 of 5 files hold one, and statistics rule out others"
+    assert found.engine == "delta-rs"
     assert world.history() == before
+
+
+def test_the_engine_is_the_one_that_the_ingest_takes(world: World) -> None:
+    world.sections = "merge: {max-batch: 1 b}\n"
+    found = explained(world, [1])
+    assert found.engine == "spark (the batch has 0 MiB, more than 0 MiB)"
+    world.sections = "merge: {max-touched: 1 b}\n"
+    found = explain(world.spark, world.definition())
+    assert found.engine == "spark (the batch touches files of 0 MiB, more than 0 MiB)"
+    done: list[BatchReport] = []
+    ingest(world.spark, world.definition(), listener=done.append)
+    assert [report.engine for report in done] == [found.engine]
+    world.sections = "merge: {engine: spark}\n"
+    assert explained(world, [2]).engine == "spark (asked for)"
+    world.sections = "merge: {engine: delta-rs}\n"
+    assert explain(world.spark, world.definition()).engine == "delta-rs (asked for)"
 
 
 def test_keys_that_lie_everywhere(world: World) -> None:

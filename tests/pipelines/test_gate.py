@@ -14,9 +14,11 @@ from pyspark.sql import SparkSession
 from bridge.errors import BadRecordError, DefinitionError, QualityError
 from bridge.kafka.broker import Broker
 from bridge.metrics import BatchReport
+from bridge.pipelines import resync_ingest, resync_publish
 from bridge.pipelines.ingest import ingest
 from bridge.pipelines.publish import publish
 from bridge.pipelines.replay import replay
+from bridge.pipelines.resync import Resync
 from bridge.pipelines.verify import verify
 from tests.pipelines.world import World, key, tombstone, upsert, value
 
@@ -30,6 +32,13 @@ UNIQUE = {"type": "expect_key_to_be_unique", "kwargs": {"column_list": ["id"]}}
 def gate(action: str, ingest: str = "") -> str:
     """The sections of a pipeline file."""
     return f"quality: {{suite: suite.json, gate: {action}}}\n{ingest}"
+
+
+def kept(world: World) -> list[tuple[Any, ...]]:
+    """What the gate found, as the table of results has it."""
+    frame = world.spark.read.format("delta").load(f"{world.folder}/table_quality").sort("started", "number")
+    of_each = ("trigger", "title", "success", "unexpected_count", "changed_rows", "severity")
+    return [tuple(row) for row in frame.select(*of_each).collect()]
 
 
 @pytest.fixture
@@ -54,6 +63,10 @@ def test_fail_stops_before_anything_is_written(make: Make) -> None:
     assert 'for example {"id":1}, {"id":3}. Nothing of this batch was written' in said
     assert "-5" not in said
     assert world.rows() == [(1, "a", ONE), (2, "b", ONE)]
+    assert kept(world) == [
+        ("gate", "name values must never be null.", False, 1, 3, "critical"),
+        ("gate", "amount values must be greater than or equal to 0.", False, 1, 3, "critical"),
+    ]
     world.send([upsert(1, "mended"), upsert(3, "c")])
     done = ingest(world.spark, world.definition())
     assert (done.unexpected_rows, world.rows()) == (
@@ -120,6 +133,50 @@ def test_warn_counts_and_tells_once(make: Make) -> None:
     assert [r.unexpected_rows for r in reports] == [1]
     assert "'orders': not all rows pass the gate: amount values must be" in str(reports[0].warning)
     assert len(world.rows()) == 3
+    assert [found[1:5] for found in kept(world)] == [
+        ("name values must never be null., at least 50 % of the time.", True, 1, 3),
+        ("amount values must be greater than or equal to 0.", False, 1, 3),
+    ]
+    world.send([upsert(4, "d")])
+    ingest(world.spark, world.definition())
+    assert len(kept(world)) == 2
+
+
+def test_results_that_cannot_be_kept_stop_no_batch(make: Make) -> None:
+    world = make(NAMED, sections=gate("warn"))
+    (world.folder / "table_quality").mkdir()
+    world.spark.range(1).write.format("delta").mode("overwrite").save(str(world.folder / "table_quality"))
+    world.send([upsert(1, None)])
+    done = ingest(world.spark, world.definition())
+    assert "table_quality: the results of the check cannot be written there" in str(done.warning)
+    assert len(world.rows()) == 1
+    world.sections = gate("fail")
+    world.send([upsert(2, None)])
+    with pytest.raises(QualityError, match="table_quality: the results of the check cannot be written there"):
+        ingest(world.spark, world.definition())
+
+
+@pytest.mark.parametrize("direction", ["ingest", "publish"])
+def test_a_resync_passes_the_gate_too(make: Make, direction: str) -> None:
+    world = make(NAMED, cleanup="compact", sections=gate("fail"))
+    if direction == "ingest":
+        world.send([upsert(1, "a")])
+        ingest(world.spark, world.definition())
+        world.send([upsert(2, None)])
+        resync: Callable[..., Resync] = resync_ingest.resync
+    else:
+        rows = [(1, "a", ONE), (2, None, ONE)]
+        frame = world.spark.createDataFrame(rows, "id bigint, name string, amount decimal(10, 2)")
+        frame.write.format("delta").option("delta.enableChangeDataFeed", "true").save(
+            str(world.folder / "table")
+        )
+        resync = resync_publish.resync
+    with pytest.raises(QualityError, match=r'example {"id":2}'):
+        resync(world.spark, world.definition())
+    world.sections = gate("warn")
+    done = resync(world.spark, world.definition())
+    assert "not all rows pass the gate: name values must never be null" in str(done.warning)
+    assert len(kept(world)) == 2
 
 
 def test_a_publish_stops_before_it_sends_or_warns(make: Make) -> None:

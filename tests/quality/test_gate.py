@@ -109,6 +109,7 @@ rows_of = st.lists(
         st.none() | st.sampled_from([0.0, 0.5, 1.0, 7.25, float("nan"), float("inf")]),
         st.none() | st.sampled_from([date(2023, 12, 31), date(2024, 1, 1)]),
     ),
+    min_size=12,
     max_size=25,
 )
 
