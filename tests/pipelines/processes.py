@@ -129,6 +129,10 @@ class Process:
             except ProcessLookupError:
                 continue
 
+    def signal_leader(self, number: int) -> None:
+        """Send a signal to the driver's Python alone, as a service manager does."""
+        os.kill(self.pid, number)
+
     def kill(self) -> None:
         """End all of them at once, as a power cut; returns when they are gone."""
         while self.pids():
