@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -29,6 +29,7 @@ __all__ = [
     "comparable",
     "data_type",
     "differs",
+    "estimated_bytes",
     "fingerprint",
     "retracts",
     "same_key",
@@ -162,3 +163,8 @@ def fingerprint(fields: Sequence[T.StructField]) -> Column:
         # xxhash64 skips nulls, so (null, 1) and (1, null) would be alike without the flag.
         parts += [value.isNull(), value]
     return F.xxhash64(*parts)
+
+
+def estimated_bytes(frame: DataFrame) -> int:
+    """How large Spark takes the frame for; of one that is persisted and has been computed it knows."""
+    return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))

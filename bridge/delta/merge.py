@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from bridge.columns import col, differs, retracts, same_key
+from bridge.columns import KIND, col, differs, estimated_bytes, retracts, same_key
 from bridge.delta.checks import refuse_unfit
 from bridge.delta.commit import committed_version, last_version, settings, settings_of
 from bridge.delta.failures import CONFLICTS, attempts, beaten, names, table_errors
@@ -17,13 +17,26 @@ from bridge.delta.prune import key_bounds
 from bridge.delta.table import Table
 from bridge.schema import quote
 
-__all__ = ["ANEW", "merge"]
+__all__ = ["ANEW", "LEAN", "merge"]
 
 ANEW = "__anew"
 """Optional boolean column of changes that are known to be effective: true for an add that is inserted whether or not
 its key is there. A retraction of the key beside it takes all its rows away, so that one is left of several."""
 
+_FILTERED_BY = "spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold"
 _MATERIALIZE = "spark.databricks.delta.merge.materializeSource"
+
+LEAN = {
+    # The rows of the table are joined to the changes twice, and one time as the side that an outer join does not keep:
+    # Spark would shuffle all of them for a few keys. With a Bloom filter of the keys it shuffles those with a match.
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "true",
+    "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": "10m",
+    # It makes none where one side looks small enough to broadcast, though an outer join may not do that with this one.
+    # Broadcasting is then decided while it runs, by what has passed the filter.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "10m",
+}
+"""Settings under which a MERGE does not shuffle the table."""
 
 
 def merge(
@@ -37,9 +50,11 @@ def merge(
     """
     refuse_unfit(table, table.properties, progress.pipeline)
     bounds = key_bounds(changes, key, "t") if persisted else None
+    # Spark makes a Bloom filter of what it takes for a selection only; this one is true of every change.
+    changes = changes.where(col(KIND) > "")
     if not table.deletion_vectors and ANEW not in changes.columns:
         changes = _effective(table, changes, key, bounds)
-    wanted = settings_of(table, progress)
+    wanted = {**settings_of(table, progress), **(_lean(changes) if persisted else {})}
     if table.deletion_vectors and persisted:
         wanted[_MATERIALIZE] = "none"
     conflict: Exception | None = None
@@ -63,6 +78,11 @@ def merge(
             version, counts["num_inserted_rows"], counts["num_updated_rows"], counts["num_deleted_rows"]
         )
     raise beaten(table, progress.batch) from conflict
+
+
+def _lean(changes: DataFrame) -> dict[str, str]:
+    # Of the two sides the changes are to be the one that the filter is made of; they grow by a column on their way.
+    return {**LEAN, _FILTERED_BY: f"{2 * estimated_bytes(changes)}b"}
 
 
 def _run(table: Table, changes: DataFrame, key: Sequence[str], bounds: Column | None) -> Row | None:

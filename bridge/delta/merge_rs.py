@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from bridge.columns import KIND, col
+from bridge.columns import KIND, col, estimated_bytes
 from bridge.delta.checks import refuse_unfit
 from bridge.delta.commit import committed_version
 from bridge.delta.failures import attempts, beaten
@@ -165,7 +165,7 @@ def _commit(table: Table, progress: IngestProgress) -> CommitProperties:
 
 
 def _refuse_large(changes: DataFrame, most: int) -> None:
-    size = int(str(changes._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    size = estimated_bytes(changes)
     if size > most:
         raise Unfit(f"the batch has {size >> 20:,} MiB, more than {most >> 20:,} MiB")
 

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from bridge.delta.merge import LEAN
 from bridge.delta.merging import Merge
 from tests.delta.tables import ENGINES
+
+
+@pytest.fixture(autouse=True)
+def lean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Spark's MERGE does with large tables, it does here with small ones."""
+    monkeypatch.setitem(LEAN, "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold", "0")
 
 
 @pytest.fixture(params=ENGINES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from bridge.delta.merge import merge as merge_by_spark
 from bridge.delta.merging import Merge, MergeResult
 from bridge.delta.progress import read_progress
 from bridge.errors import BridgeError, ConcurrentRunError, TableError
@@ -215,3 +217,26 @@ def test_progress_stays_readable_in_the_log_after_a_foreign_commit(
     assert merge(table, frame(table, []), key=["id"], progress=at(1)).version == 3
     metadata = json.loads(actions(table, 3)[0]["commitInfo"]["userMetadata"])
     assert metadata["bridge"]["batch"] == 1
+
+
+def test_spark_shuffles_rows_with_a_match_alone(spark: SparkSession, lake: Path) -> None:
+    """Whatever the size of the table: in the join that finds them, and in the outer join that writes."""
+    table = made(spark, lake / "t", rows=[(n, "a") for n in range(2000)])
+    changes = frame(table, [("+U", 7, "b"), ("-D", 1000, None), ("+U", -1, "n"), ("+U", 3000, "n")]).persist()
+    last = max(_plans(spark), default=-1)
+    done = merge_by_spark(table, changes, key=["id"], progress=at(0), persisted=True)
+    assert done == MergeResult(2, 2, 1, 1)
+    assert len(content(table)) == 2001
+    plans = [plan for n, plan in _plans(spark).items() if n > last and "might_contain" in plan]
+    assert any("Outer" in plan for plan in plans)
+    moved = [
+        float(n) for plan in plans for n in re.findall(r"ShuffleQueryStage.*?rowCount=([0-9.E+]+)", plan)
+    ]
+    assert moved and max(moved) < 100
+
+
+def _plans(spark: SparkSession) -> dict[int, str]:
+    """The physical plans of the queries that Spark still knows, by their numbers."""
+    found = spark._jsparkSession.sharedState().statusStore().executionsList()
+    executions = [found.apply(n) for n in range(found.size())]
+    return {one.executionId(): str(one.physicalPlanDescription()) for one in executions}
