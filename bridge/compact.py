@@ -62,7 +62,9 @@ def net(frame: DataFrame, keys: Sequence[str], *, across_versions: bool) -> Data
     row = F.struct(*(col(f.name) for f in columns))
     left, made = F.when(~adds, version), F.when(adds, version)
     grouping = [col(name) for name in keys] if across_versions else [*(col(name) for name in keys), version]
-    found = frame.groupBy(*grouping).agg(
+    # Rows can only be grouped when they are sorted: once, behind the shuffle, where there is little to combine before.
+    parted = frame if across_versions else frame.repartition(*grouping)
+    found = parted.groupBy(*grouping).agg(
         F.min(version).alias("__first"),
         F.max(version).alias("__last"),
         F.min(left).alias("__left"),

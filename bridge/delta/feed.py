@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from bridge.columns import KIND, POSITION, col, fingerprint
 from bridge.delta.failures import SHAPE_CHANGED, names, reading, table_errors
-from bridge.delta.progress import history, is_progress
+from bridge.delta.progress import history, is_batch
 from bridge.delta.table import Table
 from bridge.errors import REPUBLISH, DefinitionError, GapError
 from bridge.rows import RowKind
@@ -83,14 +83,14 @@ def chunk(table: Table, snapshot: DataFrame, key: Sequence[str], number: int, of
 
 
 def written_by_others(table: Table, first: int, last: int, operations: Sequence[str] = ()) -> list[int]:
-    """The versions among first..last that changed rows, or may have, and are no ingest of the bridge's: in these a key
+    """The versions among first..last that changed rows, or may have, and are no batch of the bridge's: in these a key
     may have several changes, a primary key may change, and an update may change nothing. With `operations` only those
     by these (Delta's names, as in DESCRIBE HISTORY). Reads the log alone."""
     found = []
     for commit in history(table):
         version, operation = commit["version"], commit["operation"]
         changed_rows = operation in operations if operations else operation not in NO_ROWS
-        if first <= version <= last and changed_rows and not is_progress(commit["userMetadata"]):
+        if first <= version <= last and changed_rows and not is_batch(commit["userMetadata"]):
             found.append(int(version))
         if version <= first:
             break

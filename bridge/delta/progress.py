@@ -26,7 +26,7 @@ __all__ = [
     "app_id",
     "committed_by",
     "history",
-    "is_progress",
+    "is_batch",
     "last_batch",
     "read_progress",
 ]
@@ -51,6 +51,8 @@ class IngestProgress:
     """Kafka's id of each topic: a recreated topic has another."""
     engine: str = field(default="", compare=False)
     """What wrote the commit, and why that; for people."""
+    resync: bool = field(default=False, compare=False)
+    """The commit is a resync's: a key that stood twice has a row taken away and one added in it."""
 
     def to_json(self, table_id: str) -> str:
         """The text for userMetadata of a commit to the table with that id."""
@@ -65,6 +67,7 @@ class IngestProgress:
                     "topic_ids": dict(self.topic_ids),
                     "table": table_id,
                     **({"engine": self.engine} if self.engine else {}),
+                    **({"resync": True} if self.resync else {}),
                 }
             }
         )
@@ -92,6 +95,7 @@ class IngestProgress:
             offsets,
             found["topic_ids"],
             found.get("engine", ""),
+            found.get("resync", False),
         )
         return progress, found["table"]
 
@@ -161,9 +165,14 @@ def committed_by(table: Table, pipeline: str, run: str) -> bool:
     return False
 
 
-def is_progress(text: str | None) -> bool:
-    """True for a commit's userMetadata that an ingest of the bridge wrote, of whatever format."""
-    return (text or "").startswith('{"bridge"')
+def is_batch(text: str | None) -> bool:
+    """True for a commit's userMetadata that an ingest or replay of the bridge wrote, of whatever format; a resync's is
+    none."""
+    try:
+        found = json.loads(text or "")["bridge"]
+    except (ValueError, TypeError, KeyError):
+        return False
+    return isinstance(found, dict) and not found.get("resync")
 
 
 def history(table: Table) -> Iterator[Row]:

@@ -139,16 +139,20 @@ class _Task:
         return counts_of(writer.sent)
 
 
-def produce(records: DataFrame, topic: Topic, *, order_by: Sequence[str] = ()) -> ProduceResult:
+def produce(
+    records: DataFrame, topic: Topic, *, order_by: Sequence[str] = (), once: bool = False
+) -> ProduceResult:
     """Send `records` (key, value; optional timestamp, headers, topic; columns of `order_by`) and wait for it.
 
     All records of a key go out from one task in the order of `order_by`, to the partition that Java's default
     partitioner (or `sink.partitioner`) gives it; without a key format `__route` takes its place, and without that any
-    task sends any record. It returns after the
-    broker has acknowledged every record (with the guarantee `none`: after all have been tried, failures counted); a
-    repeated task sends its records again, in order. Buffering (`sink.buffer-flush.*`) keeps a key's last record per
-    task and flush. Raises KafkaError when a record cannot be delivered, naming topic, partition and reason; the rest
-    may then have been sent or not.
+    task sends any record. `once` says that no key has two records: where the key alone decides the partition they are
+    sent by the tasks that make them.
+
+    It returns after the broker has acknowledged every record (with the guarantee `none`: after all have been tried,
+    failures counted); a repeated task sends its records again, in order. Buffering (`sink.buffer-flush.*`) keeps the
+    last record of a key per task and flush. Raises KafkaError when a record cannot be delivered, naming topic,
+    partition and reason; the rest may then have been sent or not.
     """
     guarantee = topic.sink.delivery_guarantee
     spark = records.sparkSession
@@ -165,7 +169,9 @@ def produce(records: DataFrame, topic: Topic, *, order_by: Sequence[str] = ()) -
         tasks=tasks,
     )
     parted = records
-    if topic.key is not None:
+    if once and topic.sink.parallelism is None and topic.sink.partitioner == "default":
+        parted, order_by = records.coalesce(tasks), ()
+    elif topic.key is not None:
         parted = records.repartition(tasks, "key")
     elif ROUTE in records.columns:
         parted = records.repartition(tasks, ROUTE)

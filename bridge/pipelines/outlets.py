@@ -99,7 +99,7 @@ class AtLeastOnce:
         return written
 
     def send(self, records: DataFrame, stretch: Stretch) -> ProduceResult:
-        return sink.produce(records, self._topic, order_by=[POSITION])
+        return sink.produce(records, self._topic, order_by=[POSITION], once=_once(self._topic, stretch))
 
 
 class ExactlyOnce:
@@ -185,6 +185,13 @@ def _with_ends(progress: PublishProgress, topic: Topic) -> PublishProgress:
     if progress.ends is not None or progress.version == NOTHING:
         return progress
     return replace(progress, ends=admin.written_ends(topic))
+
+
+def _once(topic: Topic, stretch: Stretch) -> bool:
+    """Whether no key has two records in the stretch: it is of one version, and rows have keys of their own."""
+    primary = set(topic.schema.primary_key)
+    own = topic.key is not None and bool(primary) and primary <= set(topic.key.columns)
+    return own and stretch.first == stretch.last and FORMATS[topic.value.name].insert_only
 
 
 def _manner(definition: Definition, topic: Topic) -> str:

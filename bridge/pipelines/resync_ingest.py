@@ -109,7 +109,9 @@ class _Run:
         version = feed.latest_version(table)
         end = admin.end_offsets(self.topic, self.state)
         end = self.state.end if end is None else end.capped(self.state.end)
-        progress = IngestProgress(definition.name, uuid.uuid4().hex[:12], batch, end, self.state.ids)
+        progress = IngestProgress(
+            definition.name, uuid.uuid4().hex[:12], batch, end, self.state.ids, resync=True
+        )
         with ExitStack() as stack, reading(table, version, version):
             held = fold.held_by(stack)
             key = definition.primary_key

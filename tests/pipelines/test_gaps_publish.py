@@ -14,10 +14,12 @@ from pyspark.sql import SparkSession
 from bridge.errors import REPUBLISH, BridgeError, GapError, TableError
 from bridge.kafka.broker import Broker
 from bridge.metrics import BatchReport
+from bridge.pipelines.ingest import ingest
 from bridge.pipelines.publish import publish
+from bridge.pipelines.resync_ingest import resync
 from tests.pipelines.test_gaps_ingest import add_partitions
 from tests.pipelines.test_publish import folded, sql, table
-from tests.pipelines.world import World
+from tests.pipelines.world import World, upsert
 
 Make = Callable[..., World]
 slow = pytest.mark.slow
@@ -60,6 +62,20 @@ def test_what_a_user_does_to_the_table_goes_out(make: Make) -> None:
     sql(world, "RESTORE TABLE t TO VERSION AS OF 1")
     publish(world.spark, world.definition())
     assert folded(world) == table(world) and set(table(world)) == {1, 2}
+
+
+def test_a_resync_that_takes_keys_from_twice_to_once_goes_out(make: Make) -> None:
+    """Such a key has rows taken away and one added, in one version that is the bridge's own."""
+    out = make()
+    into = World.make(out.spark, out.broker, out.folder, lambda stem: f"{out.topic}-{stem}")
+    into.send([upsert(n, "n") for n in range(200)])
+    ingest(into.spark, into.definition("into", run={"checkpoint": "into"}))
+    sql(out, "INSERT INTO t SELECT * FROM t")
+    publish(out.spark, out.definition())
+    done = resync(into.spark, into.definition("into", run={"checkpoint": "into"}))
+    assert done.updated == 200
+    publish(out.spark, out.definition())
+    assert folded(out) == table(out) and set(table(out)) == set(range(200))
 
 
 def test_a_feed_that_was_off_for_a_while(make: Make) -> None:
