@@ -188,10 +188,9 @@ def _with_ends(progress: PublishProgress, topic: Topic) -> PublishProgress:
 
 
 def _once(topic: Topic, stretch: Stretch) -> bool:
-    """Whether no key has two records in the stretch: it is of one version, and rows have keys of their own."""
-    primary = set(topic.schema.primary_key)
-    own = topic.key is not None and bool(primary) and primary <= set(topic.key.columns)
-    return own and stretch.first == stretch.last and FORMATS[topic.value.name].insert_only
+    """Whether no key has two records in the stretch: an upsert topic's, of one version."""
+    upserts = bool(topic.schema.primary_key) and FORMATS[topic.value.name].insert_only
+    return upserts and stretch.first == stretch.last
 
 
 def _manner(definition: Definition, topic: Topic) -> str:

@@ -4,6 +4,7 @@ import datetime as dt
 import itertools
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from pyspark import SparkContext
@@ -73,6 +74,35 @@ def test_every_change_of_a_key_arrives_in_order(spark: SparkSession, broker: Bro
     values = [v for history in expected.values() for v in history]
     size = sum(len(k) * 20 for k in expected) + sum(len(v) for v in values if v is not None)
     assert result == ProduceResult(records=1000, tombstones=values.count(None), bytes=size)
+
+
+@pytest.mark.parametrize(
+    ("sink", "moves"),
+    [(Sink(), False), (Sink(parallelism=2), True), (Sink(partitioner="fixed"), True)],
+    ids=["default", "parallelism", "fixed"],
+)
+def test_keys_that_come_once_are_sent_where_they_are(
+    spark: SparkSession, broker: Broker, unique: Unique, sink: Sink, moves: bool
+) -> None:
+    """To the same partitions, and without a shuffle: unless tasks are counted, or decide where a key goes."""
+    name, again = unique("once"), unique("again")
+    for made in (name, again):
+        broker.create_topic(made, partitions=3)
+    frame = _history(spark, 300, 1).repartition(5).localCheckpoint()
+    done = set(spark.sparkContext.statusTracker().getJobIdsForGroup())
+    spark.sparkContext.setJobGroup(name, "once")
+    topic = topic_of(name, servers=broker.bootstrap, sink=sink)
+    assert produce(frame, topic, order_by=["version"], once=True).records == 300
+    tracker = spark.sparkContext.statusTracker()
+    jobs = [job for n in tracker.getJobIdsForGroup(name) if n not in done and (job := tracker.getJobInfo(n))]
+    spark.sparkContext._jsc.clearJobGroup()
+    assert (sum(len(job.stageIds) for job in jobs) > 1) is moves
+    produce(frame, replace(topic, names=(again,)), order_by=["version"])
+    assert _places(broker, name) == _places(broker, again)
+
+
+def _places(broker: Broker, topic: str) -> dict[bytes | None, int | None]:
+    return {message.key(): message.partition() for message in read_all(broker.bootstrap, topic)}
 
 
 def test_a_buffer_sends_the_last_change_of_each_key(

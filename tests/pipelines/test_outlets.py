@@ -12,7 +12,7 @@ import pytest
 
 from bridge import config
 from bridge.errors import GapError
-from bridge.pipelines.outlets import _manner, _reconciled
+from bridge.pipelines.outlets import _manner, _once, _reconciled
 from bridge.published import NOTHING, PublishProgress, Stretch
 
 AT_5 = PublishProgress("p", "table", 5, 10, run="one")
@@ -154,3 +154,32 @@ def test_another_process_finds_the_same(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout.strip() == manner(tmp_path, KEYLESS)
+
+
+@pytest.mark.parametrize(
+    ("options", "stretch", "once"),
+    [
+        pytest.param("", Stretch(4, 4), True, id="one version"),
+        pytest.param("", Stretch(4, 5), False, id="two versions"),
+        pytest.param("", Stretch(4, 4, snapshot=True, chunks=3), True, id="a snapshot"),
+        pytest.param(
+            "'connector' = 'kafka', 'key.fields' = 'a', 'value.format' = 'debezium-json'",
+            Stretch(4, 4),
+            False,
+            id="several messages for a change",
+        ),
+    ],
+)
+def test_a_key_has_one_record_in_a_stretch(
+    tmp_path: Path, options: str, stretch: Stretch, once: bool
+) -> None:
+    given = {"'connector'": "'upsert-kafka'", "'value.format'": "'json'"}
+    given |= dict(part.split(" = ") for part in options.split(", ") if part)
+    shown = ", ".join(f"{k} = {v}" for k, v in given.items())
+    file = tmp_path / "p.yaml"
+    file.write_text(
+        "version: 1\nname: p\ntopic:\n  ddl: |\n    CREATE TABLE t (a BIGINT, b BIGINT, PRIMARY KEY (a) NOT ENFORCED) "
+        f"WITH ('topic' = 't', 'properties.bootstrap.servers' = 'h:1', 'key.format' = 'json', {shown})\n"
+        "delta: {path: table}\nrun: {checkpoint: c}\n"
+    )
+    assert _once(config.load(file).topic, stretch) is once
