@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from pyspark.sql import types as T
 from bridge.columns import KIND, POSITION
 from bridge.delta import feed
 from bridge.delta.merge import merge
+from bridge.delta.progress import read_progress
 from bridge.delta.table import Table, open_table
 from bridge.errors import DefinitionError, GapError
 from tests.delta.tables import append, at, commit_by_hand, frame, log_file, made
@@ -160,3 +162,12 @@ def test_every_row_of_a_snapshot_is_in_one_chunk(spark: SparkSession, tmp_path: 
         parts = [[r["id"] for r in feed.chunk(table, snapshot, key, n, 3).collect()] for n in range(3)]
         assert sorted(id for part in parts for id in part) == list(range(50))
         assert all(parts)
+
+
+def test_a_resync_is_no_batch(spark: SparkSession, lake: Path) -> None:
+    """A key may have two changes in it."""
+    table = made(spark, lake / "t")
+    append(table, [(1, "a")], userMetadata=at(0).to_json(table.id))
+    append(table, [(2, "b")], userMetadata=replace(at(1), resync=True).to_json(table.id))
+    assert feed.written_by_others(table, 1, 2) == [2]
+    assert read_progress(table, "p") == (at(1), 2)
