@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import random
@@ -16,7 +15,6 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -24,7 +22,7 @@ from tests.faults.checker import Verdict, judge
 from tests.faults.ground import Ground, ground
 from tests.faults.plan import plan
 from tests.faults.reading import leftovers, log_scratch, open_transactions
-from tests.faults.report import LEAKS, Outcome, percentile, written
+from tests.faults.report import LEAKS, Outcome, recovery, written
 from tests.faults.rounds import PATIENCE, Player
 
 _CHECK_EVERY = 25
@@ -58,7 +56,7 @@ def main() -> int:
         traceback.print_exc()
     outcome.seconds = time.monotonic() - _began
     _tell(outcome)
-    (folder / "outcome.json").write_text(json.dumps(asdict(outcome), indent=2))
+    (folder / "outcome.json").write_text(outcome.json())
     if clean and asked.report:
         written(outcome, asked.report)
         say(f"written to {asked.report}")
@@ -129,7 +127,7 @@ def _leaks(here: Ground, outcome: Outcome) -> None:
         for one in what:
             say(f"  FOUND {name}: {one}")
     outcome.unasked = [x for job in jobs for x in job.unasked]
-    outcome.recoveries = {job.verb: job.recoveries for job in jobs}
+    outcome.recoveries = {job.verb: recovery(job.recoveries) for job in jobs}
 
 
 def _vacuumed(here: Ground) -> tuple[int, list[str]]:
@@ -157,10 +155,8 @@ def _vacuumed(here: Ground) -> tuple[int, list[str]]:
 
 
 def _tell(outcome: Outcome) -> None:
-    for verb, all_of_them in outcome.recoveries.items():
-        seconds = [s for kind, s in all_of_them if kind != "first start"]
-        p50, p99 = percentile(seconds, 50), percentile(seconds, 99)
-        say(f"{verb}: {len(seconds)} recoveries, p50 {p50:.1f} s, p99 {p99:.1f} s")
+    for verb, found in outcome.recoveries.items():
+        say(f"{verb}: {found.of} recoveries, p50 {found.p50:.1f} s, p99 {found.p99:.1f} s")
     for words in outcome.unasked:
         say(f"  ended by itself: {words}")
     say(

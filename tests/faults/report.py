@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -12,12 +13,21 @@ from pathlib import Path
 
 from tests.faults.checker import FAULTS
 
-__all__ = ["LEAKS", "Outcome", "parsed", "percentile", "rendered", "written"]
+__all__ = ["LEAKS", "Outcome", "Recovery", "parsed", "percentile", "recovery", "rendered", "written"]
 
 LEAKS = ("open transactions", "leaked processes", "leaked temporary files")
 _KILLS = "## What was done"
 _FOUND = "## What was found"
 _RECOVERY = "## Recovery"
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """How long a job was away, in seconds, and how often."""
+
+    p50: float
+    p99: float
+    of: int
 
 
 @dataclass
@@ -33,7 +43,7 @@ class Outcome:
     records_in: int = 0
     records_out: int = 0
     batches: int = 0
-    recoveries: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
+    recoveries: dict[str, Recovery] = field(default_factory=dict)
     stall: float = 0.0
     unasked: list[str] = field(default_factory=list)
     users: list[str] = field(default_factory=list)
@@ -45,6 +55,18 @@ class Outcome:
     @property
     def clean(self) -> bool:
         return not any(self.found.values())
+
+    def json(self) -> str:
+        """All of it, for people and programs that look into a play."""
+        plain = {**vars(self), "recoveries": {verb: vars(r) for verb, r in self.recoveries.items()}}
+        return json.dumps(plain, indent=2)
+
+
+def recovery(measured: Sequence[tuple[str, float]]) -> Recovery:
+    """Of the times that a job was away, each with the kind of round; that it was not there before its first start
+    counts for nothing."""
+    seconds = [s for kind, s in measured if kind != "first start"]
+    return Recovery(percentile(seconds, 50), percentile(seconds, 99), len(seconds))
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
@@ -117,15 +139,10 @@ def _table(head: tuple[str, str], rows: dict[str, str]) -> str:
 
 
 def _recovery(outcome: Outcome) -> str:
-    lines = ["| who | p50 | p99 | longest | of |", "|---|---|---|---|---|"]
-    for verb, all_of_them in outcome.recoveries.items():
-        for what, kept in (
-            (verb, [s for kind, s in all_of_them if kind not in ("broker", "pause", "first start")]),
-            (f"{verb}, after the broker was killed", [s for kind, s in all_of_them if kind == "broker"]),
-        ):
-            if kept:
-                p50, p99 = percentile(kept, 50), percentile(kept, 99)
-                lines.append(f"| {what} | {p50:.1f} s | {p99:.1f} s | {max(kept):.1f} s | {len(kept)} |")
+    lines = ["| who | p50 | p99 | of |", "|---|---|---|---|"]
+    lines += [
+        f"| {verb} | {r.p50:.1f} s | {r.p99:.1f} s | {r.of} |" for verb, r in outcome.recoveries.items()
+    ]
     return "\n".join(lines)
 
 
@@ -142,8 +159,8 @@ to be right. `make faults ROUNDS=20 SEED=7` plays other rounds; it ends with an 
 _FOOT = """
 Recovery is the time from the fault until the next progress: a commit to the table, or a stretch of the table's versions
 that is in the topic to its end. Most of it is the start of Python, the JVM and Spark, with both jobs and the broker on
-the machine's cores; the JVMs start from an archive of classes that the first of them has left
-(`-XX:SharedArchiveFile`).
+the machine's cores, and some of it what the round wants (a broker that stays away, a process that is stopped); the JVMs
+start from an archive of classes that the first of them has left (`-XX:SharedArchiveFile`).
 
 ## What is not claimed
 
