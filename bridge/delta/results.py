@@ -65,8 +65,9 @@ def append(spark: SparkSession, target: DeltaTarget, rows: Sequence[Mapping[str,
     """Add one run's rows in one commit; a column that a row lacks is null. The table is created when it is absent.
 
     Columns that the table lacks are added to it; those that only the table has stay null. Raises TableError when the
-    table does not take them.
+    table does not take them, or holds something else (see `kept`).
     """
+    kept(spark, target)
     schema = _schema()
     frame = spark.createDataFrame([tuple(row.get(n) for n in COLUMNS) for row in rows], schema).coalesce(1)
 

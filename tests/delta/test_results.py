@@ -79,6 +79,13 @@ def test_a_table_of_the_catalog_and_of_a_newer_bridge(
 
 
 def test_a_place_that_takes_nothing_is_loud(spark: SparkSession, target: DeltaTarget) -> None:
-    spark.createDataFrame([], "run_id int, pipeline date").write.format("delta").save(str(target.path))
+    results.append(spark, target, [ROW])
+    spark.sql(f"ALTER TABLE delta.`{target.path}` ADD CONSTRAINT long CHECK (seconds IS NULL OR seconds > 1)")
     with pytest.raises(TableError, match="the results of the check cannot be written there"):
+        results.append(spark, target, [{**ROW, "seconds": 0.5}])
+
+
+def test_another_table_is_left_alone(spark: SparkSession, target: DeltaTarget) -> None:
+    spark.createDataFrame([], "run_id int, pipeline date").write.format("delta").save(str(target.path))
+    with pytest.raises(TableError, match="'run_id' is int, in a table of quality results it is string"):
         results.append(spark, target, [ROW])

@@ -134,7 +134,7 @@ def test_warn_counts_and_tells_once(make: Make) -> None:
     assert "'orders': not all rows pass the gate: amount values must be" in str(reports[0].warning)
     assert len(world.rows()) == 3
     assert [found[1:5] for found in kept(world)] == [
-        ("name values must never be null., at least 50 % of the time.", True, 1, 3),
+        ("name values must not be null, at least 50 % of the time.", True, 1, 3),
         ("amount values must be greater than or equal to 0.", False, 1, 3),
     ]
     world.send([upsert(4, "d")])
@@ -148,11 +148,11 @@ def test_results_that_cannot_be_kept_stop_no_batch(make: Make) -> None:
     world.spark.range(1).write.format("delta").mode("overwrite").save(str(world.folder / "table_quality"))
     world.send([upsert(1, None)])
     done = ingest(world.spark, world.definition())
-    assert "table_quality: the results of the check cannot be written there" in str(done.warning)
+    assert "table_quality is no table of quality results" in str(done.warning)
     assert len(world.rows()) == 1
     world.sections = gate("fail")
     world.send([upsert(2, None)])
-    with pytest.raises(QualityError, match="table_quality: the results of the check cannot be written there"):
+    with pytest.raises(QualityError, match="table_quality is no table of quality results"):
         ingest(world.spark, world.definition())
 
 
