@@ -86,6 +86,7 @@ def test_a_refused_definition_is_exit_code_two(wheel: Path, tmp_path: Path) -> N
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1500)
 def test_ingest_publish_and_check(wheel: Path, tmp_path: Path, broker: Broker, spark: SparkSession) -> None:
     story = list(changes(5, keys=200, count=2_000))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
@@ -15,6 +16,7 @@ from bridge.delta.table import create_table
 FIELDS = [T.StructField("id", T.LongType()), T.StructField("n", T.IntegerType())]
 
 
+@pytest.mark.slow
 def test_inserts_updates_and_deletes_are_counted_whoever_made_them(spark: SparkSession, lake: Path) -> None:
     path = str(lake / "table")
     table = create_table(spark, DeltaTarget(path=path), FIELDS, pipeline="orders")

@@ -45,7 +45,7 @@ def judged(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[st
 
 
 @onoff
-@pytest.mark.parametrize("engine", ["spark", "delta-rs"])
+@pytest.mark.parametrize("engine", ["spark", pytest.param("delta-rs", marks=pytest.mark.slow)])
 def test_delta_s_txn_in_the_commit(judged: Judged, monkeypatch: Patch, guarded: bool, engine: str) -> None:
     """A second run commits the same batch while the first is about to; no lease keeps them apart."""
     ours = SimpleNamespace(lost=False, warning=None, check=lambda: None)

@@ -26,7 +26,9 @@ def judged(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[st
     return Judged(spark, broker, lake, unique)
 
 
-@pytest.mark.parametrize("place", ["ingest.before-merge", "ingest.after-merge"])
+@pytest.mark.parametrize(
+    "place", [pytest.param("ingest.before-merge", marks=pytest.mark.slow), "ingest.after-merge"]
+)
 def test_a_run_dies_beside_its_commit(judged: Judged, arm: Arm, place: str) -> None:
     """Just before it nothing is there; just after it, before Spark's own log knows, the batch is not applied again."""
     judged.write(10)

@@ -207,6 +207,7 @@ def test_an_expired_certificate(guest: Guest, expired: str) -> None:
         guest.refused(run, "refuses the login", "has expired: it was good until")
 
 
+@pytest.mark.slow
 def test_no_secret_is_left_anywhere(
     guest: Guest, lake: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -78,6 +78,7 @@ def rows_of(spark: SparkSession, definition: Definition) -> list[Row]:
     return frame.orderBy("started", "number").collect()
 
 
+@pytest.mark.slow
 def test_results_are_kept_and_tell_what_became_worse(spark: SparkSession, definition: Definition) -> None:
     write(spark, definition, (1, "a", 5), (2, None, -1))
     first = check(spark, definition)

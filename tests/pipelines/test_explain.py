@@ -47,6 +47,7 @@ def test_keys_that_lie_together_touch_the_file_that_holds_them(world: World) -> 
     assert world.history() == before
 
 
+@pytest.mark.slow
 def test_the_engine_is_the_one_that_the_ingest_takes(world: World) -> None:
     world.sections = "merge: {max-batch: 1 b}\n"
     found = explained(world, [1])
@@ -63,12 +64,14 @@ def test_the_engine_is_the_one_that_the_ingest_takes(world: World) -> None:
     assert explain(world.spark, world.definition()).engine == "delta-rs (asked for)"
 
 
+@pytest.mark.slow
 def test_keys_that_lie_everywhere(world: World) -> None:
     found = explained(world, [0, 5, 25, 45, 70])
     assert (found.files_touched, found.rows_touched) == (5, 5)
     assert found.why.startswith("the keys lie everywhere: 5 of 5 files hold one.")
 
 
+@pytest.mark.slow
 def test_ranges_that_say_nothing_are_told_apart_from_files_that_hold_keys(world: World) -> None:
     """Every file spans all ids, but few hold a key."""
     path = f"{world.folder}/table"
@@ -79,6 +82,7 @@ def test_ranges_that_say_nothing_are_told_apart_from_files_that_hold_keys(world:
     assert "5 files may hold one by their smallest and largest key where 1 do" in found.why
 
 
+@pytest.mark.slow
 def test_far_apart_new_and_deleted_keys(world: World) -> None:
     found = explained(world, [5, 70])
     assert found.why == "the keys lie far apart: 2 of 5 files hold one of 2; statistics rule out others"

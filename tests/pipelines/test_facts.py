@@ -130,6 +130,7 @@ def test_a_feed_that_does_not_tell_what_happened_is_found(
     )
 
 
+@pytest.mark.slow
 def test_what_the_topic_would_tell_is_unknown_without_a_broker(alone: Facts) -> None:
     known = alone.ask("tombstones", {"of": "changes", "last_versions": 2})
     assert known == Share(1, 2)

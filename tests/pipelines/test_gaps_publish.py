@@ -64,6 +64,7 @@ def test_what_a_user_does_to_the_table_goes_out(make: Make) -> None:
     assert folded(world) == table(world) and set(table(world)) == {1, 2}
 
 
+@pytest.mark.slow
 def test_a_resync_that_takes_keys_from_twice_to_once_goes_out(make: Make) -> None:
     """Such a key has rows taken away and one added, in one version that is the bridge's own."""
     out = make()
@@ -145,6 +146,7 @@ def test_columns_that_are_not_what_they_were(
     assert len(world.received()) == 2
 
 
+@pytest.mark.slow
 def test_added_partitions_are_told(make: Make, stop: threading.Event) -> None:
     """Between two runs and under one: a warning each time, once, for records with a key."""
     world = make(partitions=1)

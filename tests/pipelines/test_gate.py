@@ -75,6 +75,7 @@ def test_fail_stops_before_anything_is_written(make: Make) -> None:
     )
 
 
+@pytest.mark.slow
 def test_quarantine_keeps_the_fold_of_the_rows_that_pass(make: Make) -> None:
     world = make(sections=gate("quarantine"))
     world.send(
@@ -156,6 +157,7 @@ def test_results_that_cannot_be_kept_stop_no_batch(make: Make) -> None:
         ingest(world.spark, world.definition())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["ingest", "publish"])
 def test_a_resync_passes_the_gate_too(make: Make, direction: str) -> None:
     world = make(NAMED, cleanup="compact", sections=gate("fail"))

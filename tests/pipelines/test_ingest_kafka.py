@@ -71,6 +71,7 @@ def test_events_are_appended_once_each_however_often_it_runs(make: Make) -> None
     assert (found.missing_in_table, found.missing_in_topic) == (1, 1)
 
 
+@pytest.mark.slow
 def test_a_bad_event_stops_the_batch_and_names_its_place(make: Make) -> None:
     world = make(partitions=1)
     world.send([*plain(row(1)), (None, '{"id":"secret"}')])
@@ -106,6 +107,7 @@ def test_changes_are_merged_by_primary_key_in_their_order(make: Make) -> None:
     assert verify(world.spark, world.definition()).equal
 
 
+@pytest.mark.slow
 def test_a_value_that_an_update_leaves_out_is_kept(make: Make) -> None:
     """From the change before in the batch, else from the table; where there is neither, the batch stops."""
     out = "__debezium_unavailable_value"

@@ -60,6 +60,7 @@ def test_an_old_checkpoint_is_put_back(make: Make) -> None:
     assert batches(world) == [2, 1, 0]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_shared_with_another_pipeline_is_no_progress(make: Make) -> None:
     """Copied to a second job with a table of its own, it neither makes that job skip nor the first one repeat."""
     world = make(partitions=1)

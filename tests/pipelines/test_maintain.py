@@ -65,6 +65,7 @@ def _behind(world: World) -> None:
     _sql(world, "DELETE FROM {} WHERE id = 3")
 
 
+@pytest.mark.slow
 def test_a_publish_that_is_behind_misses_nothing(world: World, careless: SparkSession) -> None:
     _behind(world)
     definition = _keeping_nothing(world.definition())

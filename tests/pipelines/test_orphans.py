@@ -29,6 +29,7 @@ def world(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str
     return made
 
 
+@pytest.mark.slow
 def test_one_at_a_time_and_none_after_its_driver(world: World, tmp_path: Path) -> None:
     """The second run is refused and names the first; the first's JVM follows its Python; then the way is free."""
     with Run(world, tmp_path / "first", "ingest") as first:

@@ -120,6 +120,7 @@ def test_keys_that_swap_places_in_one_commit(make: Make) -> None:
     assert folded(world) == table(world)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("start", "ids"),
     [
@@ -140,6 +141,7 @@ def test_where_the_first_run_starts(make: Make, start: str, ids: set[int]) -> No
     assert set(folded(world)) == ids
 
 
+@pytest.mark.slow
 def test_a_key_goes_where_a_java_producer_would_send_it(make: Make) -> None:
     world = make(partitions=7)
     sql(world, "INSERT INTO t SELECT id, 'x', 1 FROM range(50)")
@@ -178,6 +180,7 @@ def test_a_replaced_table_is_refused(make: Make) -> None:
         publish(world.spark, world.definition())
 
 
+@pytest.mark.slow
 def test_rows_without_a_key_are_appended_and_nothing_else(make: Make) -> None:
     options = {"connector": "kafka", "key.format": None}
     world = make(options=options, columns="id BIGINT, name STRING, amount DECIMAL(10, 2)", cleanup="delete")
@@ -198,6 +201,7 @@ def test_rows_without_a_key_are_appended_and_nothing_else(make: Make) -> None:
     assert len(world.received()) == 3
 
 
+@pytest.mark.slow
 def test_each_row_goes_to_the_topic_it_names(make: Make) -> None:
     world = make(columns="id BIGINT, t STRING METADATA FROM 'topic', PRIMARY KEY (id) NOT ENFORCED")
     other = f"{world.topic}-other"

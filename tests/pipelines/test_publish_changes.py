@@ -86,6 +86,7 @@ def test_debezium_messages_with_the_row_before_and_after(make: Make) -> None:
     assert verify(world.spark, world.definition(), direction="publish").equal
 
 
+@pytest.mark.slow
 def test_debezium_messages_as_flink_writes_them(make: Make) -> None:
     world = make(
         "publish: {start: 'version:2', update-messages: pair}\n",
@@ -157,6 +158,7 @@ def test_a_cdc_topic_without_a_key_says_what_that_means(make: Make) -> None:
     assert told(values(world))[1] == [("c", None, A), ("u", A, A2)]
 
 
+@pytest.mark.slow
 def test_rows_without_a_key_in_a_cdc_format(make: Make) -> None:
     """Nothing pairs -U with +U: the old row goes, the new one comes."""
     options = {"connector": "kafka", "key.format": None, "value.format": "debezium-json"}
@@ -181,6 +183,7 @@ def test_net_changes_tell_what_became_of_a_key(make: Make) -> None:
     assert done.records_out == 4
 
 
+@pytest.mark.slow
 def test_added_columns_are_left_out_or_carried(make: Make) -> None:
     world = make()
     sql(world, "INSERT INTO t VALUES (1, 'a', 1)")

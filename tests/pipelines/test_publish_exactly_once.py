@@ -115,6 +115,7 @@ def test_changed_primary_keys_are_one_transaction(make: Make, arm: Arm) -> None:
     ledger.check(world.broker.bootstrap, world.topic)
 
 
+@pytest.mark.slow
 def test_a_lost_checkpoint_is_no_loss(make: Make) -> None:
     world, ledger = make()
     ledger.insert(range(30), "a")
@@ -162,6 +163,7 @@ def test_kafka_forgets_a_publish_that_was_under_way(make: Make, arm: Arm) -> Non
         publish(world.spark, world.definition())
 
 
+@pytest.mark.slow
 def test_a_younger_run_ends_an_older_one(make: Make) -> None:
     """The older run is between two batches: its next word in Kafka is refused."""
     world, ledger = make()

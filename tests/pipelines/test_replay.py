@@ -52,6 +52,7 @@ def aside(world: World) -> list[int]:
     return sorted(row["offset"] for row in kept.select("offset").collect())
 
 
+@pytest.mark.slow
 def test_a_corrected_record_takes_its_place_and_overtakes_nothing(make: Make) -> None:
     world = make()
     world.send(
