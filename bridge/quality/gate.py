@@ -207,9 +207,8 @@ def _rule(expectation: Expectation, title: str, engine: SparkDFExecutionEngine, 
     judged = recorded({**domain, **accessor}, schema, engine)
     if "column" in config.kwargs and config.type not in _COUNTS_NULLS:
         judged = judged & F.col(config.kwargs["column"]).isNotNull()
-    counted_rows = recorded(domain, schema, engine)
     # CASE keeps the order: the condition may fail on rows that are not looked at.
-    unexpected = F.coalesce(F.when(counted_rows, condition), F.lit(False))
+    unexpected = F.coalesce(F.when(judged, condition), F.lit(False))
     return Rule(
         title=title,
         type=config.type,

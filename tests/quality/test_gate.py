@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -121,6 +121,8 @@ def test_every_fused_expectation_is_among_those_compared() -> None:
 @settings(
     max_examples=2,
     deadline=None,
+    # An example takes many seconds: what fails is told as it was drawn.
+    phases=[Phase.explicit, Phase.generate],
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
