@@ -194,6 +194,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--out", type=Path, help="file for a JSON line per comparison")
     chosen = parser.parse_args(arguments)
+    if chosen.rows < 2 * chosen.batch:
+        parser.error(f"--rows {chosen.rows}: the first batch counts for nothing, so give two batches or more")
     from bridge.session import build_session
 
     spark = build_session("bridge-benchmarks")
