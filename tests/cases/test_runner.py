@@ -90,13 +90,7 @@ def test_what_is_right_passes(judge: Judge) -> None:
     ("kind", "data", "wrong", "words"),
     [
         ("ingest", INGEST, {"expected_table": [[1, "a"]]}, "table: missing (1, 'a'), unexpected (1, 'b')"),
-        pytest.param(
-            "ingest",
-            INGEST,
-            {"expected_table": [[1, "b"], [2, "c"]]},
-            "table: missing (2, 'c') (1 missing, 0 un",
-            marks=pytest.mark.slow,
-        ),
+        ("ingest", INGEST, {"expected_table": [[1, "b"], [2, "c"]]}, "table: missing (2, 'c') (1 missing"),
         pytest.param(
             "ingest",
             INGEST,
@@ -104,13 +98,7 @@ def test_what_is_right_passes(judge: Judge) -> None:
             "changelog, at 1",
             marks=pytest.mark.slow,
         ),
-        pytest.param(
-            "ingest",
-            INGEST,
-            {"expected_error": {"when": "decode"}},
-            "it was accepted",
-            marks=pytest.mark.slow,
-        ),
+        ("ingest", INGEST, {"expected_error": {"when": "decode"}}, "it was accepted"),
         ("egress", EGRESS, {"expected_records": EGRESS["expected_records"][:2]}, "wanted 2, there are 3"),
         ("validate", REFUSED, {"primary_key": ["id"]}, "accepted, but should be refused"),
         ("validate", REFUSED, {"columns": "id FROB"}, "refused for another reason"),
