@@ -90,7 +90,12 @@ def test_what_is_right_passes(judge: Judge) -> None:
     ("kind", "data", "wrong", "words"),
     [
         ("ingest", INGEST, {"expected_table": [[1, "a"]]}, "table: missing (1, 'a'), unexpected (1, 'b')"),
-        ("ingest", INGEST, {"expected_table": [[1, "b"], [2, "c"]]}, "table: missing (2, 'c') (1 missing"),
+        (
+            "ingest",
+            INGEST,
+            {"expected_table": [[1, "b"], [2, "c"]]},
+            "table: missing (2, 'c') (1 missing, 0 un",
+        ),
         pytest.param(
             "ingest",
             INGEST,
