@@ -67,12 +67,11 @@ def append(spark: SparkSession, target: DeltaTarget, rows: Sequence[Mapping[str,
     Columns that the table lacks are added to it; those that only the table has stay null. Raises TableError when the
     table does not take them, or holds something else (see `kept`).
     """
-    kept(spark, target)
     schema = _schema()
     frame = spark.createDataFrame([tuple(row.get(n) for n in COLUMNS) for row in rows], schema).coalesce(1)
 
     def commit() -> None:
-        if not exists(spark, target):
+        if kept(spark, target) is None:
             _create(spark, target, schema)
         writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")
         if target.table:

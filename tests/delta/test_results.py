@@ -85,6 +85,12 @@ def test_a_place_that_takes_nothing_is_loud(spark: SparkSession, target: DeltaTa
         results.append(spark, target, [{**ROW, "seconds": 0.5}])
 
 
+def test_a_place_that_cannot_be_is_loud(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(TableError, match="the results of the check cannot be written there"):
+        results.append(spark, DeltaTarget(path=str(tmp_path / "file" / "orders_quality")), [ROW])
+
+
 def test_another_table_is_left_alone(spark: SparkSession, target: DeltaTarget) -> None:
     spark.createDataFrame([], "run_id int, pipeline date").write.format("delta").save(str(target.path))
     with pytest.raises(TableError, match="'run_id' is int, in a table of quality results it is string"):
