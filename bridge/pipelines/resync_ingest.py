@@ -28,6 +28,7 @@ from bridge.pipelines.preflight import ingest_table, whole_table
 from bridge.pipelines.reading import explained
 from bridge.pipelines.resync import Resync, refuse_appends
 from bridge.pipelines.survey import Survey, survey
+from bridge.pipelines.watching import Notices
 from bridge.rows import RowKind
 
 __all__ = ["resync"]
@@ -126,10 +127,11 @@ class _Run:
             same = there.count() - changed[_INSERTED] - changed[_UPDATED]
             left = rows.alias("t").join(there.alias("s"), same_key(key, "s", "t"), "left_anti")
             kept = left.count() if self.keep else 0
-            notes: tuple[str | None, ...] = ()
+            notices = Notices()
             if self.lease is not None:
                 judged = gate.judge(definition, there)
-                notes = (self.lease.warning, *refuse_unexpected(definition, judged, there))
+                for warning in (self.lease.warning, *refuse_unexpected(definition, judged, there)):
+                    notices.add(warning)
                 set_aside(definition, spark, records, changes, found, progress)
                 self.lease.check()
                 version = self._write(todo, sum(changed.values()), progress)
@@ -142,7 +144,7 @@ class _Run:
             unchanged=same,
             kept=kept,
             bad=found.bad + found.dropped + found.diverted,
-            warning="; ".join(filter(None, notes)) or None,
+            warning=notices.all(),
             **changed,
         )
 

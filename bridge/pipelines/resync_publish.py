@@ -28,6 +28,7 @@ from bridge.pipelines.outlets import outlet
 from bridge.pipelines.preflight import published_table
 from bridge.pipelines.presence import Presence
 from bridge.pipelines.resync import Resync, refuse_appends
+from bridge.pipelines.watching import Notices
 from bridge.positions import Offsets
 from bridge.published import NOTHING, PublishProgress, Stretch
 from bridge.rows import RowKind
@@ -67,8 +68,7 @@ def resync(spark: SparkSession, definition: Definition, *, dry_run: bool = False
                 return run.report(held(run.differences(state.earliest, state.end, held)), state.end, True)
         ours = stack.enter_context(lease.held(spark, definition, "publish", verb="resync"))
         provision.prepare(topic)
-        result = run.send(stack, held, ours)
-        return replace(result, warning="; ".join(filter(None, (ours.warning, result.warning))) or None)
+        return run.send(stack, held, ours)
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,10 @@ class _Run:
             out.send(self._records(todo.select(BEFORE, AFTER, POSITION)), stretch)
         failpoints.hit("resync.sent")
         state = out.record(state.closed())
-        told = (*notes, Presence(definition, table).tell(state))
-        return replace(result, warning="; ".join(filter(None, told)) or None)
+        notices = Notices()
+        for warning in (ours.warning, *notes, Presence(definition, table).tell(state)):
+            notices.add(warning)
+        return replace(result, warning=notices.all())
 
     def differences(self, start: Offsets, end: Offsets, held: fold.Held) -> DataFrame:
         """As compact.net, what makes the topic up to `end` equal to the version, and `__unknown`."""
