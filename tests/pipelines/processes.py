@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Thread
 from typing import TypeVar
 
 from pyspark.sql import SparkSession
@@ -17,7 +18,7 @@ from bridge.kafka.broker import Broker
 from tests.ledger import Ledger
 from tests.pipelines.world import World
 
-__all__ = ["CONF", "Process", "Run", "prepared", "session_pids"]
+__all__ = ["CONF", "Process", "Run", "prepared", "session_pids", "wait_beside"]
 
 _SECONDS = 90.0
 CONF = (
@@ -42,6 +43,14 @@ def prepared(
     ledger = Ledger(spark, f"{lake}/table")
     ledger.create()
     return world, ledger
+
+
+def wait_beside(running: Thread, until: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait for something that a thread is to bring about, as long as it lives."""
+    deadline = time.monotonic() + seconds
+    while not until():
+        assert running.is_alive() and time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 _P = TypeVar("_P", bound="Process")

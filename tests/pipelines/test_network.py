@@ -17,7 +17,7 @@ from bridge.kafka.broker import Broker
 from bridge.metrics import BatchReport, Summary
 from bridge.pipelines.ingest import ingest
 from bridge.pipelines.publish import publish
-from tests.pipelines.processes import prepared
+from tests.pipelines.processes import prepared, wait_beside
 from tests.pipelines.world import World, upsert
 
 pytestmark = pytest.mark.slow
@@ -49,10 +49,7 @@ def test_a_publish_waits_for_an_answer(
         running = threading.Thread(target=lambda: done.append(publish(spark, world.definition())))
         hit = arm(place, "pause after 1")
         running.start()
-        deadline = time.monotonic() + 60
-        while not hit.exists():
-            assert running.is_alive() and time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_beside(running, hit.exists)
         with cut(broker):
             hit.unlink()
             time.sleep(SECONDS)
@@ -75,19 +72,12 @@ def test_an_ingest_goes_on_where_it_was(
 
         running = threading.Thread(target=run)
         running.start()
-        _wait(lambda: len(reports) == 1, running)
+        wait_beside(running, lambda: len(reports) == 1, 120)
         with cut(broker):
             time.sleep(SECONDS)
         world.send([upsert(n, "b") for n in range(10, 30)])
-        _wait(lambda: sum(r.records_in for r in reports) == 40, running)
+        wait_beside(running, lambda: sum(r.records_in for r in reports) == 40, 120)
         stop.set()
         running.join(60)
         assert not running.is_alive() and [d.records_in for d in done] == [40]
         assert {row[0]: row[1] for row in world.rows()} == {n: "a" if n < 10 else "b" for n in range(30)}
-
-
-def _wait(until: Callable[[], bool], running: threading.Thread) -> None:
-    deadline = time.monotonic() + 120
-    while not until():
-        assert running.is_alive() and time.monotonic() < deadline
-        time.sleep(0.05)

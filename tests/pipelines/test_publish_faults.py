@@ -16,7 +16,7 @@ from bridge.kafka.broker import Broker
 from bridge.metrics import Summary
 from bridge.pipelines.publish import publish
 from tests.ledger import Ledger, committed
-from tests.pipelines.processes import Run, prepared
+from tests.pipelines.processes import Run, prepared, wait_beside
 from tests.pipelines.world import World
 
 Arm = Callable[[str, str], Path]
@@ -99,10 +99,7 @@ def test_the_broker_restarts_under_a_publish(
         running = threading.Thread(target=lambda: done.append(publish(spark, world.definition())))
         hit = arm("slot.before-commit", "pause after 1")
         running.start()
-        deadline = time.monotonic() + 60
-        while not hit.exists():
-            assert running.is_alive() and time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_beside(running, hit.exists)
         broker.kill()
         hit.unlink()
         time.sleep(1)
