@@ -19,8 +19,6 @@ FLAT = 1.25
 """Memory is flat when it grows no more than this."""
 _RANDOM_GOALS = {"spark": 3.0, "delta-rs": 5.0}
 _SEED = 7
-_BATCHES = 6
-"""So many of a size meet a table that is there."""
 
 
 @dataclass(frozen=True)
@@ -32,16 +30,17 @@ class Scale:
     batch: int
     backlog: int
     backlog_keys: int
-    recipe_backlog: int
-    """How many records of the backlog the recipe gets; its batches only get slower."""
     tables: tuple[int, ...]
     """Rows of the tables that small batches meet, smallest first."""
     random_tables: tuple[int, ...]
     batches: tuple[int, ...]
     """Batch sizes of the curve, beside `batch` and all in one."""
+    small_batches: int
+    """So many of a size meet a table that is there."""
     published: int
-    tuned: bool
-    """Whether the recipe is shown once more, with a setting that fits one machine."""
+    thorough: bool
+    """Whether the recipe, slow as it is, plays all that the bridge plays, and a topic once more with a setting that
+    fits one machine; else only what a goal needs."""
 
     @staticmethod
     def of(rows: int, *, full: bool) -> Scale:
@@ -52,12 +51,12 @@ class Scale:
             batch=rows // 10,
             backlog=5 * rows,
             backlog_keys=rows,
-            recipe_backlog=5 * rows if full else rows,
             tables=tables,
             random_tables=tables[:2],
             batches=(rows // 100, rows // 30, rows // 3) if full else (),
+            small_batches=6 if full else 4,
             published=5 * rows if full else rows,
-            tuned=full,
+            thorough=full,
         )
 
 
@@ -110,7 +109,7 @@ def _batches(ground: Ground, scale: Scale, found: Found) -> tuple[Entry, Entry]:
     found.add(at_least, f"{what}, cold start counts", "records/s", recipe.rate, bridge.rate, 4.0, of=both)
     warm = (scale.batch / recipe.warm, scale.batch / bridge.warm)
     found.add(at_least, f"{what}, warm batches", "records/s", *warm, 5.0, of=both)
-    if scale.tuned:
+    if scale.thorough:
         tuned = ground.recipe(what, topic, batch=scale.batch, conf="spark.sql.shuffle.partitions=2")
         name = f"{what}, the recipe with 2 shuffle partitions"
         found.add(at_least, name, "records/s", tuned.rate, bridge.rate, 0.0, of=(tuned, bridge))
@@ -137,19 +136,16 @@ def _batches(ground: Ground, scale: Scale, found: Found) -> tuple[Entry, Entry]:
 
 
 def _backlog(ground: Ground, scale: Scale, found: Found, calibrated: Entry, less: Entry) -> None:
+    """The recipe's rate does not depend on how much there is to read: its job over fewer records may stand for it (its
+    table is smaller then, which is to its good)."""
     load = Load.random(scale.backlog, scale.backlog_keys, _SEED + 1)
     topic = ground.topic("backlog", load)
-    first = topic
-    if scale.recipe_backlog < scale.backlog:
-        first = ground.topic("backlog-begin", load.first(scale.recipe_backlog))
     what = f"backlog of {scale.backlog:,} records, {scale.backlog_keys:,} keys"
-    part = "" if first == topic else f", its first {scale.recipe_backlog:,}"
-    recipe = ground.recipe(what + part, first, batch=scale.batch)
+    recipe = ground.recipe(what, topic, batch=scale.batch) if scale.thorough else calibrated
     bridge = ground.bridge(what, topic)
     found.profiled.append(bridge)
-    both = (recipe, bridge)
-    name = f"{what}, default settings" + (f" (the recipe: {part[2:]})" if part else "")
-    found.add(at_least, name, "records/s", recipe.rate, bridge.rate, 10.0, of=both)
+    name = f"{what}, default settings" + ("" if scale.thorough else f" (the recipe: {recipe.what})")
+    found.add(at_least, name, "records/s", recipe.rate, bridge.rate, 10.0, of=(recipe, bridge))
     flink = calibrated.rate * FLINK_BY_RECIPE
     name = f"{what}, beside Flink → Paimon as the recipe's rate says"
     found.add(at_least, name, "records/s", flink, bridge.rate, 2.5, of=(calibrated, bridge))
@@ -172,14 +168,16 @@ def _small_batches(ground: Ground, scale: Scale, found: Found) -> None:
     for rows in scale.random_tables:
         large = rows == scale.random_tables[-1]
         for size in (small, scale.batch) if large else (small,):
-            topic = ground.topic(f"random-{size}-{rows}", Load.random(size * _BATCHES, rows, _SEED + size))
+            topic = ground.topic(
+                f"random-{size}-{rows}", Load.random(size * scale.small_batches, rows, _SEED + size)
+            )
             what = f"{size:,} random keys into {rows:,} rows"
-            recipe = ground.recipe(what, topic, batch=size, rows=rows)
-            shown = [recipe]
+            recipe = ground.recipe(what, topic, batch=size, rows=rows) if large or scale.thorough else None
+            shown = [recipe] if recipe else []
             for engine in engines() or (None,):
                 bridge = ground.bridge(what, topic, batch=size, rows=rows, engine=engine)
                 shown.append(bridge)
-                if large:
+                if large and recipe:
                     goal = _RANDOM_GOALS[engine or "spark"]
                     given = ("records/s", size / recipe.warm, size / bridge.warm, goal)
                     found.add(at_least, f"{what}, {engine or 'spark'}", *given, of=(recipe, bridge))
@@ -187,7 +185,9 @@ def _small_batches(ground: Ground, scale: Scale, found: Found) -> None:
             for entry in shown if size == small else ():
                 curves.setdefault(f"{entry.system}, random", []).append((rows, entry.warm))
     for rows in scale.tables:
-        topic = ground.topic(f"together-{rows}", load_together(small * _BATCHES, small, rows, _SEED))
+        topic = ground.topic(
+            f"together-{rows}", load_together(small * scale.small_batches, small, rows, _SEED)
+        )
         what = f"{small:,} keys that lie together into {rows:,} rows"
         together[rows] = bridge = ground.bridge(what, topic, batch=small, rows=rows)
         curves.setdefault("bridge, together", []).append((rows, bridge.warm))
@@ -216,7 +216,7 @@ def _small_batches(ground: Ground, scale: Scale, found: Found) -> None:
 
 
 def _cluster(ground: Ground, scale: Scale, found: Found) -> None:
-    load = Load.random(_BATCHES * scale.batch, scale.keys, _SEED)
+    load = Load.random(scale.small_batches * scale.batch, scale.keys, _SEED)
     topic, what = ground.topic("cluster", load), f"{len(load):,} records, {scale.batch:,} a batch"
     engine = "spark" if "spark" in engines() else None
     one, two = (

@@ -57,7 +57,7 @@ def test_each_goal_has_its_row() -> None:
     assert goals == [
         (4.0, "≥", 5.0),  # cold start
         (5.0, "≥", 5.0),  # warm batches
-        (10.0, "≥", 5.0),  # a backlog
+        (10.0, "≥", 5.0),  # a backlog beside the recipe's rate
         (2.5, "≥", pytest.approx(5 / 4.75, abs=0.001)),
         (1.25, "≤", 1.0),  # memory by backlog
         *((goal, "≥", 5.0) for _ in ("1k", "100k") for goal in (3.0, 5.0)),
@@ -97,14 +97,29 @@ def test_a_wrong_table_voids_the_rows_that_used_it_and_no_others() -> None:
 def test_full_has_the_tables_of_the_goals_and_the_whole_backlog() -> None:
     scale = Scale.of(1_000_000, full=True)
     assert scale.tables == (1_000_000, 20_000_000, 100_000_000) and scale.random_tables[-1] == 20_000_000
-    assert scale.recipe_backlog == scale.backlog == 5_000_000
     ground = Ground()
     played(ground, full=True)
+    assert {system for system, topic, _ in ground.jobs if topic == "backlog"} == {"recipe", "bridge"}
     assert {options.get("rows") for _, topic, options in ground.jobs if topic.startswith("together")} == {
         10_000,
         200_000,
         1_000_000,
     }
+
+
+@pytest.mark.usefixtures("engines")
+def test_the_short_form_spares_the_recipe_what_no_goal_needs() -> None:
+    ground = Ground()
+    found = played(ground)
+    assert [topic for system, topic, _ in ground.jobs if system == "recipe"] == [
+        "changes",
+        "changes",
+        "random-10-20000",
+        "random-1000-20000",
+        "together-20000",
+    ]
+    backlog = next(o.name for o in found.outcomes if o.goal == 10.0)
+    assert backlog.endswith("default settings (the recipe: 10,000 records, 1,000 a batch)")
 
 
 def test_every_plot_can_be_drawn() -> None:
