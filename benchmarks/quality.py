@@ -127,6 +127,7 @@ class Bench:
         for turn in range(rounds + 1):
             for name, way in ways.items():
                 seconds = way()
+                print(f"round {turn} of {rounds}: {name}: {seconds:.1f} s", file=sys.stderr, flush=True)
                 if turn:
                     found[name].append(seconds)
         best = {name: min(seconds) for name, seconds in found.items()}
