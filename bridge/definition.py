@@ -158,6 +158,8 @@ class DeltaTarget:
     """Table properties used when the bridge creates the table."""
     merge_schema: bool = False
     """`delta.merge-schema`: an ingest adds columns that the DDL has and the table lacks, and widens types."""
+    cluster_by: tuple[str, ...] = ()
+    """`delta.cluster-by`: columns of the definition that the table is clustered by; none: as it is."""
 
     def __str__(self) -> str:
         return self.table or str(self.path)

@@ -8,7 +8,7 @@ from typing import Any
 
 from bridge.options.kinds import duration_ms, size_bytes
 
-__all__ = ["digits", "interval", "retention", "size", "start", "switch", "trigger", "words"]
+__all__ = ["clustering", "digits", "interval", "retention", "size", "start", "switch", "trigger", "words"]
 
 
 def trigger(text: str) -> str:
@@ -41,6 +41,13 @@ def _duration(text: str) -> int | None:
         return None if text.strip().isdigit() else duration_ms(text)
     except ValueError:
         return None
+
+
+def clustering(columns: list[str]) -> list[str]:
+    """Columns for Delta's CLUSTER BY: 1 to 4 of them, each once."""
+    if not 1 <= len(columns) <= 4 or len({name.lower() for name in columns}) < len(columns):
+        raise ValueError("not legal; legal are 1 to 4 columns, each once")
+    return columns
 
 
 def size(text: str) -> str:

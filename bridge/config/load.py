@@ -119,7 +119,7 @@ def _definition(file: PipelineFile, topic: Topic, base: Path) -> Definition:
         name=file.name,
         base=base,
         topic=topic,
-        delta=_delta(file.delta, base),
+        delta=_delta(file.delta, topic, base),
         run=Run(
             resolved_path(base, file.run.checkpoint),
             None if trigger == "available-now" else duration_ms(trigger) / 1000,
@@ -163,9 +163,16 @@ def _table_id(table: str | None, topic: Topic) -> tuple[tuple[str, str], ...]:
     return tuple(zip(("namespace", "schemaName", "tableName"), parts, strict=True))
 
 
-def _delta(section: DeltaSection, base: Path) -> DeltaTarget:
+def _delta(section: DeltaSection, topic: Topic, base: Path) -> DeltaTarget:
     path = None if section.path is None else resolved_path(base, section.path)
-    return DeltaTarget(path, section.table, section.properties, section.merge_schema)
+    for name in section.cluster_by:
+        if name not in topic.schema.names:
+            raise DefinitionError(
+                f"delta.cluster-by: {name!r} is no column of the DDL; its columns are {', '.join(topic.schema.names)}"
+            )
+    return DeltaTarget(
+        path, section.table, section.properties, section.merge_schema, tuple(section.cluster_by)
+    )
 
 
 def _quarantine(file: PipelineFile, base: Path) -> DeltaTarget | None:

@@ -95,6 +95,11 @@ class DeltaSection(_Section):
         default=False,
         description="Whether an ingest adds columns that the DDL has and the table lacks, and widens types.",
     )
+    cluster_by: Annotated[list[str], AfterValidator(legal.clustering)] = Field(
+        default_factory=list,
+        description="Columns that the table is clustered by (Delta's CLUSTER BY, at most 4): rows of near values come "
+        "to lie in the same files, whenever OPTIMIZE runs.",
+    )
 
     @model_validator(mode="after")
     def _one_place(self) -> DeltaSection:

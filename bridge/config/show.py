@@ -33,6 +33,7 @@ def resolved(definition: Definition) -> dict[str, Any]:
             "bad-records": definition.bad_records.value,
             "base": "existing" if definition.base_is_existing else "empty",
         },
+        "merge": _plain(asdict(definition.merge)),
         "publish": _plain(asdict(definition.publish)),
         "quality": _quality(definition.quality) if definition.quality else None,
         "maintenance": asdict(definition.maintenance) if definition.maintenance else None,
@@ -113,4 +114,6 @@ def _effective(effective: Effective, options: Mapping[str, str]) -> dict[str, An
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
     return str(value) if isinstance(value, Path) else value

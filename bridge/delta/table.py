@@ -29,6 +29,7 @@ from bridge.delta.checks import (
 )
 from bridge.delta.failures import names, table_errors
 from bridge.errors import TableError
+from bridge.schema import quote
 
 __all__ = ["Table", "claim", "create_table", "exists", "handle", "open_table"]
 
@@ -50,6 +51,8 @@ class Table:
     """When it was created, in epoch milliseconds."""
     location: str = field(default="", compare=False)
     """URI of its folder."""
+    clustered_by: tuple[str, ...] = field(default=(), compare=False)
+    """Its clustering columns when it was opened."""
 
     def __str__(self) -> str:
         return str(self.target)
@@ -114,7 +117,8 @@ def create_table(
     """Create the table when it is absent, then open and check it as `open_table` does.
 
     Columns in the order given, all nullable; change data feed and deletion vectors on, the target's own properties
-    on top; marked as kept by `pipeline`. Column mapping is switched on only for names that Parquet forbids.
+    on top; clustered as the target says; marked as kept by `pipeline`. Column mapping is switched on only for names
+    that Parquet forbids.
     Raises TableError for what Delta refuses, DefinitionError for properties the bridge refuses.
     """
     properties = new_properties(fields, target.properties, pipeline, appends=appends)
@@ -125,6 +129,8 @@ def create_table(
             builder = builder.addColumn(f.name, f.dataType)
         for key, value in properties.items():
             builder = builder.property(key, value)
+        if target.cluster_by:
+            builder = builder.clusterBy(*target.cluster_by)
         try:
             with table_errors(target):
                 builder.execute()
@@ -158,7 +164,8 @@ def open_table(
     opened = handle(spark, target)
     with table_errors(target):
         created = F.unix_millis("createdAt").alias("created_ms")
-        detail = opened.detail().select("id", "properties", created, "location").collect()[0]
+        shown = ("id", "properties", created, "location", "clusteringColumns")
+        detail = opened.detail().select(*shown).collect()[0]
         present = opened.toDF().schema
     refuse_different(target, present, fields, extra_columns)
     properties = dict(detail["properties"])
@@ -168,18 +175,33 @@ def open_table(
             f"  ALTER TABLE {sql_name(target)} SET TBLPROPERTIES ({FEED} = true)\n"
             "(changes made before that cannot be published; start from a snapshot)"
         )
+    clustered_by = tuple(detail["clusteringColumns"] or ())
     return Table(
-        spark, target, detail["id"], tuple(fields), properties, detail["created_ms"], detail["location"]
+        spark,
+        target,
+        detail["id"],
+        tuple(fields),
+        properties,
+        detail["created_ms"],
+        detail["location"],
+        clustered_by,
     )
 
 
 def claim(table: Table, pipeline: str, *, appends: bool = False) -> Table:
     """Mark a table that was made by others as kept by `pipeline`; nothing is done when it is marked already.
 
-    Marking is a commit of its own. Raises TableError when another pipeline keeps the table, and for properties
-    under which an ingest would fail or lose its protection.
+    Marking is a commit of its own. Raises TableError when another pipeline keeps the table, for properties under which
+    an ingest would fail or lose its protection, and when it is not clustered as its target says.
     """
     refuse_unfit(str(table), table.properties, pipeline, appends=appends)
+    wanted = table.target.cluster_by
+    if wanted and wanted != table.clustered_by:
+        raise TableError(
+            f"table {table} is clustered by {', '.join(table.clustered_by) or 'nothing'}, `delta.cluster-by` says "
+            f"{', '.join(wanted)}. Leave it out, or cluster the table, then OPTIMIZE it (`bridge maintain`):\n"
+            f"  ALTER TABLE {sql_name(table.target)} CLUSTER BY ({', '.join(map(quote, wanted))})"
+        )
     if MARKER in table.properties:
         return table
     owner = pipeline.replace("\\", "\\\\").replace("'", "\\'")

@@ -209,7 +209,7 @@ def _why(found: dict[str, int], keys: int, *, appends: bool, clustered: bool) ->
         layout = "OPTIMIZE has not been run since" if clustered else "the table is not clustered by its key"
         return (
             f"the keys lie together, but {near:,} files may hold one by their smallest and largest key where {hit:,} "
-            f"do: {layout} (ALTER TABLE ... CLUSTER BY, then `maintenance: {{optimize: true}}` or `bridge maintain`)"
+            f"do: {layout} (`delta.cluster-by` or ALTER TABLE ... CLUSTER BY, then `bridge maintain`)"
         )
     if hit > _APART * keys:
         return f"the keys lie far apart: {hit:,} of {files:,} files hold one of {keys:,}; statistics rule out others"

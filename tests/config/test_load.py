@@ -57,6 +57,20 @@ quality: {suite: expectations/orders.json, on-failure: warn, report: /tmp/report
     assert made.quality == Quality(suite, results, OnFailure.WARN, Path("/tmp/report.html"))
 
 
+def test_the_table_is_clustered_by_columns_of_the_ddl(tmp_path: Path) -> None:
+    made = loaded(tmp_path, WHOLE.replace("delta: {", "delta: {cluster-by: [id], "))
+    assert made.delta.cluster_by == ("id",)
+    with pytest.raises(
+        DefinitionError, match=r"delta.cluster-by: 'none' is no column of the DDL; its columns are id"
+    ):
+        loaded(tmp_path, WHOLE.replace("delta: {", "delta: {cluster-by: [id, none], "))
+    for wrong in ("[]", "[id, ID]", "[a, b, c, d, e]"):
+        with pytest.raises(
+            DefinitionError, match=r"cluster-by.*: not legal; legal are 1 to 4 columns, each once"
+        ):
+            loaded(tmp_path, WHOLE.replace("delta: {", f"delta: {{cluster-by: {wrong}, "))
+
+
 @pytest.mark.parametrize("key", ["ddl_file", "ddl-file"])
 def test_the_ddl_in_a_file_of_its_own(tmp_path: Path, key: str) -> None:
     (tmp_path / "orders.sql").write_text(DDL, encoding="utf-8")

@@ -68,6 +68,12 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "table": None,
         "properties": {},
         "merge_schema": False,
+        "cluster_by": [],
+    }
+    assert shown["merge"] == {
+        "engine": "auto",
+        "max_batch_bytes": 256 * 1024**2,
+        "max_touched_bytes": 1024**3,
     }
     assert shown["ingest"] == {"bad-records": "fail", "base": "empty"}
     assert shown["publish"] == {
@@ -81,7 +87,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
     results = {"path": str(tmp_path / "lake" / "orders_quality"), "table": None}
     assert shown["quality"] == {
         "suite": str(tmp_path / "s.json"),
-        "results": {**results, "properties": {}, "merge_schema": False},
+        "results": {**results, "properties": {}, "merge_schema": False, "cluster_by": []},
         "on_failure": "fail",
         "report": None,
         "gate": None,

@@ -246,6 +246,30 @@ def test_claim_marks_a_foreign_table_once_and_keeps_others_out(spark: SparkSessi
         claim(again, "p")
 
 
+def test_a_new_table_is_clustered_as_its_target_says(spark: SparkSession, lake: Path) -> None:
+    clustered = DeltaTarget(path=str(lake / "t"), cluster_by=("v", "id"))
+    table = create_table(spark, clustered, FIELDS, pipeline="p")
+    assert table.clustered_by == ("v", "id") == claim(table, "p").clustered_by
+    detail = spark.sql(f"DESCRIBE DETAIL delta.`{lake / 't'}`").collect()[0]
+    assert detail["clusteringColumns"] == ["v", "id"]
+
+
+def test_a_table_that_is_clustered_otherwise_is_refused_with_what_mends_it(
+    spark: SparkSession, folder: Path
+) -> None:
+    clustered = replace(target(folder), cluster_by=("id",))
+    with pytest.raises(
+        TableError, match=r"is clustered by nothing, `delta.cluster-by` says id. Leave it out"
+    ) as e:
+        claim(open_table(spark, clustered, FIELDS), "p")
+    assert _fits_one_screen(e.value)
+    spark.sql(str(e.value).splitlines()[-1])
+    assert claim(open_table(spark, clustered, FIELDS), "p").clustered_by == ("id",)
+    with pytest.raises(TableError, match=r"is clustered by id, `delta.cluster-by` says v"):
+        claim(open_table(spark, replace(clustered, cluster_by=("v",)), FIELDS), "p")
+    assert claim(open_table(spark, target(folder), FIELDS), "p").clustered_by == ("id",), "not asked for"
+
+
 def test_a_table_can_move_to_another_session(spark: SparkSession, folder: Path) -> None:
     other = spark.newSession()
     table = open_table(spark, target(folder), FIELDS).on(other)
