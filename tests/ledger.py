@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from pyspark.sql import SparkSession
+
+from tests.reader import messages
 
 __all__ = ["Ledger", "committed"]
 
@@ -82,27 +82,11 @@ class Ledger:
 
 def committed(bootstrap: str, topic: str) -> History:
     """Each key's values in the order of its partition, None for a tombstone, of committed records alone."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "ledger",
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-            "enable.auto.commit": False,
-        }
-    )
     found: History = {}
-    try:
-        partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
-        for number in sorted(partitions):
-            consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING)])
-            while True:
-                message: Any = consumer.poll(30)
-                assert message is not None, "no end of partition within half a minute"
-                if message.error():
-                    break
-                value = None if message.value() is None else json.loads(message.value())["name"]
-                found.setdefault(json.loads(message.key())["id"], []).append(value)
-    finally:
-        consumer.close()
+    for message in messages(bootstrap, topic):
+        value, key = message.value(), message.key()
+        assert key is not None
+        found.setdefault(json.loads(key)["id"], []).append(
+            None if value is None else json.loads(value)["name"]
+        )
     return found

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, IsolationLevel, TopicPartition
+from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from tests.faults.history import Acked, Commit, History, Record, Row
+from tests.reader import messages
 
 __all__ = ["Observer", "Stall", "ends", "leftovers", "log_scratch", "open_transactions", "rows_of"]
 
@@ -68,13 +68,14 @@ class Observer:
 
     def _records(self, topic: str, isolation: str) -> Iterator[Record]:
         places = self._next.setdefault((topic, isolation), {})
-        for message in _messages(self._bootstrap, topic, isolation, places):
-            value = message.value()
+        for message in messages(self._bootstrap, topic, places, isolation=isolation):
+            value, key = message.value(), message.key()
+            assert key is not None
             row = None
             if value is not None:
                 told = json.loads(value)
                 row = told["seq"], told["writer"], told["seed"]
-            yield Record(message.partition(), message.offset(), json.loads(message.key())["id"], row)
+            yield Record(message.partition() or 0, message.offset() or 0, json.loads(key)["id"], row)
 
 
 def _progress(text: str | None) -> dict[str, Any] | None:
@@ -83,27 +84,6 @@ def _progress(text: str | None) -> dict[str, Any] | None:
     except (ValueError, TypeError, KeyError):
         return None
     return found if isinstance(found, dict) and "batch" in found else None
-
-
-def _messages(bootstrap: str, topic: str, isolation: str, places: dict[int, int]) -> Iterator[Any]:
-    """All that there is beyond `places`, which move on; partition by partition."""
-    settings = {
-        "bootstrap.servers": bootstrap,
-        "group.id": "observer",
-        "isolation.level": isolation,
-        "enable.partition.eof": True,
-        "enable.auto.commit": False,
-    }
-    with closing(Consumer(settings)) as consumer:
-        for partition in sorted(consumer.list_topics(topic, timeout=_WAIT).topics[topic].partitions):
-            consumer.assign([TopicPartition(topic, partition, places.setdefault(partition, 0))])
-            while True:
-                message: Any = consumer.poll(_WAIT)
-                assert message is not None, f"{topic}-{partition} has no end within a minute"
-                if message.error():
-                    break
-                places[partition] = message.offset() + 1
-                yield message
 
 
 def rows_of(spark: Any, path: Path) -> Rows:

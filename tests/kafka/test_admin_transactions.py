@@ -13,7 +13,8 @@ from bridge.definition import DeliveryGuarantee, Sink, Topic
 from bridge.errors import KafkaError, OptionError, UnsupportedError
 from bridge.kafka import admin_transactions
 from bridge.kafka.broker import Broker
-from tests.kafka.topics import read_all, send, topic_of
+from tests.kafka.topics import send, topic_of
+from tests.reader import messages
 
 Unique = Callable[[str], str]
 
@@ -72,7 +73,7 @@ def test_an_open_transaction_is_listed_and_ended(
 
     ended, left = admin_transactions.abort(spark, topic)
     assert ([t.id for t in ended], [t.id for t in left]) == ([f"{prefix}-12"], [f"{prefix}-0-7"])
-    assert [m.value() for m in read_all(broker.bootstrap, name)] == [b"open"]  # Flink's is still there
+    assert [m.value() for m in messages(broker.bootstrap, name)] == [b"open"]  # Flink's is still there
     with pytest.raises(KafkaException, match="fenced"):
         producer.commit_transaction(20)
     assert [t.id for t in admin_transactions.abort(spark, topic, others=True)[0]] == [f"{prefix}-0-7"]
@@ -81,7 +82,7 @@ def test_an_open_transaction_is_listed_and_ended(
     assert admin_transactions.abort(spark, topic, others=True) == ([], [])
     other = _topic(broker, name, f"{prefix}2")
     assert [t.id for t in admin_transactions.abort(spark, other)[0]] == [f"{prefix}2"]
-    assert [m.value() for m in read_all(broker.bootstrap, name)] == [b"open", b"after"]
+    assert [m.value() for m in messages(broker.bootstrap, name)] == [b"open", b"after"]
 
 
 def test_without_a_prefix_there_are_none(spark: SparkSession) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from bridge.errors import KafkaError
 from bridge.kafka.broker import Broker
-from tests.kafka.topics import read_all, send
+from tests.kafka.topics import send
+from tests.reader import messages
 
 
 def _gone(pid: int, seconds: float) -> bool:
@@ -45,7 +46,7 @@ def test_a_folder_is_one_broker_for_ever(tmp_path: Path) -> None:
         assert not broker.running
     with Broker(tmp_path) as again:
         assert (again.bootstrap, again.cluster_id) == before
-        assert [m.value() for m in read_all(again.bootstrap, "t")] == [b"v"]
+        assert [m.value() for m in messages(again.bootstrap, "t")] == [b"v"]
         assert again.pid is not None
         pid = again.pid
     assert _gone(pid, 0.5)

@@ -16,7 +16,8 @@ from bridge.kafka.broker import Broker
 from bridge.kafka.sink import produce
 from bridge.kafka.writer import Records, Writer, producer_settings
 from bridge.partitioners import opened
-from tests.kafka.topics import read_all, topic_of
+from tests.kafka.topics import topic_of
+from tests.reader import messages
 
 Unique = Callable[[str], str]
 ROUTES = """
@@ -43,7 +44,8 @@ def test_fixed_fills_one_partition_per_task(spark: SparkSession, broker: Broker,
     sink = Sink(parallelism=2, partitioner="fixed")
     topic = topic_of(name, servers=broker.bootstrap, keyed=False, sink=sink)
     assert produce(frame, topic).records == 300
-    counts = [sum(m.partition() == p for m in read_all(broker.bootstrap, name)) for p in range(3)]
+    found = list(messages(broker.bootstrap, name))
+    counts = [sum(m.partition() == p for m in found) for p in range(3)]
     assert counts == [150, 150, 0]
 
 
@@ -56,7 +58,7 @@ def test_round_robin_changes_partitions_as_time_goes_by(broker: Broker, unique: 
         for _ in range(40):
             writer.send(Records([name], [None], [b"v"]))
             time.sleep(0.012)
-    assert {m.partition() for m in read_all(broker.bootstrap, name)} == {0, 1, 2}
+    assert {m.partition() for m in messages(broker.bootstrap, name)} == {0, 1, 2}
 
 
 def test_a_class_of_one_s_own(spark: SparkSession, broker: Broker, unique: Unique, tmp_path: Path) -> None:
@@ -72,7 +74,7 @@ def test_a_class_of_one_s_own(spark: SparkSession, broker: Broker, unique: Uniqu
     frame = spark.createDataFrame(rows, "key binary, value binary")
     topic = topic_of(name, servers=broker.bootstrap, sink=sink)
     assert produce(frame, topic).records == 20
-    found = {m.key(): m.partition() for m in read_all(broker.bootstrap, name)}
+    found = {m.key(): m.partition() for m in messages(broker.bootstrap, name)}
     assert found == {b"%d" % i: 2 if i % 5 == 0 else i % 2 for i in range(20)}
     astray = spark.createDataFrame([(b"1", b"astray")], "key binary, value binary")
     told = rf"^partitioner class '{module}:Routes' returned 99 for topic '{name}'; legal are 0 to 2$"
@@ -88,7 +90,7 @@ def test_a_writer_without_spark_asks_for_headers_and_full_buffers_too(broker: Br
     records = Records([name] * 20, [b"k"] * 20, [b"v"] * 20, headers=[[("h", b"x")]] * 20)
     with Writer(settings, partitioner=opened("fixed", 6, 7)) as writer:
         writer.send(records)
-    found = read_all(broker.bootstrap, name)
+    found = list(messages(broker.bootstrap, name))
     assert [(m.partition(), m.headers()) for m in found] == [(2, [("h", b"x")])] * 20
 
 

@@ -17,7 +17,8 @@ from bridge.kafka.broker import Broker
 from bridge.kafka.packing import Packing
 from bridge.kafka.sink import ProduceResult, _Task, produce
 from bridge.secret import Secret
-from tests.kafka.topics import read_all, topic_of
+from tests.kafka.topics import topic_of
+from tests.reader import messages
 
 Unique = Callable[[str], str]
 _ROWS = "key binary, value binary, version long"
@@ -53,7 +54,7 @@ def test_keys_go_where_java_puts_them(spark: SparkSession, broker: Broker, uniqu
     keys |= {b'{"id":%d}' % i for i in range(300)}
     frame = spark.createDataFrame([(k, b"v") for k in keys], "key binary, value binary")
     assert produce(frame, topic_of(name, servers=broker.bootstrap)).records == len(keys)
-    found = {m.key() or b"": m.partition() for m in read_all(broker.bootstrap, name)}
+    found = {m.key() or b"": m.partition() for m in messages(broker.bootstrap, name)}
     assert found == {k: _java_partition(k, 7) for k in keys}
     assert len(set(found.values())) == 7
 
@@ -65,7 +66,7 @@ def test_every_change_of_a_key_arrives_in_order(spark: SparkSession, broker: Bro
     topic = topic_of(name, servers=broker.bootstrap, sink=Sink(parallelism=3))
     result = produce(_history(spark, 50, 20).repartition(5), topic, order_by=["version"])
     got: dict[bytes | None, list[bytes | None]] = {}
-    for message in read_all(broker.bootstrap, name):
+    for message in messages(broker.bootstrap, name):
         got.setdefault(message.key(), []).append(message.value())
     expected = {
         b"key-%d" % k: [None if (k + v) % 7 == 0 else b"%d" % v for v in range(20)] for k in range(50)
@@ -102,7 +103,7 @@ def test_keys_that_come_once_are_sent_where_they_are(
 
 
 def _places(broker: Broker, topic: str) -> dict[bytes | None, int | None]:
-    return {message.key(): message.partition() for message in read_all(broker.bootstrap, topic)}
+    return {message.key(): message.partition() for message in messages(broker.bootstrap, topic)}
 
 
 def test_a_buffer_sends_the_last_change_of_each_key(
@@ -116,7 +117,7 @@ def test_a_buffer_sends_the_last_change_of_each_key(
         topic_of(name, servers=broker.bootstrap, sink=sink),
         order_by=["version"],
     )
-    got = [(m.key(), m.value()) for m in read_all(broker.bootstrap, name)]
+    got = [(m.key(), m.value()) for m in messages(broker.bootstrap, name)]
     assert dict(got) == {b"key-%d" % k: None if (k + 19) % 7 == 0 else b"19" for k in range(50)}
     assert len(got) == result.records == 50
 
@@ -134,7 +135,7 @@ def test_metadata_is_written(spark: SparkSession, broker: Broker, unique: Unique
     )
     topic = topic_of(one, two, servers=broker.bootstrap)
     assert produce(frame, topic).records == 2
-    (first,), (second,) = read_all(broker.bootstrap, one), read_all(broker.bootstrap, two)
+    (first,), (second,) = messages(broker.bootstrap, one), messages(broker.bootstrap, two)
     assert first.timestamp() == (1, int(at.timestamp()) * 1000 + 123)
     assert first.headers() == [("h", b"x"), ("n", None)]
     assert abs(second.timestamp()[1] / 1000 - dt.datetime.now().timestamp()) < 600
@@ -162,7 +163,7 @@ def test_records_without_a_key_format_are_sent_too(
     )
     topic = topic_of(name, servers=broker.bootstrap, keyed=False, sink=Sink(parallelism=1))
     assert produce(frame, topic) == ProduceResult(records=10, tombstones=0, bytes=10)
-    found = read_all(broker.bootstrap, name)
+    found = list(messages(broker.bootstrap, name))
     assert sorted((m.key(), m.value()) for m in found) == [(None, b"%d" % i) for i in range(10)]
 
 

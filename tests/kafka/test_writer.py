@@ -7,7 +7,7 @@ import pytest
 from bridge.errors import KafkaError
 from bridge.kafka.broker import Broker
 from bridge.kafka.writer import Buffer, Records, Sent, Writer, producer_settings
-from tests.kafka.topics import read_all
+from tests.reader import messages
 
 Unique = Callable[[str], str]
 
@@ -93,7 +93,7 @@ def test_a_small_buffer_only_slows_down(broker: Broker, unique: Unique) -> None:
     user = {"bootstrap.servers": broker.bootstrap, "queue.buffering.max.messages": "2", "linger.ms": "0"}
     with Writer(producer_settings(user, checked=True)) as writer:
         writer.send(Records([name] * 50, [b"k"] * 50, [b"%d" % i for i in range(50)]))
-    assert [m.value() for m in read_all(broker.bootstrap, name)] == [b"%d" % i for i in range(50)]
+    assert [m.value() for m in messages(broker.bootstrap, name)] == [b"%d" % i for i in range(50)]
     assert writer.sent == Sent(records=50, tombstones=0, bytes=140, lost=0)
 
 
@@ -138,7 +138,7 @@ def test_nothing_of_a_failed_attempt_is_sent_later(broker: Broker, unique: Uniqu
 
     with pytest.raises(ZeroDivisionError):
         fail_half_way()
-    assert read_all(broker.bootstrap, name) == []
+    assert list(messages(broker.bootstrap, name)) == []
 
 
 @pytest.mark.parametrize("timestamp", [0, -1])

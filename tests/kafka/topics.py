@@ -1,4 +1,4 @@
-"""What the tests of this folder share: a topic's definition, and an independent producer and reader."""
+"""What the tests of this folder share: a topic's definition, and an independent producer."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Producer
 
 from bridge.definition import FormatSpec, Topic
 from bridge.kafka.admin import describe
@@ -65,31 +64,3 @@ def transaction(servers: str, topic: str, values: Iterable[bytes], *, commit: bo
     while describe(plain).end.by_partition[topic, 0] != before + len(values) + 1:
         assert time.monotonic() < deadline, "the transaction's marker is not there"
         time.sleep(0.01)
-
-
-def read_all(servers: str, topic: str) -> list[Message]:
-    """Every committed message of `topic`, by partition and offset, read by librdkafka and no code of ours."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": servers,
-            "group.id": "independent-reader",
-            "enable.partition.eof": True,
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-        }
-    )
-    partitions = (
-        AdminClient({"bootstrap.servers": servers}).list_topics(topic, timeout=10).topics[topic].partitions
-    )
-    consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
-    found: list[Message] = []
-    open_partitions = set(partitions)
-    while open_partitions:
-        message = consumer.poll(20)
-        assert message is not None, "the reader's patience is over"
-        if message.error() is None:
-            found.append(message)
-        else:
-            open_partitions.discard(message.partition() or 0)
-    consumer.close()
-    return sorted(found, key=lambda m: (m.partition() or 0, m.offset() or 0))

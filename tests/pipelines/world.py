@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 
 from bridge import config
 from bridge.definition import Definition
 from bridge.kafka.broker import Broker
+from tests.reader import messages
 
 COLUMNS = "id BIGINT, name STRING, amount DECIMAL(10, 2), PRIMARY KEY (id) NOT ENFORCED"
 
@@ -106,34 +107,8 @@ class World:
 
     def received(self, topic: str | None = None) -> list[tuple[bytes | None, bytes | None]]:
         """All records of the topic, partition by partition, read by a plain consumer."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.broker.bootstrap,
-                "group.id": "reader",
-                "enable.partition.eof": True,
-                "auto.offset.reset": "earliest",
-            }
-        )
-        try:
-            name = topic or self.topic
-            partitions = consumer.list_topics(name, timeout=10).topics[name].partitions
-            found: dict[int, list[tuple[bytes | None, bytes | None]]] = {}
-            for number in sorted(partitions):
-                consumer.assign([TopicPartition(name, number, OFFSET_BEGINNING)])
-                found[number] = _drain(consumer)
-            return [record for number in sorted(found) for record in found[number]]
-        finally:
-            consumer.close()
-
-
-def _drain(consumer: Consumer) -> list[tuple[bytes | None, bytes | None]]:
-    records: list[tuple[bytes | None, bytes | None]] = []
-    while True:
-        message = consumer.poll(10)
-        assert message is not None, "no end of partition within ten seconds"
-        if message.error():
-            return records
-        records.append((message.key(), message.value()))
+        found = messages(self.broker.bootstrap, topic or self.topic)
+        return [(message.key(), message.value()) for message in found]
 
 
 def key(id: int) -> str:
