@@ -33,9 +33,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         master="local[2]",
         conf={
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
-            # Hundreds of queries over a few rows: neither Spark's code generation nor the JVM's second compiler
-            # pays back what it costs. The demo, the jobs' tests and the acceptance cases run with both.
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            # Hundreds of queries over a few rows: Spark's code generation does not pay back what it costs. The demo,
+            # the jobs' tests and the acceptance cases run with it.
+            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         },

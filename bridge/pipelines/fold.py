@@ -67,9 +67,9 @@ def filled(changes: DataFrame, table: DataFrame, definition: Definition) -> Data
 def settled(records: DataFrame, definition: Definition, held: Held) -> DataFrame:
     """`decoded` records, at a glance where that will do; `held` keeps a frame for as long as it is used."""
     changes = held(decoded(records, definition, glance=True))
-    if changes.where(col(BAD) == DOUBTFUL).isEmpty():
-        return changes
-    return held(decoded(records, definition))
+    if _any(changes, col(BAD) == DOUBTFUL):
+        return held(decoded(records, definition))
+    return changes
 
 
 def folded(changes: DataFrame, definition: Definition) -> DataFrame:
@@ -88,8 +88,14 @@ def told(
 ) -> DataFrame:
     """`settled` changes of topics from their beginning, with a value for every column that an update leaves out: the
     key's own earlier one, else that of its row in `table`. Where neither tells it, the change is bad and says so."""
-    if KEPT not in changes.columns or changes.where(F.size(KEPT) > 0).isEmpty():
+    if KEPT not in changes.columns or not _any(changes, F.size(KEPT) > 0):
         return changes
     rows = changes.limit(0) if table is None else table
     present = rows.select(*[col(c.name) for c in definition.topic.schema.physical])
     return held(filled(changes, present, definition))
+
+
+def _any(frame: DataFrame, condition: Column) -> bool:
+    """Whether it holds for a row. Spark's isEmpty would look at one partition, then at four, ... as there is none."""
+    row = frame.agg(F.bool_or(condition)).first()
+    return row is not None and bool(row[0])

@@ -219,6 +219,7 @@ def test_progress_stays_readable_in_the_log_after_a_foreign_commit(
     assert metadata["bridge"]["batch"] == 1
 
 
+@pytest.mark.slow
 def test_spark_shuffles_rows_with_a_match_alone(spark: SparkSession, lake: Path) -> None:
     """Whatever the size of the table: in the join that finds them, and in the outer join that writes."""
     table = made(spark, lake / "t", rows=[(n, "a") for n in range(2000)])

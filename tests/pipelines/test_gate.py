@@ -112,6 +112,7 @@ def test_quarantine_keeps_the_fold_of_the_rows_that_pass(make: Make) -> None:
     assert world.rows() == [(1, "mended", ONE), (3, "c", ONE)]
 
 
+@pytest.mark.slow
 def test_quarantine_of_rows_leaves_bad_records_to_their_own_rule(make: Make) -> None:
     world = make(sections=gate("quarantine", "ingest: {bad-records: skip}\n"))
     world.send([upsert(1, None), (key(2), "{"), upsert(3, "c")])
@@ -143,6 +144,7 @@ def test_warn_counts_and_tells_once(make: Make) -> None:
     assert len(kept(world)) == 2
 
 
+@pytest.mark.slow
 def test_results_that_cannot_be_kept_stop_no_batch(make: Make) -> None:
     world = make(NAMED, sections=gate("warn"))
     (world.folder / "table_quality").mkdir()

@@ -87,7 +87,7 @@ def test_whoever_dies_where(make: Make, arm: Arm, place: str, action: str) -> No
     ledger.check(world.broker.bootstrap, world.topic)
 
 
-@pytest.mark.parametrize("place", ["publish.logged", "publish.opened"])
+@pytest.mark.parametrize("place", ["publish.logged", pytest.param("publish.opened", marks=pytest.mark.slow)])
 def test_a_first_run_that_dies_while_it_begins(make: Make, arm: Arm, place: str) -> None:
     """The log has the stretch, Kafka has no word of it yet: not to be taken for a word that Kafka has forgotten."""
     world, ledger = make()
@@ -99,6 +99,7 @@ def test_a_first_run_that_dies_while_it_begins(make: Make, arm: Arm, place: str)
     ledger.check(world.broker.bootstrap, world.topic)
 
 
+@pytest.mark.slow
 def test_changed_primary_keys_are_one_transaction(make: Make, arm: Arm) -> None:
     """All of them or none: whoever dies before the commit leaves neither tombstones nor records."""
     world, ledger = make()
@@ -239,6 +240,7 @@ def test_changing_the_guarantee_goes_on(make: Make) -> None:
     ledger.check(world.broker.bootstrap, world.topic)
 
 
+@pytest.mark.slow
 def test_the_buffer_keeps_the_last_change_of_a_transaction(make: Make) -> None:
     world, ledger = make(**{"sink.buffer-flush.max-rows": "1000", "sink.buffer-flush.interval": "1 min"})
     world.sections = "publish: {start: 'version:1'}\n"

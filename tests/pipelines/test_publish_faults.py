@@ -41,7 +41,8 @@ def sent(world: World) -> int:
     return sum(map(len, committed(world.broker.bootstrap, world.topic).values()))
 
 
-@pytest.mark.parametrize("place", ["slot.after-commit", pytest.param("slot.before-commit", marks=slow)])
+@slow
+@pytest.mark.parametrize("place", ["slot.after-commit", "slot.before-commit"])
 def test_all_processes_are_killed(make: Make, tmp_path: Path, place: str) -> None:
     """Driver, JVM and workers at the same moment, in the middle of a stretch; with a commit just made, or just due."""
     world, ledger = make()
@@ -55,14 +56,10 @@ def test_all_processes_are_killed(make: Make, tmp_path: Path, place: str) -> Non
     ledger.check(world.broker.bootstrap, world.topic)
 
 
+@slow
 @pytest.mark.parametrize(
     "place",
-    [
-        "slot.before-commit",
-        pytest.param("slot.after-commit", marks=slow),
-        pytest.param("publish.opened", marks=slow),
-        pytest.param("publish.sent", marks=slow),
-    ],
+    ["slot.before-commit", "slot.after-commit", "publish.opened", "publish.sent"],
 )
 def test_a_zombie_wakes(make: Make, tmp_path: Path, place: str) -> None:
     """Stopped where it hurts; another run does all that there is to do, and more. Then the first one goes on."""

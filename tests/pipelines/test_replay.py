@@ -85,6 +85,7 @@ def test_a_corrected_record_takes_its_place_and_overtakes_nothing(make: Make) ->
     assert world.rows()[0] == (1, "not read yet", Decimal("1.00"))
 
 
+@pytest.mark.slow
 def test_a_replay_that_dies_after_its_commit_adds_nothing_twice(
     make: Make, arm: Callable[[str, str], Path]
 ) -> None:

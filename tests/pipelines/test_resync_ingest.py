@@ -44,10 +44,9 @@ def written(world: World, version: int) -> list[tuple[Any, ...]]:
     return sorted((row["_change_type"], row["id"]) for row in frame.collect())
 
 
-@pytest.mark.parametrize(
-    "seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)]
-)
-@pytest.mark.parametrize("vectors", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("vectors", [True, False])
 def test_random_damage_is_mended_and_nothing_else_is_touched(make: Make, seed: int, vectors: bool) -> None:
     chance = random.Random(seed)
     world = make()
@@ -150,6 +149,7 @@ def test_it_is_all_or_nothing(make: Make, arm: Callable[[str, str], Path]) -> No
     assert world.history()[0]["version"] == version + 1
 
 
+@pytest.mark.slow
 def test_an_ingest_that_commits_meanwhile_wins(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     world = make()
     world.send([upsert(1, "a")])

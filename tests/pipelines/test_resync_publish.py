@@ -112,8 +112,9 @@ def test_a_table_made_anew_begins_a_new_count_of_versions(make: Make, unique: Ca
     assert fold(world) == names(world) and verify(world.spark, definition).equal
 
 
-@pytest.mark.parametrize("place", ["resync.sent", pytest.param("resync.opened", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("once", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["resync.sent", "resync.opened"])
+@pytest.mark.parametrize("once", [True, False])
 def test_a_resync_that_dies_is_run_again(
     make: Make, arm: Callable[[str, str], Path], unique: Callable[[str], str], place: str, once: bool
 ) -> None:

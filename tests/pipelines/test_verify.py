@@ -49,6 +49,7 @@ def test_topic_table_and_published_topic_are_equal(world: World, unique: Callabl
     assert (found.different, found.missing_in_topic, found.missing_in_table) == (1, 1, 0)
 
 
+@pytest.mark.slow
 def test_records_after_the_last_batch_do_not_disturb(world: World) -> None:
     world.send([upsert(4, "later"), upsert(100, "later")])
     settings = {"bootstrap.servers": world.broker.bootstrap, "transactional.id": world.topic, "log_level": 0}

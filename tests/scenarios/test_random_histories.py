@@ -53,7 +53,7 @@ def cuts(chance: random.Random, records: list[Record]) -> list[list[Record]]:
     return batches
 
 
-@pytest.mark.parametrize("round", range(2))
+@pytest.mark.parametrize("round", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("engine", [Engine.DELTA_RS, Engine.SPARK])
 def test_batches_fold_to_the_oracles_table(
     round: int, engine: Engine, spark: SparkSession, lake: Path

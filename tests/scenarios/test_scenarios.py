@@ -74,7 +74,7 @@ def test_the_oracle_agrees_with_the_file(scenario: Scenario, tmp_path: Path) -> 
         assert per_key(sent) == per_key(written(model, step.out))
 
 
-@pytest.mark.parametrize("engine", [Engine.AUTO, Engine.SPARK])
+@pytest.mark.parametrize("engine", [Engine.AUTO, pytest.param(Engine.SPARK, marks=pytest.mark.slow)])
 def test_the_spark_steps_agree_with_the_file(
     scenario: Scenario, engine: Engine, spark: SparkSession, lake: Path
 ) -> None:
