@@ -22,7 +22,7 @@ from tests.pipelines.world import World
 Arm = Callable[[str, str], Path]
 Make = Callable[..., tuple[World, Ledger]]
 
-slow = pytest.mark.slow
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -41,7 +41,6 @@ def sent(world: World) -> int:
     return sum(map(len, committed(world.broker.bootstrap, world.topic).values()))
 
 
-@slow
 @pytest.mark.parametrize("place", ["slot.after-commit", "slot.before-commit"])
 def test_all_processes_are_killed(make: Make, tmp_path: Path, place: str) -> None:
     """Driver, JVM and workers at the same moment, in the middle of a stretch; with a commit just made, or just due."""
@@ -56,7 +55,6 @@ def test_all_processes_are_killed(make: Make, tmp_path: Path, place: str) -> Non
     ledger.check(world.broker.bootstrap, world.topic)
 
 
-@slow
 @pytest.mark.parametrize(
     "place",
     ["slot.before-commit", "slot.after-commit", "publish.opened", "publish.sent"],
@@ -108,7 +106,6 @@ def test_the_broker_restarts_under_a_publish(
         ledger.check(broker.bootstrap, world.topic)
 
 
-@slow
 def test_fewer_slots_after_a_kill(make: Make, arm: Arm) -> None:
     """Eight slots began the stretch, so eight end it; what comes after has two."""
     world, ledger = make(8)
