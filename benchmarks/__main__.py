@@ -20,7 +20,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import goals, performance, publishing
+from benchmarks import goals, layout, performance, publishing
 from benchmarks.ground import Ground, Say
 from benchmarks.scenarios import Found, Scale, play
 from bridge.kafka.broker import Broker
@@ -82,6 +82,7 @@ def _played(folder: Path, scale: Scale, say: Say) -> tuple[Found, Ground]:
         with Broker(folder / "broker") as broker:
             ground = Ground(spark, broker, folder, say)
             found = play(ground, scale)
+            layout.play(ground, scale, found)
             place = folder / "publish"
             place.mkdir()
             found.outcomes += publishing.outcomes(spark, broker, place, scale.published, say)

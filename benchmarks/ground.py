@@ -8,6 +8,7 @@ import sys
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -18,15 +19,26 @@ from benchmarks.jobs import JobError, Ran, run
 from benchmarks.topics import FLINK, ROW, SPARK, Load, produce
 from bridge.config.model import PipelineFile
 from bridge.definition import DeltaTarget
+from bridge.delta.commit import settings
 from bridge.delta.table import create_table
 from bridge.kafka.broker import Broker
 
-__all__ = ["Entry", "Ground", "Say", "engines"]
+__all__ = ["Entry", "Ground", "Laid", "Say", "engines"]
 
 Say = Callable[[str], None]
 RECIPE = "recipe"
 _PIPELINE = "bench"
 _ROWS_A_FILE = 500_000
+_FILES = 40
+"""Of a table that is laid out."""
+
+
+class Laid(Enum):
+    """How rows lie in the files of a table."""
+
+    IN_ORDER = "in their order"
+    ANY_ORDER = "in any order"
+    CLUSTERED = "clustered by their key"
 
 
 @dataclass(frozen=True)
@@ -100,10 +112,11 @@ class Ground:
         rows: int = 0,
         engine: str | None = None,
         master: str | None = None,
+        laid: Laid | None = None,
     ) -> Entry:
         """`bridge ingest` over `topic`, with default settings but for what is given."""
         place = self._place()
-        table = self._copied(rows, "bridge", place)
+        table = self._copied(rows, "bridge", place, laid)
         options = {
             "connector": "upsert-kafka",
             "topic": topic,
@@ -147,28 +160,39 @@ class Ground:
         place.mkdir()
         return place
 
-    def _copied(self, rows: int, whose: str, place: Path) -> Path:
+    def _copied(self, rows: int, whose: str, place: Path, laid: Laid | None = None) -> Path:
         """A copy of the table of `rows` rows that costs nothing: data files are never written again."""
         table = place / "table"
         if rows:
-            shutil.copytree(self._base(rows, whose), table, copy_function=_linked)
+            shutil.copytree(self._base(rows, whose, laid), table, copy_function=_linked)
         return table
 
-    def _base(self, rows: int, whose: str) -> Path:
+    def _base(self, rows: int, whose: str, laid: Laid | None) -> Path:
         """The ids 0 to `rows` in their order; Delta's default table for the recipe, for the bridge one as it creates
         them."""
-        path = self.folder / f"base-{whose}-{rows}"
+        path = self.folder / f"base-{whose}-{rows}{f'-{laid.name}' if laid else ''}"
         if not path.exists():
             columns = ["id", *ROW, "number"]
             if whose == RECIPE:
                 self.spark.sql(f"CREATE TABLE delta.`{path}` ({SPARK}) USING delta")
             else:
                 fields = self.spark.sql(f"SELECT {_nulls()}").schema.fields
-                create_table(self.spark, DeltaTarget(path=str(path)), fields, pipeline=_PIPELINE)
-            ids = self.spark.range(0, rows, 1, max(2, rows // _ROWS_A_FILE)).selectExpr("id", "0L AS number")
+                by = ("id",) if laid is Laid.CLUSTERED else ()
+                target = DeltaTarget(path=str(path), cluster_by=by)
+                create_table(self.spark, target, fields, pipeline=_PIPELINE)
+            files = _FILES if laid else max(2, rows // _ROWS_A_FILE)
+            ids = self.spark.range(0, rows, 1, files).selectExpr("id", "0L AS number")
+            if laid in (Laid.ANY_ORDER, Laid.CLUSTERED):
+                ids = ids.repartition(files, F.xxhash64("id"))
             made = ids.select(*(F.expr(ROW.get(name, name)).alias(name) for name in columns))
             made.write.format("delta").mode("append").save(str(path))
-            self.say(f"table of {rows:,} rows for the {whose}")
+            if laid is Laid.CLUSTERED:
+                size = sum(file.stat().st_size for file in path.glob("*.parquet"))
+                with settings(
+                    self.spark, {"spark.databricks.delta.optimize.maxFileSize": str(size // _FILES)}
+                ):
+                    self.spark.sql(f"OPTIMIZE delta.`{path}`")
+            self.say(f"table of {rows:,} rows for the {whose}{f', {laid.value}' if laid else ''}")
         return path
 
 

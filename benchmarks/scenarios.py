@@ -11,14 +11,14 @@ from benchmarks.ground import Entry, Ground, engines
 from benchmarks.plots import Plot, short
 from benchmarks.topics import Load, load_together
 
-__all__ = ["Found", "Scale", "play"]
+__all__ = ["SEED", "Found", "Scale", "play"]
 
 FLINK_BY_RECIPE = 95 / 20
 """Flink → Paimon did 95,000 records/s where the recipe did 20,000."""
 FLAT = 1.25
 """Memory is flat when it grows no more than this."""
 _RANDOM_GOALS = {"spark": 3.0, "delta-rs": 5.0}
-_SEED = 7
+SEED = 7
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class Scale:
     tables: tuple[int, ...]
     """Rows of the tables that small batches meet, smallest first."""
     random_tables: tuple[int, ...]
+    laid_tables: tuple[int, ...]
+    """Rows of the tables that are laid out in different ways."""
     batches: tuple[int, ...]
     """Batch sizes of the curve, beside `batch` and all in one."""
     small_batches: int
@@ -53,6 +55,7 @@ class Scale:
             backlog_keys=rows,
             tables=tables,
             random_tables=tables[:2],
+            laid_tables=tables if full else tables[-1:],
             batches=(rows // 100, rows // 30, rows // 3) if full else (),
             small_batches=6 if full else 4,
             published=5 * rows if full else rows,
@@ -99,7 +102,7 @@ def play(ground: Ground, scale: Scale) -> Found:
 
 def _batches(ground: Ground, scale: Scale, found: Found) -> tuple[Entry, Entry]:
     """The topic at several batch sizes; the recipe's job at `scale.batch`, and the bridge's with default settings."""
-    load = Load.random(scale.records, scale.keys, _SEED)
+    load = Load.random(scale.records, scale.keys, SEED)
     topic = ground.topic("changes", load)
     what = f"{scale.records:,} records, {scale.batch:,} a batch"
     recipe = ground.recipe(what, topic, batch=scale.batch)
@@ -138,7 +141,7 @@ def _batches(ground: Ground, scale: Scale, found: Found) -> tuple[Entry, Entry]:
 def _backlog(ground: Ground, scale: Scale, found: Found, calibrated: Entry, less: Entry) -> None:
     """The recipe's rate does not depend on how much there is to read: its job over fewer records may stand for it (its
     table is smaller then, which is to its good)."""
-    load = Load.random(scale.backlog, scale.backlog_keys, _SEED + 1)
+    load = Load.random(scale.backlog, scale.backlog_keys, SEED + 1)
     topic = ground.topic("backlog", load)
     what = f"backlog of {scale.backlog:,} records, {scale.backlog_keys:,} keys"
     recipe = ground.recipe(what, topic, batch=scale.batch) if scale.thorough else calibrated
@@ -169,7 +172,7 @@ def _small_batches(ground: Ground, scale: Scale, found: Found) -> None:
         large = rows == scale.random_tables[-1]
         for size in (small, scale.batch) if large else (small,):
             topic = ground.topic(
-                f"random-{size}-{rows}", Load.random(size * scale.small_batches, rows, _SEED + size)
+                f"random-{size}-{rows}", Load.random(size * scale.small_batches, rows, SEED + size)
             )
             what = f"{size:,} random keys into {rows:,} rows"
             recipe = ground.recipe(what, topic, batch=size, rows=rows) if large or scale.thorough else None
@@ -186,7 +189,7 @@ def _small_batches(ground: Ground, scale: Scale, found: Found) -> None:
                 curves.setdefault(f"{entry.system}, random", []).append((rows, entry.warm))
     for rows in scale.tables:
         topic = ground.topic(
-            f"together-{rows}", load_together(small * scale.small_batches, small, rows, _SEED)
+            f"together-{rows}", load_together(small * scale.small_batches, small, rows, SEED)
         )
         what = f"{small:,} keys that lie together into {rows:,} rows"
         together[rows] = bridge = ground.bridge(what, topic, batch=small, rows=rows)
@@ -216,7 +219,7 @@ def _small_batches(ground: Ground, scale: Scale, found: Found) -> None:
 
 
 def _cluster(ground: Ground, scale: Scale, found: Found) -> None:
-    load = Load.random(scale.small_batches * scale.batch, scale.keys, _SEED)
+    load = Load.random(scale.small_batches * scale.batch, scale.keys, SEED)
     topic, what = ground.topic("cluster", load), f"{len(load):,} records, {scale.batch:,} a batch"
     engine = "spark" if "spark" in engines() else None
     one, two = (

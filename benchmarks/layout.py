@@ -1,0 +1,44 @@
+"""What the layout of a table's files makes of a small batch: the same rows in the order of their ids, in any order, and
+in any order but clustered by the id and OPTIMIZEd."""
+
+from __future__ import annotations
+
+from benchmarks.goals import at_least
+from benchmarks.ground import Ground, Laid, engines
+from benchmarks.plots import Plot
+from benchmarks.scenarios import SEED, Found, Scale
+from benchmarks.topics import load_together
+
+__all__ = ["play"]
+
+
+def play(ground: Ground, scale: Scale, found: Found) -> None:
+    """Batches of keys that lie together, by the Spark engine: delta-rs does not know clustered tables."""
+    small, curves = scale.records // 1000, dict[str, list[tuple[float, float]]]()
+    engine = "spark" if "spark" in engines() else None
+    for rows in scale.laid_tables:
+        load = load_together(small * scale.small_batches, small, rows, SEED)
+        topic = ground.topic(f"laid-{rows}", load)
+        what = f"{small:,} keys that lie together into {rows:,} rows"
+        jobs = {
+            laid: ground.bridge(
+                f"{what} {laid.value}", topic, batch=small, rows=rows, engine=engine, laid=laid
+            )
+            for laid in Laid
+        }
+        for laid, job in jobs.items():
+            curves.setdefault(laid.value, []).append((rows, job.warm))
+        found.profiled += jobs.values()
+        other = jobs[Laid.ANY_ORDER]
+        for laid in (Laid.CLUSTERED, Laid.IN_ORDER):
+            name = f"{what} {laid.value}; baseline: {other.what.removeprefix(what).strip()}"
+            given = ("records/s", small / other.warm, small / jobs[laid].warm, 0.0)
+            found.add(at_least, name, *given, of=(other, jobs[laid]))
+    found.plots["layout"] = Plot(
+        f"A batch of {small:,} keys that lie together, by the layout of the table's files",
+        "rows in the table",
+        "seconds",
+        curves,
+        True,
+        True,
+    )
