@@ -176,6 +176,40 @@ def test_messages_of_a_database_tell_the_state_that_was_there(make: Make) -> Non
     assert sent == {1: ("u", "x", "a"), 2: ("c", None, "b"), 3: ("c", None, "c"), 9: ("d", "ghost", None)}
 
 
+STATES: dict[str, Callable[[dict[str, Any]], dict[str, Any] | None]] = {
+    "debezium-json": lambda told: told["after"],
+    "ogg-json": lambda told: told["after"],
+    "canal-json": lambda told: None if told["type"] == "DELETE" else told["data"][0],
+    "maxwell-json": lambda told: None if told["type"] == "delete" else told["data"],
+}
+"""The row that a document leaves."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("format", STATES)
+def test_changes_whose_files_were_vacuumed_are_found_by_their_rows(make: Make, format: str) -> None:
+    world = make(options={"connector": "kafka", "value.format": format, "key.fields": "id"})
+    sql(world, "INSERT INTO t SELECT id, 'a', 1 FROM range(8)")
+    definition = world.definition()
+    publish(world.spark, definition)
+    sql(world, "UPDATE t SET name = 'b' WHERE id < 3", "DELETE FROM t WHERE id = 5", "OPTIMIZE t ")
+    sql(world, "INSERT INTO t VALUES (9, 'new', 1)")
+    careless = world.spark.newSession()
+    careless.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    careless.sql(f"VACUUM delta.`{world.folder}/table` RETAIN 0 HOURS")
+    with pytest.raises(GapError, match=r"have been vacuumed.*`bridge resync FILE` heals it"):
+        publish(world.spark, definition)
+    before = len(world.received())
+    done = resync(world.spark, definition)
+    assert (done.inserted, done.updated, done.deleted, done.unchanged) == (1, 3, 1, 4)
+    assert len(world.received()) == before + 5
+    states = {id: STATES[format](json.loads(text or b"")) for id, text in last(world).items()}
+    assert {id: row["name"] for id, row in states.items() if row} == names(world)
+    sql(world, "UPDATE t SET name = 'goes on' WHERE id = 9")
+    assert publish(world.spark, definition).records_out == 1
+    assert verify(world.spark, definition).equal
+
+
 def test_what_cannot_be_compared_is_refused(make: Make) -> None:
     world = make(partitions=1, cleanup="delete")
     sql(world, "INSERT INTO t VALUES (1, 'a', 1)")
