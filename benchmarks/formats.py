@@ -154,8 +154,11 @@ def table(lines: Sequence[Line], baseline: str) -> Table:
     for title in (f"{baseline} rows/s", "bridge rows/s", "ratio", "goal", ""):
         table.add_column(title, justify="right")
     for line in lines:
-        speeds = (f"{line.baseline:,.0f}", f"{line.bridge:,.0f}", f"{line.ratio:.2f}", f"{line.goal}")
-        table.add_row(line.name, *speeds, "held" if line.held else "[red]missed[/red]")
+        goal = f"{line.goal:.2g}" if line.goal else ""
+        verdict = ("held" if line.held else "[red]missed[/red]") if line.goal else ""
+        table.add_row(
+            line.name, f"{line.baseline:,.0f}", f"{line.bridge:,.0f}", f"{line.ratio:.2f}", goal, verdict
+        )
     return table
 
 

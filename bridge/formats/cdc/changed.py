@@ -69,16 +69,17 @@ class ChangedDecoder(ChangeDecoder):
         parts = {"type": f"IF({broken}, {literal(DOUBTFUL)}, {parsed}.{_TYPE})", "data": data, "old": map}
         if self.several:
             uneven = f"size({data}) != 1 OR size({map}) > 1"
-            made = self._several(parsed, text, names.lambdas())
             parts |= {
                 x: f"IF(size({of}) = 1, get({of}, 0), NULL)" for x, of in (("data", data), ("old", map))
             }
-            parts["several"] = f"CASE WHEN {uneven} THEN {made} END"
+            parts["several"] = f"IF({uneven}, {parsed}, NULL)"
         # In one column: Spark compiles steps apart only where each makes use of all that it is handed.
         single = let(names, struct(**parts), str)
         outcome = self._single(parsed, single, text, names)
         if self.several:
-            outcome = f"IF({single}.several IS NULL, {outcome}, {single}.several)"
+            # At the end: a step with a lambda function in it is not compiled together with others.
+            made = self._several(f"{single}.several", text, names.lambdas())
+            outcome = f"IF({single}.several IS NULL, {outcome}, {made})"
         aside = self._aside(lambda f: member(parsed, f), self.none)
         doubt = f"({single}.type <=> {literal(DOUBTFUL)})"
         return doubt, f"CASE {aside}ELSE {outcome} END" if aside else outcome
