@@ -8,8 +8,9 @@ Lowest module that imports pyspark.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 
+from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -57,7 +58,14 @@ BAD = "__bad"
 
 def col(name: str, frame: str | None = None) -> Column:
     """The column named exactly `name` (dots and backquotes are part of the name), of alias `frame` if given."""
-    return F.col(f"{frame}.{quote(name)}" if frame else quote(name))
+    return _col(f"{frame}.{quote(name)}" if frame else quote(name), SparkContext._gateway)
+
+
+@lru_cache(maxsize=4096)
+def _col(name: str, gateway: object) -> Column:
+    """A column means the same in every frame, and to make one takes three calls into the JVM behind `gateway`; a batch
+    needs hundreds."""
+    return F.col(name)
 
 
 def retracts(frame: str | None = None) -> Column:

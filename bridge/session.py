@@ -25,6 +25,8 @@ __all__ = ["build_session", "child", "log_file"]
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # On, each column that Python makes tells the JVM the line it comes from: seven calls more, thousands in a batch.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 _LOCAL = {
     "spark.ui.enabled": "false",

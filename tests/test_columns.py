@@ -74,3 +74,10 @@ def test_a_row_type_becomes_a_struct_type() -> None:
     assert columns.struct_type(row.spark()) == T.StructType(
         [T.StructField("a`b", T.IntegerType()), T.StructField("t", T.TimestampNTZType())]
     )
+
+
+def test_a_column_is_made_once_and_serves_every_frame(spark: SparkSession) -> None:
+    assert columns.col("a.b") is columns.col("a.b") is not columns.col("a.b", "t")
+    for value in (1, 2):
+        frame = spark.createDataFrame([(value,)], "`a.b` int").alias("t")
+        assert frame.select(columns.col("a.b"), columns.col("a.b", "t")).first() == (value, value)

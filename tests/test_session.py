@@ -19,6 +19,13 @@ def test_the_session_has_delta_kafka_and_utc(spark: SparkSession) -> None:
     )
 
 
+def test_python_does_not_tell_the_jvm_where_each_column_was_made(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.python.sql.dataFrameDebugging.enabled") == "false"
+    from pyspark.errors.utils import is_debugging_enabled
+
+    assert not is_debugging_enabled()
+
+
 def test_a_child_does_not_change_its_parent(spark: SparkSession) -> None:
     own = child(spark)
     own.conf.set("spark.databricks.delta.write.txnAppId", "mine")
