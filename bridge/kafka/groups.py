@@ -23,6 +23,7 @@ from bridge.positions import Offsets, TopicPartition
 __all__ = ["Group"]
 
 _TIMEOUT = 20.0
+_KEPT_MS = 6000
 
 _log = logging.getLogger("bridge.kafka")
 
@@ -41,6 +42,9 @@ class Group:
             **for_librdkafka(topic.properties),
             "group.id": topic.group,
             "enable.auto.commit": False,
+            # It never joins. But librdkafka keeps a commit for so long that reaches no coordinator (as where the group
+            # may not be used), 45 s by default, and `close` waits for it.
+            "session.timeout.ms": _KEPT_MS,
             "isolation.level": "read_committed" if read_committed(topic.properties) else "read_uncommitted",
             "error_cb": self._heard,
             "on_commit": self._committed,

@@ -163,7 +163,7 @@ def test_a_right_to_read_that_is_taken_away_in_mid_run(guest: Guest) -> None:
         guest.world.send([upsert(2, "b")])
 
     guest.refused(
-        lambda s, d: ingest(s, d, listener=heard), topic, "uthoriz", run={"trigger": "200 ms"}, seconds=120
+        lambda s, d: ingest(s, d, listener=heard), topic, "uthoriz", run={"trigger": "200 ms"}, seconds=40
     )
 
 
