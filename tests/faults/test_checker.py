@@ -140,7 +140,7 @@ def test_no_fault_goes_untested() -> None:
     assert {fault for fault, _ in BREAKS.values()} == set(FAULTS)
 
 
-@pytest.mark.parametrize("module", ["history", "checker", "reading", "writer"])
+@pytest.mark.parametrize("module", ["history", "checker", "reading", "writer", "../reader"])
 def test_it_shares_no_code_with_the_bridge(module: str) -> None:
     """Nor does what it imports from here."""
     here = Path(__file__).parent
@@ -154,7 +154,11 @@ def test_it_shares_no_code_with_the_bridge(module: str) -> None:
         )
     }
     assert not any(name.partition(".")[0] == "bridge" for name in imported)
-    assert {n for n in imported if n.startswith("tests")} <= {"tests.faults.history", "tests.faults.checker"}
+    assert {n for n in imported if n.startswith("tests")} <= {
+        "tests.faults.history",
+        "tests.faults.checker",
+        "tests.reader",
+    }
 
 
 def test_a_stall_is_a_wait_in_one_place() -> None:
