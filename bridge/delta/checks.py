@@ -16,6 +16,7 @@ __all__ = [
     "MARKER",
     "is_on",
     "new_properties",
+    "refuse_clustering",
     "refuse_different",
     "refuse_hidden_loss",
     "refuse_names",
@@ -117,6 +118,17 @@ def refuse_unfit(
         raise TableError(
             f"table {target} has {_FORGETS} = {properties[_FORGETS]!r}: Delta would forget which batches it holds, "
             "and a late run could apply one twice; unset the property"
+        )
+
+
+def refuse_clustering(target: DeltaTarget, present: tuple[str, ...]) -> None:
+    """Raise TableError when a table clustered by the columns `present` is not as its target says, if that says any."""
+    wanted = target.cluster_by
+    if wanted and wanted != present:
+        raise TableError(
+            f"table {target} is clustered by {', '.join(present) or 'nothing'}, `delta.cluster-by` says "
+            f"{', '.join(wanted)}. Leave it out, or cluster the table, then OPTIMIZE it (`bridge maintain`):\n"
+            f"  ALTER TABLE {sql_name(target)} CLUSTER BY ({', '.join(map(quote, wanted))})"
         )
 
 

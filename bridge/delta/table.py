@@ -21,6 +21,7 @@ from bridge.delta.checks import (
     MARKER,
     is_on,
     new_properties,
+    refuse_clustering,
     refuse_different,
     refuse_hidden_loss,
     refuse_names,
@@ -29,7 +30,6 @@ from bridge.delta.checks import (
 )
 from bridge.delta.failures import names, table_errors
 from bridge.errors import TableError
-from bridge.schema import quote
 
 __all__ = ["Table", "claim", "create_table", "exists", "handle", "open_table"]
 
@@ -195,13 +195,7 @@ def claim(table: Table, pipeline: str, *, appends: bool = False) -> Table:
     an ingest would fail or lose its protection, and when it is not clustered as its target says.
     """
     refuse_unfit(str(table), table.properties, pipeline, appends=appends)
-    wanted = table.target.cluster_by
-    if wanted and wanted != table.clustered_by:
-        raise TableError(
-            f"table {table} is clustered by {', '.join(table.clustered_by) or 'nothing'}, `delta.cluster-by` says "
-            f"{', '.join(wanted)}. Leave it out, or cluster the table, then OPTIMIZE it (`bridge maintain`):\n"
-            f"  ALTER TABLE {sql_name(table.target)} CLUSTER BY ({', '.join(map(quote, wanted))})"
-        )
+    refuse_clustering(table.target, table.clustered_by)
     if MARKER in table.properties:
         return table
     owner = pipeline.replace("\\", "\\\\").replace("'", "\\'")
