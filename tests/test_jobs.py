@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 
 from bridge.demo.orders import changes, write
 from bridge.kafka.broker import Broker
+from tests.reader import messages
 
 ROOT = Path(__file__).parents[1]
 JOBS = sorted((ROOT / "jobs").glob("*.py"))
@@ -125,20 +125,13 @@ def test_ingest_publish_and_check(wheel: Path, tmp_path: Path, broker: Broker, s
 def fold(broker: Broker, topic: str) -> dict[int, tuple[str, int]]:
     """What the topic says of each order now: status and quantity."""
     found: dict[int, tuple[str, int]] = {}
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "test"})
-    try:
-        for partition in range(PARTITIONS):
-            _, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)
-            consumer.assign([TopicPartition(topic, partition, 0)])
-            for message in consumer.consume(end, timeout=30):
-                key, value = message.key(), message.value()
-                assert key is not None
-                order_id = json.loads(key)["order_id"]
-                if value is None:
-                    found.pop(order_id, None)
-                else:
-                    row = json.loads(value)
-                    found[order_id] = (row["status"], row["quantity"])
-    finally:
-        consumer.close()
+    for message in messages(broker.bootstrap, topic):
+        key, value = message.key(), message.value()
+        assert key is not None
+        order_id = json.loads(key)["order_id"]
+        if value is None:
+            found.pop(order_id, None)
+        else:
+            row = json.loads(value)
+            found[order_id] = (row["status"], row["quantity"])
     return found

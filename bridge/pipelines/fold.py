@@ -15,7 +15,18 @@ from bridge.definition import BadRecords, Definition
 from bridge.formats.base import DOUBTFUL
 from bridge.pipelines import gate, keep
 
-__all__ = ["Held", "compacts_first", "decoded", "filled", "folded", "held_by", "is_good", "settled", "told"]
+__all__ = [
+    "Held",
+    "any_row",
+    "compacts_first",
+    "decoded",
+    "filled",
+    "folded",
+    "held_by",
+    "is_good",
+    "settled",
+    "told",
+]
 
 Held = Callable[[DataFrame], DataFrame]
 """Persists a frame for as long as it is used, and gives it back."""
@@ -67,7 +78,7 @@ def filled(changes: DataFrame, table: DataFrame, definition: Definition) -> Data
 def settled(records: DataFrame, definition: Definition, held: Held) -> DataFrame:
     """`decoded` records, at a glance where that will do; `held` keeps a frame for as long as it is used."""
     changes = held(decoded(records, definition, glance=True))
-    if _any(changes, col(BAD) == DOUBTFUL):
+    if any_row(changes, col(BAD) == DOUBTFUL):
         return held(decoded(records, definition))
     return changes
 
@@ -88,14 +99,14 @@ def told(
 ) -> DataFrame:
     """`settled` changes of topics from their beginning, with a value for every column that an update leaves out: the
     key's own earlier one, else that of its row in `table`. Where neither tells it, the change is bad and says so."""
-    if KEPT not in changes.columns or not _any(changes, F.size(KEPT) > 0):
+    if KEPT not in changes.columns or not any_row(changes, F.size(KEPT) > 0):
         return changes
     rows = changes.limit(0) if table is None else table
     present = rows.select(*[col(c.name) for c in definition.topic.schema.physical])
     return held(filled(changes, present, definition))
 
 
-def _any(frame: DataFrame, condition: Column) -> bool:
+def any_row(frame: DataFrame, condition: Column) -> bool:
     """Whether it holds for a row. Spark's isEmpty would look at one partition, then at four, ... as there is none."""
     row = frame.agg(F.bool_or(condition)).first()
     return row is not None and bool(row[0])

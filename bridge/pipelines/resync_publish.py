@@ -178,13 +178,12 @@ class _Run:
         doubtful = col(BAD).isNotNull() | (col(KIND) == DROPPED)
         if topic.is_upsert:
             doubtful = doubtful | (col(KIND) == SKIP)
-        bad = changes.where(doubtful)
         columns = [col(name) for name in self.table.columns]
-        if bad.isEmpty():
+        if not fold.any_row(changes, doubtful):
             last = fold.folded(changes, definition).withColumn(_UNKNOWN, F.lit(False))
         else:
             good = changes.where(fold.is_good()).withColumn(_UNKNOWN, F.lit(False))
-            both = good.unionByName(_keys(records, bad, topic, good, held))
+            both = good.unionByName(_keys(records, changes.where(doubtful), topic, good, held))
             last = compact.latest_by_offset(both, list(definition.primary_key))
         return last.where(~retracts()).select(*columns, col(_UNKNOWN))
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import itertools
 import re
-import time
-import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 
@@ -23,6 +21,7 @@ from tests.cases import pipeline
 from tests.cases.case import Part
 from tests.cases.schemas import Schemas
 from tests.cases.values import comparable, payload
+from tests.reader import messages
 
 __all__ = ["Bench", "Wire", "World", "rows_of"]
 
@@ -136,19 +135,7 @@ class Bench:
 
     def consume(self, topic: str) -> list[Wire]:
         """All records of the topic, partition by partition, by a consumer that knows no bridge."""
-        settings = {
-            "bootstrap.servers": self.world.broker.bootstrap,
-            "group.id": f"reader-{uuid.uuid4()}",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed",
-        }
-        consumer = Consumer(settings)
-        try:
-            partitions = sorted(consumer.list_topics(topic, timeout=_SECONDS).topics[topic].partitions)
-            return [wire for number in partitions for wire in _read(consumer, topic, number)]
-        finally:
-            consumer.close()
+        return [_wire(message) for message in messages(self.world.broker.bootstrap, topic)]
 
     def delete_records(self, topic: str, before: dict[str, int]) -> None:
         """Make the broker forget the records before the given offset of each partition."""
@@ -172,18 +159,8 @@ def rows_of(frame: DataFrame, shape: Sequence[tuple[str, DataType]]) -> list[tup
     return [tuple(comparable(v, t) for v, (_, t) in zip(row, shape, strict=True)) for row in found]
 
 
-def _read(consumer: Consumer, topic: str, number: int) -> list[Wire]:
-    consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING)])
-    found: list[Wire] = []
-    until = time.monotonic() + _SECONDS
-    while time.monotonic() < until:
-        message = consumer.poll(1.0)
-        if message is None:
-            continue
-        if message.error():
-            return found
-        offset = message.offset() or 0
-        headers = tuple((str(pair[0]), payload(pair[1])) for pair in message.headers() or [])
-        timestamp = message.timestamp()[1]
-        found.append(Wire(number, offset, message.key(), message.value(), timestamp, headers))
-    raise RuntimeError(f"{topic}-{number}: no end of partition within {_SECONDS:g} s")
+def _wire(message: Message) -> Wire:
+    partition, offset = message.partition(), message.offset()
+    assert partition is not None and offset is not None
+    headers = tuple((str(pair[0]), payload(pair[1])) for pair in message.headers() or [])
+    return Wire(partition, offset, message.key(), message.value(), message.timestamp()[1], headers)

@@ -13,13 +13,13 @@ from decimal import Decimal
 from itertools import islice, pairwise
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from bridge import config
 from bridge.demo.orders import FIRST_ORDER, Kind, Order, OrderChange, changes, write
 from bridge.errors import KafkaError
 from bridge.kafka.broker import Broker
 from bridge.rows import Change, RowKind, replay
+from tests.reader import messages
 
 START = datetime(2026, 1, 1, 12)
 
@@ -117,25 +117,6 @@ def test_fewer_changes_than_keys_are_refused() -> None:
         next(changes(1, keys=20, count=10))
 
 
-def _read(broker: Broker, topic: str, partitions: int) -> list[tuple[int, bytes, bytes | None]]:
-    """Every record as (partition, key, value), in the order of each partition."""
-    consumer = Consumer(
-        {"bootstrap.servers": broker.bootstrap, "group.id": topic, "enable.partition.eof": False}
-    )
-    found = []
-    try:
-        for partition in range(partitions):
-            _, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)
-            consumer.assign([TopicPartition(topic, partition, 0)])
-            for message in consumer.consume(end, timeout=30):
-                key = message.key()
-                assert key is not None
-                found.append((partition, key, message.value()))
-    finally:
-        consumer.close()
-    return found
-
-
 def test_what_is_written_is_the_changelog_in_flink_s_json(
     broker: Broker, unique: Callable[[str], str]
 ) -> None:
@@ -147,13 +128,15 @@ def test_what_is_written_is_the_changelog_in_flink_s_json(
     assert counts == {k.value: n for k, n in Counter(c.kind for c in story).items()}
     assert heard[-1] == 2_000 and len(heard) > 1
 
-    records = _read(broker, topic, 4)
-    assert {p for p, _, _ in records} == {0, 1, 2, 3}
+    records = list(messages(broker.bootstrap, topic))
+    assert {message.partition() for message in records} == {0, 1, 2, 3}
     sent: dict[int, list[Order | None]] = {}
     for change in story:
         sent.setdefault(change.order_id, []).append(change.order)
     got: dict[int, list[Order | None]] = {}
-    for _, key, value in records:
+    for message in records:
+        key, value = message.key(), message.value()
+        assert key is not None
         document = json.loads(key)
         assert list(document) == ["order_id"]
         got.setdefault(document["order_id"], []).append(None if value is None else _parsed(value.decode()))
