@@ -27,6 +27,9 @@ _DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # On, each column that Python makes tells the JVM the line it comes from: seven calls more, thousands in a batch.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # A batch has some 160 generated classes. Of Spark's 100 none would be left when the next batch wants it, and each
+    # would be compiled again, and be slow again, in every batch.
+    "spark.sql.codegen.cache.maxEntries": "1000",
 }
 _LOCAL = {
     "spark.ui.enabled": "false",

@@ -13,7 +13,7 @@ from bridge.delta.commit import committed_version, last_version, settings, setti
 from bridge.delta.failures import CONFLICTS, attempts, beaten, names, table_errors
 from bridge.delta.merging import MergeResult
 from bridge.delta.progress import IngestProgress
-from bridge.delta.prune import key_bounds
+from bridge.delta.prune import BY_REFERENCE, Among, among_keys
 from bridge.delta.table import Table
 from bridge.schema import quote
 
@@ -23,13 +23,14 @@ ANEW = "__anew"
 """Optional boolean column of changes that are known to be effective: true for an add that is inserted whether or not
 its key is there. A retraction of the key beside it takes all its rows away, so that one is left of several."""
 
+_FILTER = "spark.sql.optimizer.runtime.bloomFilter.enabled"
 _FILTERED_BY = "spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold"
 _MATERIALIZE = "spark.databricks.delta.merge.materializeSource"
 
 LEAN = {
     # The rows of the table are joined to the changes twice, and one time as the side that an outer join does not keep:
     # Spark would shuffle all of them for a few keys. With a Bloom filter of the keys it shuffles those with a match.
-    "spark.sql.optimizer.runtime.bloomFilter.enabled": "true",
+    _FILTER: "true",
     "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": "10m",
     # It makes none where one side looks small enough to broadcast, though an outer join may not do that with this one.
     # Broadcasting is then decided while it runs, by what has passed the filter.
@@ -49,19 +50,19 @@ def merge(
     thread writes with.
     """
     refuse_unfit(table, table.properties, progress.pipeline)
-    bounds = key_bounds(changes, key, "t") if persisted else None
+    among = among_keys(changes, key, "t") if persisted else Among()
     # Spark makes a Bloom filter of what it takes for a selection only; this one is true of every change.
     changes = changes.where(col(KIND) > "")
     if not table.deletion_vectors and ANEW not in changes.columns:
-        changes = _effective(table, changes, key, bounds)
-    wanted = {**settings_of(table, progress), **(_lean(changes) if persisted else {})}
+        changes = _effective(table, changes, key, among.condition)
+    wanted = {**settings_of(table, progress), **(_lean(changes, among) if persisted else {})}
     if table.deletion_vectors and persisted:
         wanted[_MATERIALIZE] = "none"
     conflict: Exception | None = None
     for _ in attempts():
         try:
             with table_errors(table), settings(table.spark, wanted):
-                counts = _run(table, changes, key, bounds)
+                counts = _run(table, changes, key, among.condition)
                 version = last_version(table.spark) or -1
         except Exception as error:
             reasons = names(error)
@@ -80,20 +81,22 @@ def merge(
     raise beaten(table, progress.batch) from conflict
 
 
-def _lean(changes: DataFrame) -> dict[str, str]:
+def _lean(changes: DataFrame, among: Among) -> dict[str, str]:
+    if among.named:
+        return {**LEAN, **BY_REFERENCE, _FILTER: "false"}
     # Of the two sides the changes are to be the one that the filter is made of; they grow by a column on their way.
-    return {**LEAN, _FILTERED_BY: f"{2 * estimated_bytes(changes)}b"}
+    return {**LEAN, **BY_REFERENCE, _FILTERED_BY: f"{2 * estimated_bytes(changes)}b"}
 
 
-def _run(table: Table, changes: DataFrame, key: Sequence[str], bounds: Column | None) -> Row | None:
+def _run(table: Table, changes: DataFrame, key: Sequence[str], among: Column | None) -> Row | None:
     """Counts of the MERGE, or None when Delta skipped it because it knows the batch number."""
     values: dict[str, str | Column] = {quote(n): col(n, "s") for n in table.columns}
     rest = [f for f in table.fields if f.name not in key]
     same = same_key(key, "t", "s")
     if ANEW in changes.columns:
         same = same & ~col(ANEW, "s")
-    if bounds is not None:
-        same = same & bounds
+    if among is not None:
+        same = same & among
     rows = (
         table.delta()
         .alias("t")
@@ -107,13 +110,13 @@ def _run(table: Table, changes: DataFrame, key: Sequence[str], bounds: Column | 
     return rows[0] if rows else None
 
 
-def _effective(table: Table, changes: DataFrame, key: Sequence[str], bounds: Column | None) -> DataFrame:
+def _effective(table: Table, changes: DataFrame, key: Sequence[str], among: Column | None) -> DataFrame:
     """`changes` without those that have nothing to change: without deletion vectors a MERGE rewrites
     the file of every matched row, whether it changes or not."""
     there = "__there"
     target = table.delta().toDF().select(*(col(n) for n in table.columns), F.lit(True).alias(there))
-    if bounds is not None:
-        target = target.alias("t").where(bounds)
+    if among is not None:
+        target = target.alias("t").where(among)
     rest = [f for f in table.fields if f.name not in key]
     needed = F.when(retracts("s"), col(there).isNotNull()).otherwise(
         col(there).isNull() | differs(rest, "t", "s")

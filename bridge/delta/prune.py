@@ -1,44 +1,103 @@
-"""Literal bounds of a batch's keys: the only thing by which a MERGE passes over files before it joins."""
+"""What is known of a batch's keys, as literals: the only thing by which a MERGE passes over files before it joins."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.columns import col
+from bridge.formats.sql import literal
+from bridge.schema import quote
 
-__all__ = ["key_bounds"]
+__all__ = ["BY_REFERENCE", "FEW", "Among", "among_keys"]
 
-_BOUNDED = (T.IntegralType, T.StringType, T.DateType, T.DecimalType)
-"""Types whose smallest and largest value come back from Spark as they went out, whatever the zone or the precision."""
+FEW = 1000
+"""So many keys are named one by one, if they are short: they stand in the commit, in the MERGE's condition."""
+
+BY_REFERENCE = {
+    "spark.sql.optimizer.inSetConversionThreshold": "1",
+    "spark.sql.optimizer.inSetSwitchThreshold": "0",
+}
+"""Settings under which the keys that are named are no part of the code that Spark makes: the next batch finds it
+compiled."""
+
+_INTEGERS: dict[type[T.DataType], tuple[int, str]] = {
+    T.ByteType: (8, "Y"),
+    T.ShortType: (16, "S"),
+    T.IntegerType: (32, ""),
+    T.LongType: (64, "L"),
+}
+"""Bits, and the suffix of a literal."""
+_SHORT: tuple[type[T.DataType], ...] = (*_INTEGERS, T.DateType, T.DecimalType)
+_KNOWN: tuple[type[T.DataType], ...] = (*_SHORT, T.StringType)
+"""Types whose values come back from Spark as they went out, whatever the zone or the precision."""
+
+_STEPS = 64
 
 
-def key_bounds(changes: DataFrame, key: Sequence[str], frame: str) -> Column | None:
-    """What holds for the key columns of every row in the frame aliased `frame` that has a key of `changes`; None where
-    there is nothing to say. Counts in Spark, one row comes back.
+@dataclass(frozen=True)
+class Among:
+    """What holds for the key columns of every row that has a key of a batch."""
 
-    A key column with a null among the changes has no bounds: its rows are found by null-safe equality alone.
+    condition: Column | None = None
+    """None where there is nothing to say."""
+    named: bool = False
+    """Whether it names the values of each key column, so that few other rows hold it."""
+
+
+def among_keys(changes: DataFrame, key: Sequence[str], frame: str) -> Among:
+    """What is known of the keys of `changes`, said of the frame aliased `frame`. Of FEW changes the keys come to the
+    driver, of more one row with their bounds.
+
+    A key column with a null among the changes is left out: its rows are found by null-safe equality alone.
     """
-    bounded = [n for n in key if isinstance(changes.schema[n].dataType, _BOUNDED)]
-    if not bounded:
-        return None
-    asked = [f(col(n)) for n in bounded for f in (F.min, F.max, _nulls)]
-    found = changes.agg(*asked).first()
-    assert found is not None
-    bounds: list[Column] = []
-    for at, name in enumerate(bounded):
-        low, high, nulls = found[3 * at : 3 * at + 3]
-        if low is None or nulls:
-            continue
-        # As text, for a date before 1582 is another day to Java's older classes.
-        ends = [F.lit(str(end)).cast(changes.schema[name].dataType) for end in (low, high)]
-        bounds.append(col(name, frame).between(*ends))
-    return reduce(lambda a, b: a & b, bounds) if bounds else None
+    known = {n: type for n in key if isinstance(type := changes.schema[n].dataType, _KNOWN)}
+    if not known:
+        return Among()
+    columns = list(map(col, known))
+    some = changes.select(*columns).take(FEW + 1)
+    if len(some) > FEW:
+        found = changes.agg(*(F.struct(F.min(c), F.max(c), F.count_if(c.isNull())) for c in columns)).first()
+        assert found is not None
+        told = [[None] if nulls else [low, high] for low, high, nulls in found]
+    else:
+        told = [list({row[at] for row in some}) for at in range(len(columns))]
+    each = len(some) <= FEW
+    sides = zip(known.items(), told, strict=True)
+    said = {
+        name: _said(f"{frame}.{quote(name)}", values, type, each=each)
+        for (name, type), values in sides
+        if values and None not in values
+    }
+    named = each and len(said) == len(key) and all(isinstance(type, _SHORT) for type in known.values())
+    return Among(F.expr(" AND ".join(said.values())) if said else None, named)
 
 
-def _nulls(column: Column) -> Column:
-    return F.count_if(column.isNull())
+def _said(column: str, values: Collection[Any], type: T.DataType, *, each: bool) -> str:
+    if each and isinstance(type, _SHORT):
+        return f"{column} IN ({', '.join(_literal(value, type) for value in values)})"
+    # Python orders strings by code points, as Spark does by bytes of UTF-8.
+    low, high = min(values), max(values)
+    if integer := _INTEGERS.get(type.__class__):
+        low, high = _rounded(low, high, integer[0])
+    return f"{column} BETWEEN {_literal(low, type)} AND {_literal(high, type)}"
+
+
+def _rounded(low: int, high: int, bits: int) -> tuple[int, int]:
+    """Somewhat wider bounds: a number is part of the code that Spark makes, and the rounded bounds of random keys are
+    the same in most batches."""
+    step = 1 << ((high - low) // _STEPS).bit_length()
+    end = 1 << (bits - 1)
+    return max(-end, low // step * step), min(end - 1, -(-high // step) * step)
+
+
+def _literal(value: Any, type: T.DataType) -> str:
+    if integer := _INTEGERS.get(type.__class__):
+        return f"{value}{integer[1]}"  # a thousand casts take Spark a tenth of a second
+    # As text, for a date before 1582 is another day to Java's older classes.
+    return f"CAST({literal(str(value))} AS {type.simpleString()})"

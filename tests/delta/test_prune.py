@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import random
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from bridge.delta import prune
 from bridge.delta.merge import merge
 from bridge.delta.merging import MergeResult
-from bridge.delta.prune import key_bounds
+from bridge.delta.prune import Among, among_keys
 from tests.delta.tables import NO_VECTORS, append, at, content, frame, log_file, made
 
 BOUNDED: list[tuple[T.DataType, list[Any], list[Any]]] = [
@@ -27,26 +31,60 @@ BOUNDED: list[tuple[T.DataType, list[Any], list[Any]]] = [
 
 
 @pytest.mark.parametrize(("type", "keys", "others"), BOUNDED, ids=[t.simpleString() for t, *_ in BOUNDED])
-def test_bounds_hold_for_every_key_and_shut_out_others(
-    spark: SparkSession, type: T.DataType, keys: list[Any], others: list[Any]
+@pytest.mark.parametrize("few", [1000, 1], ids=["named", "bounds"])
+def test_it_holds_for_every_key_and_shuts_out_others(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    few: int,
+    type: T.DataType,
+    keys: list[Any],
+    others: list[Any],
 ) -> None:
+    monkeypatch.setattr(prune, "FEW", few)
     shape = T.StructType([T.StructField("k.x", type)])
-    bounds = key_bounds(spark.createDataFrame([(k,) for k in keys], shape), ["k.x"], "t")
-    assert bounds is not None
+    among = among_keys(spark.createDataFrame([(k,) for k in keys], shape), ["k.x"], "t")
+    assert among.condition is not None
+    assert among.named is (few > 1 and not isinstance(type, T.StringType))
     rows = spark.createDataFrame([(k,) for k in [*keys, *others]], shape).alias("t")
-    assert {r[0] for r in rows.where(bounds).collect()} == set(keys)
+    assert {r[0] for r in rows.where(among.condition).collect()} == set(keys)
 
 
-def test_no_bounds(spark: SparkSession) -> None:
+def test_a_few_keys_are_named_so_that_what_lies_between_is_shut_out(spark: SparkSession) -> None:
+    keys = spark.createDataFrame([(1, 1), (9, 2)], "k BIGINT, part INT")
+    among = among_keys(keys, ["k", "part"], "t")
+    assert among.condition is not None and among.named
+    rows = spark.createDataFrame([(1, 1), (5, 1), (9, 2), (9, 3)], "k BIGINT, part INT").alias("t")
+    assert sorted(map(tuple, rows.where(among.condition).collect())) == [(1, 1), (9, 2)]
+
+
+@pytest.mark.parametrize("few", [1000, 1], ids=["named", "bounds"])
+def test_nothing_is_known_of_nulls_and_of_other_types(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(prune, "FEW", few)
     shape = "k BIGINT, s STRING, d DOUBLE, t TIMESTAMP"
     rows = spark.createDataFrame([(1, None, 1.0, None), (2, "a", 2.0, None)], shape)
     for key in (["s"], ["d"], ["t"]):
-        assert key_bounds(rows, key, "t") is None
-    assert key_bounds(rows.limit(0), ["k"], "t") is None
-    bounds = key_bounds(rows, ["s", "k"], "t")
-    assert bounds is not None
+        assert among_keys(rows, key, "t") == Among()
+    assert among_keys(rows.limit(0), ["k"], "t") == Among()
+    among = among_keys(rows, ["s", "k"], "t")
+    assert among.condition is not None and not among.named
     there = spark.createDataFrame([(1, "z"), (3, "a"), (2, None)], "k BIGINT, s STRING").alias("t")
-    assert there.where(bounds).select(F.sum("k")).collect()[0][0] == 3
+    assert there.where(among.condition).select(F.sum("k")).collect()[0][0] == 3
+
+
+@given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1))
+def test_rounded_bounds_are_wider_by_little(one: int, other: int) -> None:
+    low, high = min(one, other), max(one, other)
+    wide_low, wide_high = prune._rounded(low, high, 64)
+    assert -(2**63) <= wide_low <= low <= high <= wide_high < 2**63
+    assert max(low - wide_low, wide_high - high) <= (high - low) / 32
+
+
+def test_random_keys_have_the_same_bounds_in_each_batch() -> None:
+    draw = random.Random(7)
+    batches = [sorted(draw.sample(range(2_000_000), 5000)) for _ in range(20)]
+    assert len({prune._rounded(keys[0], keys[-1], 64) for keys in batches}) == 1
 
 
 @pytest.mark.parametrize("properties", [{}, NO_VECTORS], ids=["deletion vectors", "rewritten files"])
