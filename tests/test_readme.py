@@ -12,7 +12,7 @@ import pytest
 import typer
 
 import bridge
-from bridge import config, ddl, errors
+from bridge import config, ddl, errors, session
 from bridge.cli import app
 
 ROOT = Path(__file__).parents[1]
@@ -100,6 +100,13 @@ def test_python_imports_what_is_there(snippet: str) -> None:
     for node in imports:
         assert node.module == "bridge"
         assert {alias.name for alias in node.names} <= set(bridge.__all__)
+
+
+def test_the_settings_for_a_cluster_are_those_the_bridge_makes() -> None:
+    (snippet,) = fenced("properties")
+    told = dict(line.split() for line in snippet.splitlines())
+    assert told.items() <= session._DELTA.items()
+    assert set(session._DELTA) - set(told) == {"spark.sql.extensions", "spark.sql.catalog.spark_catalog"}
 
 
 def test_links_lead_somewhere() -> None:

@@ -26,6 +26,10 @@ def test_python_does_not_tell_the_jvm_where_each_column_was_made(spark: SparkSes
     assert not is_debugging_enabled()
 
 
+def test_the_classes_of_a_batch_outlive_it(spark: SparkSession) -> None:
+    assert int(spark.conf.get("spark.sql.codegen.cache.maxEntries") or 0) >= 1000
+
+
 def test_a_child_does_not_change_its_parent(spark: SparkSession) -> None:
     own = child(spark)
     own.conf.set("spark.databricks.delta.write.txnAppId", "mine")

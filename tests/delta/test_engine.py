@@ -74,6 +74,7 @@ def test_a_batch_that_touches_too_much_is_sparks(spark: SparkSession, lake: Path
     assert content(table) == {(1, "b")}
 
 
+@pytest.mark.slow
 def test_retractions_alone_need_no_table_with_rows(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t")
     for number, wanted in enumerate((MergeSettings(), SMALL, MergeSettings(Engine.SPARK))):

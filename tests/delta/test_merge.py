@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from bridge.delta import prune
 from bridge.delta.merge import merge as merge_by_spark
 from bridge.delta.merging import Merge, MergeResult
 from bridge.delta.progress import read_progress
@@ -220,15 +221,19 @@ def test_progress_stays_readable_in_the_log_after_a_foreign_commit(
 
 
 @pytest.mark.slow
-def test_spark_shuffles_rows_with_a_match_alone(spark: SparkSession, lake: Path) -> None:
+@pytest.mark.parametrize(("few", "sign"), [(1000, "INSET"), (1, "might_contain")], ids=["named", "bounds"])
+def test_spark_shuffles_rows_with_a_match_alone(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch, few: int, sign: str
+) -> None:
     """Whatever the size of the table: in the join that finds them, and in the outer join that writes."""
+    monkeypatch.setattr(prune, "FEW", few)
     table = made(spark, lake / "t", rows=[(n, "a") for n in range(2000)])
     changes = frame(table, [("+U", 7, "b"), ("-D", 1000, None), ("+U", -1, "n"), ("+U", 3000, "n")]).persist()
     last = max(_plans(spark), default=-1)
     done = merge_by_spark(table, changes, key=["id"], progress=at(0), persisted=True)
     assert done == MergeResult(2, 2, 1, 1)
     assert len(content(table)) == 2001
-    plans = [plan for n, plan in _plans(spark).items() if n > last and "might_contain" in plan]
+    plans = [plan for n, plan in _plans(spark).items() if n > last and sign in plan]
     assert any("Outer" in plan for plan in plans)
     moved = [
         float(n) for plan in plans for n in re.findall(r"ShuffleQueryStage.*?rowCount=([0-9.E+]+)", plan)

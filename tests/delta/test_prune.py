@@ -19,6 +19,7 @@ from bridge.delta import prune
 from bridge.delta.merge import merge
 from bridge.delta.merging import MergeResult
 from bridge.delta.prune import Among, among_keys
+from bridge.session import child
 from tests.delta.tables import NO_VECTORS, append, at, content, frame, log_file, made
 
 BOUNDED: list[tuple[T.DataType, list[Any], list[Any]]] = [
@@ -85,6 +86,27 @@ def test_random_keys_have_the_same_bounds_in_each_batch() -> None:
     draw = random.Random(7)
     batches = [sorted(draw.sample(range(2_000_000), 5000)) for _ in range(20)]
     assert len({prune._rounded(keys[0], keys[-1], 64) for keys in batches}) == 1
+
+
+@pytest.mark.parametrize("few", [1000, 1], ids=["named", "bounds"])
+def test_a_next_batch_finds_sparks_code_compiled(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(prune, "FEW", few)
+    own, draw = child(spark), random.Random(7)
+    for name, value in (("wholeStage", "true"), ("factoryMode", "FALLBACK")):
+        own.conf.set(f"spark.sql.codegen.{name}", value)  # the tests' session does without
+    table = made(spark, lake / "t", rows=[(i, "a") for i in range(0, 1000, 2)]).on(own)
+    source = spark._jvm.org.apache.spark.metrics.source  # type: ignore[union-attr]
+    times = source.CodegenMetrics.METRIC_COMPILATION_TIME()
+    compiled = []
+    for batch in range(3):
+        before = times.getCount()
+        rows = [("+U", i, f"b{batch}") for i in draw.sample(range(1000), 100)]
+        changes = frame(table, [*rows, ("-D", batch, None)]).persist()
+        merge(table, changes.dropDuplicates(["id"]).persist(), key=["id"], progress=at(batch), persisted=True)
+        compiled.append(times.getCount() - before)
+    assert compiled[0] > 10 and compiled[-1] < 5, compiled
 
 
 @pytest.mark.parametrize("properties", [{}, NO_VECTORS], ids=["deletion vectors", "rewritten files"])

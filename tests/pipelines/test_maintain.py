@@ -171,6 +171,7 @@ def test_maintenance_that_fails_is_a_warning(
         maintain(spark, world.definition())
 
 
+@pytest.mark.slow
 def test_the_slowest_publish_counts_and_one_that_is_lost_does_not(
     world: World, careless: SparkSession
 ) -> None:

@@ -206,6 +206,7 @@ def test_acks_that_transactions_cannot_have(make: Make) -> None:
         publish(world.spark, world.definition())
 
 
+@pytest.mark.slow
 def test_an_aborted_record_is_sent_again_not_lost(make: Make) -> None:
     """A stranger with the slot's id fences it between two runs; what he left open is taken back."""
     world, ledger = make()

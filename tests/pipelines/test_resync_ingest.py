@@ -131,6 +131,7 @@ def test_rows_whose_records_may_have_expired_are_for_the_user_to_decide(make: Ma
     assert world.rows() == [(3, "e", ONE)]
 
 
+@pytest.mark.slow
 def test_it_is_all_or_nothing(make: Make, arm: Callable[[str, str], Path]) -> None:
     world = make()
     world.send([upsert(n, "a") for n in range(5)])
