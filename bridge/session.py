@@ -22,7 +22,7 @@ from bridge.errors import BridgeError
 
 __all__ = ["build_session", "child", "log_file"]
 
-_DELTA = {
+_EVERYWHERE = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # On, each column that Python makes tells the JVM the line it comes from: seven calls more, thousands in a batch.
@@ -76,7 +76,7 @@ def build_session(
         return child(active)
     under_submit = "PYSPARK_GATEWAY_PORT" in os.environ
     builder = SparkSession.builder.appName(app_name)
-    settings = dict(_DELTA)
+    settings = dict(_EVERYWHERE)
     found = [str(p) for p in jars.fetch("spark", jars.spark_coordinates())]
     if under_submit:
         _extend_class_path(found)

@@ -105,8 +105,8 @@ def test_python_imports_what_is_there(snippet: str) -> None:
 def test_the_settings_for_a_cluster_are_those_the_bridge_makes() -> None:
     (snippet,) = fenced("properties")
     told = dict(line.split() for line in snippet.splitlines())
-    assert told.items() <= session._DELTA.items()
-    assert set(session._DELTA) - set(told) == {"spark.sql.extensions", "spark.sql.catalog.spark_catalog"}
+    assert told.items() <= session._EVERYWHERE.items()
+    assert set(session._EVERYWHERE) - set(told) == {"spark.sql.extensions", "spark.sql.catalog.spark_catalog"}
 
 
 def test_links_lead_somewhere() -> None:

@@ -36,6 +36,7 @@ LEAN = {
     # Broadcasting is then decided while it runs, by what has passed the filter.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.autoBroadcastJoinThreshold": "10m",
+    **BY_REFERENCE,
 }
 """Settings under which a MERGE does not shuffle the table."""
 
@@ -83,9 +84,9 @@ def merge(
 
 def _lean(changes: DataFrame, among: Among) -> dict[str, str]:
     if among.named:
-        return {**LEAN, **BY_REFERENCE, _FILTER: "false"}
+        return {**LEAN, _FILTER: "false"}
     # Of the two sides the changes are to be the one that the filter is made of; they grow by a column on their way.
-    return {**LEAN, **BY_REFERENCE, _FILTERED_BY: f"{2 * estimated_bytes(changes)}b"}
+    return {**LEAN, _FILTERED_BY: f"{2 * estimated_bytes(changes)}b"}
 
 
 def _run(table: Table, changes: DataFrame, key: Sequence[str], among: Column | None) -> Row | None:

@@ -61,21 +61,20 @@ def among_keys(changes: DataFrame, key: Sequence[str], frame: str) -> Among:
         return Among()
     columns = list(map(col, known))
     some = changes.select(*columns).take(FEW + 1)
-    if len(some) > FEW:
+    each = len(some) <= FEW
+    if each:
+        told = [list({row[at] for row in some}) for at in range(len(columns))]
+    else:
         found = changes.agg(*(F.struct(F.min(c), F.max(c), F.count_if(c.isNull())) for c in columns)).first()
         assert found is not None
         told = [[None] if nulls else [low, high] for low, high, nulls in found]
-    else:
-        told = [list({row[at] for row in some}) for at in range(len(columns))]
-    each = len(some) <= FEW
-    sides = zip(known.items(), told, strict=True)
-    said = {
-        name: _said(f"{frame}.{quote(name)}", values, type, each=each)
-        for (name, type), values in sides
+    said = [
+        _said(f"{frame}.{quote(name)}", values, type, each=each)
+        for (name, type), values in zip(known.items(), told, strict=True)
         if values and None not in values
-    }
+    ]
     named = each and len(said) == len(key) and all(isinstance(type, _SHORT) for type in known.values())
-    return Among(F.expr(" AND ".join(said.values())) if said else None, named)
+    return Among(F.expr(" AND ".join(said)) if said else None, named)
 
 
 def _said(column: str, values: Collection[Any], type: T.DataType, *, each: bool) -> str:
