@@ -1,6 +1,6 @@
 """Decode and encode of every format beside Spark's own functions, in one run on the same rows.
 
-    python -m benchmarks.formats [--rows N] [--only json,csv] [--out FILE]
+    python -m benchmarks.formats [--rows N] [--only json,csv] [--unkeyed] [--out FILE]
 
 Prints a table, and with --out a JSON line per comparison. Exit code 1 when a goal is missed.
 """
@@ -37,12 +37,21 @@ ROWS = 150_000
 
 
 class Bench:
-    """Measures formats over rows that are made once. `url` is a schema registry's; without one it starts its own."""
+    """Measures formats over rows that are made once. `url` is a schema registry's; without one it starts its own.
+
+    `keyed`: changes are read for a table with a PRIMARY KEY, which needs no more than the key of a former state."""
 
     def __init__(
-        self, spark: SparkSession, count: int, *, rounds: int = 5, warm: int = 2, url: str | None = None
+        self,
+        spark: SparkSession,
+        count: int,
+        *,
+        rounds: int = 5,
+        warm: int = 2,
+        url: str | None = None,
+        keyed: bool = True,
     ) -> None:
-        self.spark, self.count, self.rounds, self.warm = spark, count, rounds, warm
+        self.spark, self.count, self.rounds, self.warm, self.keyed = spark, count, rounds, warm, keyed
         self._inputs: dict[tuple[str, bool], DataFrame] = {}
         self._stack = ExitStack()
         self._url = url
@@ -87,11 +96,12 @@ class Bench:
 
     def _line(self, name: str, baseline: DataFrame, bridge: DataFrame, shape: Shape, goal: float) -> Line:
         count = self.count * shape.times
+        goal = goal if self.keyed else 0.0
         return compare(name, baseline, bridge, count, goal, rounds=self.rounds, warm=self.warm)
 
     def _decoded(self, name: str, entry: Entry, shape: Shape, payloads: DataFrame) -> DataFrame:
         """As a batch is decoded: at a glance where that will do, else by the schemas that its payloads name."""
-        key = (shape.type.fields[0].name,) if entry.changes else ()
+        key = (shape.type.fields[0].name,) if entry.changes and self.keyed else ()
         decoder = registry.get(name).decoder(shape.type, self._options(name, entry), key=key)
         wrong = None
         for glance in (True, False):
@@ -167,6 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.formats", description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=int(os.environ.get("ROWS") or ROWS))
     parser.add_argument("--only", type=lambda text: tuple(text.split(",")), default=registry.available())
+    parser.add_argument("--unkeyed", action="store_true", help="changes are read for a table without a key")
     parser.add_argument("--out", type=Path, help="file for a JSON line per comparison")
     chosen = parser.parse_args(arguments)
     from bridge.session import build_session
@@ -174,7 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     spark, console = build_session("bridge-benchmarks"), Console(stderr=True)
     lines: list[Line] = []
     try:
-        with Bench(spark, chosen.rows) as bench:
+        with Bench(spark, chosen.rows, keyed=not chosen.unkeyed) as bench:
             for name in chosen.only:
                 for line in bench.lines(name):
                     console.print(f"{line.name}: {line.ratio:.2f}", highlight=False)

@@ -153,7 +153,8 @@ class Format(Protocol):
 
         `metadata`: what rows are to carry besides, under the format's own metadata keys and types (see
         options.FORMATS); empty for insert-only formats. `key`: the fields of `row` that identify it, none for an
-        unkeyed table; a CDC update without the row's former state is fine with a key and bad without.
+        unkeyed table; a CDC update without the row's former state is fine with a key and bad without. With a key
+        retractions (-U, -D) may hold its fields alone, null in the others: see formats.former.
 
         Raises DefinitionError when the format cannot represent a type of `row`."""
         ...

@@ -15,8 +15,9 @@ from bridge.formats.avro.framing import FramedDecoder, FramedEncoder, Subject
 from bridge.formats.avro.given import given
 from bridge.formats.avro.schema import Node, parse
 from bridge.formats.base import NOTHING
+from bridge.formats.former import told, whole
 from bridge.formats.sql import Names, apply, let, literal, look, null, struct
-from bridge.schema import DataType, RowField, RowType, ScalarType
+from bridge.schema import RowField, RowType, ScalarType
 
 __all__ = ["DebeziumAvroFormat"]
 
@@ -50,29 +51,29 @@ class DebeziumAvroFormat:
     ) -> _ChangeDecoder:
         """See Format.decoder."""
         own, _ = _own(row, options)
-        return _ChangeDecoder(row, _envelope(row), own, Subject(_NAME, options), keyed=bool(key))
+        return _ChangeDecoder(row, told(row, key), own, Subject(_NAME, options), keyed=bool(key))
 
     def encoder(self, row: RowType, options: Mapping[str, Any]) -> _ChangeEncoder:
         """See Format.encoder. Raises OptionError without a subject."""
-        return _ChangeEncoder(_envelope(row), *_own(row, options), Subject(_NAME, options))
+        return _ChangeEncoder(_envelope(row, row), *_own(row, options), Subject(_NAME, options))
 
 
 class _ChangeDecoder(FramedDecoder):
     def __init__(
         self,
         row: RowType,
-        type: DataType,
+        told: RowType,
         own: Node,
         subject: Subject,
         writers: Mapping[int, Writer] | None = None,
         *,
         keyed: bool,
     ) -> None:
-        super().__init__(row, type, own, subject, writers)
-        self.keyed = keyed
+        super().__init__(row, _envelope(row, told), own, subject, writers)
+        self.told, self.keyed = told, keyed
 
     def again(self, writers: Mapping[int, Writer]) -> _ChangeDecoder:
-        return _ChangeDecoder(self.row, self.type, self.own, self.subject, writers, keyed=self.keyed)
+        return _ChangeDecoder(self.row, self.told, self.own, self.subject, writers, keyed=self.keyed)
 
     def skipped(self, payload: str) -> str:
         """Debezium sends a null after each delete; Flink passes over zero bytes, too."""
@@ -81,7 +82,7 @@ class _ChangeDecoder(FramedDecoder):
     def good(self, value: str, names: Names) -> str:
         """What Flink's DebeziumAvroDeserializationSchema makes of it, and design.md 5.5 of an update without before."""
         op, before, after = f"{value}.op", f"{value}.before", f"{value}.after"
-        old = struct(kind=f"IF({op} = 'u', '-U', '-D')", row=before)
+        old = struct(kind=f"IF({op} = 'u', '-U', '-D')", row=whole(self.row, self.told, before))
         new = struct(kind=f"IF({op} = 'u', '+U', '+I')", row=after)
         # A part of one array takes a third of the code of three arrays.
         first = f"IF({before} IS NULL OR {op} IN ('c', 'r'), 2, 1)"
@@ -137,14 +138,14 @@ class _ChangeEncoder(FramedEncoder):
         return let(names, f"IF({nothing}, NULL, {event})", lambda e: self.framed(e, names))
 
 
-def _envelope(row: RowType) -> RowType:
-    return RowType((RowField("before", row), RowField("after", row), RowField("op", ScalarType("STRING"))))
+def _envelope(row: RowType, before: RowType) -> RowType:
+    return RowType((RowField("before", before), RowField("after", row), RowField("op", ScalarType("STRING"))))
 
 
 def _own(row: RowType, options: Mapping[str, Any]) -> tuple[Node, str]:
     """The envelope's schema and its text: the one that is given, or the one that Flink derives, which is nullable."""
     check(_NAME, row)
-    envelope, text = _envelope(row), options.get("schema")
+    envelope, text = _envelope(row, row), options.get("schema")
     if text is not None:
         return given(str(text), envelope, f"{_NAME}.schema", _MISMATCH), str(text)
     derived = derive(envelope, legacy_timestamps=True, nullable=True)

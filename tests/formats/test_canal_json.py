@@ -73,7 +73,7 @@ def test_with_a_key_an_update_does_without_the_former_state(spark: SparkSession)
     documents = [UPDATE % (ONE, b"null"), UPDATE % (ONE + b"," + TWO, b'[{"weight":3}]')]
     assert changes(spark, decoder_of(NAME, key=("id",)), documents) == [
         [("+U", 1, "a", 1.5)],
-        [("-U", 1, "a", 3.0), ("+U", 1, "a", 1.5), ("+U", 2, None, 2.5)],
+        [("-U", 1, None, None), ("+U", 1, "a", 1.5), ("+U", 2, None, 2.5)],
     ]
 
 

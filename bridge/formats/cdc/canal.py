@@ -10,10 +10,11 @@ from pyspark.sql import SparkSession
 
 from bridge.errors import OptionError
 from bridge.formats.base import NOTHING
-from bridge.formats.cdc.changed import ChangedDecoder, Types
+from bridge.formats.cdc.changed import ChangedDecoder
 from bridge.formats.cdc.encode import CanalEncoder
 from bridge.formats.cdc.metadata import BIGINT, STRING, Metadata, Place, millis
 from bridge.formats.cdc.options import CdcOptions
+from bridge.formats.cdc.types import Types
 from bridge.formats.json.shape import check
 from bridge.formats.sql import literal
 from bridge.schema import ArrayType, MapType, RowType, ScalarType
@@ -57,9 +58,7 @@ class CanalJsonFormat:
     ) -> ChangedDecoder:
         """See Format.decoder. Raises OptionError for an `include` that is no regular expression."""
         check(row)
-        made = _Decoder(
-            row, CdcOptions.of(self.name, _OWN, options), Metadata(metadata, _PLACES), keyed=bool(key)
-        )
+        made = _Decoder(row, CdcOptions.of(self.name, _OWN, options), Metadata(metadata, _PLACES), key=key)
         for name, pattern in made.filters().items():
             _check_pattern(f"{self.name}.{name}.include", pattern)
         return made

@@ -6,47 +6,27 @@ rows, Flink takes a field as told when the former state of any of them has it; h
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 from bridge.formats.base import DOUBTFUL
 from bridge.formats.cdc.common import ChangeDecoder, envelope
-from bridge.formats.cdc.metadata import STRING
-from bridge.formats.cdc.texts import Texts, completed, same_keys
+from bridge.formats.cdc.metadata import STRING, Metadata
+from bridge.formats.cdc.old import Old, same_keys
+from bridge.formats.cdc.options import CdcOptions
+from bridge.formats.cdc.texts import Texts
+from bridge.formats.cdc.types import Changes, Types
 from bridge.formats.json.fast import FROM_JSON, corrupt_name
 from bridge.formats.json.slow import Slow
 from bridge.formats.sql import Names, let, literal, member, null, struct
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, quote
 
-__all__ = ["ChangedDecoder", "Types"]
+__all__ = ["ChangedDecoder"]
 
 _DATA, _OLD, _TYPE = "data", "old", "type"
-_MAP = "MAP<STRING, STRING>"
 _START, _END = r"\A", r"\z"
-_NULL = "field '{}' is null or missing"
 _NO_OLD = (
     "field 'old' of an update does not tell every row's former state: declare a PRIMARY KEY to do without"
 )
-
-
-@dataclass(frozen=True)
-class Types:
-    """The words in the field `type`."""
-
-    insert: str
-    update: str
-    delete: str
-    passed_over: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Changes:
-    """SQL of what a document's rows come to, by the word in `type`; `missing`: whether there are none."""
-
-    missing: str
-    inserted: str
-    updated: str
-    deleted: str
 
 
 class ChangedDecoder(ChangeDecoder):
@@ -56,11 +36,15 @@ class ChangedDecoder(ChangeDecoder):
     several: bool
     """`data` and `old` are lists of rows."""
 
+    def __init__(self, row: RowType, options: CdcOptions, metadata: Metadata, *, key: Sequence[str]) -> None:
+        super().__init__(row, options, metadata, key=key)
+        self.old = Old(row, self.told)
+
     def filters(self) -> dict[str, str]:
         """Fields of the document, each with the pattern that it has to match for the document to be read."""
         return {}
 
-    def glanced(self, text: str, names: Names) -> tuple[str, str]:
+    def glanced(self, text: str, names: Names) -> str:
         """See ChangeDecoder.glanced: documents of one row in steps, others as `decode` does."""
         parsed = let(names, self._parse(text), str)
         broken = f"{parsed} IS NULL OR {member(parsed, corrupt_name(self._document()))} IS NOT NULL"
@@ -76,13 +60,18 @@ class ChangedDecoder(ChangeDecoder):
         # In one column: Spark compiles steps apart only where each makes use of all that it is handed.
         single = let(names, struct(**parts), str)
         outcome = self._single(parsed, single, text, names)
-        if self.several:
-            # At the end: a step with a lambda function in it is not compiled together with others.
-            made = self._several(f"{single}.several", text, names.lambdas())
-            outcome = f"IF({single}.several IS NULL, {outcome}, {made})"
         aside = self._aside(lambda f: member(parsed, f), self.none)
         doubt = f"({single}.type <=> {literal(DOUBTFUL)})"
-        return doubt, f"CASE {aside}ELSE {outcome} END" if aside else outcome
+        if self.several:
+            aside += f"WHEN {single}.several IS NOT NULL THEN NULL "
+        settled = self.settled(text, doubt, f"CASE {aside}ELSE {outcome} END" if aside else outcome)
+        if not self.several:
+            return settled
+        # A step of its own, and the last: Spark compiles none with a lambda function in it, and to write out and read
+        # back what such a step is handed is dear, but for an outcome that it only passes on.
+        made = let(names, settled, str)
+        apart = let(names, f"IF({made} IS NULL, {single}.several, NULL)", str)
+        return f"IF({made} IS NOT NULL, {made}, {self._several(apart, text, names.lambdas())})"
 
     def _several(self, parsed: str, text: str, names: Names) -> str:
         """The outcome of a document with any number of rows, which has been parsed."""
@@ -95,18 +84,22 @@ class ChangedDecoder(ChangeDecoder):
 
     def _single(self, parsed: str, single: str, text: str, names: Names) -> str:
         """The outcome of a document that has been parsed and is a `single` row, without lambda functions."""
-        data, map = f"{single}.data", f"{single}.old"
-        texts = Texts(self.row, self.options.json, names, text)
-        now = let(names, texts.converted(data), str)
-        old = let(names, texts.looked_up(map), str)
-        was = let(names, texts.former(old, map, data, now), str)
-        doubts = [texts.doubt(data, now), texts.doubt(old, was), texts.repeated(map, old)]
+        data, old = f"{single}.data", f"{single}.old"
+        texts = Texts(self.options.json, names, text)
+        now = let(names, texts.converted(data, self.row), str)
+        told = let(names, self.old.texts(old), str)
+        was = let(names, self.old.read(told, old, data, now, texts), str)
+        doubts = [
+            texts.doubt(data, now, self.row),
+            texts.doubt(told, was, self.told),
+            self.old.repeated(old, told),
+        ]
         doubts += [same_keys(member(parsed, f.name)) for f in self._others() if isinstance(f.type, MapType)]
         # A column that is used twice stays one.
         doubt = let(names, f"IF({' OR '.join(doubts)}, {literal(DOUBTFUL)}, NULL)", str)
 
         def made(metadata: str) -> str:
-            return self._by_type(f"{single}.type", self._change(data, now, was, metadata))
+            return self.types.outcome(f"{single}.type", self._change(data, now, was, metadata), self.none)
 
         outcome = self._described(parsed, made, names)
         return f"IF({doubt} IS NULL, {outcome}, {self.none(doubt)})"
@@ -126,10 +119,10 @@ class ChangedDecoder(ChangeDecoder):
 
     def _parse(self, text: str) -> str:
         document = self._document()
-        rows, maps = Texts.of(self.row), _MAP
+        rows, former = Texts.of(self.row), self.old.type
         if self.several:
-            rows, maps = f"ARRAY<{rows}>", f"ARRAY<{maps}>"
-        fields = [f"{_DATA}: {rows}", f"{_OLD}: {maps}"]
+            rows, former = f"ARRAY<{rows}>", f"ARRAY<{former}>"
+        fields = [f"{_DATA}: {rows}", f"{_OLD}: {former}"]
         fields += [
             f"{quote(f.name)}: {f.type.spark()}" for f in document.fields if f.name not in (_DATA, _OLD)
         ]
@@ -141,7 +134,7 @@ class ChangedDecoder(ChangeDecoder):
         def states(of: DataType) -> DataType:
             return ArrayType(of) if self.several else of
 
-        own = (RowField(_DATA, states(self.row)), RowField(_OLD, states(self.row)), RowField(_TYPE, STRING))
+        own = (RowField(_DATA, states(self.row)), RowField(_OLD, states(self.told)), RowField(_TYPE, STRING))
         return RowType((*own, *self._others()))
 
     def _others(self) -> tuple[RowField, ...]:
@@ -169,21 +162,20 @@ class ChangedDecoder(ChangeDecoder):
 
     def _quick(self, parsed: str, text: str, names: Names) -> str:
         """The envelope, or null when in doubt."""
-        texts = Texts(self.row, self.options.json, names, text)
+        texts = Texts(self.options.json, names, text)
         data, old = self._many(f"{parsed}.{_DATA}"), self._many(f"{parsed}.{_OLD}")
         item, i = names.fresh(), names.fresh()
 
         def paired(now: str) -> str:
-            def told(map: str) -> str:
+            def told(was_told: str) -> str:
                 def whole(was: str) -> str:
-                    doubt = f"{now}.d OR {was}.d OR {same_keys(map)}"
-                    return struct(
-                        now=f"{now}.v", was=completed(self.row, f"{was}.v", map, f"{now}.v"), d=doubt
-                    )
+                    doubt = f"{now}.d OR {was}.d OR {self.old.doubled(was_told)}"
+                    completed = self.old.completed(f"{was}.v", was_told, f"{now}.v")
+                    return struct(now=f"{now}.v", was=completed, d=doubt)
 
                 alone = struct(now=f"{now}.v", was=null(self.row.spark()), d=f"{now}.d")
-                both = let(names, let(names, texts.looked_up(map), texts.node), whole)
-                return f"IF({map} IS NULL, {alone}, {both})"
+                read = let(names, self.old.texts(was_told), lambda t: texts.node(t, self.told))
+                return f"IF({was_told} IS NULL, {alone}, {let(names, read, whole)})"
 
             return let(names, f"get({old}, {i})", told)
 
@@ -196,20 +188,24 @@ class ChangedDecoder(ChangeDecoder):
             return f"IF(coalesce({' OR '.join(doubts)}, FALSE), NULL, {self._read(parsed, pairs)})"
 
         return let(
-            names, f"transform({data}, ({item}, {i}) -> {let(names, texts.node(item), paired)})", judged
+            names,
+            f"transform({data}, ({item}, {i}) -> {let(names, texts.node(item, self.row), paired)})",
+            judged,
         )
 
     def _slowly(self, text: str, names: Names) -> str:
         slow = Slow(self._document(), self.options.json, names)
-        maps = f"ARRAY<{_MAP}>" if self.several else _MAP
+        type = (
+            f"STRUCT<{_OLD}: ARRAY<{self.old.type}>>" if self.several else f"STRUCT<{_OLD}: {self.old.type}>"
+        )
 
-        # Only the keys of these maps are of interest.
-        told = f"from_json({text}, 'STRUCT<{_OLD}: {maps}>').{_OLD}"
+        # Only which fields are there is of interest.
+        told = f"from_json({text}, {literal(type)}).{_OLD}"
 
         def read(found: str) -> str:
             rows, former = self._many(f"{found}.e.v.{_DATA}"), self._many(f"{found}.e.v.{_OLD}")
             row, i = names.fresh(), names.fresh()
-            was = completed(self.row, f"get({former}, {i})", f"get({self._many(f'{found}.k')}, {i})", row)
+            was = self.old.completed(f"get({former}, {i})", f"get({self._many(f'{found}.k')}, {i})", row)
             pairs = f"transform({rows}, ({row}, {i}) -> {struct(now=row, was=was)})"
             good = self._read(f"{found}.e.v", pairs)
             return f"IF({found}.e.v IS NULL, {self._none(f'{found}.e.e')}, {good})"
@@ -243,7 +239,9 @@ class ChangedDecoder(ChangeDecoder):
     def outcome(self, document: str, text: str, names: Names) -> str:
         """See ChangeDecoder.outcome: rows in the document's order, an update as -U and +U."""
         rows, type = f"{document}.rows", f"{document}.{_TYPE}"
-        return self._described(document, lambda m: self._by_type(type, self._changes(rows, m, names)), names)
+        return self._described(
+            document, lambda m: self.types.outcome(type, self._changes(rows, m, names), self.none), names
+        )
 
     def _described(self, document: str, made: Callable[[str], str], names: Names) -> str:
         """What is `made` of the metadata of a document, where that can be read."""
@@ -258,7 +256,7 @@ class ChangedDecoder(ChangeDecoder):
 
         return let(names, self.metadata.value(lambda f: member(document, f)), checked)
 
-    def _changes(self, rows: str, metadata: str, names: Names) -> _Changes:
+    def _changes(self, rows: str, metadata: str, names: Names) -> Changes:
         row = names.fresh()
         now, was = f"{row}.now", f"{row}.was"
 
@@ -271,28 +269,12 @@ class ChangedDecoder(ChangeDecoder):
         if not self.keyed:
             updated = f"IF(exists({rows}, {row} -> {was} IS NULL), {self.failed(_NO_OLD)}, {updated})"
         missing = f"{rows} IS NULL OR exists({rows}, {row} -> {now} IS NULL)"
-        return _Changes(missing, each("+I"), updated, each("-D"))
+        return Changes(missing, each("+I"), updated, each("-D"))
 
-    def _change(self, data: str, now: str, was: str, metadata: str) -> _Changes:
+    def _change(self, data: str, now: str, was: str, metadata: str) -> Changes:
         def only(kind: str) -> str:
             return self.rows(f"array({self.change(kind, now, metadata)})")
 
         both = self.rows(f"array({self.change('-U', was, metadata)}, {self.change('+U', now, metadata)})")
         alone = only("+U") if self.keyed else self.failed(_NO_OLD)
-        return _Changes(f"{data} IS NULL", only("+I"), f"IF({was} IS NULL, {alone}, {both})", only("-D"))
-
-    def _by_type(self, type: str, made: _Changes) -> str:
-        types = self.types
-        words = (types.insert, types.update, types.delete, *types.passed_over)
-        unknown = f"field 'type' has an unknown value; known are {', '.join(words)}"
-        passed = (
-            f"WHEN {type} IN ({', '.join(map(literal, types.passed_over))}) THEN {self.none(null('STRING'))} "
-        )
-        return (
-            f"CASE WHEN {type} IS NULL THEN {self.failed(_NULL.format('type'))} "
-            f"WHEN {type} NOT IN ({', '.join(map(literal, words))}) THEN {self.failed(unknown)} "
-            f"{passed if types.passed_over else ''}"
-            f"WHEN {made.missing} THEN {self.failed(_NULL.format('data'))} "
-            f"WHEN {type} = {literal(types.insert)} THEN {made.inserted} "
-            f"WHEN {type} = {literal(types.delete)} THEN {made.deleted} ELSE {made.updated} END"
-        )
+        return Changes(f"{data} IS NULL", only("+I"), f"IF({was} IS NULL, {alone}, {both})", only("-D"))

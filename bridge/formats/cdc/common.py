@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 
 from bridge.formats.base import DOUBTFUL
 from bridge.formats.cdc.metadata import Metadata
 from bridge.formats.cdc.options import CdcOptions
+from bridge.formats.former import told, whole
 from bridge.formats.json.slow import Slow
 from bridge.formats.sql import Names, apply, let, literal, look, null, struct
 from bridge.schema import RowType
@@ -22,12 +24,16 @@ _OBJECT_OR_BLANK = r"^\ufeff?\s*(?:\{|$)"
 
 class ChangeDecoder(ABC):
     """Turns change documents into rows of kinds. An envelope is a struct of `v` and `e`: what the document says,
-    or what is wrong with it; both are null for a document to be passed over."""
+    or what is wrong with it; both are null for a document to be passed over.
+
+    `told` are the fields of a former state that are read (see formats.former).
+    """
 
     keeps = False
 
-    def __init__(self, row: RowType, options: CdcOptions, metadata: Metadata, *, keyed: bool) -> None:
-        self.row, self.options, self.metadata, self.keyed = row, options, metadata, keyed
+    def __init__(self, row: RowType, options: CdcOptions, metadata: Metadata, *, key: Sequence[str]) -> None:
+        self.row, self.options, self.metadata, self.keyed = row, options, metadata, bool(key)
+        self.told = told(row, key)
         self.skips_errors = options.json.ignore_parse_errors
 
     def decode(self, payload: Column, *, glance: bool = False) -> Column:
@@ -58,21 +64,22 @@ class ChangeDecoder(ABC):
     def look(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
         """See formats.base.Stepwise: the fast path, each part a column of its own."""
 
-        def looked(payload: str, names: Names) -> str:
-            text = f"CAST({payload} AS STRING)"
-            doubt, outcome = self.glanced(text, names)
-            return (
-                f"CASE WHEN {text} IS NULL OR {text} = '' THEN {self.none(null('STRING'))} "
-                f"WHEN {doubt} OR NOT is_valid_utf8({text}) THEN {self.none(literal(DOUBTFUL))} ELSE {outcome} END"
-            )
+        def looked(text: str, names: Names) -> str:
+            return self.glanced(text, names)
 
-        return look(frame, payload, name, looked)
+        # As text from here on: to take bytes out of a row is to copy them.
+        return look(frame, payload.cast("string"), name, looked)
 
     @abstractmethod
-    def glanced(self, text: str, names: Names) -> tuple[str, str]:
-        """SQL of whether the fast path does not settle a document (never null), and of the outcome where it does.
+    def glanced(self, text: str, names: Names) -> str:
+        """SQL of what a glance hands over; `text` is SQL that costs nothing, and may be null or no UTF-8."""
 
-        `text` is SQL that costs nothing, and may be null or no UTF-8."""
+    def settled(self, text: str, doubt: str, outcome: str) -> str:
+        """The `outcome` of a document; `doubt` is whether the fast path does not settle it, and never null."""
+        return (
+            f"CASE WHEN {text} IS NULL OR {text} = '' THEN {self.none(null('STRING'))} "
+            f"WHEN {doubt} OR NOT is_valid_utf8({text}) THEN {self.none(literal(DOUBTFUL))} ELSE {outcome} END"
+        )
 
     def closer(self, payloads: DataFrame) -> ChangeDecoder:
         """See Decoder.closer: nothing to find out."""
@@ -101,6 +108,10 @@ class ChangeDecoder(ABC):
     def rows(self, array: str) -> str:
         """The outcome of a good document; `array` is SQL of changes."""
         return struct(rows=array, error=null("STRING"))
+
+    def retracted(self, kind: str, state: str, metadata: str, kept: str = "") -> str:
+        """One change that takes away the row of a former `state`: SQL of the fields `told`, not null."""
+        return self.change(kind, whole(self.row, self.told, state), metadata, kept)
 
     def change(self, kind: str, row: str, metadata: str, kept: str = "") -> str:
         """One change; `metadata` is a variable (of no account when none was asked for)."""

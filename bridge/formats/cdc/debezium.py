@@ -35,16 +35,16 @@ class _Decoder(PairDecoder):
     beside = ("schema",)
     keeps = True
 
-    def __init__(self, row: RowType, options: CdcOptions, metadata: Metadata, *, keyed: bool) -> None:
-        super().__init__(row, options, metadata, keyed=keyed)
+    def __init__(self, row: RowType, options: CdcOptions, metadata: Metadata, *, key: Sequence[str]) -> None:
+        super().__init__(row, options, metadata, key=key)
         self.wrapper = "payload" if options.schema_include else ""
 
-    def known(self, state: str, names: Names, body: Callable[[str, str], str]) -> str:
+    def known(self, state: str, row: RowType, names: Names, body: Callable[[str, str], str]) -> str:
         """See PairDecoder.known: a placeholder is null in the row, and its field's name is in `kept`."""
-        held = placeholder.held(self.row, state)
+        held = placeholder.held(row, state)
         if not held:
             return body(state, null("ARRAY<STRING>"))
-        rare = struct(row=placeholder.known(self.row, state), kept=placeholder.kept(self.row, state))
+        rare = struct(row=placeholder.known(row, state), kept=placeholder.kept(row, state))
         plain = struct(row=state, kept=null("ARRAY<STRING>"))
         return let(names, f"IF({held}, {rare}, {plain})", lambda told: body(f"{told}.row", f"{told}.kept"))
 
@@ -71,7 +71,7 @@ class DebeziumJsonFormat:
         """See Format.decoder."""
         check(row)
         read = CdcOptions.of(self.name, _OWN, options)
-        return _Decoder(row, read, Metadata(metadata, _PLACES), keyed=bool(key))
+        return _Decoder(row, read, Metadata(metadata, _PLACES), key=key)
 
     def encoder(self, row: RowType, options: Mapping[str, Any]) -> PairEncoder:
         """See Format.encoder. Raises OptionError with 'schema-include', which only a source has (as in Flink)."""

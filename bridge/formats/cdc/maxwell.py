@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bridge.formats.base import NOTHING
-from bridge.formats.cdc.changed import ChangedDecoder, Types
+from bridge.formats.cdc.changed import ChangedDecoder
 from bridge.formats.cdc.encode import MaxwellEncoder
 from bridge.formats.cdc.metadata import BIGINT, STRING, Metadata, Place, seconds
 from bridge.formats.cdc.options import CdcOptions
+from bridge.formats.cdc.types import Types
 from bridge.formats.json.shape import check
 from bridge.schema import ArrayType, RowType
 
@@ -45,7 +46,7 @@ class MaxwellJsonFormat:
         """See Format.decoder."""
         check(row)
         read = CdcOptions.of(self.name, (), options)
-        return _Decoder(row, read, Metadata(metadata, _PLACES), keyed=bool(key))
+        return _Decoder(row, read, Metadata(metadata, _PLACES), key=key)
 
     def encoder(self, row: RowType, options: Mapping[str, Any]) -> MaxwellEncoder:
         """See Format.encoder."""

@@ -45,7 +45,7 @@ class OggJsonFormat:
         """See Format.decoder."""
         check(row)
         read = CdcOptions.of(self.name, (), options)
-        return _Decoder(row, read, Metadata(metadata, _PLACES), keyed=bool(key))
+        return _Decoder(row, read, Metadata(metadata, _PLACES), key=key)
 
     def encoder(self, row: RowType, options: Mapping[str, Any]) -> PairEncoder:
         """See Format.encoder."""

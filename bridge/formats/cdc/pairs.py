@@ -52,18 +52,18 @@ class PairDecoder(ChangeDecoder):
         # Not one inside the other: Spark's analyzer allows for so many expressions that need each other first.
         return f"coalesce({quick}, {failed(slow) if glance else envelope(slow, text, names)})"
 
-    def glanced(self, text: str, names: Names) -> tuple[str, str]:
+    def glanced(self, text: str, names: Names) -> str:
         """See ChangeDecoder.glanced."""
         fast = Fast(self._document(), self.options.json, names.lambdas())
         parsed = let(names, fast.parse(text), str)
         converted = let(names, fast.convert(parsed), str)
         # Bound here, that what was parsed need not be handed on.
         doubt = let(names, fast.doubtful(text, parsed, converted), str)
-        return doubt, self.outcome(converted, text, names)
+        return self.settled(text, doubt, self.outcome(converted, text, names))
 
     def _document(self) -> RowType:
         states = (
-            RowField(BEFORE, self.row),
+            RowField(BEFORE, self.told),
             RowField(AFTER, self.row),
             RowField(self.operations.field, STRING),
         )
@@ -111,24 +111,26 @@ class PairDecoder(ChangeDecoder):
 
         def told(op: str) -> str:
             def changes(*former: str) -> str:
-                return self.known(after, names, lambda *latter: self._changes(op, metadata, former, latter))
+                return self.known(
+                    after, self.row, names, lambda *latter: self._changes(op, metadata, former, latter)
+                )
 
-            return self.known(before, names, changes)
+            return self.known(before, self.told, names, changes)
 
         return let(names, member(inside, self.operations.field), told)
 
     def _changes(self, op: str, metadata: str, former: Sequence[str], latter: Sequence[str]) -> str:
         words, before, after = self.operations, former[0], latter[0]
 
-        def state(kind: str, of: str) -> str:
-            return self.change(kind, of, metadata, former[1] if of == before else latter[1])
+        def added(kind: str) -> str:
+            return self.change(kind, after, metadata, latter[1])
 
-        inserted, updated = (
-            self.rows(f"array({state('+I', after)})"),
-            self.rows(f"array({state('+U', after)})"),
-        )
-        both = self.rows(f"array({state('-U', before)}, {state('+U', after)})")
-        deleted = self.rows(f"array({state('-D', before)})")
+        def taken(kind: str) -> str:
+            return self.retracted(kind, before, metadata, former[1])
+
+        inserted, updated = self.rows(f"array({added('+I')})"), self.rows(f"array({added('+U')})")
+        both = self.rows(f"array({taken('-U')}, {added('+U')})")
+        deleted = self.rows(f"array({taken('-D')})")
         alone = updated if self.keyed else self.failed(self._no_before("UPDATE"))
         no_after = self.failed(f"field '{self._path(AFTER)}' is null or missing")
         known = ", ".join((*words.insert, words.update, words.delete))
@@ -143,8 +145,8 @@ class PairDecoder(ChangeDecoder):
             f"THEN IF({before} IS NULL, {self.failed(self._no_before('DELETE'))}, {deleted}) ELSE {unknown} END"
         )
 
-    def known(self, state: str, names: Names, body: Callable[[str, str], str]) -> str:
-        """`body` of one of the two states as far as it is told, and of what is `kept` of it."""
+    def known(self, state: str, row: RowType, names: Names, body: Callable[[str, str], str]) -> str:
+        """`body` of one of the two states, of fields `row`, as far as it is told, and of what is `kept` of it."""
         return body(state, "")
 
     def _path(self, field: str) -> str:

@@ -3,8 +3,6 @@
 Canal writes every value as a string, so `from_json` with types would put each of its documents in doubt. Here all
 scalars are read as STRING and converted, where the text alone says what Flink makes of it; a value that it does not
 (and any list, map or row in a table's column) puts the document in doubt, and it goes json's slow path.
-
-A field of `old` that is not there did not change, one that is null was null: so `old` is read as a map.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from bridge.formats.json.shape import is_temporal
 from bridge.formats.sql import Names, let, literal, member, null, struct
 from bridge.schema import DataType, RowType, ScalarType, quote
 
-__all__ = ["Texts", "completed", "same_keys"]
+__all__ = ["Texts"]
 
 _NUMBER = "^[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,3})?$"
 _LONGEST_DECIMAL = 80
@@ -29,14 +27,14 @@ _LONGEST_DOUBLE = 30
 
 
 class Texts:
-    """SQL for rows of one shape. `text` is the whole document, a variable.
+    """SQL for rows of any shape. `text` is the whole document, a variable.
 
     To look into the whole document is dear, and what stands twice behind an AND or OR Spark does ahead, needed or
     not; in the branch of an IF it is let be.
     """
 
-    def __init__(self, row: RowType, options: JsonOptions, names: Names, text: str) -> None:
-        self.row, self.options, self.names = row, options, names
+    def __init__(self, options: JsonOptions, names: Names, text: str) -> None:
+        self.options, self.names = options, names
         self.fractions = f"{text} RLIKE {literal(_BARE_FRACTION)}"
 
     @staticmethod
@@ -44,24 +42,24 @@ class Texts:
         """The type that `from_json` reads a row as."""
         return "STRUCT<" + ", ".join(f"{quote(n)}: STRING" for n in row.names) + ">"
 
-    def node(self, texts: str) -> str:
+    def node(self, texts: str, row: RowType) -> str:
         """struct<v: row, d: boolean> of a struct of texts (a variable, null for no row): the row, and doubt."""
 
         def judged(converted: str) -> str:
-            return struct(v=converted, d=self.doubt(texts, converted))
+            return struct(v=converted, d=self.doubt(texts, converted, row))
 
-        none = struct(v=null(self.row.spark()), d="FALSE")
-        return f"IF({texts} IS NULL, {none}, {let(self.names, self.converted(texts), judged)})"
+        none = struct(v=null(row.spark()), d="FALSE")
+        return f"IF({texts} IS NULL, {none}, {let(self.names, self.converted(texts, row), judged)})"
 
-    def converted(self, texts: str) -> str:
+    def converted(self, texts: str, row: RowType) -> str:
         """The row that a struct of texts tells; what is not sure is null in it."""
-        fields = [f"{literal(f.name)}, {self._value(member(texts, f.name), f.type)}" for f in self.row.fields]
+        fields = [f"{literal(f.name)}, {self.value(member(texts, f.name), f.type)}" for f in row.fields]
         return f"named_struct({', '.join(fields)})"
 
-    def doubt(self, texts: str, converted: str) -> str:
-        """Whether the row that was `converted` may not be what the texts tell; never null."""
+    def doubt(self, texts: str, converted: str, row: RowType) -> str:
+        """Whether what was `converted` may not be the fields of `row` that the texts tell; never null."""
         lost, doubles = ["FALSE"], ["FALSE"]
-        for f in self.row.fields:
+        for f in row.fields:
             text = member(texts, f.name)
             if isinstance(f.type, ScalarType) and f.type.is_string:
                 doubles.append(_like_a_double(text))
@@ -70,31 +68,7 @@ class Texts:
         rounded = f"IF({' OR '.join(doubles)}, {self.fractions}, FALSE)"
         return f"(coalesce({' OR '.join(lost)}, FALSE) OR {rounded})"
 
-    def former(self, texts: str, keys: str, new_texts: str, after: str) -> str:
-        """As `completed` makes it of what is `converted`: a field is converted only if it is there, and written
-        otherwise than in `new_texts`, of which `after` was made."""
-        fields = []
-        for f in self.row.fields:
-            told = member(texts, f.name)
-            untold, value = f"NOT map_contains_key({keys}, {literal(f.name)})", self._value(told, f.type)
-            same = f"{told} <=> {member(new_texts, f.name)}" if value != told else "FALSE"
-            as_now = f"IF({told} IS NULL, {untold}, {same})"
-            fields.append(f"{literal(f.name)}, IF({as_now}, {member(after, f.name)}, {value})")
-        return f"IF({texts} IS NULL, {null(self.row.spark())}, named_struct({', '.join(fields)}))"
-
-    def looked_up(self, map: str) -> str:
-        """The struct of texts that a map of texts (a variable) holds; null for no map."""
-        fields = ", ".join(f"{literal(n)}, {map}[{literal(n)}]" for n in self.row.names)
-        return f"IF({map} IS NULL, {null(self.of(self.row))}, named_struct({fields}))"
-
-    def repeated(self, map: str, texts: str) -> str:
-        """Whether a key comes twice in a map, as `same_keys` says it; `texts` is what was `looked_up` in it."""
-        told = [member(texts, n) for n in self.row.names]
-        there = " + ".join(f"IF({t} IS NULL, 0, 1)" for t in told)
-        # As many entries as fields that are not null have no key twice, which is dear to find out otherwise.
-        return f"IF(size({map}) = {there}, FALSE, {same_keys(map)})"
-
-    def _value(self, text: str, type: DataType) -> str:
+    def value(self, text: str, type: DataType) -> str:
         """The value, or null when it is not sure."""
         if not isinstance(type, ScalarType):
             return null(type.spark())
@@ -104,7 +78,8 @@ class Texts:
             return moment(text, type, self.options)
         cast = f"TRY_CAST({text} AS {type.spark()})"
         if type.name == "BOOLEAN":
-            return f"CASE WHEN lower({text}) = 'true' THEN TRUE WHEN {text} IN ('false', '0', '1') THEN FALSE END"
+            sure = f"WHEN {text} = 'true' THEN TRUE WHEN {text} IN ('false', '0', '1') THEN FALSE"
+            return f"CASE {sure} WHEN lower({text}) = 'true' THEN TRUE END"
         if type.is_binary:
             sure = f"length({text}) % 4 = 0 AND {text} RLIKE {literal(_BASE64)} AND NOT {text} RLIKE {literal(_BARE)}"
             return f"IF({sure}, TRY_TO_BINARY({text}, 'base64'), NULL)"
@@ -127,28 +102,3 @@ class Texts:
 def _like_a_double(text: str) -> str:
     # Below ':' are digits, signs and the quote: most texts are done with after one comparison.
     return f"({text} < ':' AND octet_length({text}) < {_LONGEST_DOUBLE} AND {text} RLIKE {literal(_LIKE_A_DOUBLE)})"
-
-
-def completed(row: RowType, former: str, keys: str, after: str) -> str:
-    """A former state with the fields that its document does not have taken from `after`.
-
-    All three are variables; `keys` is the map whose keys are the fields that are there.
-    """
-    fields = []
-    for name in row.names:
-        old = member(former, name)
-        fields.append(
-            f"{literal(name)}, IF({old} IS NULL, {_untold(keys, name, member(after, name))}, {old})"
-        )
-    return f"IF({former} IS NULL, {null(row.spark())}, named_struct({', '.join(fields)}))"
-
-
-def _untold(keys: str, name: str, after: str) -> str:
-    """A field whose former value is null or not told: it was null, or is as it was."""
-    return f"IF(map_contains_key({keys}, {literal(name)}), NULL, {after})"
-
-
-def same_keys(map: str) -> str:
-    """True when a key comes twice; null or false when none does."""
-    keys = f"map_keys({map})"
-    return f"IF(size({keys}) < 2, FALSE, size(array_distinct({keys})) != size({keys}))"
