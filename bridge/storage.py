@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-__all__ = ["TextFile", "delete", "list_names", "modified_ms", "read_text"]
+__all__ = ["TextFile", "delete", "is_local", "list_names", "modified_ms", "read_text"]
 
 
 class TextFile:
@@ -23,7 +23,7 @@ class TextFile:
         self._spark = spark
         self._system, self._where = _open(spark, path)
         qualified = self._system.makeQualified(self._where)
-        self.local = str(self._system.getUri().getScheme()) == "file"
+        self.local = _is_local(self._system)
         """Whether it is on a local disk, where neither a read nor a write costs anything to speak of."""
         self._path = Path(qualified.toUri().getPath())
         self.name = str(self._path) if self.local else str(qualified)
@@ -66,6 +66,15 @@ def _open(spark: SparkSession, path: str) -> tuple[Any, Any]:
     assert jvm is not None
     where = jvm.org.apache.hadoop.fs.Path(path)
     return where.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), where
+
+
+def _is_local(system: Any) -> bool:
+    return str(system.getUri().getScheme()) == "file"
+
+
+def is_local(spark: SparkSession, path: str) -> bool:
+    """Whether `path` is on a local disk."""
+    return _is_local(_open(spark, path)[0])
 
 
 def read_text(spark: SparkSession, path: str) -> str:

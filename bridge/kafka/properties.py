@@ -144,7 +144,9 @@ def for_spark(properties: Mapping[str, str]) -> dict[str, str]:
     """
     _refuse(properties)
     plain = {key: _text(value) for key, value in properties.items()}
-    made = {"kafka.isolation.level": "read_committed"}
+    # Spark reads to offsets that it knows are there, and its readers ask ahead for what comes behind. The broker would
+    # hold that request for half a second, and with it the next batch, which has the reader now.
+    made = {"kafka.isolation.level": "read_committed", "kafka.fetch.max.wait.ms": "10"}
     for key, value in plain.items():
         if key not in _NOT_FOR_SPARK and key not in _PRODUCER and key not in _LEVELS:
             made["kafka." + key] = value

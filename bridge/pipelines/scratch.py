@@ -16,10 +16,19 @@ from bridge.positions import Offsets
 
 __all__ = ["batch_end", "folder"]
 
+_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+_BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
+
 
 @contextmanager
 def folder(spark: SparkSession, checkpoint: str, verb: str, run: str) -> Iterator[str]:
-    """A fresh folder below `checkpoint` for this run, removed at its end; so is what earlier runs left behind."""
+    """A fresh folder below `checkpoint` for this run, removed at its end; so is what earlier runs left behind.
+
+    Sets how the session's streaming queries write there, where that is a local disk and nobody has said how."""
+    if storage.is_local(spark, checkpoint) and not spark.conf.get(_MANAGER, ""):
+        # Spark's own choice starts a process for each look at a link, some thirty in a batch, for an atomicity that a
+        # rename has on a local disk anyway.
+        spark.conf.set(_MANAGER, _BY_FILE_SYSTEM)
     parent = f"{checkpoint.rstrip('/')}/{verb}"
     for left_behind in storage.list_names(spark, parent):
         storage.delete(spark, f"{parent}/{left_behind}")

@@ -31,14 +31,17 @@ def _sasl(mechanism: str, jaas: str) -> dict[str, str]:
         ({"isolation.level": "read_uncommitted"}, {"kafka.isolation.level": "read_uncommitted"}),
         ({"group.id": "g"}, {"groupIdPrefix": "g"}),
         ({"max.poll.records": "10"}, {"kafka.max.poll.records": "10"}),
+        ({"fetch.max.wait.ms": "500"}, {"kafka.fetch.max.wait.ms": "500"}),
         ({"auto.offset.reset": "earliest", "enable.auto.commit": "false"}, {}),
         ({"acks": "all", "linger.ms": "5", "compression.zstd.level": "3"}, {}),
         ({"ssl.truststore.password": Secret("s3cret")}, {"kafka.ssl.truststore.password": "s3cret"}),
     ],
 )
 def test_spark_gets_what_concerns_reading(given: dict[str, str], made: dict[str, str]) -> None:
-    """Reading is read_committed by default; what Spark refuses or sending needs is not handed over."""
-    expected = {"kafka.isolation.level": "read_committed", "kafka.bootstrap.servers": "b:1", **made}
+    """Reading is read_committed and waits for nothing by default; what Spark refuses or sending needs is not handed
+    over."""
+    own = {"kafka.isolation.level": "read_committed", "kafka.fetch.max.wait.ms": "10"}
+    expected = {**own, "kafka.bootstrap.servers": "b:1", **made}
     assert for_spark({"bootstrap.servers": "b:1", **given}) == expected
 
 

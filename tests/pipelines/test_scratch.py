@@ -22,6 +22,27 @@ def test_a_run_gets_an_empty_folder_and_leaves_nothing(spark: SparkSession, tmp_
     assert not Path(place).exists() and (tmp_path / "publish").exists()
 
 
+@pytest.mark.parametrize("given", ["", "org.example.Mine"])
+def test_a_query_on_a_local_disk_starts_no_processes_to_look_at_links(
+    spark: SparkSession, tmp_path: Path, given: str
+) -> None:
+    """Unless somebody says how files are to be written."""
+    own = spark.newSession()
+    if given:
+        own.conf.set("spark.sql.streaming.checkpointFileManagerClass", given)
+    with scratch.folder(own, str(tmp_path), "ingest", "run1") as place:
+        rows = own.readStream.format("rate").load().limit(1)
+        write = rows.writeStream.format("noop").trigger(availableNow=True).option("checkpointLocation", place)
+        if given:
+            with pytest.raises(Exception, match=given):
+                write.start()
+        else:
+            write.start().awaitTermination()
+            assert (Path(place) / "offsets" / "0").exists()
+    used = own.conf.get("spark.sql.streaming.checkpointFileManagerClass")
+    assert used == (given or "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager")
+
+
 def test_the_folder_goes_when_the_run_fails(spark: SparkSession, tmp_path: Path) -> None:
     def fail() -> None:
         with scratch.folder(spark, str(tmp_path), "ingest", "run1") as place:
