@@ -84,4 +84,5 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt setuptools
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[dev]'
 	$(BIN)/python -m bridge.jars
+	$(BIN)/python -m bridge.demo.rehearsal
 	@touch $@

@@ -17,7 +17,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from bridge import jars
+from bridge import classes, jars
 from bridge.errors import BridgeError
 
 __all__ = ["build_session", "child", "log_file"]
@@ -85,7 +85,7 @@ def build_session(
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         settings |= {**_LOCAL, "spark.master": master or os.environ.get("SPARK_MASTER") or "local[*]"}
         settings["spark.driver.memory"] = os.environ.get("SPARK_DRIVER_MEMORY", "2g")
-        settings[_JAVA_OPTIONS] = _logging_options()
+        settings[_JAVA_OPTIONS] = _java_options(conf or {})
     settings["spark.jars"] = ",".join(found)
     for key, value in _merged(settings, conf or {}).items():
         builder = builder.config(key, value)
@@ -142,6 +142,12 @@ def _extend_class_path(found: list[str]) -> None:
         )
     for jar in found:
         loader.addURL(jvm.java.io.File(jar).toURI().toURL())
+
+
+def _java_options(conf: Mapping[str, str]) -> str:
+    # A JVM that is to write its classes down takes none.
+    quick = "" if "ArchiveClassesAtExit" in conf.get(_JAVA_OPTIONS, "") else classes.options()
+    return f"{_logging_options()} {quick}".strip()
 
 
 def _logging_options() -> str:

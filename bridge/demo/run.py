@@ -26,7 +26,7 @@ from bridge.pipelines.publish import publish
 from bridge.pipelines.verify import Proof, verify
 from bridge.session import child
 
-__all__ = ["run"]
+__all__ = ["pipelines", "run"]
 
 _PARTITIONS = 4
 _RATE = 4_000
@@ -46,7 +46,7 @@ def run(spark: SparkSession, folder: Path, screen: Screen, stop: threading.Event
         broker = Broker(folder / "broker")
         broker.start()
     try:
-        incoming, outgoing = _pipelines(folder, broker.bootstrap)
+        incoming, outgoing = pipelines(folder, broker.bootstrap)
         for definition in (incoming, outgoing):
             for topic in definition.topic.names:
                 broker.create_topic(topic, partitions=_PARTITIONS, config={"cleanup.policy": "compact"})
@@ -73,7 +73,7 @@ def run(spark: SparkSession, folder: Path, screen: Screen, stop: threading.Event
         raise DifferenceError("topic and table differ; see above")
 
 
-def _pipelines(folder: Path, bootstrap: str) -> tuple[Definition, Definition]:
+def pipelines(folder: Path, bootstrap: str) -> tuple[Definition, Definition]:
     """The shipped pipeline files, with the broker and the lake of the demo put in by environment variables."""
     files = [Path("conf") / name for name in ("orders.yaml", "orders_publish.yaml")]
     if not all(file.is_file() for file in files):

@@ -1,0 +1,92 @@
+"""A rehearsal in which Spark's JVM loads what an ingest and a publish need, and writes it down for later ones.
+
+    python -m bridge.demo.rehearsal     # what `make setup` calls; nothing to do where it has been done
+
+See `bridge.classes`. It needs the pipeline files in conf/, and a broker of its own for half a minute.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from bridge import classes
+from bridge.definition import Engine
+from bridge.demo import orders
+from bridge.demo.run import pipelines
+from bridge.kafka.broker import Broker
+from bridge.pipelines.ingest import ingest
+from bridge.pipelines.publish import publish
+from bridge.session import build_session
+
+__all__ = ["main", "rehearse"]
+
+_CHANGES = 300
+_END_SECONDS = 300
+
+
+def rehearse(spark: SparkSession, folder: Path) -> None:
+    """A batch by each of the two engines, and both published."""
+    with Broker(folder / "broker") as broker:
+        incoming, outgoing = pipelines(folder, broker.bootstrap)
+        topic = incoming.topic.names[0]
+        for name in (topic, *outgoing.topic.names):
+            broker.create_topic(name)
+        once = replace(incoming.run, trigger_seconds=None)
+        for seed, engine in enumerate((Engine.SPARK, Engine.AUTO)):
+            made = orders.changes(seed, keys=_CHANGES // 2, count=_CHANGES)
+            orders.write(broker.bootstrap, topic, made)
+            ingest(spark, replace(incoming, run=once, merge=replace(incoming.merge, engine=engine)))
+        publish(spark, replace(outgoing, run=replace(outgoing.run, trigger_seconds=None)))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make the file of classes where there is none. Never fails: without it all starts take a little longer."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if given:
+        _written(Path(given[0]))
+        return 0
+    file = classes.archive()
+    if file.is_file():
+        return 0
+    file.parent.mkdir(parents=True, exist_ok=True)
+    print("classes of Spark, laid out for quicker starts", flush=True)
+    with tempfile.TemporaryDirectory(dir=file.parent, prefix=".rehearsal-") as folder:
+        made = Path(folder) / file.name
+        # In a process of its own: this Java may not know how, or have no room for it. And with a JVM of its own.
+        environ = {key: value for key, value in os.environ.items() if not key.startswith("PYSPARK_GATEWAY")}
+        subprocess.run([sys.executable, "-m", "bridge.demo.rehearsal", str(made)], check=False, env=environ)
+        if made.is_file():
+            os.replace(made, file)
+            print(f"  in {file}", flush=True)
+        else:
+            print("  not made; Spark takes a few seconds more to start without", flush=True)
+    return 0
+
+
+def _written(file: Path) -> None:
+    options = classes.made_at_exit(file)
+    if not options:
+        return
+    spark = build_session("bridge rehearsal", conf={"spark.driver.extraJavaOptions": options})
+    with tempfile.TemporaryDirectory(prefix="bridge-rehearsal-") as folder:
+        rehearse(spark, Path(folder))
+    gateway = SparkContext._gateway
+    spark.sparkContext.stop()
+    if gateway is not None:
+        process = gateway.proc
+        gateway.shutdown()
+        process.stdin.close()
+        process.wait(_END_SECONDS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
