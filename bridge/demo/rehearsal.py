@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +32,7 @@ __all__ = ["main", "rehearse"]
 
 _CHANGES = 300
 _END_SECONDS = 300
+_MOST_SECONDS = 900
 
 
 def rehearse(spark: SparkSession, folder: Path) -> None:
@@ -63,7 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         made = Path(folder) / file.name
         # In a process of its own: this Java may not know how, or have no room for it. And with a JVM of its own.
         environ = {key: value for key, value in os.environ.items() if not key.startswith("PYSPARK_GATEWAY")}
-        subprocess.run([sys.executable, "-m", "bridge.demo.rehearsal", str(made)], check=False, env=environ)
+        command = [sys.executable, "-m", "bridge.demo.rehearsal", str(made)]
+        with suppress(subprocess.TimeoutExpired):
+            subprocess.run(command, check=False, env=environ, timeout=_MOST_SECONDS)
         if made.is_file():
             os.replace(made, file)
             print(f"  in {file}", flush=True)
