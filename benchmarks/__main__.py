@@ -1,6 +1,6 @@
 """The bridge beside the recipe of Delta Lake's documentation, whole jobs in one run, each table checked.
 
-    python -m benchmarks [--rows N] [--full] [--report FILE] [--out FILE]
+    python -m benchmarks [--rows N] [--full] [--only PART,...] [--report FILE] [--out FILE]
 
 Prints a table and JSON lines. Exit code 1 when a goal is missed, 2 when a table was wrong.
 """
@@ -22,12 +22,13 @@ from rich.console import Console
 
 from benchmarks import goals, layout, performance, publishing
 from benchmarks.ground import Ground, Say
-from benchmarks.scenarios import Found, Scale, play
+from benchmarks.scenarios import PARTS, Found, Scale, play
 from bridge.kafka.broker import Broker
 
 __all__ = ["main"]
 
 ROWS = 1_000_000
+_PARTS = (*PARTS, "layout", "publish")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, default=int(os.environ.get("ROWS") or ROWS))
     parser.add_argument("--full", action="store_true", help="tables of 20 and 100 times as many rows")
+    parser.add_argument("--only", type=_parts, default=_PARTS, help=f"of {', '.join(_PARTS)}; all without it")
     parser.add_argument("--report", type=Path, help="the Markdown document to write, plots beside it")
     parser.add_argument("--out", type=Path, help="file for a JSON line per comparison")
     chosen = parser.parse_args(arguments)
@@ -45,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     folder = Path(tempfile.mkdtemp(prefix="bench-"))
     try:
-        found, ground = _played(folder, Scale.of(chosen.rows, full=chosen.full), say)
+        found, ground = _played(folder, Scale.of(chosen.rows, full=chosen.full), chosen.only, say)
         screen = Console(width=180)
         screen.print(goals.table(found.outcomes))
         screen.print(performance.profiles(found.profiled))
@@ -57,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.report and code != 2:
             performance.written(
                 performance.Report(
-                    command="make bench-full" if chosen.full else "make bench",
+                    command=_command(chosen.full, chosen.only),
                     date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
                     machine=performance.machine(),
                     seconds=time.monotonic() - started,
@@ -74,18 +76,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _played(folder: Path, scale: Scale, say: Say) -> tuple[Found, Ground]:
+def _parts(given: str) -> tuple[str, ...]:
+    asked = {name.strip() for name in given.split(",")}
+    if unknown := asked - set(_PARTS):
+        raise argparse.ArgumentTypeError(f"no {', '.join(sorted(unknown))}; there are {', '.join(_PARTS)}")
+    return tuple(part for part in _PARTS if part in asked)
+
+
+def _command(full: bool, parts: Sequence[str]) -> str:
+    made = "make bench-full" if full else "make bench"
+    return made if tuple(parts) == _PARTS else f"ONLY={','.join(parts)} {made}"
+
+
+def _played(folder: Path, scale: Scale, parts: Sequence[str], say: Say) -> tuple[Found, Ground]:
     from bridge.session import build_session
 
     spark = build_session("bridge-benchmarks")
     try:
         with Broker(folder / "broker") as broker:
             ground = Ground(spark, broker, folder, say)
-            found = play(ground, scale)
-            layout.play(ground, scale, found)
-            place = folder / "publish"
-            place.mkdir()
-            found.outcomes += publishing.outcomes(spark, broker, place, scale.published, say)
+            found = play(ground, scale, parts)
+            if "layout" in parts:
+                layout.play(ground, scale, found)
+            if "publish" in parts:
+                place = folder / "publish"
+                place.mkdir()
+                found.outcomes += publishing.outcomes(spark, broker, place, scale.published, say)
             return found, ground
     finally:
         spark.sparkContext.stop()

@@ -81,7 +81,7 @@ def rendered(report: Report, folder: str) -> str:
         if o.ratio is not None
     ]
     facts = [
-        ("written by", f"`{report.command}`, whole; not by hand"),
+        ("written by", f"`{report.command}`; not by hand"),
         ("date", report.date),
         ("machine", report.machine),
         ("took", f"{report.seconds / 60:.0f} min"),
