@@ -29,11 +29,13 @@ from bridge.definition import Definition, Topic
 from bridge.encode import encode
 from bridge.kafka.broker import Broker
 from bridge.kafka.sink import produce
+from bridge.pipelines.ingest import ingest
 from bridge.pipelines.publish import publish
 
-__all__ = ["COLUMNS", "Bench", "main"]
+__all__ = ["COLUMNS", "INGESTED", "TABLE", "Bench", "main"]
 
 ROWS = 1_000_000
+TABLE, INGESTED = "table", "ingested"
 COLUMNS = (
     "order_id BIGINT, customer STRING, status STRING, amount DECIMAL(10, 2), "
     "updated_at TIMESTAMP(3), note STRING"
@@ -59,12 +61,26 @@ class Bench:
     _names: itertools.count[int] = field(default_factory=itertools.count)
 
     def __post_init__(self) -> None:
-        path = self.folder / "table"
+        path = self.folder / TABLE
         self.spark.range(self.rows).createOrReplaceTempView("bench_ids")
         made = self.spark.sql(f"SELECT {_SELECT} FROM bench_ids")
         made.write.format("delta").option("delta.enableChangeDataFeed", "true").save(str(path))
         # Version 1: each row has a row before and after in the feed.
         self.spark.sql(f"UPDATE delta.`{path}` SET customer = concat(customer, '-x')")
+
+    def ingested(self) -> str:
+        """Have an ingest make a second table: of a topic with all rows as they were, and then with all of them as they
+        are. Where the changes of the latter begin, for `publish.start`."""
+        topic = self._topic()
+        definition = self.definition(topic, "at-least-once", table=INGESTED)
+        for version in (0, 1):
+            began = self._versions(INGESTED)
+            self._own_sink(self._records(version), definition.topic)
+            ingest(self.spark, definition)
+        return f"version:{began}"
+
+    def _versions(self, table: str) -> int:
+        return len(list((self.folder / table / "_delta_log").glob("*.json")))
 
     def lines(self, *, rounds: int, warm: int) -> list[Line]:
         """All comparisons; `warm` runs of each way count for nothing."""
@@ -76,7 +92,7 @@ class Bench:
             lambda: self.loop(plain),
             lambda: self._spark_sink(records),
             lambda: self._spark_sink(records.repartition(tasks, "key").sortWithinPartitions("key")),
-            lambda: self._own_sink(records, topic),
+            lambda: self._own_sink(records, replace(topic, names=(self._topic(),))),
         ]
         kinds = list(itertools.product(("snapshot", "version:1"), ("at-least-once", "exactly-once")))
         ways += [partial(self.publish, start, guarantee) for start, guarantee in kinds]
@@ -95,8 +111,10 @@ class Bench:
             ]
         return lines
 
-    def definition(self, topic: str, guarantee: str, start: str = "snapshot") -> Definition:
-        """The pipeline that publishes the table to `topic`."""
+    def definition(
+        self, topic: str, guarantee: str, start: str = "snapshot", table: str = TABLE
+    ) -> Definition:
+        """The pipeline between the table and `topic`."""
         options = {
             "connector": "upsert-kafka",
             "topic": topic,
@@ -110,7 +128,7 @@ class Bench:
         file = self.folder / f"{topic}.yaml"
         file.write_text(
             f"version: 1\nname: {topic}\ntopic:\n  ddl: |\n    CREATE TABLE t ({COLUMNS}, PRIMARY KEY (order_id) NOT "
-            f"ENFORCED) WITH ({shown})\ndelta: {{path: table}}\nrun: {{checkpoint: checkpoints/{topic}}}\n"
+            f"ENFORCED) WITH ({shown})\ndelta: {{path: {table}}}\nrun: {{checkpoint: checkpoints/{topic}}}\n"
             f"publish: {{start: '{start}'}}\n"
         )
         return config.load(file)
@@ -120,8 +138,8 @@ class Bench:
         self.broker.create_topic(name, partitions=_PARTITIONS, config={"cleanup.policy": "compact"})
         return name
 
-    def _records(self) -> DataFrame:
-        rows = self.spark.read.format("delta").load(str(self.folder / "table"))
+    def _records(self, version: int = 1) -> DataFrame:
+        rows = self.spark.read.format("delta").load(str(self.folder / TABLE), versionAsOf=version)
         changes = rows.selectExpr("*", "'+I' AS __kind", "named_struct('version', 0L) AS __position")
         return encode(changes, self.definition("unused", "at-least-once").topic).select("key", "value")
 
@@ -160,13 +178,13 @@ class Bench:
         ).save()
 
     def _own_sink(self, records: DataFrame, topic: Topic) -> None:
-        sent = produce(records, replace(topic, names=(self._topic(),)), order_by=["key"])
+        sent = produce(records, topic, order_by=["key"])
         assert sent.records == self.rows, sent
 
-    def publish(self, start: str, guarantee: str) -> str:
-        """Publish the table; the new topic that it went to."""
+    def publish(self, start: str, guarantee: str, table: str = TABLE) -> str:
+        """Publish a table; the new topic that it went to."""
         topic = self._topic()
-        done = publish(self.spark, self.definition(topic, guarantee, start))
+        done = publish(self.spark, self.definition(topic, guarantee, start, table))
         assert done.records_out == self.rows, done
         return topic
 

@@ -29,6 +29,8 @@ from bridge.published import Stretch
 __all__ = ["produce_once"]
 
 _VERSION, _SLOT = "__version", "__slot"
+_HASH_BITS = 32
+_HASH = (1 << _HASH_BITS) - 1
 
 
 @dataclass(frozen=True)
@@ -111,9 +113,10 @@ def produce_once(
     """Send the `records` of `stretch` (see sink.produce; with `__position` struct<version>) and wait for it.
 
     Each record is in the topic exactly once for readers of committed records, however often this is called for the
-    stretch, by whomever: a slot's records have one order (version, key, then all else) and its transactions, of about
-    `max_rows` records, hold how many of them are sent. A record's slot is a hash of its key, or of `__route`, or of
-    all of it; so a key's changes are in the order of versions. `run` is the Control's: a younger one's ends this call.
+    stretch, by whomever: a slot's records have one order (version, a hash of the key, key, all else) and its
+    transactions, of about `max_rows` records, hold how many of them are sent. A record's slot is a hash of its key, or
+    of `__route`, or of all of it; so a key's changes are in the order of versions. `run` is the Control's: a younger
+    one's ends this call.
 
     `records` must be the same rows each time, for which `manner` stands: a stretch that was begun with another one is
     refused; the result counts what this call sent. What slots noted before the resync of that name counts for nothing.
@@ -144,8 +147,13 @@ def produce_once(
     shared = ["key"] if topic.key is not None else [ROUTE] if ROUTE in records.columns else sent
     # The same hash that Spark's repartitioning uses; every task checks that it got its own rows.
     slot = F.pmod(F.hash(*shared), F.lit(stretch.slots))
+    version = F.col(f"{POSITION}.version")
+    # Spark compares rows by eight bytes of the first column, and only then column by column; versions are few, and
+    # documents of keys begin alike.
+    within = F.xxhash64(*shared).bitwiseAND(_HASH) if shared != sent else F.lit(0)
+    first = F.shiftleft(version - stretch.first, _HASH_BITS).bitwiseOR(within)
     rows = records.repartition(stretch.slots, *shared).sortWithinPartitions(
-        f"{POSITION}.version", "key", POSITION, *(c for c in sent if c != "key")
+        first, "key", POSITION, *(c for c in sent if c != "key")
     )
-    rows = rows.select(*sent, F.col(f"{POSITION}.version").alias(_VERSION), slot.alias(_SLOT))
+    rows = rows.select(*sent, version.alias(_VERSION), slot.alias(_SLOT))
     return collected(rows.mapInArrow(task.run, COUNTS))

@@ -22,10 +22,12 @@ from pyspark.sql import DataFrame, SparkSession
 from bridge.columns import ROUTE
 from bridge.definition import DeliveryGuarantee, Topic
 from bridge.errors import ConcurrentRunError, KafkaError
+from bridge.kafka.buffer import Buffer
 from bridge.kafka.client import behind, words
 from bridge.kafka.packing import SENT, Packing
 from bridge.kafka.properties import for_librdkafka
-from bridge.kafka.writer import Buffer, Sent, Writer, producer_settings
+from bridge.kafka.writer import Sent, producer_settings
+from bridge.kafka.writers import lent
 from bridge.partitioners import BUILT_IN, opened
 
 __all__ = ["COUNTS", "ProduceResult", "collected", "counts_of", "produce", "refuse_speculation"]
@@ -127,7 +129,7 @@ class _Task:
     def _sent(self, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
         context = TaskContext.get()
         partitioner = opened(self.partitioner, context.partitionId() if context else 0, self.tasks)
-        with Writer(self.settings, checked=self.checked, partitioner=partitioner) as writer:
+        with lent(self.packing, self.settings, checked=self.checked, partitioner=partitioner) as writer:
             if self.buffer_rows:
                 buffer = Buffer(writer.send, max_rows=self.buffer_rows, interval_ms=self.buffer_interval_ms)
                 for batch in batches:

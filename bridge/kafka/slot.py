@@ -18,11 +18,12 @@ from confluent_kafka import KafkaException
 
 from bridge import failpoints
 from bridge.errors import ConcurrentRunError, KafkaError
+from bridge.kafka.buffer import Buffer
 from bridge.kafka.client import behind, words
 from bridge.kafka.control import newest, taken_over
 from bridge.kafka.share import Cursor, Share
 from bridge.kafka.transactions import Notes, transactional
-from bridge.kafka.writer import Buffer, Records, Sent, Writer
+from bridge.kafka.writer import Records, Sent, Writer
 
 __all__ = ["Slot"]
 

@@ -6,8 +6,7 @@ No Spark here: this runs inside executors' Python workers, and may run anywhere.
 from __future__ import annotations
 
 import hashlib
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -20,7 +19,7 @@ from bridge.errors import KafkaError
 from bridge.kafka.client import HOPELESS, words
 from bridge.partitioners import Partitioner
 
-__all__ = ["Buffer", "Records", "Sent", "Writer", "producer_settings"]
+__all__ = ["Record", "Records", "Sent", "Writer", "producer_settings"]
 
 Record: TypeAlias = tuple[
     str, "bytes | None", "bytes | None", "int | None", "list[tuple[str, bytes | None]] | None"
@@ -56,6 +55,7 @@ _DEFAULTS = {
 }
 
 _METADATA_SECONDS = 20.0
+_SOON_SECONDS = 2.0
 
 
 def producer_settings(user: Mapping[str, str], *, checked: bool) -> dict[str, Any]:
@@ -94,18 +94,18 @@ class _Heard:
         self.failure: str | None = None
         self.reason: confluent_kafka.KafkaError | None = None
         self.lost = 0
-        self._before: confluent_kafka.KafkaError | None = None
+        self.before: confluent_kafka.KafkaError | None = None
 
     def delivery(self, error: confluent_kafka.KafkaError, message: Message) -> None:
         self.lost += 1
         if self.checked and self.failure is None:
             self.reason = error
             where = f"{message.topic()}-{message.partition()}"
-            before = f" (before that: {words(self._before)})" if self._before is not None else ""
+            before = f" (before that: {words(self.before)})" if self.before is not None else ""
             self.failure = f"{where} did not take a record: {words(error)}{before}"
 
     def error(self, error: confluent_kafka.KafkaError) -> None:
-        self._before = error
+        self.before = error
         if self.checked and error.code() in HOPELESS:
             self.reason = error
             self.failure = f"the broker refuses the producer's login: {words(error)}"
@@ -125,6 +125,8 @@ class Writer:
         self.sent = Sent()
         self._partitioner = partitioner
         self._partitions: dict[str, tuple[int, ...]] = {}
+        self._topics: set[str] = set()
+        """Those it was given records for."""
         self._heard = _Heard(checked)
         try:
             callbacks = {"on_delivery": self._heard.delivery, "error_cb": self._heard.error}
@@ -153,6 +155,20 @@ class Writer:
             return
         self.flush()
 
+    def again(self, partitioner: Partitioner | None) -> bool:
+        """Make ready for other records, as if it were new, once all before are accounted for; it then knows the
+        partitions that the topics it has sent to have by now, which may be new topics of the same name. False when it
+        is better thrown away: librdkafka has told of an error, or the partitions cannot be learnt soon."""
+        self._producer.poll(0)
+        if self._heard.lost or self._heard.before is not None:
+            return False
+        try:
+            self._partitions = {topic: self._asked(topic, _SOON_SECONDS) for topic in self._topics}
+        except KafkaError:
+            return False
+        self.sent, self._partitioner, self._topics = Sent(), partitioner, set()
+        return True
+
     def send(self, records: Records) -> None:
         """Hand records over, waiting while the buffer is full. Raises KafkaError as the class says."""
         if records.timestamps is None and records.headers is None and self._partitioner is None:
@@ -178,6 +194,7 @@ class Writer:
                     self._insist(busy, topic, key, value, more)
         self._producer.poll(0)
         self._raise_failure()
+        self._topics.update(records.topics)
         self.sent.records += len(records.keys)
         self.sent.tombstones += records.values.count(None)
         self.sent.bytes += sum(map(len, filter(None, records.keys))) + sum(
@@ -201,18 +218,19 @@ class Writer:
 
     def _partitions_of(self, topic: str) -> tuple[int, ...]:
         if topic not in self._partitions:
-            try:
-                found = self._producer.list_topics(topic, timeout=_METADATA_SECONDS).topics[topic]
-            except KafkaException as silent:
-                self._raise_failure()
-                raise KafkaError(
-                    f"the partitions of '{topic}' are not known: {words(silent.args[0])}"
-                ) from None
-            if found.error is not None or not found.partitions:
-                told = words(found.error) if found.error is not None else "there are none"
-                raise KafkaError(f"the partitions of '{topic}' are not known: {told}")
-            self._partitions[topic] = tuple(sorted(found.partitions))
+            self._partitions[topic] = self._asked(topic, _METADATA_SECONDS)
         return self._partitions[topic]
+
+    def _asked(self, topic: str, seconds: float) -> tuple[int, ...]:
+        try:
+            found = self._producer.list_topics(topic, timeout=seconds).topics[topic]
+        except KafkaException as silent:
+            self._raise_failure()
+            raise KafkaError(f"the partitions of '{topic}' are not known: {words(silent.args[0])}") from None
+        if found.error is not None or not found.partitions:
+            told = words(found.error) if found.error is not None else "there are none"
+            raise KafkaError(f"the partitions of '{topic}' are not known: {told}")
+        return tuple(sorted(found.partitions))
 
     def flush(self) -> None:
         """Wait until nothing is outstanding; `delivery.timeout.ms` bounds the wait, record by record."""
@@ -239,44 +257,6 @@ class Writer:
     def _raise_failure(self) -> None:
         if self._heard.failure is not None:
             raise KafkaError(self._heard.failure)
-
-
-class Buffer:
-    """Keeps the last record of each key, as Flink's ReducingUpsertWriter: `sink.buffer-flush.*`.
-
-    Hands its records to `send`, in the order of their keys' last changes, when `max_rows` distinct keys are
-    held or `interval_ms` have passed since it last did, and when `flush` is called. It looks at the clock
-    with each record: no record waits longer than until the next one or the end of the batch.
-    """
-
-    def __init__(
-        self,
-        send: Callable[[Records], None],
-        *,
-        max_rows: int,
-        interval_ms: int,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._send, self._max_rows, self._interval, self._clock = send, max_rows, interval_ms / 1000, clock
-        self._held: dict[tuple[str, bytes | None], Record] = {}
-        self._flushed = clock()
-
-    def add(self, records: Records) -> None:
-        """Take records in order; raises what `send` raises."""
-        held, clock = self._held, self._clock
-        for record in records.rows():
-            key = record[:2]
-            held.pop(key, None)  # a changed key goes to the end: the order of last changes
-            held[key] = record
-            if len(held) >= self._max_rows or clock() - self._flushed >= self._interval:
-                self.flush()
-
-    def flush(self) -> None:
-        """Hand over what is held, if anything."""
-        if self._held:
-            self._send(Records(*map(list, zip(*self._held.values(), strict=True))))
-            self._held.clear()
-        self._flushed = self._clock()
 
 
 def _checked_timestamp(milliseconds: int, topic: str) -> int:

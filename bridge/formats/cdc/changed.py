@@ -48,13 +48,13 @@ class ChangedDecoder(ChangeDecoder):
         """See ChangeDecoder.glanced: documents of one row in steps, others as `decode` does."""
         parsed = let(names, self._parse(text), str)
         broken = f"{parsed} IS NULL OR {member(parsed, corrupt_name(self._document()))} IS NOT NULL"
-        data, map = f"{parsed}.{_DATA}", f"{parsed}.{_OLD}"
+        data, old = f"{parsed}.{_DATA}", f"{parsed}.{_OLD}"
         # One that says so itself gets a closer look, too.
-        parts = {"type": f"IF({broken}, {literal(DOUBTFUL)}, {parsed}.{_TYPE})", "data": data, "old": map}
+        parts = {"type": f"IF({broken}, {literal(DOUBTFUL)}, {parsed}.{_TYPE})", "data": data, "old": old}
         if self.several:
-            uneven = f"size({data}) != 1 OR size({map}) > 1"
+            uneven = f"size({data}) != 1 OR size({old}) > 1"
             parts |= {
-                x: f"IF(size({of}) = 1, get({of}, 0), NULL)" for x, of in (("data", data), ("old", map))
+                x: f"IF(size({of}) = 1, get({of}, 0), NULL)" for x, of in (("data", data), ("old", old))
             }
             parts["several"] = f"IF({uneven}, {parsed}, NULL)"
         # In one column: Spark compiles steps apart only where each makes use of all that it is handed.

@@ -1,0 +1,48 @@
+"""`sink.buffer-flush.*`: the last record of each key, held for a while."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from bridge.kafka.writer import Record, Records
+
+__all__ = ["Buffer"]
+
+
+class Buffer:
+    """Keeps the last record of each key, as Flink's ReducingUpsertWriter: `sink.buffer-flush.*`.
+
+    Hands its records to `send`, in the order of their keys' last changes, when `max_rows` distinct keys are
+    held or `interval_ms` have passed since it last did, and when `flush` is called. It looks at the clock
+    with each record: no record waits longer than until the next one or the end of the batch.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[Records], None],
+        *,
+        max_rows: int,
+        interval_ms: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._send, self._max_rows, self._interval, self._clock = send, max_rows, interval_ms / 1000, clock
+        self._held: dict[tuple[str, bytes | None], Record] = {}
+        self._flushed = clock()
+
+    def add(self, records: Records) -> None:
+        """Take records in order; raises what `send` raises."""
+        held, clock = self._held, self._clock
+        for record in records.rows():
+            key = record[:2]
+            held.pop(key, None)  # a changed key goes to the end: the order of last changes
+            held[key] = record
+            if len(held) >= self._max_rows or clock() - self._flushed >= self._interval:
+                self.flush()
+
+    def flush(self) -> None:
+        """Hand over what is held, if anything."""
+        if self._held:
+            self._send(Records(*map(list, zip(*self._held.values(), strict=True))))
+            self._held.clear()
+        self._flushed = self._clock()

@@ -1,0 +1,150 @@
+"""A producer that is left by one block serves the next one as a new one would."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+
+from bridge.errors import KafkaError
+from bridge.kafka import writers
+from bridge.kafka.broker import Broker
+from bridge.kafka.packing import Packing
+from bridge.kafka.writer import Records, Sent, Writer, producer_settings
+from bridge.kafka.writers import lent
+from bridge.partitioners import opened
+from tests.reader import messages
+
+Unique = Callable[[str], str]
+_KEYS = [b"%d" % n for n in range(60)]
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writers, "_idle", [])
+
+
+def _settings(broker: Broker, **more: str) -> dict[str, object]:
+    return producer_settings({"bootstrap.servers": broker.bootstrap, **more}, checked=True)
+
+
+def _send(broker: Broker, topic: str, value: bytes = b"v", *, partitioner: str = "default") -> Writer:
+    made = opened(partitioner, 0, 1)
+    with lent(Packing((topic,)), _settings(broker), partitioner=made) as writer:
+        writer.send(Records([topic] * len(_KEYS), list(_KEYS), [value] * len(_KEYS)))
+    return writer
+
+
+def _places(broker: Broker, topic: str, value: bytes) -> dict[bytes | None, int | None]:
+    return {m.key(): m.partition() for m in messages(broker.bootstrap, topic) if m.value() == value}
+
+
+def test_the_next_block_has_the_producer_of_the_one_before_and_counts_of_its_own(
+    broker: Broker, unique: Unique
+) -> None:
+    topic = unique("again")
+    broker.create_topic(topic)
+    first = _send(broker, topic, b"1")
+    counts = first.sent
+    assert _send(broker, topic, b"22") is first
+    assert counts == Sent(records=60, tombstones=0, bytes=170, lost=0)
+    assert first.sent == Sent(records=60, tombstones=0, bytes=230, lost=0)
+    assert [m.value() for m in messages(broker.bootstrap, topic)] == [b"1"] * 60 + [b"22"] * 60
+
+
+@pytest.mark.parametrize("partitioner", ["default", "round-robin"])
+@pytest.mark.parametrize("change", ["added", "recreated"])
+def test_keys_go_where_a_new_producer_puts_them(
+    broker: Broker, unique: Unique, change: str, partitioner: str
+) -> None:
+    """Though the topic has other partitions by now."""
+    topic = unique("grown")
+    broker.create_topic(topic, partitions=2 if change == "added" else 5)
+    first = _send(broker, topic, b"before", partitioner=partitioner)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    if change == "added":
+        admin.create_partitions([NewPartitions(topic, 7)])[topic].result(30)
+    else:
+        admin.delete_topics([topic])[topic].result(30)
+        broker.create_topic(topic, partitions=3)
+    assert _send(broker, topic, b"after", partitioner=partitioner) is first
+    with Writer(_settings(broker), partitioner=opened(partitioner, 0, 1)) as fresh:
+        fresh.send(Records([topic] * len(_KEYS), list(_KEYS), [b"fresh"] * len(_KEYS)))
+    found = _places(broker, topic, b"after")
+    assert len(found) == len(_KEYS) and found == _places(broker, topic, b"fresh")
+    assert len(set(found.values())) == (7 if change == "added" else 3)
+
+
+def test_other_topics_settings_and_guarantees_have_another_one(broker: Broker, unique: Unique) -> None:
+    topic, other = unique("one"), unique("other")
+    for name in (topic, other):
+        broker.create_topic(name)
+    made = {id(_send(broker, topic)), id(_send(broker, other))}
+    with lent(Packing((topic,)), _settings(broker, **{"linger.ms": "1"})) as writer:
+        made.add(id(writer))
+    with lent(Packing((topic,)), _settings(broker), checked=False) as writer:
+        made.add(id(writer))
+    assert len(made) == 4
+
+
+def test_one_whose_block_failed_is_not_used_again(broker: Broker, unique: Unique) -> None:
+    """What it had queued is thrown away, and an answer to it may still come."""
+    topic = unique("failed")
+    broker.create_topic(topic)
+    first = _send(broker, topic)
+    with (
+        contextlib.suppress(ZeroDivisionError),
+        lent(Packing((topic,)), _settings(broker), partitioner=opened("default", 0, 1)) as writer,
+    ):
+        assert writer is first
+        raise ZeroDivisionError
+    assert _send(broker, topic) is not first
+
+
+def test_two_blocks_at_a_time_have_one_each(broker: Broker, unique: Unique) -> None:
+    topic = unique("both")
+    broker.create_topic(topic)
+    packing, settings = Packing((topic,)), _settings(broker)
+    with lent(packing, settings) as one, lent(packing, settings) as two:
+        assert one is not two
+
+
+def test_one_that_was_left_too_long_is_not_used_again(
+    broker: Broker, unique: Unique, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = unique("old")
+    broker.create_topic(topic)
+    first = _send(broker, topic)
+    monkeypatch.setattr(writers, "_IDLE_SECONDS", 0.0)
+    assert _send(broker, topic) is not first
+
+
+def test_a_topic_that_has_gone_is_told_as_a_new_producer_tells_it(broker: Broker, unique: Unique) -> None:
+    topic = unique("gone")
+    broker.create_topic(topic)
+    more = {"delivery.timeout.ms": "5000"}
+    for _ in range(2):
+        with lent(Packing((topic,)), _settings(broker, **more)) as writer:
+            writer.send(Records([topic], [b"k"], [b"v"]))
+    AdminClient({"bootstrap.servers": broker.bootstrap}).delete_topics([topic])[topic].result(30)
+    told = pytest.raises(KafkaError, match=f"{topic}.*UNKNOWN_TOPIC")
+    with told, lent(Packing((topic,)), _settings(broker, **more)) as writer:
+        writer.send(Records([topic], [b"k"], [b"v"]))
+
+
+@pytest.fixture
+def mortal(tmp_path: Path) -> Iterator[Broker]:
+    with Broker(tmp_path / "broker") as broker:
+        yield broker
+
+
+def test_one_that_lost_its_broker_meanwhile_is_not_used_again(mortal: Broker) -> None:
+    mortal.create_topic("t")
+    first = _send(mortal, "t", b"before")
+    mortal.kill()
+    mortal.start()
+    assert _send(mortal, "t", b"after") is not first
+    assert len(_places(mortal, "t", b"after")) == len(_KEYS)
