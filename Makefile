@@ -36,11 +36,11 @@ cases: $(READY) ## Run the acceptance cases in CASES (default ../shared/cases)
 	BRIDGE_CASES_DIR="$${BRIDGE_CASES_DIR:-$(CASES)}" $(BIN)/python -m tests.cases
 
 bench: $(READY) ## Time ingest and publish beside Delta's own recipe, under 15 min (ROWS=1000000)
-	$(BIN)/python -m benchmarks --rows $(ROWS) \
+	$(BIN)/python -m benchmarks --rows $(ROWS) $(if $(ONLY),--only $(ONLY)) \
 	  $$([ $(ROWS) -lt 1000000 ] || echo --report docs/performance.md)
 
-bench-full: $(READY) ## The same with tables of 20 and 100 million rows, hours
-	$(BIN)/python -m benchmarks --full --rows $(ROWS) \
+bench-full: $(READY) ## The same with tables of 20 and 100 million rows, over an hour (ONLY=tables,publish: parts)
+	$(BIN)/python -m benchmarks --full --rows $(ROWS) $(if $(ONLY),--only $(ONLY)) \
 	  $$([ $(ROWS) -lt 1000000 ] || echo --report docs/performance-full.md)
 
 bench-formats: $(READY) ## Time every format beside Spark's own functions (ROWS=150000)

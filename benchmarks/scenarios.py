@@ -30,6 +30,8 @@ class Scale:
     batch: int
     backlog: int
     backlog_keys: int
+    deep_backlog: int
+    """More than one batch holds by default; 0 for none."""
     tables: tuple[int, ...]
     """Rows of the tables that small batches meet, smallest first."""
     random_tables: tuple[int, ...]
@@ -41,8 +43,8 @@ class Scale:
     """So many of a size meet a table that is there."""
     published: int
     thorough: bool
-    """Whether the recipe, slow as it is, plays all that the bridge plays, and a topic once more with a setting that
-    fits one machine; else only what a goal needs."""
+    """Whether the recipe, slow as it is, meets small tables too, and a topic once more with a setting that fits one
+    machine; else only what a goal needs."""
 
     @staticmethod
     def of(rows: int, *, full: bool) -> Scale:
@@ -53,10 +55,11 @@ class Scale:
             batch=rows // 10,
             backlog=5 * rows,
             backlog_keys=rows,
+            deep_backlog=20 * rows if full else 0,
             tables=tables,
             random_tables=tables[:2],
-            laid_tables=tables if full else tables[-1:],
-            batches=(rows // 100, rows // 30, rows // 3) if full else (),
+            laid_tables=tables[:2] if full else tables[-1:],
+            batches=(rows // 3,) if full else (),
             small_batches=6 if full else 4,
             published=5 * rows if full else rows,
             thorough=full,
@@ -151,23 +154,24 @@ def _backlog(ground: Ground, scale: Scale, found: Found, calibrated: Entry, less
     load = Load.random(scale.backlog, scale.backlog_keys, SEED + 1)
     topic = ground.topic("backlog", load)
     what = f"backlog of {scale.backlog:,} records, {scale.backlog_keys:,} keys"
-    recipe = ground.recipe(what, topic, batch=scale.batch) if scale.thorough else calibrated
     bridge = ground.bridge(what, topic)
     found.profiled.append(bridge)
-    name = f"{what}, default settings" + ("" if scale.thorough else f" (the recipe: {recipe.what})")
-    found.add(at_least, name, "records/s", recipe.rate, bridge.rate, 10.0, of=(recipe, bridge))
+    name = f"{what}, default settings (the recipe: {calibrated.what})"
+    found.add(at_least, name, "records/s", calibrated.rate, bridge.rate, 10.0, of=(calibrated, bridge))
     flink = calibrated.rate * FLINK_BY_RECIPE
     name = f"{what}, beside Flink → Paimon as the recipe's rate says"
     found.add(at_least, name, "records/s", flink, bridge.rate, 2.5, of=(calibrated, bridge))
     name = f"memory: a backlog of {scale.backlog:,} records / of {scale.records:,}"
     _memory(found, name, less, bridge)
+    shown = {f"bridge, {short(scale.records)}": less, f"bridge, {short(scale.backlog)}": bridge}
+    if scale.deep_backlog:
+        load = Load.random(scale.deep_backlog, scale.backlog_keys, SEED + 2)
+        what = f"backlog of {scale.deep_backlog:,} records, {scale.backlog_keys:,} keys"
+        deep = ground.bridge(what, ground.topic("deep-backlog", load))
+        _memory(found, f"memory: a {what} / of {scale.backlog:,}", bridge, deep)
+        shown[f"bridge, {short(scale.deep_backlog)}"] = deep
     found.plots["memory-backlog"] = _over_time(
-        "Memory of all processes while a backlog is read",
-        {
-            f"bridge, {short(scale.records)}": less,
-            f"bridge, {short(scale.backlog)}": bridge,
-            "recipe": recipe,
-        },
+        "Memory of all processes while a backlog is read", {**shown, "recipe": calibrated}
     )
 
 
@@ -226,13 +230,16 @@ def _small_batches(ground: Ground, scale: Scale, found: Found) -> None:
 
 
 def _cluster(ground: Ground, scale: Scale, found: Found) -> None:
-    load = Load.random(scale.small_batches * scale.batch, scale.keys, SEED)
-    topic, what = ground.topic("cluster", load), f"{len(load):,} records, {scale.batch:,} a batch"
+    """Two executors of one core each, and one core; batches into a table whose files give them something to do."""
+    rows = scale.random_tables[-1]
+    load = Load.random(scale.small_batches * scale.batch, rows, SEED)
+    topic, what = ground.topic("cluster", load), f"{scale.batch:,} keys from all of {rows:,} rows"
     engine = "spark" if "spark" in engines() else None
     one, two = (
-        ground.bridge(what, topic, batch=scale.batch, engine=engine, master=master)
+        ground.bridge(what, topic, batch=scale.batch, rows=rows, engine=engine, master=master)
         for master in ("local[1]", "local-cluster[2,1,2048]")
     )
+    found.profiled += [one, two]
     given = ("records/s", scale.batch / one.warm, scale.batch / two.warm, 1.5)
     found.add(at_least, f"{what}, warm: local-cluster[2,1,2048] / local[1]", *given, of=(one, two))
 

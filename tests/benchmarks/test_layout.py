@@ -24,7 +24,7 @@ def test_each_layout_has_its_row_and_its_line() -> None:
     assert svg(found.plots["layout"]).count("<polyline") == len(Laid)
 
 
-def test_the_full_form_lays_out_tables_of_every_size() -> None:
+def test_the_full_form_lays_out_tables_of_two_sizes() -> None:
     ground = Ground()
     layout.play(ground, Scale.of(10_000, full=True), Found())  # type: ignore[arg-type]
-    assert {options["rows"] for _, _, options in ground.jobs} == {10_000, 200_000, 1_000_000}
+    assert {options["rows"] for _, _, options in ground.jobs} == {10_000, 200_000}

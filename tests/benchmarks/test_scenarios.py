@@ -62,12 +62,12 @@ def test_a_wrong_table_voids_the_rows_that_used_it_and_no_others() -> None:
     ]
 
 
-def test_full_has_the_tables_of_the_goals_and_the_whole_backlog() -> None:
+def test_full_has_the_tables_of_the_goals_and_a_backlog_of_several_batches() -> None:
     scale = Scale.of(1_000_000, full=True)
     assert scale.tables == (1_000_000, 20_000_000, 100_000_000) and scale.random_tables[-1] == 20_000_000
     ground = Ground()
     played(ground, full=True)
-    assert {system for system, topic, _ in ground.jobs if topic == "backlog"} == {"recipe", "bridge"}
+    assert [topic for _, topic, _ in ground.jobs if "backlog" in topic] == ["backlog", "deep-backlog"]
     assert {options.get("rows") for _, topic, options in ground.jobs if topic.startswith("together")} == {
         10_000,
         200_000,
@@ -88,6 +88,16 @@ def test_the_short_form_spares_the_recipe_what_no_goal_needs() -> None:
     ]
     backlog = next(o.name for o in found.outcomes if o.goal == 10.0)
     assert backlog.endswith("default settings (the recipe: 10,000 records, 1,000 a batch)")
+
+
+def test_parts_can_be_played_alone() -> None:
+    ground = Ground()
+    found = play(ground, Scale.of(10_000, full=False), ["cluster"])  # type: ignore[arg-type]
+    assert [o.goal for o in found.outcomes] == [1.5]
+    assert [(topic, options["master"]) for _, topic, options in ground.jobs] == [
+        ("cluster", "local[1]"),
+        ("cluster", "local-cluster[2,1,2048]"),
+    ]
 
 
 def test_every_plot_can_be_drawn() -> None:
