@@ -198,14 +198,14 @@ def check_same(table: Table, known_id: str) -> dict[str, str]:
     return dict(there["properties"])
 
 
-def check_feed(table: Table, first: int, last: int, known_id: str) -> None:
+def check_feed(table: Table, first: int, last: int, known_id: str, *, newest: int | None = None) -> None:
     """Raise GapError unless the change feed of versions first..last can be read from the table known by that id, whose
-    columns must be those of the version before.
+    columns must be those of the version before. `newest` is its newest version, for those who have just asked.
 
     Reads the log of those versions, no data: files that were vacuumed show up in the action itself.
     """
     properties = check_same(table, known_id)
-    newest = latest_version(table)
+    newest = latest_version(table) if newest is None else newest
     if last > newest:
         raise GapError(
             f"table {table}: versions {first} to {last} wanted, but the newest is {newest}: its log was "

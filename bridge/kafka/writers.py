@@ -31,8 +31,9 @@ class _Idle:
     since: float
 
 
+_MOST = 8
 _idle: list[_Idle] = []
-"""A worker runs one task at a time, so these are few: one for each pipeline and set of options that came by."""
+"""The last that were left; a worker runs one task at a time, so more than one are of different pipelines."""
 
 
 @contextmanager
@@ -47,7 +48,8 @@ def lent(
     settings has left in good order. What Writer guarantees holds for the block; it raises what Writer raises.
 
     One that was left is asked for the partitions of its topics first, so that keys go where a new producer would put
-    them. One whose block failed, or that has told of any error, is never used again; nor is one after a minute.
+    them. One whose block failed, or that has told of any error, is never used again; nor is one after a minute, or when
+    eight others were left since.
     """
     made = dict(settings)
     writer = _left(packing, made, checked, partitioner)
@@ -56,6 +58,7 @@ def lent(
     with writer:
         yield writer
     _idle.append(_Idle(packing, made, checked, writer, time.monotonic()))
+    del _idle[:-_MOST]
 
 
 def _left(

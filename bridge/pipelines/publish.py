@@ -161,7 +161,7 @@ class _Run:
         for warning in self.partitions.warnings(self.topic):
             self.notices.add(warning)
         first = self.state.version + 1
-        feed.check_feed(self.table, first, max(first, latest), self.state.table_id)
+        feed.check_feed(self.table, first, max(first, latest), self.state.table_id, newest=latest)
         for stretch in self._stretches(first, latest):
             if not self.stop.is_set():
                 self._open(stretch)

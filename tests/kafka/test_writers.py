@@ -122,6 +122,13 @@ def test_one_that_was_left_too_long_is_not_used_again(
     assert _send(broker, topic) is not first
 
 
+def test_a_worker_that_serves_many_pipelines_keeps_few(broker: Broker) -> None:
+    for number in range(11):
+        with lent(Packing((f"t-{number}",)), _settings(broker)):
+            pass
+    assert [idle.packing.topics for idle in writers._idle] == [(f"t-{number}",) for number in range(3, 11)]
+
+
 def test_a_topic_that_has_gone_is_told_as_a_new_producer_tells_it(broker: Broker, unique: Unique) -> None:
     topic = unique("gone")
     broker.create_topic(topic)
