@@ -13,6 +13,8 @@ from benchmarks.topics import Load, load_together
 
 __all__ = ["PARTS", "SEED", "Found", "Scale", "play"]
 
+PARTS = ("batches", "tables", "cluster")
+"""What `play` can play, in its order."""
 FLINK_BY_RECIPE = 95 / 20
 """Flink → Paimon did 95,000 records/s where the recipe did 20,000."""
 FLAT = 1.25
@@ -91,10 +93,6 @@ class Found:
             wrong, baseline, bridge = wrong or "too few batches", 1.0, 1.0
         made = outcome(name, unit, baseline, bridge, goal)
         self.outcomes.append(made if wrong is None else void(made, wrong))
-
-
-PARTS = ("batches", "tables", "cluster")
-"""What `play` can play, in its order."""
 
 
 def play(ground: Ground, scale: Scale, parts: Collection[str] = PARTS) -> Found:

@@ -126,7 +126,7 @@ class Writer:
         self._partitioner = partitioner
         self._partitions: dict[str, tuple[int, ...]] = {}
         self._topics: set[str] = set()
-        """Those it was given records for."""
+        """Those it was ever given records for."""
         self._heard = _Heard(checked)
         try:
             callbacks = {"on_delivery": self._heard.delivery, "error_cb": self._heard.error}
@@ -166,7 +166,8 @@ class Writer:
             self._partitions = {topic: self._asked(topic, _SOON_SECONDS) for topic in self._topics}
         except KafkaError:
             return False
-        self.sent, self._partitioner, self._topics = Sent(), partitioner, set()
+        # The topics stay: one that this block leaves alone may be sent to by the next, and librdkafka knows it still.
+        self.sent, self._partitioner = Sent(), partitioner
         return True
 
     def send(self, records: Records) -> None:

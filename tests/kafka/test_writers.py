@@ -56,14 +56,18 @@ def test_the_next_block_has_the_producer_of_the_one_before_and_counts_of_its_own
 
 
 @pytest.mark.parametrize("partitioner", ["default", "round-robin"])
-@pytest.mark.parametrize("change", ["added", "recreated"])
+@pytest.mark.parametrize("change", ["added", "recreated", "added behind an empty block"])
 def test_keys_go_where_a_new_producer_puts_them(
     broker: Broker, unique: Unique, change: str, partitioner: str
 ) -> None:
     """Though the topic has other partitions by now."""
+    change, _, empty = change.partition(" ")
     topic = unique("grown")
     broker.create_topic(topic, partitions=2 if change == "added" else 5)
     first = _send(broker, topic, b"before", partitioner=partitioner)
+    if empty:
+        with lent(Packing((topic,)), _settings(broker), partitioner=opened(partitioner, 0, 1)) as idle:
+            assert idle is first
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     if change == "added":
         admin.create_partitions([NewPartitions(topic, 7)])[topic].result(30)
