@@ -13,9 +13,12 @@ from typing import Any, Protocol, cast
 
 from bridge.errors import KafkaError, OptionError
 
-__all__ = ["BUILT_IN", "FixedPartitioner", "Partitioner", "opened", "partitioner_class"]
+__all__ = ["BUILT_IN", "TASK_FREE", "FixedPartitioner", "Partitioner", "opened", "partitioner_class"]
 
 BUILT_IN = ("default", "fixed", "round-robin")
+
+TASK_FREE = ("default", "round-robin")
+"""Those that do not ask which task a record is sent by."""
 
 
 class Partitioner(Protocol):
@@ -109,7 +112,7 @@ def opened(choice: str, task: int, tasks: int) -> Partitioner | None:
 
     Raises KafkaError for what goes wrong in the executor.
     """
-    if choice in ("default", "round-robin"):
+    if choice in TASK_FREE:
         return None
     made: Partitioner
     if choice == "fixed":

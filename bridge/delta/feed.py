@@ -10,39 +10,25 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bridge.columns import KIND, POSITION, col, fingerprint
+from bridge.delta.commits import NO_ROWS
 from bridge.delta.failures import SHAPE_CHANGED, names, reading, table_errors
-from bridge.delta.progress import history, is_batch
 from bridge.delta.table import Table
 from bridge.errors import REPUBLISH, DefinitionError, GapError
 from bridge.rows import RowKind
 
 __all__ = [
-    "NO_ROWS",
     "changed_ms",
     "changes",
     "check_feed",
     "check_same",
     "chunk",
-    "chunks",
     "key_moves",
     "latest_version",
     "reading",
+    "row_count",
     "snapshot",
     "version_at",
-    "written_by_others",
 ]
-
-NO_ROWS = (
-    "ADD COLUMNS",
-    "CHANGE COLUMN",
-    "CLUSTER BY",
-    "OPTIMIZE",
-    "SET TBLPROPERTIES",
-    "UNSET TBLPROPERTIES",
-    "VACUUM END",
-    "VACUUM START",
-)
-"""Operations that change no rows, in Delta's words."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _KINDS = {
@@ -64,13 +50,10 @@ def snapshot(table: Table, version: int) -> DataFrame:
         return _as_changes(table, rows, F.lit(RowKind.INSERT.value), F.lit(version).cast("bigint"))
 
 
-def chunks(table: Table, version: int, rows: int) -> int:
-    """How many chunks of about `rows` rows a snapshot of that version makes, at least one.
-
-    Delta counts by its statistics where it can, without reading data.
-    """
+def row_count(table: Table, version: int) -> int:
+    """How many rows that version has. Delta counts by its statistics where it can, without reading data."""
     with reading(table, version, version):
-        return max(1, -(-table.read({"versionAsOf": str(version)}).count() // rows))
+        return table.read({"versionAsOf": str(version)}).count()
 
 
 def chunk(table: Table, snapshot: DataFrame, key: Sequence[str], number: int, of: int) -> DataFrame:
@@ -80,21 +63,6 @@ def chunk(table: Table, snapshot: DataFrame, key: Sequence[str], number: int, of
         return snapshot
     fields = [f for f in table.fields if f.name in key] if key else list(table.fields)
     return snapshot.where(F.pmod(fingerprint(fields), F.lit(of)) == number)
-
-
-def written_by_others(table: Table, first: int, last: int, operations: Sequence[str] = ()) -> list[int]:
-    """The versions among first..last that changed rows, or may have, and are no batch of the bridge's: in these a key
-    may have several changes, a primary key may change, and an update may change nothing. With `operations` only those
-    by these (Delta's names, as in DESCRIBE HISTORY). Reads the log alone."""
-    found = []
-    for commit in history(table):
-        version, operation = commit["version"], commit["operation"]
-        changed_rows = operation in operations if operations else operation not in NO_ROWS
-        if first <= version <= last and changed_rows and not is_batch(commit["userMetadata"]):
-            found.append(int(version))
-        if version <= first:
-            break
-    return sorted(found)
 
 
 def changed_ms(table: Table, version: int) -> int | None:

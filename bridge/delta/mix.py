@@ -8,14 +8,13 @@ from datetime import datetime, timezone
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from bridge.delta.commits import APPENDS, DELETED, INSERTED, NO_ROWS, UPDATED
 from bridge.delta.failures import table_errors
-from bridge.delta.feed import NO_ROWS
 from bridge.delta.table import Table
 
 __all__ = ["Mix", "mix"]
 
-_APPENDS = ("WRITE", "STREAMING UPDATE", "CREATE TABLE AS SELECT", "COPY INTO")
-_TELLING = ("MERGE", "UPDATE", "DELETE", *_APPENDS)
+_TELLING = ("MERGE", "UPDATE", "DELETE", *APPENDS)
 """Operations, in Delta's words, whose metrics count rows."""
 
 _EMPTY = ("CREATE TABLE", "ADD CONSTRAINT", "DROP CONSTRAINT", "UPGRADE PROTOCOL")
@@ -51,7 +50,7 @@ def mix(table: Table, after: int | None, last: int) -> Mix:
         commits = table.delta().history(limit).where(F.col("version") <= last)
         if after is not None:
             commits = commits.where(F.col("version") > after)
-        counts = {"inserted": _inserted(), "updated": _updated(), "deleted": _deleted()}
+        counts = {"inserted": _inserted(), "updated": _metric(*UPDATED), "deleted": _metric(*DELETED)}
         told = commits.select(
             "version",
             *(count.alias(name) for name, count in counts.items()),
@@ -72,16 +71,8 @@ def mix(table: Table, after: int | None, last: int) -> Mix:
 
 
 def _inserted() -> Column:
-    appended = F.when(F.col("operation").isin(*_APPENDS), _metric("numOutputRows"))
-    return F.coalesce(_metric("numTargetRowsInserted", "num_target_rows_inserted"), appended)
-
-
-def _updated() -> Column:
-    return _metric("numTargetRowsUpdated", "num_target_rows_updated", "numUpdatedRows")
-
-
-def _deleted() -> Column:
-    return _metric("numTargetRowsDeleted", "num_target_rows_deleted", "numDeletedRows")
+    appended = F.when(F.col("operation").isin(*APPENDS), _metric("numOutputRows"))
+    return F.coalesce(_metric(*INSERTED), appended)
 
 
 def _overwrites() -> Column:
@@ -90,7 +81,7 @@ def _overwrites() -> Column:
 
 
 def _metric(*keys: str) -> Column:
-    """The first of the metrics that a commit has: Spark's name, then delta-rs's."""
+    """The first of the metrics that a commit has."""
     return F.coalesce(*(_of("operationMetrics", key) for key in keys)).cast("bigint")
 
 

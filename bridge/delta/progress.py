@@ -183,7 +183,7 @@ def history(table: Table) -> Iterator[Row]:
             commits = (
                 table.delta()
                 .history(limit)
-                .select("version", "operation", "operationParameters", "userMetadata")
+                .select("version", "operation", "operationParameters", "operationMetrics", "userMetadata")
                 .collect()
             )
         for commit in commits:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +28,7 @@ from bridge.published import Stretch
 
 __all__ = ["produce_once"]
 
-_VERSION, _SLOT = "__version", "__slot"
+_VERSION, _SLOT, _RANK = "__version", "__slot", "__rank"
 _HASH_BITS = 32
 _HASH = (1 << _HASH_BITS) - 1
 
@@ -41,6 +41,8 @@ class _SlotTask:
     share: Share
     partitioner: str
     chunk: int
+    unique: bool
+    """Rows of the same rank have no order, and must not be in two transactions."""
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         context = TaskContext.get()
@@ -48,7 +50,7 @@ class _SlotTask:
         number, slot = context.partitionId(), None
         with ExitStack() as stack:
             place = None
-            for batch in batches:
+            for batch in _whole(batches) if self.unique else batches:
                 if not batch.num_rows:
                     continue
                 if slot is None or place is None:  # a slot without records leaves the broker in peace
@@ -66,6 +68,22 @@ class _SlotTask:
             return Writer(settings, partitioner=opened(self.partitioner, number, self.share.slots))
 
         return make
+
+
+def _whole(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, in batches that do not end between two rows of the same rank: these have no order."""
+    held: pa.RecordBatch | None = None
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        if held is not None:
+            if held.column(_RANK)[-1] == batch.column(_RANK)[0]:
+                held = pa.concat_batches([held, batch])
+                continue
+            yield held
+        held = batch
+    if held is not None:
+        yield held
 
 
 class _Place:
@@ -109,14 +127,16 @@ def produce_once(
     max_rows: int,
     manner: str = "",
     resync: str = "",
+    unique: bool = False,
 ) -> ProduceResult:
     """Send the `records` of `stretch` (see sink.produce; with `__position` struct<version>) and wait for it.
 
     Each record is in the topic exactly once for readers of committed records, however often this is called for the
     stretch, by whomever: a slot's records have one order (version, a hash of the key, key, all else) and its
     transactions, of about `max_rows` records, hold how many of them are sent. A record's slot is a hash of its key, or
-    of `__route`, or of all of it; so a key's changes are in the order of versions. `run` is the Control's: a younger
-    one's ends this call.
+    of `__route`, or of all of it; so a key's changes are in the order of versions. `unique` says that no key has two
+    records in a version: then records are told apart by the hash alone, and those that share one are sent in any order,
+    in one transaction. `run` is the Control's: a younger one's ends this call.
 
     `records` must be the same rows each time, for which `manner` stands: a stretch that was begun with another one is
     refused; the result counts what this call sent. What slots noted before the resync of that name counts for nothing.
@@ -142,18 +162,23 @@ def produce_once(
         ),
         partitioner=topic.sink.partitioner,
         chunk=stretch.chunk,
+        unique=unique and topic.key is not None,
     )
     sent = [c for c in SENT if c in records.columns]
     shared = ["key"] if topic.key is not None else [ROUTE] if ROUTE in records.columns else sent
+    version = F.col(f"{POSITION}.version")
+    # One number is the fastest that Spark sorts by, and where it does not tell all records apart, it still tells most.
+    within = F.xxhash64(*shared).bitwiseAND(_HASH) if shared != sent else F.lit(0)
+    rank = F.shiftleft(version - stretch.first, _HASH_BITS).bitwiseOR(within)
+    rows = records.withColumn(_RANK, rank)
+    order = [_RANK]
+    if task.unique:
+        rows = rows.drop(POSITION)
+    else:
+        order += ["key", POSITION, *(c for c in sent if c != "key")]
+    rows = rows.repartition(stretch.slots, *shared).sortWithinPartitions(*order)
     # The same hash that Spark's repartitioning uses; every task checks that it got its own rows.
     slot = F.pmod(F.hash(*shared), F.lit(stretch.slots))
-    version = F.col(f"{POSITION}.version")
-    # Spark compares rows by eight bytes of the first column, and only then column by column; versions are few, and
-    # documents of keys begin alike.
-    within = F.xxhash64(*shared).bitwiseAND(_HASH) if shared != sent else F.lit(0)
-    first = F.shiftleft(version - stretch.first, _HASH_BITS).bitwiseOR(within)
-    rows = records.repartition(stretch.slots, *shared).sortWithinPartitions(
-        first, "key", POSITION, *(c for c in sent if c != "key")
-    )
-    rows = rows.select(*sent, version.alias(_VERSION), slot.alias(_SLOT))
+    version = F.shiftright(_RANK, _HASH_BITS) + stretch.first
+    rows = rows.select(*sent, _RANK, version.alias(_VERSION), slot.alias(_SLOT))
     return collected(rows.mapInArrow(task.run, COUNTS))

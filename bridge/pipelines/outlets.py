@@ -21,20 +21,27 @@ from bridge.kafka.control import Control
 from bridge.kafka.exactly_once import produce_once
 from bridge.kafka.sink import ProduceResult
 from bridge.options import FORMATS
+from bridge.partitioners import TASK_FREE
 from bridge.published import NOTHING, PublishProgress, Stretch
 
 __all__ = ["AtLeastOnce", "ExactlyOnce", "Outlet", "outlet"]
 
 
-_ORDER = 2
+_ORDER = 3
 """Raised whenever produce_once orders the records of a slot in another way: what was sent is counted in that order."""
+
+_SLOT_ROWS = 500_000
+_MOST = 8
+"""A task that sorts more than so many rows is slower for each of them: its memory is soon full. More slots than that
+for each task that Spark runs at a time are not worth their transactional ids."""
 
 
 class Outlet(Protocol):
     """A context manager that sends stretches and remembers them."""
 
-    slots: int
-    """What new stretches are cut into; 0 without transactions."""
+    def slots(self, rows: int) -> int:
+        """What a new stretch of about so many rows is cut into; 0 without transactions."""
+        ...
 
     def __enter__(self) -> Outlet: ...
 
@@ -71,9 +78,11 @@ class AtLeastOnce:
     """Progress is written down after the broker has acknowledged: a crash in between sends a stretch again."""
 
     def __init__(self, spark: SparkSession, definition: Definition, topic: Topic) -> None:
-        self.slots = 0
         self._topic = topic
         self._log = PublishLog(spark, definition.run.checkpoint, definition.name)
+
+    def slots(self, rows: int) -> int:
+        return 0
 
     def __enter__(self) -> AtLeastOnce:
         return self
@@ -118,7 +127,9 @@ class ExactlyOnce:
     def __init__(self, spark: SparkSession, definition: Definition, topic: Topic) -> None:
         sink_options = topic.sink
         assert sink_options.transactional_id_prefix is not None
-        self.slots = sink_options.parallelism or spark.sparkContext.defaultParallelism
+        self._tasks = sink_options.parallelism or spark.sparkContext.defaultParallelism
+        # Where the user has set their number, or a slot's own number decides the partition, it stays what it is.
+        self._grows = sink_options.parallelism is None and sink_options.partitioner in TASK_FREE
         self._spark, self._topic, self._prefix = spark, topic, sink_options.transactional_id_prefix
         self._resync = ""
         self._max_rows = definition.publish.transaction_rows
@@ -126,6 +137,10 @@ class ExactlyOnce:
         self._log = PublishLog(spark, definition.run.checkpoint, definition.name)
         self._control = Control(topic, self._prefix, definition.name)
         self._stack = ExitStack()
+
+    def slots(self, rows: int) -> int:
+        wanted = -(-rows // (self._tasks * _SLOT_ROWS)) if self._grows else 1
+        return self._tasks * min(max(wanted, 1), _MOST)
 
     def __enter__(self) -> ExactlyOnce:
         self._stack.enter_context(self._control)
@@ -144,7 +159,7 @@ class ExactlyOnce:
         if logged is not None and logged.version == found.version:
             found = replace(found, ends=logged.ends)
         if found.open is not None and not found.open.slots:
-            found = replace(found, open=replace(found.open, slots=self.slots))
+            found = replace(found, open=replace(found.open, slots=self.slots(0)))
         # In the log, too: what the run before us still writes there meets our entry, and ends it, not us.
         return self.record(found)
 
@@ -177,6 +192,7 @@ class ExactlyOnce:
             max_rows=self._max_rows,
             manner=self._manner,
             resync=self._resync,
+            unique=_unique(self._topic),
         )
 
 
@@ -196,8 +212,12 @@ def _with_ends(progress: PublishProgress, topic: Topic) -> PublishProgress:
 
 def _once(topic: Topic, stretch: Stretch) -> bool:
     """Whether no key has two records in the stretch: an upsert topic's, of one version."""
-    upserts = bool(topic.schema.primary_key) and FORMATS[topic.value.name].insert_only
-    return upserts and stretch.first == stretch.last
+    return _unique(topic) and stretch.first == stretch.last
+
+
+def _unique(topic: Topic) -> bool:
+    """Whether no key has two records in a version: an upsert topic's."""
+    return bool(topic.schema.primary_key) and FORMATS[topic.value.name].insert_only
 
 
 def _manner(definition: Definition, topic: Topic) -> str:

@@ -15,6 +15,7 @@ from bridge.delta.evolve import merge_schema
 from bridge.delta.progress import IngestProgress, read_progress
 from bridge.delta.table import Table, claim, create_table, exists, open_table
 from bridge.errors import DefinitionError, TableError
+from bridge.partitioners import TASK_FREE
 from bridge.rows import RowKind
 from bridge.schema import RowField, RowType, TableSchema
 
@@ -84,11 +85,7 @@ def published_table(spark: SparkSession, definition: Definition) -> Table:
 
 def warnings_of(topic: Topic) -> list[str]:
     """What a user should know about how this topic will be written."""
-    if (
-        topic.key is None
-        and topic.schema.primary_key
-        and topic.sink.partitioner in ("default", "round-robin")
-    ):
+    if topic.key is None and topic.schema.primary_key and topic.sink.partitioner in TASK_FREE:
         return [
             "records have no key, so the changes of one row go to several partitions and readers see them in no fixed "
             "order; set 'key.format' and 'key.fields', or 'sink.partitioner' = 'fixed'"

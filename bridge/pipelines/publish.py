@@ -32,6 +32,7 @@ from bridge.pipelines.outlets import Outlet, outlet
 from bridge.pipelines.partitions import Partitions
 from bridge.pipelines.preflight import published_table, refuse_retractions, warnings_of
 from bridge.pipelines.presence import Presence
+from bridge.pipelines.stretches import Stretches
 from bridge.pipelines.watching import Notices
 from bridge.published import NOTHING, PublishProgress, Stretch
 
@@ -105,6 +106,7 @@ class _Run:
         started = time.monotonic()
         interval = self.definition.run.trigger_seconds
         with outlet(self.spark, self.definition, self.topic) as self.outlet:
+            self.stretches = Stretches(self.definition, self.table, self.outlet.slots)
             self._begin()
             self.notices.add(self.presence.tell(self.state))
             while not self.stop.is_set():
@@ -139,12 +141,12 @@ class _Run:
         batch = found.batch if found is not None else -1
         self.state = PublishProgress(self.definition.name, self.table.id, NOTHING, batch=batch)
         if start.mode == "snapshot":
-            if self.outlet.slots:
+            stretch = self.stretches.snapshot(latest)
+            if stretch.slots:
                 # Else a run that dies while it opens the first stretch leaves the log open and Kafka without a word,
                 # as if Kafka had forgotten one.
                 self.state = self.outlet.record(self.state)
-            chunks = feed.chunks(self.table, latest, self.definition.publish.snapshot_chunk_rows)
-            self._open(Stretch(latest, latest, snapshot=True, chunks=chunks, slots=self.outlet.slots))
+            self._open(stretch)
             return
         if start.mode == "version":
             latest = int(start.value or 0) - 1
@@ -162,29 +164,10 @@ class _Run:
             self.notices.add(warning)
         first = self.state.version + 1
         feed.check_feed(self.table, first, max(first, latest), self.state.table_id, newest=latest)
-        for stretch in self._stretches(first, latest):
+        for stretch in self.stretches.changes(first, latest):
             if not self.stop.is_set():
                 self._open(stretch)
                 self._finish_open()
-
-    def _stretches(self, first: int, last: int) -> list[Stretch]:
-        """One for all of them. In transactions, a version that changes primary keys is a stretch of its own with a
-        single slot: the old key's tombstone and the new key's record belong into one transaction. Not so where the slot
-        decides the partition: there a key would leave its own."""
-        slots, key = self.outlet.slots, self.definition.primary_key
-        moves = []
-        if slots > 1 and key and self.topic.sink.partitioner in ("default", "round-robin"):
-            updates = feed.written_by_others(self.table, first, last, ("MERGE", "UPDATE"))
-            moves = feed.key_moves(self.table, updates, key)
-        found = []
-        for version in moves:
-            if first < version:
-                found.append(Stretch(first, version - 1, slots=slots))
-            found.append(Stretch(version, version, slots=1))
-            first = version + 1
-        if first <= last:
-            found.append(Stretch(first, last, slots=slots))
-        return found
 
     def _open(self, stretch: Stretch) -> None:
         self.state = self.outlet.record(self.state.opened(stretch))
@@ -271,7 +254,7 @@ class _Run:
                 return changes
             return compact.each(changes)
         net = self.definition.publish.net_changes
-        if insert_only and not net and not feed.written_by_others(self.table, stretch.first, stretch.last):
+        if insert_only and not net and not self.stretches.by_others(stretch):
             return compact.without_former(changes)
         return compact.net(changes, key, across_versions=net)
 

@@ -83,7 +83,7 @@ class _Run:
         out = stack.enter_context(outlet(spark, definition, definition.topic))
         found = out.start_anew()
         known = found.version if found is not None and found.table_id == table.id else NOTHING
-        stretch = Stretch(self.version, self.version, slots=out.slots, resync=True)
+        stretch = Stretch(self.version, self.version, slots=out.slots(0), resync=True)
         state = PublishProgress(definition.name, table.id, known, found.batch if found is not None else -1)
         # Written down before the topic is read: a publish that still runs ends there, and none goes on before us.
         state = out.record(replace(state, resync=uuid.uuid4().hex).opened(stretch))

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
 
-from bridge.kafka.exactly_once import _Place
+from bridge.kafka import exactly_once
+from bridge.kafka.broker import Broker
+from bridge.kafka.exactly_once import _Place, _whole, produce_once
 from bridge.kafka.share import Cursor
+from bridge.published import Stretch
+from tests.kafka.topics import topic_of
+from tests.ledger import committed
 
 CHUNK = 2
 
@@ -81,3 +92,74 @@ def test_chunks_of_a_snapshot_are_sent_in_turn(
     batches = batches_of(rows, sizes)
     assert passed(Cursor(version, CHUNK + 1, count), batches)[0] == [r for r in rows if r[0] > version]
     assert passed(Cursor(version, CHUNK - 1, count), batches)[0] == [r for r in rows if r[0] >= version]
+
+
+ranks = st.lists(st.integers(0, 9), min_size=1, max_size=40).map(sorted)
+
+
+@settings(max_examples=300, deadline=None)
+@given(ranks, cuts)
+def test_rows_of_one_rank_stay_in_one_batch(ranked: list[int], sizes: list[int]) -> None:
+    numbered = [*zip(ranked, range(len(ranked)), strict=True)]
+    given_rows = [
+        pa.RecordBatch.from_pydict({"__rank": [r for r, _ in part], "key": [n for _, n in part]})
+        for part in _cut(numbered, sizes)
+    ]
+    found = [batch.to_pydict() for batch in _whole(given_rows)]
+    assert [n for batch in found for n in batch["key"]] == list(range(len(ranked)))
+    assert all(a["__rank"][-1] < b["__rank"][0] for a, b in pairwise(found))
+    assert len(found) == 1 or all(batch["key"] for batch in found)
+
+
+def _cut(rows: list[tuple[int, int]], sizes: list[int]) -> list[list[tuple[int, int]]]:
+    """In parts of these sizes, with an empty one in between: Spark may send such."""
+    parts: list[list[tuple[int, int]]] = []
+    at = 0
+    while at < len(rows):
+        size = sizes[len(parts) % len(sizes)]
+        parts += [rows[at : at + size], []]
+        at += size
+    return parts
+
+
+def test_records_of_one_rank_come_in_any_order(
+    spark: SparkSession,
+    broker: Broker,
+    unique: Callable[[str], str],
+    arm: Callable[[str, str], Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Hashes of two bits, so that most share theirs: a run that dies behind its first transaction left none of them
+    half sent, and the next finds them in another order."""
+    monkeypatch.setattr(exactly_once, "_HASH", 3)
+    name, prefix = unique("ranks"), unique("tx")
+    broker.create_topic(name, partitions=2)
+    topic = topic_of(name, servers=broker.bootstrap)
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "5")
+
+    def send(order: str) -> int:
+        stretch = Stretch(4, 5, slots=2)
+        records = _records(spark.range(0, 120, 1, 1).selectExpr(f"{order} AS n"))
+        return produce_once(records, topic, stretch, prefix=prefix, run="r", max_rows=5, unique=True).records
+
+    try:
+        hit = arm("slot.after-commit", "raise")
+        with pytest.raises(Exception, match="failpoint"):
+            send("id")
+        assert hit.exists()
+        before = committed(broker.bootstrap, name)
+        assert 0 < sum(map(len, before.values())) < 120
+        sent = send("119 - id")
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    assert committed(broker.bootstrap, name) == {id: ["v4", "v5"] for id in range(60)}
+    assert sent == 120 - sum(map(len, before.values()))
+
+
+def _records(numbers: DataFrame) -> DataFrame:
+    rows = numbers.selectExpr("n % 60 AS id", "4 + n DIV 60 AS version")
+    return rows.selectExpr(
+        """CAST(concat('{"id":', id, '}') AS BINARY) AS key""",
+        """CAST(concat('{"name":"v', version, '"}') AS BINARY) AS value""",
+        "named_struct('version', version) AS __position",
+    )

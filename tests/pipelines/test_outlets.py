@@ -9,10 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from bridge import config
 from bridge.errors import GapError
-from bridge.pipelines.outlets import _manner, _once, _reconciled
+from bridge.pipelines.outlets import AtLeastOnce, ExactlyOnce, _manner, _once, _reconciled
 from bridge.published import NOTHING, PublishProgress, Stretch
 
 AT_5 = PublishProgress("p", "table", 5, 10, run="one")
@@ -183,3 +184,33 @@ def test_a_key_has_one_record_in_a_stretch(
         "delta: {path: table}\nrun: {checkpoint: c}\n"
     )
     assert _once(config.load(file).topic, stretch) is once
+
+
+@pytest.mark.parametrize(
+    ("options", "rows", "slots"),
+    [
+        pytest.param("", 0, 2, id="small"),
+        pytest.param("", 1_000_000, 2, id="half a million each"),
+        pytest.param("", 1_000_001, 4, id="more"),
+        pytest.param("", 10**9, 16, id="a bound"),
+        pytest.param(", 'sink.parallelism' = '3'", 10**9, 3, id="as the user says"),
+        pytest.param(
+            ", 'connector' = 'kafka', 'sink.partitioner' = 'fixed'", 10**9, 2, id="a slot's partition"
+        ),
+    ],
+)
+def test_large_stretches_have_more_slots(
+    spark: SparkSession, tmp_path: Path, options: str, rows: int, slots: int
+) -> None:
+    text = FILE.replace(", 'sink.parallelism' = '3'", ", 'sink.transactional-id-prefix' = 'p'" + options)
+    if "'connector' = 'kafka'" in options:
+        text = text.replace("'connector' = 'upsert-kafka', ", "").replace(
+            "'value.format' = 'json'", "'key.fields' = 'id', 'value.format' = 'debezium-json'"
+        )
+    file = tmp_path / "orders.yaml"
+    file.write_text(text)
+    definition = config.load(file)
+    out = ExactlyOnce(spark, definition, definition.topic)
+    assert spark.sparkContext.defaultParallelism == 2
+    assert out.slots(rows) == slots
+    assert AtLeastOnce(spark, definition, definition.topic).slots(rows) == 0

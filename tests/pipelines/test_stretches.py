@@ -1,0 +1,81 @@
+"""How versions and snapshots are cut into stretches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge import config
+from bridge.delta.merge import merge
+from bridge.delta.table import Table
+from bridge.pipelines.stretches import Stretches
+from bridge.published import Stretch
+from tests.delta.tables import append, at, frame, made
+
+FILE = """\
+version: 1
+name: orders
+topic:
+  ddl: |
+    CREATE TABLE t (id BIGINT, v STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
+      'connector' = 'upsert-kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'h:1',
+      'key.format' = 'json', 'value.format' = 'json')
+delta: {path: table}
+run: {checkpoint: checkpoint}
+publish: {snapshot-chunk-rows: 2}
+"""
+
+
+@pytest.fixture(scope="module")
+def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """Version 1 an append of 3 rows, 2 an append of one, 3 a changed key, 4 a batch of the bridge's."""
+    table = made(spark, tmp_path_factory.mktemp("stretches") / "t", rows=[(1, "a"), (2, "b"), (3, "c")])
+    append(table, [(4, "d")])
+    spark.sql(f"UPDATE delta.`{table.target.path}` SET id = 30 WHERE id = 3")
+    merge(table, frame(table, [("+U", 1, "x"), ("-D", 2, None)]), key=["id"], progress=at(0))
+    return table
+
+
+@pytest.fixture
+def stretches(table: Table, tmp_path: Path) -> Callable[[Callable[[int], int]], Stretches]:
+    file = tmp_path / "orders.yaml"
+    file.write_text(FILE)
+    definition = config.load(file)
+    return lambda slots: Stretches(definition, table, slots)
+
+
+def test_a_version_that_changes_keys_has_a_slot_to_itself(
+    stretches: Callable[[Callable[[int], int]], Stretches],
+) -> None:
+    """The others have as many as their rows ask for."""
+    found = stretches(lambda rows: 2 + rows).changes(1, 4)
+    assert found == [Stretch(1, 2, slots=6), Stretch(3, 3, slots=1), Stretch(4, 4, slots=4)]
+    assert stretches(lambda rows: 2 + rows).changes(3, 3) == [Stretch(3, 3, slots=1)]
+    assert stretches(lambda rows: 1).changes(1, 4) == [Stretch(1, 4, slots=1)]
+
+
+def test_without_transactions_there_is_one(stretches: Callable[[Callable[[int], int]], Stretches]) -> None:
+    assert stretches(lambda rows: 0).changes(1, 4) == [Stretch(1, 4)]
+
+
+def test_a_snapshot_has_chunks_of_equal_size(
+    stretches: Callable[[Callable[[int], int]], Stretches],
+) -> None:
+    """Version 1 has three rows, version 4 has three, version 3 has four."""
+    found = [stretches(lambda rows: rows).snapshot(version) for version in (0, 1, 3)]
+    assert found == [
+        Stretch(0, 0, snapshot=True, chunks=1, slots=0),
+        Stretch(1, 1, snapshot=True, chunks=2, slots=1),
+        Stretch(3, 3, snapshot=True, chunks=2, slots=2),
+    ]
+
+
+def test_versions_of_an_ingest_are_told_from_others(
+    stretches: Callable[[Callable[[int], int]], Stretches],
+) -> None:
+    ours = stretches(lambda rows: 0)
+    assert ours.by_others(Stretch(1, 4)) == [1, 2, 3]
+    assert ours.by_others(Stretch(4, 4)) == []
