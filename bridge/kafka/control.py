@@ -16,7 +16,7 @@ from bridge.definition import Topic
 from bridge.errors import ConcurrentRunError, DefinitionError, KafkaError
 from bridge.kafka.client import HOPELESS, LastError, words
 from bridge.kafka.properties import for_librdkafka
-from bridge.kafka.transactions import FENCED, Notes, consumer_settings, transactional
+from bridge.kafka.transactions import FENCED, Notes, consumer_settings, init, transactional
 from bridge.kafka.writer import producer_settings
 from bridge.published import PublishProgress
 
@@ -125,7 +125,7 @@ class Control:
             self._producer = Producer(self._settings)
         except KafkaException as refused:
             raise KafkaError(f"librdkafka refuses the 'properties.*': {words(refused.args[0])}") from None
-        self._producer.init_transactions(_WAIT)
+        init(self._producer, self._topic.names[0])
 
     def _commit(self, progress: PublishProgress) -> None:
         assert self._producer is not None, "take_over comes first"

@@ -22,7 +22,7 @@ from bridge.kafka.buffer import Buffer
 from bridge.kafka.client import behind, words
 from bridge.kafka.control import newest, taken_over
 from bridge.kafka.share import Cursor, Share
-from bridge.kafka.transactions import Notes, transactional
+from bridge.kafka.transactions import Notes, init, transactional
 from bridge.kafka.writer import Records, Sent, Writer
 
 __all__ = ["Slot"]
@@ -136,7 +136,7 @@ class Slot:
     def _open(self) -> Cursor:
         """A producer of our own, which fences all others of this id, and where they left off."""
         self._writer = self._make_writer(self._settings)
-        self._writer.producer.init_transactions(_WAIT)
+        init(self._writer.producer, self._share.topics[0])
         failpoints.hit("slot.opened")
         return self._read()
 

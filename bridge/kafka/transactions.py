@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import confluent_kafka
@@ -18,7 +19,7 @@ from bridge.errors import KafkaError
 from bridge.kafka.client import HOPELESS, LastError, committed, words
 from bridge.kafka.properties import for_librdkafka
 
-__all__ = ["FENCED", "TIMEOUT_MS", "Notes", "consumer_settings", "transactional"]
+__all__ = ["FENCED", "TIMEOUT_MS", "Notes", "consumer_settings", "init", "transactional"]
 
 TIMEOUT_MS = 60_000
 """`transaction.timeout.ms` where 'properties.*' do not say: the broker ends a transaction that is open for longer."""
@@ -35,6 +36,7 @@ FENCED = (_Code._FENCED, _Code.PRODUCER_FENCED, _Code.INVALID_PRODUCER_EPOCH)
 """A younger producer of the same id took over, or the broker ended a transaction that was open for too long."""
 
 _WAIT = 30.0
+_SOON = 2.0
 _log = logging.getLogger("bridge.kafka")
 
 
@@ -59,6 +61,18 @@ def transactional(settings: Mapping[str, Any], transactional_id: str) -> dict[st
 def consumer_settings(properties: Mapping[str, str]) -> dict[str, Any]:
     """What `Notes` needs to reach the broker. Secrets are in it in clear: never shown."""
     return for_librdkafka(properties)
+
+
+def init(producer: Producer, topic: str) -> None:
+    """Fence all others of the producer's transactional id, and end what they have open; waits for the broker as long as
+    half a minute, then raises KafkaException.
+
+    A producer that has no connection yet asks for its coordinator again by a timer of half a second, that no setting
+    moves; so it is made to ask for `topic` first.
+    """
+    with suppress(KafkaException):  # what is wrong, the call below tells
+        producer.list_topics(topic, timeout=_SOON)
+    producer.init_transactions(_WAIT)
 
 
 class Notes:
