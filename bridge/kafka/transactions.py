@@ -67,11 +67,12 @@ def init(producer: Producer, topic: str) -> None:
     """Fence all others of the producer's transactional id, and end what they have open; waits for the broker as long as
     half a minute, then raises KafkaException.
 
-    A producer that has no connection yet asks for its coordinator again by a timer of half a second, that no setting
-    moves; so it is made to ask for `topic` first.
+    A producer that has no connection when it looks for its coordinator looks again by a timer of half a second, that no
+    setting moves. So it is made to ask for `topic` first, and twice: it closes the connection of the first answer.
     """
     with suppress(KafkaException):  # what is wrong, the call below tells
-        producer.list_topics(topic, timeout=_SOON)
+        for _ in range(2):
+            producer.list_topics(topic, timeout=_SOON)
     producer.init_transactions(_WAIT)
 
 
