@@ -26,7 +26,8 @@ _GUARANTEES = ("at-least-once", "exactly-once")
 
 def outcomes(spark: SparkSession, broker: Broker, folder: Path, rows: int, say: Say) -> list[Outcome]:
     """Publish `rows` updates from the change feed, those that an ingest made and those of an UPDATE, once for nothing
-    and twice measured, the shorter counts; the last topics are then compared with the tables by Spark's own reader."""
+    and three times measured, the shortest counts; the last topics are then compared with the tables by Spark's own
+    reader."""
     bench = Bench(spark, broker, folder, rows)
     plain = bench.plain(min(rows, _LOOPED))
     begun = {INGESTED: bench.ingested(), TABLE: "version:1"}
@@ -41,7 +42,7 @@ def outcomes(spark: SparkSession, broker: Broker, folder: Path, rows: int, say: 
         lambda: bench.loop(itertools.islice(itertools.cycle(plain), rows)),
         *(partial(publish, *kind) for kind in kinds),
     ]
-    loop, *seconds = race(ways, rounds=2, warm=1)
+    loop, *seconds = race(ways, rounds=3, warm=1)
     took = dict(zip(kinds, seconds, strict=True))
     shown = ", ".join(f"{table} {guarantee} {took[table, guarantee]:.1f} s" for table, guarantee in kinds)
     say(f"publish: a bare loop {loop:.1f} s, {shown}")

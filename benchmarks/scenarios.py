@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan
+from typing import TypeAlias
 
 from benchmarks.goals import Outcome, at_least, at_most, void
 from benchmarks.ground import Entry, Ground, engines
@@ -13,14 +14,16 @@ from benchmarks.topics import Load, load_together
 
 __all__ = ["PARTS", "SEED", "Found", "Scale", "play"]
 
-PARTS = ("batches", "tables", "cluster")
+PARTS = ("batches", "tables", "together", "cluster")
 """What `play` can play, in its order."""
 FLINK_BY_RECIPE = 95 / 20
 """Flink → Paimon did 95,000 records/s where the recipe did 20,000."""
 FLAT = 1.25
 """Memory is flat when it grows no more than this."""
 _RANDOM_GOALS = {"spark": 3.0, "delta-rs": 5.0}
+_MORE = 3
 SEED = 7
+Curves: TypeAlias = dict[str, list[tuple[float, float]]]
 
 
 @dataclass(frozen=True)
@@ -101,8 +104,14 @@ def play(ground: Ground, scale: Scale, parts: Collection[str] = PARTS) -> Found:
     if "batches" in parts:
         recipe, bridge = _batches(ground, scale, found)
         _backlog(ground, scale, found, recipe, bridge)
+    curves: Curves = {}
+    if {"tables", "together"} & set(parts):
+        title = f"A batch of {scale.records // 1000:,} keys by the size of the table"
+        found.plots["table-size"] = Plot(title, "rows in the table", "seconds", curves, True, True)
     if "tables" in parts:
-        _small_batches(ground, scale, found)
+        _random(ground, scale, found, curves)
+    if "together" in parts:
+        _together(ground, scale, found, curves)
     if "cluster" in parts:
         _cluster(ground, scale, found)
     return found
@@ -173,10 +182,9 @@ def _backlog(ground: Ground, scale: Scale, found: Found, calibrated: Entry, less
     )
 
 
-def _small_batches(ground: Ground, scale: Scale, found: Found) -> None:
-    """Batches into tables that are there: random keys, and keys that lie together."""
-    curves: dict[str, list[tuple[float, float]]] = {}
-    small, together = scale.records // 1000, {}
+def _random(ground: Ground, scale: Scale, found: Found, curves: Curves) -> None:
+    """Batches of random keys into tables that are there."""
+    small = scale.records // 1000
     for rows in scale.random_tables:
         large = rows == scale.random_tables[-1]
         for size in (small, scale.batch) if large else (small,):
@@ -196,15 +204,24 @@ def _small_batches(ground: Ground, scale: Scale, found: Found) -> None:
             found.profiled += shown if large else []
             for entry in shown if size == small else ():
                 curves.setdefault(f"{entry.system}, random", []).append((rows, entry.warm))
+
+
+def _together(ground: Ground, scale: Scale, found: Found, curves: Curves) -> None:
+    """Batches of keys that lie together into tables that are there. They are short, so there are more of them for the
+    bridge than for the recipe: a second more or less is what is looked for."""
+    small, together = scale.records // 1000, {}
+
+    def topic(rows: int, batches: int) -> str:
+        return ground.topic(f"together-{batches}-{rows}", load_together(small * batches, small, rows, SEED))
+
     for rows in scale.tables:
-        topic = ground.topic(
-            f"together-{rows}", load_together(small * scale.small_batches, small, rows, SEED)
-        )
         what = f"{small:,} keys that lie together into {rows:,} rows"
-        together[rows] = bridge = ground.bridge(what, topic, batch=small, rows=rows)
+        more = topic(rows, _MORE * scale.small_batches)
+        together[rows] = bridge = ground.bridge(what, more, batch=small, rows=rows)
         curves.setdefault("bridge, together", []).append((rows, bridge.warm))
         if rows == scale.random_tables[-1]:
-            recipe = ground.recipe(what, topic, batch=small, rows=rows)
+            few = topic(rows, scale.small_batches)
+            recipe = ground.recipe(what, few, batch=small, rows=rows)
             curves.setdefault("recipe, together", []).append((rows, recipe.warm))
             given = ("records/s", small / recipe.warm, small / bridge.warm, 10.0)
             found.add(at_least, what, *given, of=(recipe, bridge))
@@ -213,14 +230,6 @@ def _small_batches(ground: Ground, scale: Scale, found: Found) -> None:
     name = f"a batch of {small:,} keys that lie together: {scale.tables[-1]:,} rows / {scale.tables[0]:,}"
     found.add(at_most, name, "s", first.warm, last.warm, 1.3, of=(first, last))
     _memory(found, f"memory: a table of {scale.tables[-1]:,} rows / of {scale.tables[0]:,}", first, last)
-    found.plots["table-size"] = Plot(
-        f"A batch of {small:,} keys by the size of the table",
-        "rows in the table",
-        "seconds",
-        curves,
-        True,
-        True,
-    )
     found.plots["memory-table"] = _over_time(
         "Memory of all processes by the size of the table",
         {f"bridge, {short(rows)} rows": entry for rows, entry in together.items()},

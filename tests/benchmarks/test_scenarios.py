@@ -84,7 +84,7 @@ def test_the_short_form_spares_the_recipe_what_no_goal_needs() -> None:
         "changes",
         "random-10-20000",
         "random-1000-20000",
-        "together-20000",
+        "together-4-20000",
     ]
     backlog = next(o.name for o in found.outcomes if o.goal == 10.0)
     assert backlog.endswith("default settings (the recipe: 10,000 records, 1,000 a batch)")
@@ -97,6 +97,17 @@ def test_parts_can_be_played_alone() -> None:
     assert [(topic, options["master"]) for _, topic, options in ground.jobs] == [
         ("cluster", "local[1]"),
         ("cluster", "local-cluster[2,1,2048]"),
+    ]
+
+
+def test_short_batches_are_many() -> None:
+    """The recipe, which takes long for each, has fewer of them."""
+    ground = Ground()
+    play(ground, Scale.of(10_000, full=False), ["together"])  # type: ignore[arg-type]
+    assert [(system, topic) for system, topic, _ in ground.jobs] == [
+        ("bridge", "together-12-2000"),
+        ("bridge", "together-12-20000"),
+        ("recipe", "together-4-20000"),
     ]
 
 
