@@ -29,6 +29,8 @@ __all__ = ["main"]
 
 ROWS = 1_000_000
 _PARTS = (*PARTS, "layout", "publish")
+_SHORT = tuple(part for part in _PARTS if part not in ("cluster", "layout"))
+"""What fits a quarter of an hour."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,10 +38,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, default=int(os.environ.get("ROWS") or ROWS))
     parser.add_argument("--full", action="store_true", help="tables of 20 and 100 times as many rows")
-    parser.add_argument("--only", type=_parts, default=_PARTS, help=f"of {', '.join(_PARTS)}; all without it")
+    parser.add_argument(
+        "--only",
+        type=_parts,
+        help=f"of {', '.join(_PARTS)}; without it {', '.join(_SHORT)}, and all with --full",
+    )
     parser.add_argument("--report", type=Path, help="the Markdown document to write, plots beside it")
     parser.add_argument("--out", type=Path, help="file for a JSON line per comparison")
     chosen = parser.parse_args(arguments)
+    chosen.only = chosen.only or _unasked(chosen.full)
     started, said = time.monotonic(), Console(stderr=True, highlight=False, soft_wrap=True)
 
     def say(text: str) -> None:
@@ -83,9 +90,13 @@ def _parts(given: str) -> tuple[str, ...]:
     return tuple(part for part in _PARTS if part in asked)
 
 
+def _unasked(full: bool) -> tuple[str, ...]:
+    return _PARTS if full else _SHORT
+
+
 def _command(full: bool, parts: Sequence[str]) -> str:
     made = "make bench-full" if full else "make bench"
-    return made if tuple(parts) == _PARTS else f"ONLY={','.join(parts)} {made}"
+    return made if tuple(parts) == _unasked(full) else f"ONLY={','.join(parts)} {made}"
 
 
 def _played(folder: Path, scale: Scale, parts: Sequence[str], say: Say) -> tuple[Found, Ground]:

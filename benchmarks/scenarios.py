@@ -62,7 +62,7 @@ class Scale:
             backlog_keys=rows,
             deep_backlog=20 * rows if full else 0,
             tables=tables,
-            random_tables=tables[:2],
+            random_tables=tables[:2] if full else tables[1:],
             laid_tables=tables[:2] if full else tables[-1:],
             batches=(rows // 3,) if full else (),
             small_batches=6 if full else 4,
@@ -141,9 +141,10 @@ def _batches(ground: Ground, scale: Scale, found: Found) -> tuple[Entry, Entry]:
         label = f"{scale.records:,} records, {batch:,} a batch"
         curves["recipe"].append((batch, ground.recipe(label, topic, batch=batch).rate))
         curves["bridge"].append((batch, ground.bridge(label, topic, batch=batch).rate))
-    whole = ground.recipe(f"{scale.records:,} records, one batch", topic)
     default = ground.bridge(f"{scale.records:,} records, default settings", topic)
-    curves["recipe"].append((scale.records, whole.rate))
+    if scale.thorough:
+        whole = ground.recipe(f"{scale.records:,} records, one batch", topic)
+        curves["recipe"].append((scale.records, whole.rate))
     curves["bridge"].append((scale.records, default.rate))
     found.plots["batch-size"] = Plot(
         f"{scale.records:,} records, job time with the cold start",
@@ -187,7 +188,7 @@ def _random(ground: Ground, scale: Scale, found: Found, curves: Curves) -> None:
     small = scale.records // 1000
     for rows in scale.random_tables:
         large = rows == scale.random_tables[-1]
-        for size in (small, scale.batch) if large else (small,):
+        for size in (small, scale.batch) if large and scale.thorough else (small,):
             topic = ground.topic(
                 f"random-{size}-{rows}", Load.random(size * scale.small_batches, rows, SEED + size)
             )
