@@ -22,6 +22,7 @@ FLAT = 1.25
 """Memory is flat when it grows no more than this."""
 _RANDOM_GOALS = {"spark": 3.0, "delta-rs": 5.0}
 _MORE = 3
+"""So many times as many batches where they are short."""
 SEED = 7
 Curves: TypeAlias = dict[str, list[tuple[float, float]]]
 
@@ -209,7 +210,7 @@ def _random(ground: Ground, scale: Scale, found: Found, curves: Curves) -> None:
 
 def _together(ground: Ground, scale: Scale, found: Found, curves: Curves) -> None:
     """Batches of keys that lie together into tables that are there. They are short, so there are more of them for the
-    bridge than for the recipe: a second more or less is what is looked for."""
+    bridge than for the recipe: tenths of a second are what is looked for."""
     small, together = scale.records // 1000, {}
 
     def topic(rows: int, batches: int) -> str:

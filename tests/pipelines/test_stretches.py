@@ -15,6 +15,8 @@ from bridge.pipelines.stretches import Stretches
 from bridge.published import Stretch
 from tests.delta.tables import append, at, frame, made
 
+Make = Callable[[Callable[[int], int]], Stretches]
+
 FILE = """\
 version: 1
 name: orders
@@ -40,7 +42,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
 
 
 @pytest.fixture
-def stretches(table: Table, tmp_path: Path) -> Callable[[Callable[[int], int]], Stretches]:
+def stretches(table: Table, tmp_path: Path) -> Make:
     file = tmp_path / "orders.yaml"
     file.write_text(FILE)
     definition = config.load(file)
@@ -48,7 +50,7 @@ def stretches(table: Table, tmp_path: Path) -> Callable[[Callable[[int], int]], 
 
 
 def test_a_version_that_changes_keys_has_a_slot_to_itself(
-    stretches: Callable[[Callable[[int], int]], Stretches],
+    stretches: Make,
 ) -> None:
     """The others have as many as their rows ask for."""
     found = stretches(lambda rows: 2 + rows).changes(1, 4)
@@ -57,14 +59,14 @@ def test_a_version_that_changes_keys_has_a_slot_to_itself(
     assert stretches(lambda rows: 1).changes(1, 4) == [Stretch(1, 4, slots=1)]
 
 
-def test_without_transactions_there_is_one(stretches: Callable[[Callable[[int], int]], Stretches]) -> None:
+def test_without_transactions_there_is_one(stretches: Make) -> None:
     assert stretches(lambda rows: 0).changes(1, 4) == [Stretch(1, 4)]
 
 
 def test_a_snapshot_has_chunks_of_equal_size(
-    stretches: Callable[[Callable[[int], int]], Stretches],
+    stretches: Make,
 ) -> None:
-    """Version 1 has three rows, version 4 has three, version 3 has four."""
+    """Version 0 has no row, version 1 has three, version 3 has four."""
     found = [stretches(lambda rows: rows).snapshot(version) for version in (0, 1, 3)]
     assert found == [
         Stretch(0, 0, snapshot=True, chunks=1, slots=0),
@@ -74,7 +76,7 @@ def test_a_snapshot_has_chunks_of_equal_size(
 
 
 def test_versions_of_an_ingest_are_told_from_others(
-    stretches: Callable[[Callable[[int], int]], Stretches],
+    stretches: Make,
 ) -> None:
     ours = stretches(lambda rows: 0)
     assert ours.by_others(Stretch(1, 4)) == [1, 2, 3]
