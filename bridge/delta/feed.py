@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bridge.columns import KIND, POSITION, col, fingerprint
+from bridge.delta.columnar import columnar
 from bridge.delta.commits import NO_ROWS
 from bridge.delta.failures import SHAPE_CHANGED, names, reading, table_errors
 from bridge.delta.table import Table
@@ -109,9 +110,10 @@ def changes(table: Table, first: int, last: int) -> DataFrame:
     """
     options = {"readChangeFeed": "true", "startingVersion": str(first), "endingVersion": str(last)}
     with reading(table, first, last):
-        rows = table.read(options)
-        pairs = [F.lit(text) for change, kind in _KINDS.items() for text in (change, kind.value)]
-        kind = F.create_map(*pairs)[col("_change_type")]
+        rows = columnar(table.read(options))
+        kind = F.lit(None)
+        for change, name in _KINDS.items():  # a map would be searched for each row
+            kind = F.when(col("_change_type") == change, name.value).otherwise(kind)
         return _as_changes(table, rows, kind, col("_commit_version"))
 
 

@@ -61,7 +61,7 @@ def test_fail_stops_before_anything_is_written(make: Make) -> None:
     said = str(stopped.value)
     assert "name values must never be null. (1 of 3 rows are not so)" in said
     assert 'for example {"id":1}, {"id":3}. Nothing of this batch was written' in said
-    assert "-5" not in said
+    assert "-5" not in said.replace(str(world.folder), "")  # pytest numbers its folders
     assert world.rows() == [(1, "a", ONE), (2, "b", ONE)]
     assert kept(world) == [
         ("gate", "name values must never be null.", False, 1, 3, "critical"),
