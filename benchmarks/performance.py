@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.table import Table
 
 from benchmarks.goals import Outcome, number
-from benchmarks.ground import Entry
+from benchmarks.ground import Entry, Laid
 from benchmarks.plots import Plot, svg
 from benchmarks.steps import STEPS, profile
 
@@ -93,7 +93,8 @@ def rendered(report: Report, folder: str) -> str:
         _table(("of the run", ""), facts),
         "## Goals\n",
         _table(("what", "baseline", "bridge", "unit", "ratio", "goal", ""), goals),
-        _READING,
+        _READING
+        + (_LAID if any(e.what.endswith(laid.value) for e in report.entries for laid in Laid) else ""),
         "## Where the time of a warm batch goes\n",
         _table(("a batch of", "system", *STEPS, "all"), _profiled(report.profiled)),
         _PROFILE,
@@ -163,18 +164,21 @@ written. "Cold start counts" is the time of the whole process, from its start to
 time from one commit to the next, without the first three batches and the last. The Flink → Paimon row takes the
 recipe's rate in this run times 95/20, which is what the two did beside each other on another day.
 
-Tables whose rows lie "in their order", "in any order" or "clustered by their key" have 40 files each, and the Spark
-engine merges into them; the last is what `delta: {cluster-by: [...]}` and an OPTIMIZE make of the one before.
-
 What keeps goals from being held, where they are not. The goals about tables are set for 20 and 100 million rows
 (`make bench-full`): the smaller a table, the more a batch is made of what costs the same for every table, planning,
 commits and the pauses between (see below), on both sides. So is a publish the shorter it is; its goal is set for five
 million changes. A publish is made of reading rows and writing their JSON documents (half of its time here), handing
 them to Python (an eighth) and sending them, on the same cores on which the bare loop, which has its bytes ready, only
-sends; versions by others are grouped by key besides (ADR 010). Exactly-once sorts the documents, so that a later
-attempt knows which are sent. Memory grows with a backlog up to `run.max-offsets-per-batch` (5,000,000) and no
-further, as the JVM's heap fills up to its limit before it collects. On two cores two executors and their driver share
-what `local[1]` has to itself.
+sends. Versions by others are grouped by key besides, twice as many rows, as nothing else tells which of them changed
+nothing or moved to another key (ADR 010). Exactly-once shuffles and sorts its records, so that a later attempt knows
+which are sent (ADR 009). Of a batch of 100,000 random keys delta-rs needs most for its own scan and join of the whole
+table. Memory grows with a backlog up to `run.max-offsets-per-batch` (5,000,000) and no further, as the JVM's heap
+fills up to its limit before it collects. On two cores two executors and their driver share what `local[1]` has to
+itself, the compilation of Spark's code and the collection of its garbage among it.
+"""
+_LAID = """
+Tables whose rows lie "in their order", "in any order" or "clustered by their key" have 40 files each, and the Spark
+engine merges into them; the last is what `delta: {cluster-by: [...]}` and an OPTIMIZE make of the one before.
 """
 _PROFILE = """
 Mean seconds between two commits of warm batches, by what Spark's event log says of its jobs. "Plan, commit, pauses" is
