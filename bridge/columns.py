@@ -32,6 +32,7 @@ __all__ = [
     "differs",
     "estimated_bytes",
     "fingerprint",
+    "members",
     "retracts",
     "same_key",
     "struct_type",
@@ -71,6 +72,13 @@ def _col(name: str, gateway: object) -> Column:
 def retracts(frame: str | None = None) -> Column:
     """True for changes that take a row away (-U, -D), by their `__kind`."""
     return col(KIND, frame).isin([kind.value for kind in RowKind if kind.retracts])
+
+
+def members(frame: DataFrame, struct: str) -> list[str]:
+    """The names of the fields of the column `struct` of `frame`."""
+    type = frame.schema[struct].dataType
+    assert isinstance(type, T.StructType)
+    return type.names
 
 
 def struct_type(spark_ddl: str) -> T.StructType:

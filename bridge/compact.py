@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from bridge.columns import AFTER, BEFORE, KIND, POSITION, col, comparable, retracts
+from bridge.columns import AFTER, BEFORE, KIND, POSITION, col, comparable, members, retracts
 from bridge.rows import RowKind
 
 __all__ = ["TWO_PARTITIONS", "each", "latest_by_offset", "net", "upserts", "without_former"]
@@ -34,9 +34,7 @@ def latest_by_offset(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
     names = [col(name) for name in keys]
     at = [col(POSITION).getField(part) for part in ("topic", "partition", "offset", "timestamp")]
     topic, partition, offset, timestamp = at
-    position = frame.schema[POSITION].dataType
-    assert isinstance(position, T.StructType)
-    within = [col(POSITION).getField("row").desc()] if "row" in position.names else []
+    within = [col(POSITION).getField("row").desc()] if "row" in members(frame, POSITION) else []
     in_partition = Window.partitionBy(*names, topic, partition).orderBy(offset.desc(), *within)
     of_key = Window.partitionBy(*names)
     newest = of_key.orderBy(timestamp.desc(), topic.desc(), partition.desc(), offset.desc())
@@ -100,11 +98,11 @@ def upserts(sides: DataFrame) -> DataFrame:
         .when(col(BEFORE).isNull(), RowKind.INSERT.value)
         .otherwise(RowKind.UPDATE_AFTER.value)
     )
-    type = sides.schema[AFTER].dataType
-    assert isinstance(type, T.StructType)
     row = F.coalesce(col(AFTER), col(BEFORE))
     rows = sides.select(row.alias("__row"), kind.alias(KIND), col(POSITION))
-    return rows.select(*(col("__row").getField(n).alias(n) for n in type.names), col(KIND), col(POSITION))
+    return rows.select(
+        *(col("__row").getField(n).alias(n) for n in members(sides, AFTER)), col(KIND), col(POSITION)
+    )
 
 
 def without_former(frame: DataFrame) -> DataFrame:

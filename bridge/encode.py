@@ -7,9 +7,8 @@ from typing import cast
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
-from bridge.columns import AFTER, BEFORE, POSITION, ROUTE, col, retracts
+from bridge.columns import AFTER, BEFORE, POSITION, ROUTE, col, members, retracts
 from bridge.definition import FormatSpec, Topic
 from bridge.formats import registry
 from bridge.formats.base import ChangeEncoder, Encoder, StepwiseChangeEncoder, StepwiseEncoder
@@ -42,7 +41,7 @@ def encode_changes(sides: DataFrame, topic: Topic, *, pair: bool = False) -> Dat
     no key but the table has one, `__route` bigint is the same for all records of a row.
     """
     before, after, step = col(BEFORE), col(AFTER), F.lit(0)
-    if "step" in _fields(sides, POSITION):
+    if "step" in members(sides, POSITION):
         step = col(POSITION).getField("step")
     elif pair:
         sides = _pairs(sides)
@@ -89,12 +88,6 @@ def _pairs(sides: DataFrame) -> DataFrame:
     return sides.select(
         F.explode(apart.otherwise(F.array(one(col(BEFORE), col(AFTER), 0)))).alias("__side"), col(POSITION)
     )
-
-
-def _fields(frame: DataFrame, struct: str) -> list[str]:
-    type = frame.schema[struct].dataType
-    assert isinstance(type, T.StructType)
-    return type.names
 
 
 def _keyed(frame: DataFrame, topic: Topic, of: Callable[[str], Column]) -> DataFrame:

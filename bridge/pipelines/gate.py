@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from bridge.columns import BAD, KIND, POSITION, col, retracts
+from bridge.columns import BAD, KIND, POSITION, col, members, retracts
 from bridge.decode import DROPPED, KEPT, SKIP
 from bridge.definition import Definition, Gate, GateAction
 from bridge.errors import DefinitionError, QualityError, TableError
@@ -185,6 +185,5 @@ def _examples(definition: Definition, rows: DataFrame, failed: Column) -> str:
 
 def _place(rows: DataFrame) -> list[str]:
     """What of `__position` tells where a row without a key comes from: its record, or the table's version."""
-    position = rows.schema[POSITION].dataType
-    assert isinstance(position, T.StructType)
-    return [part for part in ("topic", "partition", "offset", "version") if part in position.names]
+    there = members(rows, POSITION)
+    return [part for part in ("topic", "partition", "offset", "version") if part in there]

@@ -12,7 +12,7 @@ from typing import Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from bridge import failpoints
-from bridge.columns import POSITION
+from bridge.columns import POSITION, members
 from bridge.definition import Definition, DeliveryGuarantee, Topic
 from bridge.delta.publish_log import PublishLog
 from bridge.errors import REPUBLISH, GapError
@@ -113,8 +113,7 @@ class AtLeastOnce:
 
     def send(self, records: DataFrame, stretch: Stretch) -> ProduceResult:
         # Its parts, not itself: of a struct Spark's sort knows no first bytes to compare.
-        position = records.select(f"{POSITION}.*").columns
-        order = [f"{POSITION}.{part}" for part in position]
+        order = [f"{POSITION}.{part}" for part in members(records, POSITION)]
         return sink.produce(records, self._topic, order_by=order, once=_once(self._topic, stretch))
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bridge import compact, failpoints
-from bridge.columns import AFTER, BAD, BEFORE, KIND, POSITION, col, differs, retracts, same_key
+from bridge.columns import AFTER, BAD, BEFORE, KIND, POSITION, col, differs, members, retracts, same_key
 from bridge.config import refuse_unpublishable
 from bridge.decode import DROPPED, SKIP, decode_keys
 from bridge.definition import Definition, Topic
@@ -196,13 +196,13 @@ def _keys(records: DataFrame, bad: DataFrame, topic: Topic, like: DataFrame, hel
     if topic.key is None or not set(primary) <= set(topic.key.columns):
         raise _undecodable(places, topic, "its key is in the value")
     found = held(decode_keys(records.join(F.broadcast(places), list(_PLACE), "left_semi"), topic))
-    lost = found.where(col(BAD).isNotNull() | col(KIND).isNotNull())
-    if not lost.isEmpty():
+    lost = col(BAD).isNotNull() | col(KIND).isNotNull()
+    if fold.any_row(found, lost):
         at = (col(POSITION).getField(part).alias(part) for part in _PLACE)
-        raise _undecodable(lost.select(*at, col(BAD)), topic, None)
+        raise _undecodable(found.where(lost).select(*at, col(BAD)), topic, None)
     type = like.schema[POSITION].dataType.simpleString()
     parts = [col(POSITION).getField(part) for part in (*_PLACE, "timestamp")]
-    row = [F.lit(0).alias("row")] if "row:" in type else []
+    row = [F.lit(0).alias("row")] if "row" in members(like, POSITION) else []
     known = {name: col(name) for name in primary} | {
         KIND: F.lit(RowKind.UPDATE_AFTER.value),
         POSITION: F.struct(*parts, *row).cast(type),

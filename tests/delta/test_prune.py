@@ -106,8 +106,10 @@ def test_a_next_batch_finds_sparks_code_compiled(
         changes = frame(table, [*rows, ("-D", batch, None)]).dropDuplicates(["id"]).persist()
         merge(table, changes, key=["id"], progress=at(batch), persisted=True)
         compiled.append(times.getCount() - before)
+        if compiled[-1] < 5:
+            break
     # Which stage is done first is luck, and classes are named after the number of theirs: not each batch finds all.
-    assert compiled[0] > 10 and min(compiled[1:]) < 5, compiled
+    assert compiled[0] > 10 and compiled[-1] < 5, compiled
 
 
 @pytest.mark.parametrize("properties", [{}, NO_VECTORS], ids=["deletion vectors", "rewritten files"])
