@@ -35,7 +35,7 @@ faults: $(READY) ## Kill ingest and publish in ROUNDS=200 rounds drawn by SEED, 
 cases: $(READY) ## Run the acceptance cases in CASES (default ../shared/cases)
 	BRIDGE_CASES_DIR="$${BRIDGE_CASES_DIR:-$(CASES)}" $(BIN)/python -m tests.cases
 
-bench: $(READY) ## Time ingest and publish beside Delta's own recipe, 15 to 18 min (ROWS=1000000)
+bench: $(READY) ## Time ingest and publish beside Delta's own recipe, a quarter of an hour (ROWS=1000000)
 	$(BIN)/python -m benchmarks --rows $(ROWS) $(if $(ONLY),--only $(ONLY)) \
 	  $$([ $(ROWS) -lt 1000000 ] || echo --report docs/performance.md)
 

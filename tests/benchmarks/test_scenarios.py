@@ -20,16 +20,18 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("engines")
-def test_each_goal_has_its_row() -> None:
-    goals = [(o.goal, o.wanted[:1], o.ratio) for o in played(Ground()).outcomes]
+@pytest.mark.parametrize("full", [False, True])
+def test_each_goal_has_its_row(full: bool) -> None:
+    outcomes = [o for o in played(Ground(), full=full).outcomes if o.goal]
+    goals = [(o.goal, o.wanted[:1], o.ratio) for o in outcomes]
     assert goals == [
         (4.0, "≥", 5.0),  # cold start
         (5.0, "≥", 5.0),  # warm batches
         (10.0, "≥", 5.0),  # a backlog beside the recipe's rate
         (2.5, "≥", pytest.approx(5 / 4.75, abs=0.001)),
-        (1.25, "≤", 1.0),  # memory by backlog
-        *((goal, "≥", 5.0) for goal in (3.0, 5.0)),  # random keys
-        (10.0, "≥", 5.0),  # keys that lie together
+        *[(1.25, "≤", 1.0)] * (1 + full),  # memory by backlog
+        *[(goal, "≥", 5.0) for goal in (3.0, 5.0)] * (1 + full),  # few random keys, many
+        *[(10.0, "≥", 5.0)] * full,  # keys that lie together
         (1.3, "≤", 1.0),
         (1.25, "≤", 1.0),  # memory by table
         (1.5, "≥", 1.0),
@@ -83,7 +85,6 @@ def test_the_short_form_spares_the_recipe_what_no_goal_needs() -> None:
     assert [topic for system, topic, _ in ground.jobs if system == "recipe"] == [
         "changes",
         "random-10-20000",
-        "together-4-20000",
     ]
     backlog = next(o.name for o in found.outcomes if o.goal == 10.0)
     assert backlog.endswith("default settings (the recipe: 10,000 records, 1,000 a batch)")
@@ -102,12 +103,14 @@ def test_parts_can_be_played_alone() -> None:
 def test_short_batches_are_many() -> None:
     """The recipe, which takes long for each, has fewer of them."""
     ground = Ground()
-    play(ground, Scale.of(10_000, full=False), ["together"])  # type: ignore[arg-type]
+    found = play(ground, Scale.of(10_000, full=True), ["together"])  # type: ignore[arg-type]
     assert [(system, topic) for system, topic, _ in ground.jobs] == [
-        ("bridge", "together-12-2000"),
-        ("bridge", "together-12-20000"),
-        ("recipe", "together-4-20000"),
+        ("bridge", "together-18-10000"),
+        ("bridge", "together-18-200000"),
+        ("recipe", "together-6-200000"),
+        ("bridge", "together-18-1000000"),
     ]
+    assert [entry.system for entry in found.profiled] == ["recipe", "bridge"]
 
 
 def test_every_plot_can_be_drawn() -> None:

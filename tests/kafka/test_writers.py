@@ -136,7 +136,7 @@ def test_a_worker_that_serves_many_pipelines_keeps_few(broker: Broker) -> None:
 def test_a_topic_that_has_gone_is_told_as_a_new_producer_tells_it(broker: Broker, unique: Unique) -> None:
     topic = unique("gone")
     broker.create_topic(topic)
-    more = {"delivery.timeout.ms": "2000"}
+    more = {"delivery.timeout.ms": "5000"}
     for _ in range(2):
         with lent(Packing((topic,)), _settings(broker, **more)) as writer:
             writer.send(Records([topic], [b"k"], [b"v"]))
