@@ -95,17 +95,17 @@ def rendered(report: Report, folder: str) -> str:
         _table(("what", "baseline", "bridge", "unit", "ratio", "goal", ""), goals),
         _READING
         + (_LAID if any(e.what.endswith(laid.value) for e in report.entries for laid in Laid) else ""),
-        "## Where the time of a warm batch goes\n",
-        _table(("a batch of", "system", *STEPS, "all"), _profiled(report.profiled)),
-        _PROFILE,
-        "## Curves\n",
-        "\n\n".join(plots),
-        "\n## Every job\n",
-        _table(
-            ("what", "system", "seconds", "records/s", "batches", "warm batch, s", "peak MB", "table"), jobs
-        ),
-        _FOOT,
     ]
+    if report.profiled:
+        parts += [
+            "## Where the time of a warm batch goes\n",
+            _table(_STEPS_HEAD, _profiled(report.profiled)),
+            _PROFILE,
+        ]
+    if plots:
+        parts += ["## Curves\n", "\n\n".join(plots) + "\n"]
+    if jobs:
+        parts += ["## Every job\n", _table(_JOBS_HEAD, jobs), _FOOT]
     return "\n".join(parts)
 
 
@@ -148,6 +148,8 @@ def _lines(file: str) -> list[str]:
         return []
 
 
+_STEPS_HEAD = ("a batch of", "system", *STEPS, "all")
+_JOBS_HEAD = ("what", "system", "seconds", "records/s", "batches", "warm batch, s", "peak MB", "table")
 _HEAD = """\
 # Performance
 

@@ -1,0 +1,50 @@
+"""The document says what a run has found, and has no heading for what it has not."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.goals import at_least, void
+from benchmarks.ground import Laid
+from benchmarks.performance import Report, rendered, written
+from benchmarks.plots import Plot
+from benchmarks.topics import Load
+from tests.benchmarks.made_up import Ground
+
+_GOALS = [
+    at_least("publish", "records/s", 100.0, 36.0, 0.35),
+    at_least("ingest", "records/s", 100.0, 399.0, 4.0),
+    void(at_least("wrong", "records/s", 1.0, 1.0, 1.0), "torn"),
+]
+_REPORT = Report("make bench", "2026-11-23", "2 cores", 600.0, _GOALS, [], [], {})
+
+
+def _headings(text: str) -> list[str]:
+    return re.findall("^## (.*)$", text, re.MULTILINE)
+
+
+def test_goals_alone() -> None:
+    text = rendered(_REPORT, "plots")
+    assert _headings(text) == ["Goals"]
+    assert "| publish | 100 | 36 | records/s | 0.36 | ≥ 0.35 | held |" in text
+    assert "| ingest | 100 | 399 | records/s | 3.99 | ≥ 4 | missed |" in text
+    assert "| wrong" not in text
+    assert "in any order" not in text
+
+
+def test_jobs_and_curves_where_there_are_some(tmp_path: Path) -> None:
+    ground = Ground()
+    load = Load.random(100, 10, 1)
+    entries = [
+        ground.bridge(f"rows {laid.value}", ground.topic(laid.value, load), laid=laid) for laid in Laid
+    ]
+    plots = {"curve": Plot("A curve", "x", "y", {"bridge": [(1.0, 2.0), (2.0, 3.0)]})}
+    path = tmp_path / "found.md"
+    written(replace(_REPORT, entries=entries, plots=plots), path)
+    text = path.read_text(encoding="utf-8")
+    assert _headings(text) == ["Goals", "Curves", "Every job"]
+    assert "![A curve](found/curve.svg)" in text and (tmp_path / "found" / "curve.svg").is_file()
+    assert "| rows in any order | bridge |" in text
+    assert '"in any order" or "clustered by their key" have 40 files' in text
