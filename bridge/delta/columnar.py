@@ -27,9 +27,10 @@ def columnar(rows: DataFrame) -> DataFrame:
     refuses, which is better told by its reader.
     """
     try:
-        return _planned(rows) or rows
+        planned = _planned(rows)
     except (Py4JError, PySparkException, TypeError):  # a class that is not there cannot be called
-        return rows
+        planned = None
+    return rows if planned is None else planned
 
 
 def _planned(rows: DataFrame) -> DataFrame | None:
