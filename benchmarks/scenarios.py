@@ -221,16 +221,15 @@ def _together(ground: Ground, scale: Scale, found: Found, curves: Curves) -> Non
         more = topic(rows, _MORE * scale.small_batches)
         together[rows] = bridge = ground.bridge(what, more, batch=small, rows=rows)
         curves.setdefault("bridge, together", []).append((rows, bridge.warm))
-        if rows != scale.random_tables[-1]:
-            continue
-        found.profiled.append(bridge)
-        if scale.thorough:
+        large = rows == scale.random_tables[-1]
+        if large and scale.thorough:
             few = topic(rows, scale.small_batches)
             recipe = ground.recipe(what, few, batch=small, rows=rows)
             curves.setdefault("recipe, together", []).append((rows, recipe.warm))
             given = ("records/s", small / recipe.warm, small / bridge.warm, 10.0)
             found.add(at_least, what, *given, of=(recipe, bridge))
-            found.profiled.insert(-1, recipe)
+            found.profiled.append(recipe)
+        found.profiled += [bridge] if large else []
     first, last = together[scale.tables[0]], together[scale.tables[-1]]
     name = f"a batch of {small:,} keys that lie together: {scale.tables[-1]:,} rows / {scale.tables[0]:,}"
     found.add(at_most, name, "s", first.warm, last.warm, 1.3, of=(first, last))

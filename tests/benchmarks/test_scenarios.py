@@ -79,7 +79,7 @@ def test_full_has_the_tables_of_the_goals_and_a_backlog_of_several_batches() -> 
 
 
 @pytest.mark.usefixtures("engines")
-def test_the_short_form_spares_the_recipe_what_no_goal_needs() -> None:
+def test_the_short_form_spares_the_recipe_what_there_is_no_time_for() -> None:
     ground = Ground()
     found = played(ground)
     assert [topic for system, topic, _ in ground.jobs if system == "recipe"] == [
