@@ -19,9 +19,9 @@ from benchmarks.jobs import JobError, Ran, run
 from benchmarks.topics import FLINK, ROW, SPARK, Load, produce
 from bridge.config.model import PipelineFile
 from bridge.definition import DeltaTarget
-from bridge.delta.commit import settings
 from bridge.delta.table import create_table
 from bridge.kafka.broker import Broker
+from bridge.session import settings
 
 __all__ = ["Entry", "Ground", "Laid", "Say", "engines"]
 

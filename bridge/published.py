@@ -28,6 +28,9 @@ class Stretch:
     """A snapshot is sent in chunks, by a hash of the key; this is number `chunk`."""
     slots: int = 0
     """How many transactional producers share it: a key's slot depends on their number. 0 without transactions."""
+    files: str = ""
+    """A digest of the names of the data files it is read from, where each of them is a slot; "" where a slot is a hash
+    of the key."""
     resync: bool = False
     """True for what differs between the rows of `last` and the topic: nobody else can send the very same, for what is
     sent changes what differs."""

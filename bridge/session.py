@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from bridge import classes, jars
 from bridge.errors import BridgeError
 
-__all__ = ["build_session", "child", "log_file"]
+__all__ = ["build_session", "child", "log_file", "settings"]
 
 _EVERYWHERE = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -123,6 +123,22 @@ def child(spark: SparkSession) -> SparkSession:
     if str(spark.sparkContext.master).startswith("local"):
         own.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
     return own
+
+
+@contextmanager
+def settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+    """Settings of the session for one statement; afterwards they are what they were."""
+    before = [(key, spark.conf.get(key, None)) for key in wanted]
+    try:
+        for key, value in wanted.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, old in before:
+            if old is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, old)
 
 
 def _extend_class_path(found: list[str]) -> None:

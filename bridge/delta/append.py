@@ -6,11 +6,12 @@ from pyspark.sql import DataFrame
 
 from bridge.columns import col
 from bridge.delta.checks import refuse_unfit
-from bridge.delta.commit import committed_version, forget_last_version, last_version, settings, settings_of
+from bridge.delta.commit import committed_version, forget_last_version, last_version, settings_of
 from bridge.delta.failures import table_errors
 from bridge.delta.merging import MergeResult
 from bridge.delta.progress import IngestProgress
 from bridge.delta.table import Table
+from bridge.session import settings
 
 __all__ = ["append", "appended"]
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-
 from pyspark.sql import SparkSession
 
 from bridge.delta.progress import IngestProgress, app_id, read_progress
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError
 
-__all__ = ["committed_version", "forget_last_version", "last_version", "settings", "settings_of"]
+__all__ = ["committed_version", "forget_last_version", "last_version", "settings_of"]
 
 _APP_ID = "spark.databricks.delta.write.txnAppId"
 _APP_VERSION = "spark.databricks.delta.write.txnVersion"
@@ -20,28 +17,13 @@ _LAST_VERSION = "spark.databricks.delta.lastCommitVersionInSession"
 
 
 def settings_of(table: Table, progress: IngestProgress) -> dict[str, str]:
-    """Session settings under which the next write commits as `progress.batch` of its pipeline."""
+    """Session settings under which the next write commits as `progress.batch` of its pipeline: for that one alone
+    (`session.settings`), as left set they would make Delta skip the one after it in silence."""
     return {
         _APP_ID: app_id(progress.pipeline),
         _APP_VERSION: str(progress.batch),
         _METADATA: progress.to_json(table.id),
     }
-
-
-@contextmanager
-def settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
-    """Session settings for one statement. Left set, Delta's would make it skip the next write in silence."""
-    before = [(key, spark.conf.get(key, None)) for key in wanted]
-    try:
-        for key, value in wanted.items():
-            spark.conf.set(key, value)
-        yield
-    finally:
-        for key, old in before:
-            if old is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, old)
 
 
 def forget_last_version(spark: SparkSession) -> None:

@@ -9,13 +9,14 @@ from pyspark.sql import functions as F
 
 from bridge.columns import KIND, col, differs, estimated_bytes, retracts, same_key
 from bridge.delta.checks import refuse_unfit
-from bridge.delta.commit import committed_version, last_version, settings, settings_of
+from bridge.delta.commit import committed_version, last_version, settings_of
 from bridge.delta.failures import CONFLICTS, attempts, beaten, names, table_errors
 from bridge.delta.merging import MergeResult
 from bridge.delta.progress import IngestProgress
 from bridge.delta.prune import BY_REFERENCE, Among, among_keys
 from bridge.delta.table import Table
 from bridge.schema import quote
+from bridge.session import settings
 
 __all__ = ["ANEW", "LEAN", "merge"]
 

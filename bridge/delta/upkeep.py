@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pyspark.sql import functions as F
 
 from bridge.delta.checks import sql_name
-from bridge.delta.commit import settings
 from bridge.delta.failures import names, retried, table_errors
 from bridge.delta.table import Table
 from bridge.errors import TableError
+from bridge.session import settings
 
 __all__ = ["LOG_RETENTION", "Optimized", "last_done", "optimize", "retention_seconds", "vacuum"]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import astuple
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -121,7 +120,7 @@ class Slot:
         self._trying(lambda: self._commit(upto), lambda: self._recommit(upto))
         failpoints.hit("slot.after-commit")
         self.cursor = upto
-        self._count()
+        self.sent += self._counted
         self._let_go()
 
     def _let_go(self) -> None:
@@ -177,10 +176,6 @@ class Slot:
     def _recommit(self, upto: Cursor) -> None:
         self._resend()
         self._commit(upto)
-
-    def _count(self) -> None:
-        pairs = zip(astuple(self.sent), astuple(self._counted), strict=True)
-        self.sent = Sent(*(a + b for a, b in pairs))
 
     def _ready(self) -> Writer:
         assert self._writer is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from types import TracebackType
 from typing import Any, TypeAlias
 
@@ -84,6 +84,9 @@ class Sent:
     tombstones: int = 0
     bytes: int = 0
     lost: int = 0
+
+    def __add__(self, other: Sent) -> Sent:
+        return Sent(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
 class _Heard:

@@ -14,11 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from bridge import failpoints
 from bridge.columns import POSITION, members
 from bridge.definition import Definition, DeliveryGuarantee, Topic
+from bridge.delta.data_files import data_files, digest
 from bridge.delta.publish_log import PublishLog
 from bridge.errors import REPUBLISH, GapError
 from bridge.kafka import admin, admin_transactions, sink
 from bridge.kafka.control import Control
-from bridge.kafka.exactly_once import produce_once
+from bridge.kafka.exactly_once import Sender, produce_files, produce_once
 from bridge.kafka.sink import ProduceResult
 from bridge.options import FORMATS
 from bridge.partitioners import TASK_FREE
@@ -41,6 +42,11 @@ class Outlet(Protocol):
 
     def slots(self, rows: int) -> int:
         """What a new stretch of about so many rows is cut into; 0 without transactions."""
+        ...
+
+    @property
+    def file_tasks(self) -> int:
+        """How many tasks send at a time where a new stretch may have a data file for a slot; 0 where it may not."""
         ...
 
     def __enter__(self) -> Outlet: ...
@@ -84,6 +90,10 @@ class AtLeastOnce:
     def slots(self, rows: int) -> int:
         return 0
 
+    @property
+    def file_tasks(self) -> int:
+        return 0
+
     def __enter__(self) -> AtLeastOnce:
         return self
 
@@ -98,7 +108,7 @@ class AtLeastOnce:
             return found
         # The stretch was begun with transactions, before the guarantee was changed: it is sent again, whole.
         again = found.open.snapshot or found.open.resync
-        return replace(found, open=replace(found.open, slots=0) if again else None)
+        return replace(found, open=replace(found.open, slots=0, files="") if again else None)
 
     def start_anew(self) -> PublishProgress | None:
         return _readable(self._log)
@@ -141,6 +151,11 @@ class ExactlyOnce:
         wanted = -(-rows // (self._tasks * _SLOT_ROWS)) if self._grows else 1
         return self._tasks * min(max(wanted, 1), _MOST)
 
+    @property
+    def file_tasks(self) -> int:
+        # Files have no order among them, so no key may be in two.
+        return self._tasks if self._grows and _unique(self._topic) else 0
+
     def __enter__(self) -> ExactlyOnce:
         self._stack.enter_context(self._control)
         return self
@@ -182,17 +197,23 @@ class ExactlyOnce:
         return written
 
     def send(self, records: DataFrame, stretch: Stretch) -> ProduceResult:
-        return produce_once(
-            records,
-            self._topic,
-            stretch,
+        sender = Sender(
             prefix=self._prefix,
             run=self._control.run,
             max_rows=self._max_rows,
-            manner=self._manner,
+            manner=f"{self._manner}{stretch.files}",
             resync=self._resync,
-            unique=_unique(self._topic),
         )
+        if not stretch.files:
+            return produce_once(records, self._topic, stretch, sender, unique=_unique(self._topic))
+        files = data_files(records)
+        if digest(files) != stretch.files:
+            raise GapError(
+                f"version {stretch.last} was being sent file by file, and its files are not seen as they were then "
+                "(Spark, Delta or a plug-in of theirs is another one): what of it was sent is not known. Finish it "
+                f"with the former ones, or {REPUBLISH}"
+            )
+        return produce_files(records, self._topic, stretch, sender, [file.uri for file in files])
 
 
 def _readable(log: PublishLog) -> PublishProgress | None:
@@ -266,5 +287,5 @@ def _reconciled(
     if begun is None or not begun.slots or logged.version >= begun.last:
         return logged
     if begun.snapshot and logged.open is not None and logged.open.chunk > begun.chunk:
-        return replace(logged, open=replace(logged.open, slots=begun.slots))
+        return replace(logged, open=replace(logged.open, slots=begun.slots, files=begun.files))
     return replace(noted, batch=logged.batch)

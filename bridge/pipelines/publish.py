@@ -106,7 +106,7 @@ class _Run:
         started = time.monotonic()
         interval = self.definition.run.trigger_seconds
         with outlet(self.spark, self.definition, self.topic) as self.outlet:
-            self.stretches = Stretches(self.definition, self.table, self.outlet.slots)
+            self.stretches = Stretches(self.definition, self.table, self.outlet.slots, self.outlet.file_tasks)
             self._begin()
             self.notices.add(self.presence.tell(self.state))
             while not self.stop.is_set():

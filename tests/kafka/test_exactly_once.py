@@ -1,125 +1,28 @@
-"""Where a slot goes on: the rows behind its cursor, however Arrow cuts them into batches."""
+"""What of a stretch is in the topic when its sending broke off and began again, by key and by file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import pairwise
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
+from bridge.errors import KafkaError
 from bridge.kafka import exactly_once
 from bridge.kafka.broker import Broker
-from bridge.kafka.exactly_once import _Place, _whole, produce_once
-from bridge.kafka.share import Cursor
+from bridge.kafka.exactly_once import Sender, produce_files, produce_once
+from bridge.kafka.sink import ProduceResult
 from bridge.published import Stretch
+from bridge.session import settings
 from tests.kafka.topics import topic_of
 from tests.ledger import committed
 
-CHUNK = 2
 
-# How many rows each version has; and where the batches end.
-versions = st.dictionaries(st.integers(0, 12), st.integers(1, 9), min_size=1, max_size=6)
-cuts = st.lists(st.integers(1, 7), min_size=1, max_size=40)
-
-
-def rows_of(counts: dict[int, int]) -> list[tuple[int, int]]:
-    """(version, the how-manieth row of it), in a slot's order."""
-    return [(version, n) for version in sorted(counts) for n in range(1, counts[version] + 1)]
-
-
-def batches_of(rows: list[tuple[int, int]], sizes: list[int]) -> list[pa.RecordBatch]:
-    at = 0
-    found: list[pa.RecordBatch] = []
-    while at < len(rows):
-        size = sizes[len(found) % len(sizes)]
-        part = rows[at : at + size]
-        found.append(
-            pa.RecordBatch.from_pydict({"key": [n for _, n in part], "__version": [v for v, _ in part]})
-        )
-        at += size
-    return found
-
-
-def passed(cursor: Cursor, batches: list[pa.RecordBatch]) -> tuple[list[tuple[int, int]], list[Cursor]]:
-    """What is left to send, and the places after each batch."""
-    place, left, upto = _Place(cursor, CHUNK), [], []
-    for batch in batches:
-        rest, after = place.after(batch)
-        left += list(zip(rest["__version"].to_pylist(), rest["key"].to_pylist(), strict=True))
-        upto.append(after)
-    return left, upto
-
-
-@settings(max_examples=300, deadline=None)
-@given(versions, cuts, st.data())
-def test_the_rest_is_what_lies_behind_the_cursor(
-    counts: dict[int, int], sizes: list[int], data: st.DataObject
-) -> None:
-    rows = rows_of(counts)
-    sent = data.draw(st.integers(0, len(rows)))
-    cursor = Cursor(rows[sent - 1][0], CHUNK, rows[sent - 1][1]) if sent else Cursor()
-    left, upto = passed(cursor, batches_of(rows, sizes))
-    assert left == rows[sent:]
-    assert upto == sorted(set(upto))
-    assert upto[-1] == Cursor(rows[-1][0], CHUNK, rows[-1][1])
-
-
-@settings(max_examples=100, deadline=None)
-@given(versions, cuts, cuts, st.data())
-def test_another_cut_goes_on_where_the_first_ended(
-    counts: dict[int, int], first: list[int], second: list[int], data: st.DataObject
-) -> None:
-    """The run before had other batches; its cursors are places between rows all the same."""
-    rows = rows_of(counts)
-    batches = batches_of(rows, first)
-    _, upto = passed(Cursor(), batches)
-    done = data.draw(st.integers(1, len(batches)))
-    sent = sum(batch.num_rows for batch in batches[:done])
-    assert passed(upto[done - 1], batches_of(rows, second))[0] == rows[sent:]
-
-
-@given(versions, cuts, st.integers(0, 12), st.integers(1, 9))
-def test_chunks_of_a_snapshot_are_sent_in_turn(
-    counts: dict[int, int], sizes: list[int], version: int, count: int
-) -> None:
-    """A cursor in a later chunk has this one behind it, one in an earlier chunk has all of it before it."""
-    rows = rows_of(counts)
-    batches = batches_of(rows, sizes)
-    assert passed(Cursor(version, CHUNK + 1, count), batches)[0] == [r for r in rows if r[0] > version]
-    assert passed(Cursor(version, CHUNK - 1, count), batches)[0] == [r for r in rows if r[0] >= version]
-
-
-ranks = st.lists(st.integers(0, 9), min_size=1, max_size=40).map(sorted)
-
-
-@settings(max_examples=300, deadline=None)
-@given(ranks, cuts)
-def test_rows_of_one_rank_stay_in_one_batch(ranked: list[int], sizes: list[int]) -> None:
-    numbered = [*zip(ranked, range(len(ranked)), strict=True)]
-    given_rows = [
-        pa.RecordBatch.from_pydict({"__rank": [r for r, _ in part], "key": [n for _, n in part]})
-        for part in _cut(numbered, sizes)
-    ]
-    found = [batch.to_pydict() for batch in _whole(given_rows)]
-    assert [n for batch in found for n in batch["key"]] == list(range(len(ranked)))
-    assert all(a["__rank"][-1] < b["__rank"][0] for a, b in pairwise(found))
-    assert len(found) == 1 or all(batch["key"] for batch in found)
-
-
-def _cut(rows: list[tuple[int, int]], sizes: list[int]) -> list[list[tuple[int, int]]]:
-    """In parts of these sizes, with an empty one in between: Spark may send such."""
-    parts: list[list[tuple[int, int]]] = []
-    at = 0
-    while at < len(rows):
-        size = sizes[len(parts) % len(sizes)]
-        parts += [rows[at : at + size], []]
-        at += size
-    return parts
+@pytest.fixture(autouse=True)
+def small_arrow_batches(spark: SparkSession) -> Iterator[None]:
+    with settings(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "5"}):
+        yield
 
 
 def test_records_of_one_rank_come_in_any_order(
@@ -136,23 +39,19 @@ def test_records_of_one_rank_come_in_any_order(
     name, prefix = unique("ranks"), unique("tx")
     broker.create_topic(name, partitions=2)
     topic = topic_of(name, servers=broker.bootstrap)
-    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "5")
 
     def send(order: str) -> int:
         stretch = Stretch(4, 5, slots=1)
         records = _records(spark.range(0, 120, 1, 1).selectExpr(f"{order} AS n"))
-        return produce_once(records, topic, stretch, prefix=prefix, run="r", max_rows=5, unique=True).records
+        return produce_once(records, topic, stretch, Sender(prefix, "r", 5), unique=True).records
 
-    try:
-        hit = arm("slot.after-commit", "raise")
-        with pytest.raises(Exception, match="failpoint"):
-            send("id")
-        assert hit.exists()
-        before = committed(broker.bootstrap, name)
-        assert 0 < sum(map(len, before.values())) < 120
-        sent = send("119 - id")
-    finally:
-        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    hit = arm("slot.after-commit", "raise")
+    with pytest.raises(Exception, match="failpoint"):
+        send("id")
+    assert hit.exists()
+    before = committed(broker.bootstrap, name)
+    assert 0 < sum(map(len, before.values())) < 120
+    sent = send("119 - id")
     assert committed(broker.bootstrap, name) == {id: ["v4", "v5"] for id in range(60)}
     assert sent == 120 - sum(map(len, before.values()))
 
@@ -164,3 +63,76 @@ def _records(numbers: DataFrame) -> DataFrame:
         """CAST(concat('{"name":"v', version, '"}') AS BINARY) AS value""",
         "named_struct('version', version) AS __position",
     )
+
+
+class Files:
+    """Four files of sixty rows, each of several row groups, and a topic to send them to."""
+
+    def __init__(self, spark: SparkSession, broker: Broker, folder: Path, name: str) -> None:
+        self.spark, self.broker, self.name = spark, broker, name
+        self.folder = folder / "a b%c"
+        padding = "array_join(transform(sequence(1, 20), i -> sha2(concat(id, '-', i), 512)), '') AS padding"
+        often = {f"parquet.block.size.row.check.{end}": "5" for end in ("min", "max")}
+        writer = spark.range(0, 240, 1, 4).selectExpr("id", padding).write
+        writer.options(**{"parquet.block.size": "32768", **often}).parquet(str(self.folder))
+        broker.create_topic(name, partitions=2)
+        self.rows = spark.read.parquet(str(self.folder))
+        self.uris = sorted(self.rows.inputFiles())
+
+    def send(self, files: list[str] | None = None) -> ProduceResult:
+        rows = self.rows.selectExpr("id AS n", "padding")
+        records = rows.selectExpr(
+            """CAST(concat('{"id":', n, '}') AS BINARY) AS key""",
+            """CAST(concat('{"name":"', left(padding, 5), '"}') AS BINARY) AS value""",
+        )
+        uris = self.uris if files is None else files
+        topic = topic_of(self.name, servers=self.broker.bootstrap)
+        sender = Sender(f"tx-{self.name}", "r", 5)
+        return produce_files(records, topic, Stretch(7, 7, slots=len(uris)), sender, uris)
+
+    def there(self) -> dict[int, int]:
+        """How many records each id has."""
+        return {id: len(found) for id, found in committed(self.broker.bootstrap, self.name).items()}
+
+
+@pytest.fixture
+def files(spark: SparkSession, broker: Broker, tmp_path: Path, unique: Callable[[str], str]) -> Files:
+    return Files(spark, broker, tmp_path, unique("files"))
+
+
+@pytest.mark.parametrize("anew", ["1", "65536"])
+def test_files_that_were_half_sent_are_sent_on(
+    files: Files, arm: Callable[[str, str], Path], anew: str
+) -> None:
+    """Where the session would read files in other pieces by then, they are read whole all the same."""
+    assert len(files.uris) == 4
+    hit = arm("slot.after-commit", "raise")
+    with pytest.raises(Exception, match="failpoint"):
+        files.send()
+    assert hit.exists()
+    assert 0 < sum(files.there().values()) < 240
+    with settings(files.spark, {"spark.sql.files.maxPartitionBytes": anew}):
+        files.send()
+        assert files.spark.conf.get("spark.sql.files.maxPartitionBytes") == anew
+    assert files.there() == dict.fromkeys(range(240), 1)
+    assert files.send().records == 0
+
+
+def test_several_files_of_one_task(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark may be told to put files together: each keeps its slot."""
+    monkeypatch.setattr(exactly_once, "_WHOLE_FILES", {"spark.sql.files.maxPartitionNum": "1"})
+    assert files.send().records == 240
+    assert files.there() == dict.fromkeys(range(240), 1)
+    assert files.send().records == 0
+
+
+def test_a_file_in_two_tasks_is_refused(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both would count from the file's first row on."""
+    monkeypatch.setattr(exactly_once, "_WHOLE_FILES", {"spark.sql.files.maxPartitionBytes": "65536"})
+    with pytest.raises(KafkaError, match="not the next ones of a data file: nothing of them is sent"):
+        files.send()
+
+
+def test_a_file_that_nobody_named_is_refused(files: Files) -> None:
+    with pytest.raises(KafkaError, match="not the next ones of a data file: nothing of them is sent"):
+        files.send(files.uris[1:])

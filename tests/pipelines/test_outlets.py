@@ -21,9 +21,11 @@ BEGUN = replace(AT_5.opened(Stretch(6, 9, slots=3)), batch=11)
 AT_9 = replace(BEGUN.closed(), batch=12)
 
 
-def chunk(number: int, *, slots: int = 3, batch: int = 0, run: str | None = "one") -> PublishProgress:
+def chunk(
+    number: int, *, slots: int = 3, files: str = "", batch: int = 0, run: str | None = "one"
+) -> PublishProgress:
     """A first snapshot of version 4, in five chunks."""
-    stretch = Stretch(4, 4, snapshot=True, chunk=number, chunks=5, slots=slots)
+    stretch = Stretch(4, 4, snapshot=True, chunk=number, chunks=5, slots=slots, files=files)
     return PublishProgress("p", "table", NOTHING, batch, open=stretch, run=run)
 
 
@@ -67,6 +69,12 @@ def alone(progress: PublishProgress, batch: int) -> PublishProgress:
             alone(chunk(3, slots=0), 6),
             alone(chunk(3, slots=3), 6),
             id="at-least-once sent chunks",
+        ),
+        pytest.param(
+            chunk(1, batch=4, slots=7, files="names"),
+            alone(chunk(3, slots=0), 6),
+            alone(chunk(3, slots=7, files="names"), 6),
+            id="at-least-once sent chunks, where files are slots",
         ),
         pytest.param(
             chunk(1, batch=4),

@@ -9,13 +9,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge import config
+from bridge.delta import feed
+from bridge.delta.data_files import data_files, digest
 from bridge.delta.merge import merge
 from bridge.delta.table import Table
+from bridge.pipelines import by_file
 from bridge.pipelines.stretches import Stretches
 from bridge.published import Stretch
 from tests.delta.tables import append, at, frame, made
 
-Make = Callable[[Callable[[int], int]], Stretches]
+Make = Callable[..., Stretches]
 
 FILE = """\
 version: 1
@@ -46,7 +49,7 @@ def stretches(table: Table, tmp_path: Path) -> Make:
     file = tmp_path / "orders.yaml"
     file.write_text(FILE)
     definition = config.load(file)
-    return lambda slots: Stretches(definition, table, slots)
+    return lambda slots, file_tasks=0: Stretches(definition, table, slots, file_tasks)
 
 
 def test_a_version_that_changes_keys_has_a_slot_to_itself(
@@ -61,6 +64,27 @@ def test_a_version_that_changes_keys_has_a_slot_to_itself(
 
 def test_without_transactions_there_is_one(stretches: Make) -> None:
     assert stretches(lambda rows: 0).changes(1, 4) == [Stretch(1, 4)]
+
+
+def test_a_large_version_of_an_ingest_goes_out_by_file(
+    stretches: Make, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a large snapshot, whoever wrote it."""
+    monkeypatch.setattr(by_file, "LARGE", 2)
+    monkeypatch.setattr(by_file, "_EACH", 1)
+    ours = stretches(lambda rows: 2 + rows, 1)
+    files = data_files(feed.changes(table, 4, 4))
+    assert ours.changes(1, 4) == [
+        Stretch(1, 2, slots=6),
+        Stretch(3, 3, slots=1),
+        Stretch(4, 4, slots=len(files), files=digest(files)),
+    ]
+    files = data_files(feed.snapshot(table, 2))
+    found = Stretch(2, 2, snapshot=True, chunks=2, slots=len(files), files=digest(files))
+    assert ours.snapshot(2) == found
+    assert stretches(lambda rows: 2 + rows, 9).changes(4, 4) == [Stretch(4, 4, slots=4)]
+    monkeypatch.setattr(by_file, "LARGE", 3)
+    assert ours.changes(4, 4) == [Stretch(4, 4, slots=4)]
 
 
 def test_a_snapshot_has_chunks_of_equal_size(

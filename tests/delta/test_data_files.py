@@ -1,0 +1,83 @@
+"""A frame's files are known before it is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from bridge.delta import data_files as module
+from bridge.delta import feed
+from bridge.delta.data_files import DataFile, data_files, digest
+from bridge.delta.merge import merge
+from bridge.delta.table import Table
+from tests.delta.tables import FIELDS, append, at, frame, made
+
+
+@pytest.fixture(scope="module")
+def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """In a folder, and with partitions, whose names are encoded where Spark tells of them."""
+    folder = tmp_path_factory.mktemp("data-files") / "a b%c"
+    spark.sql(
+        f"CREATE TABLE delta.`{folder}` (id BIGINT, v STRING, p STRING) USING delta PARTITIONED BY (p) "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true, delta.enableDeletionVectors = true)"
+    )
+    table = made(spark, folder, fields=(*FIELDS, T.StructField("p", T.StringType())))
+    append(table, [(id, f"v{id}", f"p% /{id % 2}") for id in range(20)])
+    append(table, [(20, None, None)])
+    changes = [("+U", 1, "x", "p% /1"), ("-D", 2, None, "p% /0"), ("+I", 30, "y", "new")]
+    merge(table, frame(table, changes), key=["id"], progress=at(0))
+    return table
+
+
+def seen(rows: DataFrame) -> set[str]:
+    """What Spark says where the rows come from."""
+    return {row[0] for row in rows.select(F.input_file_name()).distinct().collect()}
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_files_are_those_that_rows_come_from(table: Table, version: int) -> None:
+    """Of an append and of a MERGE of the bridge's, as changes; and of all rows there are."""
+    for rows in (feed.changes(table, version, version), feed.snapshot(table, version)):
+        found = data_files(rows.where("id % 3 = 0 OR p IS NULL").select("id"))
+        assert seen(rows) == {file.uri for file in found} != set()
+        assert all(file.bytes > 0 for file in found)
+        assert [file.name for file in found] == sorted(file.name for file in found)
+    assert data_files(feed.changes(table, 1, 3)) == tuple(
+        sorted(
+            (file for v in (1, 2, 3) for file in data_files(feed.changes(table, v, v))),
+            key=lambda file: file.name,
+        )
+    )
+
+
+def test_rows_of_elsewhere_have_no_files(table: Table, tmp_path: Path, spark: SparkSession) -> None:
+    """Without Delta's word for it nobody knows that files stay as they are."""
+    rows = feed.snapshot(table, 1).select("id")
+    rows.write.parquet(str(tmp_path / "plain"))
+    plain = spark.read.parquet(str(tmp_path / "plain"))
+    assert data_files(plain) == ()
+    assert data_files(rows.union(spark.range(1))) == ()
+    assert data_files(rows.union(spark.createDataFrame([(1,)], "id bigint"))) == ()
+    assert data_files(rows.union(rows)) == ()
+
+
+def test_another_spark_has_no_files(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_DELTA", "com.databricks.sql.transaction.tahoe.")
+    assert data_files(feed.changes(table, 1, 1)) == ()
+
+
+def test_more_files_than_anybody_wants_to_know(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST", 1)
+    assert data_files(feed.changes(table, 1, 1)) == ()
+
+
+def test_a_moved_table_has_the_same_digest() -> None:
+    here = [DataFile("file:/here/p=1/one.parquet", 1), DataFile("file:/here/two.parquet", 2)]
+    there = [DataFile("s3://there/p=1/one.parquet", 1), DataFile("s3://there/two.parquet", 2)]
+    assert digest(here) == digest(there)
+    assert digest(here) != digest(here[:1])
+    assert len(digest(here)) == 16
