@@ -254,7 +254,7 @@ class _Run:
                 return changes
             return compact.each(changes)
         net = self.definition.publish.net_changes
-        if insert_only and not net and not self.stretches.by_others(stretch):
+        if insert_only and not net and self.stretches.direct(stretch):
             return compact.without_former(changes)
         return compact.net(changes, key, across_versions=net)
 

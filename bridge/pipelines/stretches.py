@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import DataFrame
 
@@ -11,6 +12,7 @@ from bridge.definition import Definition
 from bridge.delta import feed
 from bridge.delta.commits import Commits, commits
 from bridge.delta.data_files import data_files, digest
+from bridge.delta.plain import is_plain
 from bridge.delta.table import Table
 from bridge.partitioners import TASK_FREE
 from bridge.pipelines import by_file
@@ -29,6 +31,10 @@ class Stretches:
         self._definition, self._table, self._slots = definition, table, slots
         self._file_tasks = file_tasks
         self._told: Commits | None = None
+        self._plain: dict[int, bool] = {}
+        """Versions of others that were looked at."""
+        self._odd: set[str] = set()
+        """Operations that have made versions which were not plain: they will make more."""
 
     def snapshot(self, version: int) -> Stretch:
         """All rows of one version, in chunks of `publish.snapshot-chunk-rows`."""
@@ -44,39 +50,57 @@ class Stretches:
         is one, too."""
         if not self._slots(0):
             return [Stretch(first, last)]
-        found: list[Stretch] = []
-        for version in self._moves(first, last):
-            found += self._cut(first, version - 1)
-            found.append(Stretch(version, version, slots=1))
-            first = version + 1
-        return [*found, *self._cut(first, last)]
+        alone = {stretch.first: stretch for stretch in self._files(first, last)}
+        alone |= {v: Stretch(v, v, slots=1) for v in self._moves(first, last, known=alone)}
+        return [*self._cut(first, last, alone)]
+
+    def direct(self, stretch: Stretch) -> bool:
+        """Whether its rows without -U are what is to be sent, for a topic of upserts: its versions are an ingest's (see
+        Commits), or it is a large version that was looked at. It was, where it goes out by file."""
+        if stretch.files:
+            return True
+        others = self.by_others(stretch)
+        return not others or (stretch.first == stretch.last and self._is_plain(*others))
 
     def by_others(self, stretch: Stretch) -> list[int]:
         """Its versions that were not written by an ingest (see Commits)."""
         return self._commits(stretch.first, stretch.last).by_others(stretch.first, stretch.last)
 
-    def _cut(self, first: int, last: int) -> Iterator[Stretch]:
-        """Versions first..last, none where there is none between them."""
-        for version in range(first, last + 1):
-            alone = self._version(version)
-            if alone.files:
-                if first < version:
-                    yield self._stretch(first, version - 1)
-                yield alone
-                first = version + 1
+    def _cut(self, first: int, last: int, alone: Mapping[int, Stretch]) -> Iterator[Stretch]:
+        """Versions first..last, with stretches of one version among them."""
+        for version in sorted(alone):
+            if first < version:
+                yield self._stretch(first, version - 1)
+            yield alone[version]
+            first = version + 1
         if first <= last:
             yield self._stretch(first, last)
 
     def _stretch(self, first: int, last: int) -> Stretch:
         return Stretch(first, last, slots=self._slots(self._commits(first, last).changed(first, last)))
 
-    def _version(self, version: int) -> Stretch:
-        stretch = self._stretch(version, version)
-        # Of others' versions what is sent depends on all rows of a key: these are brought together anyway.
-        if self._definition.publish.net_changes or self.by_others(stretch):
-            return stretch
-        rows = self._commits(version, version).changed(version, version)
-        return self._by_file(stretch, rows, lambda: feed.changes(self._table, version, version))
+    def _files(self, first: int, last: int) -> Iterator[Stretch]:
+        """The versions that go out file by file."""
+        if not self._file_tasks or self._definition.publish.net_changes:
+            return
+        for version in range(first, last + 1):
+            rows = self._commits(first, last).changed(version, version)
+            changes = partial(feed.changes, self._table, version, version)
+            alone = self._by_file(Stretch(version, version), rows, changes)
+            # Whether it is plain is asked last: that reads the version.
+            if alone.files and self.direct(replace(alone, files="")):
+                yield alone
+
+    def _is_plain(self, version: int) -> bool:
+        told = self._commits(version, version)
+        operation = told.others[version]
+        if version not in self._plain:
+            if operation in self._odd or told.changed(version, version) < by_file.LARGE:
+                return False
+            self._plain = {version: is_plain(self._table, version, self._definition.primary_key)}
+            if not self._plain[version]:
+                self._odd.add(operation)
+        return self._plain[version]
 
     def _by_file(self, stretch: Stretch, rows: int, frame: Callable[[], DataFrame]) -> Stretch:
         if not self._file_tasks or rows < by_file.LARGE:
@@ -86,12 +110,14 @@ class Stretches:
             return stretch
         return replace(stretch, slots=len(files), files=digest(files))
 
-    def _moves(self, first: int, last: int) -> list[int]:
+    def _moves(self, first: int, last: int, known: Container[int]) -> list[int]:
+        """The versions that change primary keys; those that are `known` do not."""
         key, told = self._definition.primary_key, self._commits(first, last)
         several = self._slots(told.changed(first, last)) > 1
         if not (several and key and self._definition.topic.sink.partitioner in TASK_FREE):
             return []
-        return feed.key_moves(self._table, told.by_others(first, last, ("MERGE", "UPDATE")), key)
+        asked = [v for v in told.by_others(first, last, ("MERGE", "UPDATE")) if v not in known]
+        return feed.key_moves(self._table, asked, key)
 
     def _commits(self, first: int, last: int) -> Commits:
         """What the log says of these versions; it is read once for all stretches of them."""

@@ -97,7 +97,7 @@ def desk(
 
 def test_a_run_dies_and_another_goes_on(desk: Desk, arm: Callable[[str, str], Path]) -> None:
     """In the first of two chunks of a snapshot, with a number of slots that the user sets by then; and in a version
-    that an ingest wrote. What others write is sent by key."""
+    that an ingest wrote. Of what others write, rows of their own go by file, changed keys do not."""
     desk.insert(range(60), "a")
     desk.insert(range(60, 120), "a")
     hit = arm("slot.before-commit", "kill after 2")
@@ -113,6 +113,8 @@ def test_a_run_dies_and_another_goes_on(desk: Desk, arm: Callable[[str, str], Pa
     desk.world.options = {**desk.world.options, "sink.parallelism": None}
     desk.ingest(0, "+U", range(60), "b")
     desk.insert(range(200, 220), "c")
+    moved = "UPDATE delta.`{}` SET id = id + 1000 WHERE id BETWEEN 60 AND 79"
+    desk.world.spark.sql(moved.format(desk.world.folder / "table"))
     desk.ingest(1, "-D", range(30), None)
     desk.ingest(2, "+U", range(3), "d")
     hit = arm("slot.after-commit", "raise")
@@ -125,8 +127,10 @@ def test_a_run_dies_and_another_goes_on(desk: Desk, arm: Callable[[str, str], Pa
     expected.update({id: ["a", "b", None] for id in range(30)})
     expected.update({id: ["a", "b", None, "d"] for id in range(3)})
     expected.update({id: ["c"] for id in range(200, 220)})
+    expected.update({id: ["a", None] for id in range(60, 80)})
+    expected.update({id: ["a"] for id in range(1060, 1080)})
     assert desk.committed() == expected
-    assert desk.stretches == 3 + 1 + 2
+    assert desk.stretches == 3 + 1 + 3
     assert desk.publish() == 0
 
 

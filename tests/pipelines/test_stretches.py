@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,8 +12,10 @@ from bridge import config
 from bridge.delta import feed
 from bridge.delta.data_files import data_files, digest
 from bridge.delta.merge import merge
+from bridge.delta.plain import is_plain
 from bridge.delta.table import Table
 from bridge.pipelines import by_file
+from bridge.pipelines import stretches as module
 from bridge.pipelines.stretches import Stretches
 from bridge.published import Stretch
 from tests.delta.tables import append, at, frame, made
@@ -66,18 +68,19 @@ def test_without_transactions_there_is_one(stretches: Make) -> None:
     assert stretches(lambda rows: 0).changes(1, 4) == [Stretch(1, 4)]
 
 
-def test_a_large_version_of_an_ingest_goes_out_by_file(
+def test_large_versions_go_out_by_file(
     stretches: Make, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And a large snapshot, whoever wrote it."""
+    """An ingest's and others', and snapshots."""
     monkeypatch.setattr(by_file, "LARGE", 2)
     monkeypatch.setattr(by_file, "_EACH", 1)
     ours = stretches(lambda rows: 2 + rows, 1)
-    files = data_files(feed.changes(table, 4, 4))
+    one, four = (data_files(feed.changes(table, v, v)) for v in (1, 4))
     assert ours.changes(1, 4) == [
-        Stretch(1, 2, slots=6),
+        Stretch(1, 1, slots=len(one), files=digest(one)),
+        Stretch(2, 2, slots=3),
         Stretch(3, 3, slots=1),
-        Stretch(4, 4, slots=len(files), files=digest(files)),
+        Stretch(4, 4, slots=len(four), files=digest(four)),
     ]
     files = data_files(feed.snapshot(table, 2))
     found = Stretch(2, 2, snapshot=True, chunks=2, slots=len(files), files=digest(files))
@@ -85,6 +88,29 @@ def test_a_large_version_of_an_ingest_goes_out_by_file(
     assert stretches(lambda rows: 2 + rows, 9).changes(4, 4) == [Stretch(4, 4, slots=4)]
     monkeypatch.setattr(by_file, "LARGE", 3)
     assert ours.changes(4, 4) == [Stretch(4, 4, slots=4)]
+
+
+def test_what_goes_out_as_it_is(stretches: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of others a large version by itself, once somebody has looked: not if it changes keys, and then nobody looks at
+    another one by such an operation."""
+    looked: list[int] = []
+
+    def look(table: Table, version: int, key: Sequence[str]) -> bool:
+        looked.append(version)
+        return is_plain(table, version, key)
+
+    monkeypatch.setattr(module, "is_plain", look)
+    ours = stretches(lambda rows: 0)
+    assert ours.direct(Stretch(4, 4)) and ours.direct(Stretch(1, 4, slots=3, files="names"))
+    assert not ours.direct(Stretch(1, 1))
+    monkeypatch.setattr(by_file, "LARGE", 1)
+    assert not ours.direct(Stretch(1, 2))
+    assert looked == []
+    assert ours.direct(Stretch(1, 1)) and ours.direct(Stretch(1, 1)) and ours.direct(Stretch(2, 2))
+    assert looked == [1, 2]
+    assert not ours.direct(Stretch(3, 3)) and not ours.direct(Stretch(3, 3))
+    assert ours.direct(Stretch(2, 2)) and not ours.direct(Stretch(3, 3))
+    assert looked == [1, 2, 3, 2]
 
 
 def test_a_snapshot_has_chunks_of_equal_size(
