@@ -166,17 +166,19 @@ written. "Cold start counts" is the time of the whole process, from its start to
 time from one commit to the next, without the first three batches and the last. The Flink → Paimon row takes the
 recipe's rate in this run times 95/20, which is what the two did beside each other on another day.
 
-What keeps goals from being held, where they are not. The goals about tables are set for 20 and 100 million rows
-(`make bench-full`): the smaller a table, the more a batch is made of what costs the same for every table, planning,
-commits and the pauses between (see below), on both sides. So is a publish the shorter it is; its goal is set for five
-million changes. A publish is made of reading rows and writing their JSON documents (half of its time here), handing
-them to Python (an eighth) and sending them, on the same cores on which the bare loop, which has its bytes ready, only
-sends. Versions by others are grouped by key besides, twice as many rows, as nothing else tells which of them changed
-nothing or moved to another key (ADR 010). Exactly-once shuffles and sorts its records, so that a later attempt knows
-which are sent (ADR 009). Of a batch of 100,000 random keys delta-rs needs most for its own scan and join of the whole
-table. Memory grows with a backlog up to `run.max-offsets-per-batch` (5,000,000) and no further, as the JVM's heap
-fills up to its limit before it collects. On two cores two executors and their driver share what `local[1]` has to
-itself, the compilation of Spark's code and the collection of its garbage among it.
+What keeps goals from being held, where they are not. The goals about tables are set for 20 and 100 million rows (`make
+bench-full`): the smaller a table, the more a batch is made of what costs the same for every table, planning, commits
+and the pauses between (see below), on both sides. So is a publish the shorter it is; its goal is set for five million
+changes. A publish is made of reading rows and writing their JSON documents (half of its time here), handing them to
+Python (an eighth) and sending them, on the same cores on which the bare loop, which has its bytes ready, only sends. A
+large version by another writer is read twice, the first time for two numbers of each row, which are grouped by key:
+nothing else tells which rows changed nothing or moved to another key (ADR 010); small versions are grouped as they
+are. Exactly-once sends large versions file by file (ADR 017); others, and those of too few files for the cores, as
+delta-rs's own, it shuffles and sorts, so that a later attempt knows which records are sent (ADR 009). Of a batch of
+100,000 random keys delta-rs needs most for its own scan and join of the whole table. Memory grows with a backlog up to
+`run.max-offsets-per-batch` (5,000,000) and no further, as the JVM's heap fills up to its limit before it collects. On
+two cores two executors and their driver share what `local[1]` has to itself, the compilation of Spark's code and the
+collection of its garbage among it.
 """
 _LAID = """
 Tables whose rows lie "in their order", "in any order" or "clustered by their key" have 40 files each, and the Spark
