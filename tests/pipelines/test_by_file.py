@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from bridge.delta.data_files import digest
 from bridge.delta.merge import merge
 from bridge.delta.table import Table
 from bridge.errors import GapError
@@ -149,40 +148,5 @@ def test_files_that_are_seen_in_another_way(
             match=r"version 1 was being sent file by file.*Finish it with the former ones, or `bridge resync FILE`",
         ):
             desk.publish()
-    assert digest(()) != ""
     desk.publish()
     assert desk.committed() == {id: ["a"] for id in range(60)}
-
-
-@pytest.mark.parametrize(
-    ("options", "sections"),
-    [
-        pytest.param({"sink.parallelism": "2"}, "", id="the user says how many slots"),
-        pytest.param({}, "publish: {net-changes: true}\n", id="net changes"),
-        pytest.param(
-            {
-                "connector": "kafka",
-                "key.fields": "id",
-                "sink.partitioner": "fixed",
-                "value.format": "debezium-json",
-            },
-            "",
-            id="the task decides the partition",
-        ),
-        pytest.param(
-            {"connector": "kafka", "key.fields": "id", "value.format": "debezium-json"},
-            "",
-            id="several messages a change",
-        ),
-        pytest.param({"sink.delivery-guarantee": "at-least-once"}, "", id="no transactions"),
-    ],
-)
-def test_otherwise_by_key(desk: Desk, options: dict[str, str], sections: str) -> None:
-    desk.world.options = {**desk.world.options, **options}
-    if desk.world.options["sink.delivery-guarantee"] == "at-least-once":
-        desk.world.options["sink.transactional-id-prefix"] = None
-    desk.world.sections = sections or "publish: {start: 'version:2'}\n"
-    desk.insert(range(20), "a")
-    desk.ingest(0, "+U", range(20), "b")
-    assert desk.publish() >= 20
-    assert desk.stretches == (1 if sections else 0)

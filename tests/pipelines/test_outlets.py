@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge import config
+from bridge.definition import Definition
 from bridge.errors import GapError
 from bridge.pipelines.outlets import AtLeastOnce, ExactlyOnce, _manner, _once, _reconciled
 from bridge.published import NOTHING, PublishProgress, Stretch
@@ -194,6 +195,21 @@ def test_a_key_has_one_record_in_a_stretch(
     assert _once(config.load(file).topic, stretch) is once
 
 
+def loaded(folder: Path, options: str) -> Definition:
+    """The pipeline of FILE, exactly-once, with these options."""
+    text = FILE.replace(", 'sink.parallelism' = '3'", ", 'sink.transactional-id-prefix' = 'p'" + options)
+    if "'connector' = 'kafka'" in options:
+        text = text.replace("'connector' = 'upsert-kafka', ", "").replace(
+            "'value.format' = 'json'", "'key.fields' = 'id', 'value.format' = 'debezium-json'"
+        )
+    file = folder / "orders.yaml"
+    file.write_text(text)
+    return config.load(file)
+
+
+CDC = ", 'connector' = 'kafka'"
+
+
 @pytest.mark.parametrize(
     ("options", "rows", "slots"),
     [
@@ -210,15 +226,23 @@ def test_a_key_has_one_record_in_a_stretch(
 def test_large_stretches_have_more_slots(
     spark: SparkSession, tmp_path: Path, options: str, rows: int, slots: int
 ) -> None:
-    text = FILE.replace(", 'sink.parallelism' = '3'", ", 'sink.transactional-id-prefix' = 'p'" + options)
-    if "'connector' = 'kafka'" in options:
-        text = text.replace("'connector' = 'upsert-kafka', ", "").replace(
-            "'value.format' = 'json'", "'key.fields' = 'id', 'value.format' = 'debezium-json'"
-        )
-    file = tmp_path / "orders.yaml"
-    file.write_text(text)
-    definition = config.load(file)
+    definition = loaded(tmp_path, options)
     out = ExactlyOnce(spark, definition, definition.topic)
     assert spark.sparkContext.defaultParallelism == 2
     assert out.slots(rows) == slots
     assert AtLeastOnce(spark, definition, definition.topic).slots(rows) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "tasks"),
+    [
+        pytest.param("", 2, id="a key has one record"),
+        pytest.param(", 'sink.parallelism' = '3'", 0, id="as the user says"),
+        pytest.param(CDC, 0, id="several messages for a change"),
+        pytest.param(CDC + ", 'sink.partitioner' = 'fixed'", 0, id="a slot's partition"),
+    ],
+)
+def test_a_slot_may_be_a_file(spark: SparkSession, tmp_path: Path, options: str, tasks: int) -> None:
+    definition = loaded(tmp_path, options)
+    assert ExactlyOnce(spark, definition, definition.topic).file_tasks == tasks
+    assert AtLeastOnce(spark, definition, definition.topic).file_tasks == 0

@@ -48,10 +48,12 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
 
 @pytest.fixture
 def stretches(table: Table, tmp_path: Path) -> Make:
-    file = tmp_path / "orders.yaml"
-    file.write_text(FILE)
-    definition = config.load(file)
-    return lambda slots, file_tasks=0: Stretches(definition, table, slots, file_tasks)
+    def made(slots: Callable[[int], int], file_tasks: int = 0, more: str = "") -> Stretches:
+        file = tmp_path / "orders.yaml"
+        file.write_text(FILE.replace("publish: {", "publish: {" + more))
+        return Stretches(config.load(file), table, slots, file_tasks)
+
+    return made
 
 
 def test_a_version_that_changes_keys_has_a_slot_to_itself(
@@ -86,6 +88,8 @@ def test_large_versions_go_out_by_file(
     found = Stretch(2, 2, snapshot=True, chunks=2, slots=len(files), files=digest(files))
     assert ours.snapshot(2) == found
     assert stretches(lambda rows: 2 + rows, 9).changes(4, 4) == [Stretch(4, 4, slots=4)]
+    net = stretches(lambda rows: 2 + rows, 1, "net-changes: true, ")
+    assert net.changes(4, 4) == [Stretch(4, 4, slots=4)]
     monkeypatch.setattr(by_file, "LARGE", 3)
     assert ours.changes(4, 4) == [Stretch(4, 4, slots=4)]
 
