@@ -56,7 +56,7 @@ def test_round_robin_changes_partitions_as_time_goes_by(broker: Broker, unique: 
     broker.create_topic(name, partitions=3)
     settings = producer_settings({"bootstrap.servers": broker.bootstrap}, checked=True)
     with Writer(settings, partitioner=opened("round-robin", 0, 1)) as writer:
-        deadline, found = time.monotonic() + 30, set[int]()
+        deadline, found = time.monotonic() + 30, set[int | None]()
         while found != {0, 1, 2} and time.monotonic() < deadline:
             for _ in range(40):
                 writer.send(Records([name], [None], [b"v"]))
