@@ -21,6 +21,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import goals, layout, performance, publishing
+from benchmarks.cores import gain
 from benchmarks.ground import Ground, Say
 from benchmarks.scenarios import PARTS, Found, Scale, play
 from bridge.kafka.broker import Broker
@@ -68,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 performance.Report(
                     command=_command(chosen.full, chosen.only),
                     date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
-                    machine=performance.machine(),
+                    machine=f"{performance.machine()}; its cores do {gain():.2f} times the work of one",
                     seconds=time.monotonic() - started,
                     outcomes=found.outcomes,
                     entries=ground.entries,

@@ -178,7 +178,7 @@ delta-rs's own, it shuffles and sorts, so that a later attempt knows which recor
 100,000 random keys delta-rs needs most for its own scan and join of the whole table. Memory grows with a backlog up to
 `run.max-offsets-per-batch` (5,000,000) and no further, as the JVM's heap fills up to its limit before it collects. On
 two cores two executors and their driver share what `local[1]` has to itself, the compilation of Spark's code and the
-collection of its garbage among it.
+collection of its garbage among it; what two cores are worth here stands above.
 """
 _LAID = """
 Tables whose rows lie "in their order", "in any order" or "clustered by their key" have 40 files each, and the Spark

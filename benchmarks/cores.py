@@ -1,0 +1,37 @@
+"""What the cores of this machine are worth: virtual ones may share what they are made of."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+__all__ = ["gain"]
+
+_COUNT = """\
+import sys, time
+sys.stdin.read(1)
+end, done = time.monotonic() + float(sys.argv[1]), 0
+while time.monotonic() < end:
+    sum(range(10_000))
+    done += 1
+print(done)
+"""
+
+
+def gain(seconds: float = 2.0) -> float:
+    """How many times the work of one process as many as there are cores do at the same time."""
+    alone = max(_work(1, seconds), 1)
+    return _work(os.cpu_count() or 1, seconds) / alone
+
+
+def _work(processes: int, seconds: float) -> int:
+    """The rounds that so many processes do together, which begin together."""
+    command = [sys.executable, "-c", _COUNT, str(seconds)]
+    pipe = subprocess.PIPE
+    workers = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(processes)]
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write(".")
+        worker.stdin.flush()
+    return sum(int(worker.communicate()[0]) for worker in workers)
