@@ -47,7 +47,6 @@ class SlotTask:
         sent = Sent()
         for number, parts in groupby(self._parts(batches, legal), key=itemgetter(0)):
             sent += self._sent(number, (part for _, part in parts))
-            legal.discard(number)  # what came again would be counted from the first on
         yield counts_of(sent)
 
     def _sent(self, number: int, batches: Iterable[pa.RecordBatch]) -> Sent:
@@ -63,7 +62,9 @@ class SlotTask:
         self, batches: Iterable[pa.RecordBatch], legal: set[int]
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The rows in their order, cut wherever another slot begins. Raises KafkaError for a slot that is not `legal`,
-        before the transaction that is open then is committed."""
+        and for one that comes again, whose rows would be counted from the first on; before the transaction that is
+        open then is committed."""
+        current = None
         for batch in batches:
             if not batch.num_rows:
                 continue
@@ -71,8 +72,11 @@ class SlotTask:
             begins = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist()]
             for begin, end in zip(begins, [*begins[1:], len(numbers)], strict=True):
                 number = int(numbers[begin])
-                if number not in legal:
-                    raise KafkaError(self._stray(number))
+                if number != current:
+                    if number not in legal:
+                        raise KafkaError(self._stray(number))
+                    legal.remove(number)
+                    current = number
                 yield number, batch.slice(begin, end - begin)
 
     def _stray(self, number: int) -> str:

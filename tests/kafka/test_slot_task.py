@@ -146,6 +146,7 @@ def test_rows_of_several_slots_are_parted(numbers: list[int], sizes: list[int]) 
     [
         pytest.param(True, [1, 1, 2], "rows of slot 2 came to another one's task", id="by key"),
         pytest.param(False, [1, 0, -1], "not the next ones of a data file", id="by file"),
+        pytest.param(False, [1, 0, 1], "not the next ones of a data file", id="a file again"),
     ],
 )
 def test_strays_are_refused(own: bool, numbers: list[int], message: str) -> None:
