@@ -92,3 +92,12 @@ def lake(tmp_path: Path) -> Path:
     folder = tmp_path / "lake"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def small_arrow_batches(spark: SparkSession) -> Iterator[None]:
+    """Tasks are given five rows at a time, so that a few rows are several batches."""
+    from bridge.session import settings
+
+    with settings(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "5"}):
+        yield

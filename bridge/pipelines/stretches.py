@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
-
-from pyspark.sql import DataFrame
 
 from bridge.definition import Definition
 from bridge.delta import feed
@@ -41,7 +38,7 @@ class Stretches:
         rows = feed.row_count(self._table, version)
         chunks = max(1, -(-rows // self._definition.publish.snapshot_chunk_rows))
         stretch = Stretch(version, version, snapshot=True, chunks=chunks, slots=self._slots(rows // chunks))
-        return self._by_file(stretch, rows // chunks, lambda: feed.snapshot(self._table, version))
+        return self._by_file(stretch, rows // chunks)
 
     def changes(self, first: int, last: int) -> list[Stretch]:
         """One for all versions, both inclusive. In transactions, a version that changes primary keys is a stretch of
@@ -84,12 +81,11 @@ class Stretches:
         if not self._file_tasks or self._definition.publish.net_changes:
             return
         for version in range(first, last + 1):
-            rows = self._commits(first, last).changed(version, version)
-            changes = partial(feed.changes, self._table, version, version)
-            alone = self._by_file(Stretch(version, version), rows, changes)
+            alone = Stretch(version, version)
+            found = self._by_file(alone, self._commits(first, last).changed(version, version))
             # Whether it is plain is asked last: that reads the version.
-            if alone.files and self.direct(replace(alone, files="")):
-                yield alone
+            if found.files and self.direct(alone):
+                yield found
 
     def _is_plain(self, version: int) -> bool:
         told = self._commits(version, version)
@@ -102,10 +98,17 @@ class Stretches:
                 self._odd.add(operation)
         return self._plain[version]
 
-    def _by_file(self, stretch: Stretch, rows: int, frame: Callable[[], DataFrame]) -> Stretch:
+    def _by_file(self, stretch: Stretch, rows: int) -> Stretch:
+        """A stretch of one version, with a slot for each of its files where that pays."""
         if not self._file_tasks or rows < by_file.LARGE:
             return stretch
-        files = data_files(frame())
+        version = stretch.last
+        read = (
+            feed.snapshot(self._table, version)
+            if stretch.snapshot
+            else feed.changes(self._table, version, version)
+        )
+        files = data_files(read)
         if not by_file.pays([file.bytes for file in files], rows, self._file_tasks):
             return stretch
         return replace(stretch, slots=len(files), files=digest(files))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,11 +18,7 @@ from bridge.session import settings
 from tests.kafka.topics import topic_of
 from tests.ledger import committed
 
-
-@pytest.fixture(autouse=True)
-def small_arrow_batches(spark: SparkSession) -> Iterator[None]:
-    with settings(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "5"}):
-        yield
+pytestmark = pytest.mark.usefixtures("small_arrow_batches")
 
 
 def test_records_of_one_rank_come_in_any_order(

@@ -17,10 +17,11 @@ from bridge.kafka.broker import Broker
 from bridge.kafka.exactly_once import produce_files
 from bridge.pipelines import by_file, outlets
 from bridge.pipelines.publish import publish
-from bridge.session import settings
 from tests.delta.tables import FIELDS, append, at, frame, made
 from tests.ledger import committed
 from tests.pipelines.world import World
+
+pytestmark = pytest.mark.usefixtures("small_arrow_batches")
 
 _NAME = T.StructField("name", T.StringType())
 
@@ -72,8 +73,7 @@ class Desk:
         merge(self.table, changes, key=["id"], progress=at(batch))
 
     def publish(self) -> int:
-        with settings(self.world.spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "5"}):
-            return publish(self.world.spark, self.world.definition()).records_out
+        return publish(self.world.spark, self.world.definition()).records_out
 
     def committed(self) -> dict[int, list[str | None]]:
         return committed(self.world.broker.bootstrap, self.world.topic)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,8 @@ Make = Callable[..., tuple[World, Ledger]]
 
 SLOTS = 3
 
+pytestmark = pytest.mark.usefixtures("small_arrow_batches")
+
 
 @pytest.fixture
 def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
@@ -39,13 +41,6 @@ def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str]
         return world, ledger
 
     return made
-
-
-@pytest.fixture(autouse=True)
-def small_arrow_batches(spark: SparkSession) -> Iterator[None]:
-    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "5")
-    yield
-    spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
 
 
 def test_every_change_once_and_in_order(make: Make) -> None:

@@ -6,7 +6,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,19 +22,12 @@ from tests.pipelines.world import World
 Arm = Callable[[str, str], Path]
 Make = Callable[..., tuple[World, Ledger]]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_arrow_batches")]
 
 
 @pytest.fixture
 def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
     return lambda slots=3: prepared(spark, broker, lake, unique, slots)
-
-
-@pytest.fixture(autouse=True)
-def small_arrow_batches(spark: SparkSession) -> Iterator[None]:
-    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "5")
-    yield
-    spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
 
 
 def sent(world: World) -> int:

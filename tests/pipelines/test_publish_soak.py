@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,14 +28,11 @@ FAULTS = [
     ("publish.sent", "raise"),
 ]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120 + 60 * ROUNDS)]
-
-
-@pytest.fixture(autouse=True)
-def small_arrow_batches(spark: SparkSession) -> Iterator[None]:
-    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "5")
-    yield
-    spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(120 + 60 * ROUNDS),
+    pytest.mark.usefixtures("small_arrow_batches"),
+]
 
 
 def change(ledger: Ledger, draw: random.Random, number: int) -> str:
