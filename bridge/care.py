@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from json import dumps
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +15,7 @@ from bridge.errors import DefinitionError, DifferenceError
 if TYPE_CHECKING:
     from bridge.pipelines.compare import Example
 
-__all__ = ["maintain", "replay", "resync", "status", "verify"]
+__all__ = ["maintain", "peek", "replay", "resync", "status", "verify"]
 
 Direction = Annotated[str | None, typer.Option(help="ingest or publish; default: the one with progress.")]
 
@@ -133,6 +134,36 @@ def status(file: File, json: Json = False, master: Master = None, conf: Conf = N
     with process.session(screen, definition, master, conf) as spark:
         found = run(spark, definition).as_dict()
     screen.result(f"status of {definition.name}", found, json=json)
+
+
+def peek(
+    file: File,
+    limit: Annotated[int, typer.Option("--max", min=1, help="How many records at most.")] = 10,
+    start: Annotated[
+        str,
+        typer.Option(
+            "--from", help="earliest, an offset, a timestamp; latest: the newest records that are there."
+        ),
+    ] = "latest",
+    key: Annotated[
+        str | None,
+        typer.Option(help="Only records of this key: its text, its only column's value, or its JSON."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Print decoded records of the pipeline's topic, in the order of their timestamps. Starts no Spark, moves nothing.
+
+    With --json each record is a line of JSON. Fields that the file names in `peek: {hide: ...}` are not shown.
+    """
+    screen, definition = Screen(), config.load(file)
+    from bridge.peek import Start
+    from bridge.peek import peek as run
+
+    found = run(definition, start=Start.of(start), limit=limit, key=key)
+    for record in found:
+        screen.lines(dumps(record.as_dict(), ensure_ascii=False) if json else record.lines())
+    if not json:
+        screen.lines(f"{len(found)} records of {definition.topic.title}")
 
 
 def maintain(

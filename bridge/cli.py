@@ -78,7 +78,7 @@ def publish(file: File, quiet: Quiet = False, master: Master = None, conf: Conf 
     _run(definition, quiet, master, conf, lambda s, d, listen, stop: run(s, d, listener=listen, stop=stop))
 
 
-for _verb in (checking.check, care.verify, care.resync, care.replay, care.status, care.maintain):
+for _verb in (checking.check, care.verify, care.resync, care.replay, care.status, care.peek, care.maintain):
     app.command()(_verb)
 
 

@@ -77,6 +77,10 @@ class Screen:
         if not self.quiet:
             self.out.print(escape(text))
 
+    def lines(self, text: str) -> None:
+        """A result as it stands: never folded, coloured or taken for markup."""
+        sys.stdout.write(text + "\n")
+
     def batch(self, report: BatchReport) -> None:
         """A Listener: one line per batch."""
         self.say(batch_line(report))

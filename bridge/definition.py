@@ -264,6 +264,8 @@ class Definition:
     quality: Quality | None = None
     maintenance: Maintenance | None = None
     """None: an ingest leaves the table's files as they are."""
+    peek_hides: tuple[str, ...] = ()
+    """`peek.hide`: fields whose values `bridge peek` does not show; "*" for all of them."""
     warnings: tuple[str, ...] = ()
     """What a user should know, though it is accepted (deprecated keys, risky choices)."""
 

@@ -17,6 +17,7 @@ from bridge.config.model import (
     DeltaSection,
     MaintenanceSection,
     MergeSection,
+    PeekSection,
     PipelineFile,
     QualitySection,
     QuarantineSection,
@@ -139,6 +140,7 @@ def _definition(file: PipelineFile, topic: Topic, base: Path) -> Definition:
         ),
         quality=_quality(file.quality, file.delta, base) if file.quality else None,
         maintenance=_maintenance(file.maintenance) if file.maintenance else None,
+        peek_hides=_hides(file.peek, topic),
         warnings=tuple(warnings(topic)),
     )
 
@@ -202,6 +204,29 @@ def _beside(
 def _merge(section: MergeSection) -> MergeSettings:
     return MergeSettings(
         Engine(section.engine), size_bytes(section.max_batch), size_bytes(section.max_touched)
+    )
+
+
+def _hides(section: PeekSection, topic: Topic) -> tuple[str, ...]:
+    """Fields have the names of the DDL's columns, those of a key without `key.fields-prefix`."""
+    if section.hide == "all":
+        return ("*",)
+    specs = [spec for spec in (topic.key, topic.value) if spec is not None]
+    known = {name for spec in specs for name in (*spec.row.names, *spec.columns)}
+    for name in section.hide:
+        if name not in known:
+            raise DefinitionError(
+                f"peek.hide: {name!r} is no field of key or value; they are {', '.join(sorted(known))}; or write "
+                "hide: all"
+            )
+    # A prefixed key column is shown under its name in the document.
+    return tuple(
+        dict.fromkeys(
+            shown
+            for name in section.hide
+            for spec in specs
+            for shown in (name, *(f for f, c in zip(spec.row.names, spec.columns, strict=True) if c == name))
+        )
     )
 
 

@@ -56,10 +56,7 @@ class TopicSection(_Section):
 
     ddl: str | None = Field(default=None, description="Flink's CREATE TABLE ... WITH (...).")
     ddl_file: str | None = Field(
-        default=None,
-        alias="ddl_file",
-        min_length=1,
-        description="A file with the DDL.",
+        default=None, alias="ddl_file", min_length=1, description="A file with the DDL."
     )
     create: CreateSection | None = Field(
         default=None, description="Lets a publish create the topics that are not there; {} does, too."
@@ -243,6 +240,15 @@ class MaintenanceSection(_Section):
         return self
 
 
+class PeekSection(_Section):
+    """What `bridge peek` shows."""
+
+    hide: Literal["all"] | list[str] = Field(
+        default_factory=list,
+        description="Fields whose values are not shown, at any depth; all: no value at all.",
+    )
+
+
 class QualitySection(_Section):
     """Expectations on the table."""
 
@@ -289,3 +295,4 @@ class PipelineFile(_Section):
     publish: PublishSection = Field(default=PublishSection())
     quality: QualitySection | None = None
     maintenance: MaintenanceSection | None = None
+    peek: PeekSection = Field(default=PeekSection())

@@ -37,6 +37,7 @@ def resolved(definition: Definition) -> dict[str, Any]:
         "publish": _plain(asdict(definition.publish)),
         "quality": _quality(definition.quality) if definition.quality else None,
         "maintenance": asdict(definition.maintenance) if definition.maintenance else None,
+        "peek": {"hide": "all" if "*" in definition.peek_hides else list(definition.peek_hides)},
         "warnings": list(definition.warnings),
     }
 

@@ -1,0 +1,144 @@
+"""A record as people and programs see it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from bridge.definition import Definition
+from bridge.peek.base import Reader, Undecodable, as_json
+from bridge.peek.documents import reader
+from bridge.peek.kinds import kind_of
+from bridge.peek.records import Record
+
+__all__ = ["Part", "Seen", "viewer"]
+
+_SHOWN_BYTES = 200
+_HIDDEN = "***"
+ALL = "*"
+"""In `Definition.peek_hides`: nothing of keys, values and headers is shown."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A key or a value: its JSON text, or why there is none and the bytes in its place."""
+
+    json: str | None
+    """None for a null, and for what cannot be decoded or is hidden whole."""
+    bytes: bytes | None = None
+    reason: str = ""
+
+    @property
+    def text(self) -> str:
+        """For people, in one line."""
+        if self.reason and self.bytes is not None:
+            more = f" ... {len(self.bytes):,} bytes in all" if len(self.bytes) > _SHOWN_BYTES else ""
+            return f"{self.bytes[:_SHOWN_BYTES]!r}{more}  (undecodable: {self.reason})"
+        return self.reason or ("null" if self.json is None else self.json)
+
+    def as_value(self) -> Any:
+        """For programs: the document; for bytes an object with `undecodable` and the bytes in base64."""
+        if self.reason and self.bytes is not None:
+            return {"undecodable": self.reason, "base64": base64.b64encode(self.bytes).decode()}
+        return {"hidden": self.reason} if self.reason else json.loads(self.json or "null")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A record, decoded."""
+
+    record: Record
+    kind: str
+    """Flink's RowKind, see `kinds.kind_of`."""
+    key: Part
+    value: Part
+    headers_hidden: bool = False
+
+    @property
+    def headers(self) -> dict[str, str | None]:
+        """Names and values as text; empty where a pipeline hides everything."""
+        if self.headers_hidden:
+            return {}
+        return {n: None if v is None else v.decode("utf-8", "replace") for n, v in self.record.headers}
+
+    @property
+    def time(self) -> str:
+        """The record's timestamp in UTC; "" where it has none."""
+        if self.record.timestamp is None:
+            return ""
+        at = datetime.fromtimestamp(self.record.timestamp / 1000, timezone.utc)
+        return at.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
+
+    def lines(self) -> str:
+        """For a terminal: where it is, then key, value and headers."""
+        record = self.record
+        head = f"{record.topic}-{record.partition} offset {record.offset}  {self.time}  {self.kind}".rstrip()
+        headers = ", ".join(f"{name}={value}" for name, value in self.headers.items())
+        return "\n".join(
+            [
+                head,
+                f"  key    {self.key.text}",
+                f"  value  {self.value.text}",
+                *([f"  headers  {headers}"] if headers else []),
+            ]
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `--json`."""
+        record = self.record
+        return {
+            "topic": record.topic,
+            "partition": record.partition,
+            "offset": record.offset,
+            "timestamp": self.time or None,
+            "kind": self.kind or None,
+            "key": self.key.as_value(),
+            "value": self.value.as_value(),
+            "headers": self.headers,
+        }
+
+
+def viewer(definition: Definition) -> Callable[[Record], Seen]:
+    """Decodes records by the pipeline's formats and hides what it says. It raises KafkaError as a registry does."""
+    topic, hide = definition.topic, definition.peek_hides
+    read_key = reader(topic.key) if topic.key is not None else None
+    read_value = reader(topic.value)
+
+    def view(record: Record) -> Seen:
+        key, value = _decoded(record.key, read_key), _decoded(record.value, read_value)
+        kind = kind_of(topic, record.value, value.json)
+        return Seen(record, kind, _shown(key, hide), _shown(value, hide), headers_hidden=ALL in hide)
+
+    return view
+
+
+def _decoded(payload: bytes | None, read: Reader | None) -> Part:
+    if payload is None:
+        return Part(None)
+    if read is None:
+        return Part(None, payload, "the topic has no key format")
+    try:
+        return Part(read(payload))
+    except Undecodable as bad:
+        return Part(None, payload, str(bad))
+
+
+def _shown(part: Part, hide: tuple[str, ...]) -> Part:
+    """`part` without the values of the columns to `hide`; bytes that may hold them are left out whole."""
+    if not hide or part == Part(None):
+        return part
+    if part.bytes is not None:
+        return Part(None, reason=f"hidden, {len(part.bytes):,} bytes (undecodable: {part.reason})")
+    if ALL in hide:
+        return Part(None, reason=f"hidden, {len(part.json or ''):,} characters")
+    return Part(as_json(_without(json.loads(part.json or "null"), frozenset(hide))))
+
+
+def _without(value: Any, hide: frozenset[str]) -> Any:
+    if isinstance(value, dict):
+        return {name: _HIDDEN if name in hide else _without(inner, hide) for name, inner in value.items()}
+    return [_without(inner, hide) for inner in value] if isinstance(value, list) else value

@@ -1,0 +1,1 @@
+"""Tests of bridge.peek: no Spark in any of them."""
