@@ -52,7 +52,8 @@ class Decoded:
     - A good document: `error` is null, `rows` holds its rows in document order (insert-only formats
       give one row, kind '+I'; a JSON array gives several; a CDC document gives what it says happened, an update as
       -U, when the document has the row's former state, and +U).
-    - A document without a row (null payload, or one the format skips): `error` null, `rows` null or empty.
+    - A document without a row (null payload, or one the format skips): `error` null, `rows` null or empty. To the
+      format raw alone null is a row, that of a null.
     - A bad document: `error` is a short reason that names the field and never holds payload; `rows` null.
     """
 

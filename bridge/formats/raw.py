@@ -1,8 +1,8 @@
 """Flink's raw format: a document is the bytes of a row's only field.
 
-A field that is null is written as null and not as a document, as in Flink; so under upsert-kafka a row whose raw
-value is null is a delete. Bytes that are no text in the charset, and characters the charset does not have, are
-errors here, where Flink puts a replacement in their place.
+A field that is null is written as null and not as a document, and null is read as a row whose field is null, both as
+in Flink; so under upsert-kafka a row whose raw value is null is a delete. Bytes that are no text in the charset, and
+characters the charset does not have, are errors here, where Flink puts a replacement in their place.
 """
 
 from __future__ import annotations
@@ -112,7 +112,8 @@ def _charset(name: str) -> str:
 
 
 class RawDecoder:
-    """A document is a row; null is none. Text must be text in the charset, a number have its type's size."""
+    """A document is a row; null is one that holds a null. Text must be text in the charset, a number have its type's
+    size."""
 
     keeps = False
     skips_errors = False
@@ -135,12 +136,12 @@ class RawDecoder:
         name = self.shape.field.name
         condition, problem = self._check(payload)
         bad = literal(f"field '{name}': {problem}")
-        none = struct(rows=null(self._rows_type), error=f"IF({payload} IS NULL, {null('STRING')}, {bad})")
+        none = struct(rows=null(self._rows_type), error=bad)
 
         def good(sure: str) -> str:
             row = f"named_struct({literal(name)}, {self._value(sure, names)})"
             rows = struct(rows=f"array({struct(kind=_INSERT, row=row)})", error=null("STRING"))
-            return f"IF({sure} IS NULL, {none}, {rows})"
+            return f"IF({sure} IS NULL AND {payload} IS NOT NULL, {none}, {rows})"
 
         # Bytes that are no value must not come to what raises for them.
         return let(names, f"IF({condition}, {payload}, NULL)", good)

@@ -129,7 +129,7 @@ def _task(
     topic: Topic, stretch: Stretch, sender: Sender, *, unique: bool = False, own: bool = True
 ) -> SlotTask:
     return SlotTask(
-        packing=Packing(topic.names, topic.pattern),
+        packing=Packing.of(topic),
         share=sender.share(topic, stretch),
         partitioner=topic.sink.partitioner,
         chunk=stretch.chunk,

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bridge.definition import Topic
 from bridge.errors import KafkaError
 from bridge.kafka.writer import Records
 
@@ -25,9 +26,23 @@ class Packing:
 
     topics: tuple[str, ...]
     pattern: str | None = None
+    timestamp: str | None = None
+    """The table's column that record timestamps come from; for messages."""
+    keyed: bool = True
+    """Whether the table has a PRIMARY KEY; for messages."""
+
+    @classmethod
+    def of(cls, topic: Topic) -> Packing:
+        """For records that go to `topic`."""
+        columns = [c.name for c in topic.schema.metadata if c.key == "timestamp" and not c.virtual]
+        return cls(topic.names, topic.pattern, columns[0] if columns else None, not topic.appends)
 
     def records(self, batch: pa.RecordBatch) -> Records:
-        """The batch's rows in their order. Raises KafkaError for a row whose topic is not legal, in Flink's words."""
+        """The batch's rows in their order. Entries of a list of headers that are null, or have no name, are left out,
+        as in Flink; a null value stays.
+
+        Raises KafkaError for a row whose topic is not legal, in Flink's words, and for a timestamp that cannot be sent.
+        """
         columns: Mapping[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))
         records = Records(
             topics=self._topics(columns.get("topic"), batch.num_rows),
@@ -36,11 +51,39 @@ class Packing:
         )
         if "timestamp" in columns:
             # Spark's timestamps arrive as microseconds since 1970, Kafka's are milliseconds.
-            records.timestamps = pc.divide(columns["timestamp"].cast(pa.int64()), 1000).to_pylist()
+            milliseconds = pc.divide(columns["timestamp"].cast(pa.int64()), 1000)
+            records.timestamps = milliseconds.to_pylist()
+            earliest = pc.min(milliseconds).as_py()
+            if earliest is not None and earliest <= 0:
+                raise self._unsendable(earliest, records.topics[records.timestamps.index(earliest)])
         if "headers" in columns:
-            headers = columns["headers"].to_pylist()
-            records.headers = [h and [(x["key"], x["value"]) for x in h] for h in headers]
+            records.headers = [h and _named(h) for h in columns["headers"].to_pylist()]
         return records
+
+    def _unsendable(self, milliseconds: int, topic: str) -> KafkaError:
+        """Kafka holds no time before 1970. Its C client can send every other one but 0, which means now to it: no call
+        of it, nor any other client that runs in Spark's Python workers, sends 0."""
+        name = self.timestamp or "timestamp"
+        if milliseconds == 0:
+            what = "1970-01-01T00:00:00Z, in the place of which Kafka's C client would send the present time"
+        else:
+            what = f"{-milliseconds} ms before 1970-01-01T00:00:00Z, and Kafka has no time before that"
+        if self.keyed:
+            past = (
+                "then `bridge resync FILE`: it sends the rows as they are now and goes past this version, which a "
+                "publish would meet again and again. Or declare"
+            )
+        else:
+            past = (
+                "which helps with later versions; to get past this one, declare (with exactly-once also set "
+                "'sink.delivery-guarantee' = 'at-least-once' until it is sent; some of its records may then be there "
+                "twice)"
+            )
+        return KafkaError(
+            f"a record for '{topic}' cannot be sent: its timestamp (column '{name}', METADATA FROM 'timestamp') is "
+            f"{what}. Set it to another value in the table (a millisecond after 1970 or later; NULL is the time of "
+            f"sending), {past} '{name}' VIRTUAL in the DDL: every record has the time of sending then"
+        )
 
     def _topics(self, column: pa.Array | None, rows: int) -> list[str]:
         """Each row's topic. Where there is only one, rows need not name it (Flink: the column is not looked at)."""
@@ -58,3 +101,7 @@ class Packing:
                 )
         names: list[str] = column.to_pylist()
         return names
+
+
+def _named(entries: list[dict[str, Any] | None]) -> list[tuple[str, bytes | None]]:
+    return [(x["key"], x["value"]) for x in entries if x is not None and x["key"] is not None]

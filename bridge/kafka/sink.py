@@ -163,7 +163,7 @@ def produce(
     tasks = topic.sink.parallelism or spark.sparkContext.defaultParallelism
     task = _Task(
         settings=producer_settings(for_librdkafka(topic.properties, "producer"), checked=checked),
-        packing=Packing(topic.names, topic.pattern),
+        packing=Packing.of(topic),
         checked=checked,
         buffer_rows=topic.sink.buffer_rows,
         buffer_interval_ms=topic.sink.buffer_interval_ms,

@@ -110,6 +110,38 @@ def test_a_bad_key_document_is_named(spark: SparkSession) -> None:
     assert found[1][3] == "key: the document must hold exactly one row"
 
 
+@pytest.mark.parametrize("include", ["ALL", "EXCEPT_KEY"])
+def test_a_null_value_is_a_row_to_raw_and_none_to_other_formats(spark: SparkSession, include: str) -> None:
+    """As in Flink, with the key's columns; a null key is a row of a null to raw, too."""
+    records = _records(spark, ("k", None), ("k", "v"), (None, None), (None, ""))
+    both = include == "ALL"
+    columns = "v STRING" if both else "k STRING, v STRING"
+    topic = _topic(
+        columns, "raw", key__format="raw", key__fields="v" if both else "k", value__fields_include=include
+    )
+    for glance in (False, True):
+        found = decode_events(records, topic, glance=glance)
+        rows = (
+            [(None,), ("v",), (None,), ("",)] if both else [("k", None), ("k", "v"), (None, None), (None, "")]
+        )
+        wanted = [(n, 0, "+I", None, *row) for n, row in enumerate(rows)]
+        assert _changes(found, *(["v"] if both else ["k", "v"])) == wanted
+
+
+def test_a_null_value_may_be_not_null_to_nobody(spark: SparkSession) -> None:
+    [row] = _changes(decode_events(_records(spark, (None, None)), _topic("v STRING NOT NULL", "raw")), "v")
+    assert row[2:] == (None, "column 'v' is NOT NULL, and the record has no value for it", None)
+
+
+@pytest.mark.parametrize("format", ["json", "csv", "avro", "debezium-json"])
+def test_a_null_value_is_no_row_where_the_key_is_raw(spark: SparkSession, format: str) -> None:
+    topic = _topic(
+        "k STRING, v STRING", format, key__format="raw", key__fields="k", value__fields_include="EXCEPT_KEY"
+    )
+    found = decode_events(_records(spark, ("k", None), (None, None)), topic)
+    assert [row[2:] for row in _changes(found, "k", "v")] == [("skip", None, None, None)] * 2
+
+
 def test_changes_of_a_keyed_table(spark: SparkSession) -> None:
     """An update of the key gives both keys; what is deleted keeps its key alone; a null value says nothing."""
     topic = _topic(f"{_CDC}, PRIMARY KEY (id) NOT ENFORCED", "debezium-json")

@@ -77,6 +77,24 @@ def test_the_key_document_is_the_identity_and_only_null_deletes(spark: SparkSess
     assert first.timestamp.isoformat() == "2020-02-29T12:00:00.987000"
 
 
+def test_a_null_value_in_the_format_raw_deletes_too(spark: SparkSession) -> None:
+    """To raw null is a row of a null, but to an upsert topic a null value is a tombstone; a null key is none of it."""
+    schema = TableSchema((PhysicalColumn("id", _STRING.required()), PhysicalColumn("v", _STRING)), ("id",))
+    key, value = (FormatSpec("raw", {}, schema.row((name,)), (name,)) for name in ("id", "v"))
+    topic = Topic("upsert-kafka", ("t",), schema, key, value, {})
+    records = _records(spark, (b"a", None), (b"b", b""), (None, b"x"), (None, None))
+    for glance in (False, True):
+        keyed = decode_keys(records, topic, glance=glance)
+        found = _in_order(decode_values(keyed, topic, glance=glance))
+        assert [(r.id, r.v, r[KIND]) for r in found] == [
+            ("a", None, "-D"),
+            ("b", "", "+U"),
+            (None, None, None),
+            (None, None, None),
+        ]
+        assert all(r[BAD].startswith("null key") for r in found[2:])
+
+
 def test_key_and_value_may_have_fields_of_one_name(spark: SparkSession) -> None:
     topic = _topic(PhysicalColumn("k_v", _INT), key=("k_v",), prefix="k_")
     [row] = _every(_records(spark, (b'{"v":7}', b'{"id":1,"v":"x","k_v":8}')), topic).collect()

@@ -110,7 +110,9 @@ def test_changes_that_are_written_are_read_back(
 
 
 def test_null_is_no_document_and_no_row_gives_no_bytes(spark: SparkSession, subject: _Subject) -> None:
-    assert decode_all(spark, subject.decoder(), [None]) == [(None, None)]
+    # To Flink's raw format null is a row that holds a null (test_raw.py).
+    nothing = subject.named((None,)) if subject.format.name == "raw" else None
+    assert decode_all(spark, subject.decoder(), [None]) == [(nothing and [("+I", nothing[0])], None)]
     assert encode_all(spark, subject.encoder(), subject.sample.plain, [None]) == [None]
 
 

@@ -98,7 +98,13 @@ def test_null_is_null_and_empty_is_not(spark: SparkSession) -> None:
         row = row_type(x=type)
         assert encode_all(spark, raw.encoder(row, {}), row, [(None,), None, (empty,)]) == [None, None, b""]
         found = _read(spark, raw.decoder(row, {}), [None, b""])
-        assert found == [(None, None), ([("+I", {"x": empty})], None)]
+        assert found == [([("+I", {"x": None})], None), ([("+I", {"x": empty})], None)]
+
+
+@pytest.mark.parametrize("type", ["BOOLEAN", "SMALLINT", "BIGINT", "FLOAT", "DOUBLE"])
+def test_null_is_a_null_of_every_type(spark: SparkSession, type: str) -> None:
+    row = row_type(x=scalar(type))
+    assert _read(spark, registry.get("raw").decoder(row, {}), [None]) == [([("+I", {"x": None})], None)]
 
 
 @pytest.mark.parametrize(

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from bridge.definition import FormatSpec, Sink
+from bridge.encode import encode
 from bridge.errors import KafkaError
 from bridge.kafka import exactly_once
 from bridge.kafka.broker import Broker
 from bridge.kafka.exactly_once import Sender, produce_files, produce_once
 from bridge.kafka.sink import ProduceResult
 from bridge.published import Stretch
+from bridge.schema import (
+    ArrayType,
+    MetadataColumn,
+    PhysicalColumn,
+    RowField,
+    RowType,
+    ScalarType,
+    TableSchema,
+)
 from bridge.session import settings
 from tests.kafka.topics import topic_of
 from tests.ledger import committed
+from tests.reader import messages
 
 pytestmark = pytest.mark.usefixtures("small_arrow_batches")
 
@@ -59,6 +72,42 @@ def _records(numbers: DataFrame) -> DataFrame:
         """CAST(concat('{"name":"v', version, '"}') AS BINARY) AS value""",
         "named_struct('version', version) AS __position",
     )
+
+
+def test_headers_without_a_name_are_left_out(
+    spark: SparkSession, broker: Broker, unique: Callable[[str], str]
+) -> None:
+    """Those of a row and those of the sink, in transactions: of every key, and of none."""
+    name = unique("headers")
+    broker.create_topic(name)
+    schema = TableSchema(
+        (
+            PhysicalColumn("id", ScalarType("STRING")),
+            MetadataColumn(
+                "h",
+                ArrayType(RowType((RowField("k", ScalarType("STRING")), RowField("v", ScalarType("BYTES"))))),
+                "header-list",
+            ),
+        )
+    )
+    raw = FormatSpec("raw", {}, schema.row(("id",)), ("id",))
+    sink = Sink(headers=(("tableName", "t"),))
+    entries = "array(named_struct('k', 'a', 'v', X'01'), null, named_struct('k', null, 'v', X'02'))"
+    changes = spark.sql(
+        f"SELECT id, IF(id = 'x', null, {entries}) AS h, '+I' AS __kind, named_struct('version', 1L) AS __position "
+        "FROM VALUES ('x'), ('y') AS t(id)"
+    )
+    for keyed in (True, False):
+        topic = replace(
+            topic_of(name, servers=broker.bootstrap, keyed=False, sink=sink),
+            schema=schema,
+            key=raw if keyed else None,
+            value=raw,
+        )
+        produce_once(encode(changes, topic), topic, Stretch(1, 1, slots=1), Sender(unique("tx"), "r", 5))
+    found = sorted((m.value(), m.headers()) for m in messages(broker.bootstrap, name))
+    own = [("tableName", b"t")]
+    assert found == [(b"x", own)] * 2 + [(b"y", [("a", b"\x01"), *own])] * 2
 
 
 class Files:

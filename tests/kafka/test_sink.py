@@ -123,13 +123,16 @@ def test_a_buffer_sends_the_last_change_of_each_key(
 
 
 def test_metadata_is_written(spark: SparkSession, broker: Broker, unique: Unique) -> None:
-    """Timestamps to the millisecond, headers, and the topic, each null or not."""
+    """Timestamps to the millisecond, headers (those without a name are left out), and the topic, each null or not."""
     one, two = unique("one"), unique("two")
     broker.create_topic(one)
     broker.create_topic(two)
     at = dt.datetime(2024, 2, 29, 12, 0, 0, 123_999, tzinfo=dt.timezone.utc)
     frame = spark.createDataFrame(
-        [(b"a", b"1", at, [("h", b"x"), ("n", None)], one), (b"b", b"2", None, None, two)],
+        [
+            (b"a", b"1", at, [("h", b"x"), None, (None, b"y"), ("n", None)], one),
+            (b"b", b"2", None, None, two),
+        ],
         "key binary, value binary, timestamp timestamp, headers array<struct<key: string, value: binary>>, "
         "topic string",
     )
