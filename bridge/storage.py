@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import uuid
 from pathlib import Path
@@ -10,7 +11,20 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-__all__ = ["TextFile", "delete", "is_local", "list_names", "modified_ms", "read_text"]
+__all__ = [
+    "OWNER",
+    "TextFile",
+    "delete_file",
+    "delete_owned",
+    "is_local",
+    "list_names",
+    "modified_ms",
+    "own",
+    "read_text",
+]
+
+OWNER = "_bridge_owner.json"
+"""The file in a folder that says that the bridge made the folder, and for which pipeline (docs/adr/024)."""
 
 
 class TextFile:
@@ -108,7 +122,42 @@ def list_names(spark: SparkSession, folder: str) -> list[str]:
     return sorted(str(entry.getPath().getName()) for entry in system.listStatus(where))
 
 
-def delete(spark: SparkSession, path: str) -> None:
-    """Remove the file or the whole folder; nothing happens when it is not there."""
+def delete_file(spark: SparkSession, path: str) -> None:
+    """Remove one file; nothing happens when it is not there. Raises what the file system does where it is a folder
+    that holds something."""
     system, where = _open(spark, path)
+    system.delete(where, False)
+
+
+def own(spark: SparkSession, folder: str, pipeline: str) -> None:
+    """Make `folder`, which only `delete_owned` of the same pipeline removes. Raises FileExistsError where it is there
+    and holds something."""
+    if list_names(spark, folder):
+        raise FileExistsError(f"{folder} holds files, so it does not become a working folder of {pipeline!r}")
+    TextFile(spark, f"{folder}/{OWNER}").write(json.dumps({"pipeline": pipeline}))
+
+
+def delete_owned(spark: SparkSession, folder: str, pipeline: str) -> bool:
+    """Remove a folder that `own` made for `pipeline`, with all that is in it. Any other folder stays as it is, and the
+    answer is False."""
+    if _owner(spark, folder) != pipeline:
+        return False
+    system, where = _open(spark, folder)
+    for name in list_names(spark, folder):
+        if name != OWNER:  # last, so that a deletion that was cut short is still known as ours
+            system.delete(_open(spark, f"{folder}/{name}")[1], True)
     system.delete(where, True)
+    return True
+
+
+def _owner(spark: SparkSession, folder: str) -> str | None:
+    system, where = _open(spark, folder)
+    if not system.exists(where) or not system.getFileStatus(where).isDirectory():
+        return None
+    text = TextFile(spark, f"{folder}/{OWNER}").read()
+    try:
+        told = json.loads(text or "")
+    except ValueError:
+        return None
+    name = told.get("pipeline") if isinstance(told, dict) else None
+    return name if isinstance(name, str) else None

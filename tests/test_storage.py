@@ -17,9 +17,11 @@ def test_files_are_listed_read_and_deleted(spark: SparkSession, tmp_path: Path) 
     (folder / "1").write_text("größer", encoding="utf-8")
     assert storage.list_names(spark, str(folder)) == ["1", "2"]
     assert storage.read_text(spark, str(folder / "1")) == "größer"
-    storage.delete(spark, str(folder))
-    storage.delete(spark, str(folder))
-    assert storage.list_names(spark, str(folder)) == []
+    for _ in range(2):
+        storage.delete_file(spark, str(folder / "1"))
+    assert storage.list_names(spark, str(folder)) == ["2"]
+    with pytest.raises(Exception, match="not empty"):
+        storage.delete_file(spark, str(folder))
     with pytest.raises(FileNotFoundError):
         storage.read_text(spark, str(folder / "1"))
 
@@ -29,3 +31,19 @@ def test_a_file_s_age(spark: SparkSession, tmp_path: Path) -> None:
     assert storage.modified_ms(spark, str(file)) is None
     file.touch()
     assert storage.modified_ms(spark, str(file)) == int(file.stat().st_mtime * 1000)
+
+
+def test_only_a_folder_that_was_made_for_the_pipeline_is_deleted(spark: SparkSession, tmp_path: Path) -> None:
+    made, others, torn = tmp_path / "made", tmp_path / "others", tmp_path / "torn"
+    storage.own(spark, str(made), "orders")
+    (made / "state" / "0").mkdir(parents=True)
+    for folder, told in ((others, None), (torn, '{"pipel'), (tmp_path / "list", "[]")):
+        folder.mkdir()
+        if told:
+            (folder / storage.OWNER).write_text(told, encoding="utf-8")
+        assert not storage.delete_owned(spark, str(folder), "orders") and folder.is_dir()
+    with pytest.raises(FileExistsError, match="torn holds files"):
+        storage.own(spark, str(torn), "orders")
+    assert not storage.delete_owned(spark, str(made), "payments")
+    assert storage.delete_owned(spark, str(made), "orders") and not made.exists()
+    assert not storage.delete_owned(spark, str(made), "orders")

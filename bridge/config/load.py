@@ -24,6 +24,7 @@ from bridge.config.model import (
     ResultsSection,
 )
 from bridge.config.paths import resolved_path
+from bridge.config.places import Kind, Overlap, Spot, refuse_overlaps, spots
 from bridge.config.publication import check_publication
 from bridge.config.substitute import Secrets, Substitution, databricks_secret
 from bridge.config.topic import given_of, resolve_topic
@@ -85,7 +86,18 @@ def load(
         check_publication(made.publish, made.topic)
     except (OptionError, UnsupportedError) as error:
         raise located(document, ("topic",), error) from error
+    _refuse_overlaps(document, made, file.topic.ddl_file)
     return made
+
+
+def _refuse_overlaps(document: Document, made: Definition, ddl_file: str | None) -> None:
+    read_too = [Spot((), Kind.READ, os.path.abspath(document.file))]
+    if ddl_file is not None:
+        read_too.append(Spot(("topic", "ddl_file"), Kind.READ, resolved_path(made.base, ddl_file)))
+    try:
+        refuse_overlaps([*read_too, *spots(made)])
+    except Overlap as error:
+        raise DefinitionError(f"{document.where(error.key)}: {error}") from error
 
 
 def _validated(document: Document, substitution: Substitution) -> PipelineFile:

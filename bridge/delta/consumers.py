@@ -87,7 +87,7 @@ class Consumers:
         """Take the notice away; False when there is none."""
         if f"{pipeline}.json" not in storage.list_names(self._spark, self.folder):
             return False
-        storage.delete(self._spark, self._file(pipeline))
+        storage.delete_file(self._spark, self._file(pipeline))
         return True
 
     def _read(self, pipeline: str) -> Consumer | None:

@@ -66,11 +66,11 @@ class PublishLog:
                     f"batch {progress.batch} of pipeline {self._pipeline!r} is recorded in {self._folder} by another "
                     "run; stop one of the two, then start again: it goes on where the other ended"
                 )
-            storage.delete(self._spark, path)
+            storage.delete_file(self._spark, path)
             if not write_once(self._spark, path, text):
                 raise ConcurrentRunError(f"another run writes to {self._folder}; stop one of the two")
         for number in self._numbers()[:-_KEPT]:
-            storage.delete(self._spark, self._file(number))
+            storage.delete_file(self._spark, self._file(number))
 
     def _numbers(self) -> list[int]:
         found = (_FILE.fullmatch(name) for name in storage.list_names(self._spark, self._folder))

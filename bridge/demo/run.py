@@ -33,15 +33,31 @@ _RATE = 4_000
 """Changes per second: slow enough for the writer to overlap with the jobs, fast enough for a demo."""
 _INTERVAL_SECONDS = 2.0
 _BETWEEN_CHECKS_SECONDS = 5.0
+_MARK = ".bridge-demo"
+"""The file that tells a folder of the demo from any other."""
 _BATCH = 40_000
 """Records per ingest batch: small enough for the table to see orders change, not only their last state."""
 
 
-def run(spark: SparkSession, folder: Path, screen: Screen, stop: threading.Event) -> None:
-    """Run the demo in `folder`, which is emptied first; raises QualityError or DifferenceError as the verbs do."""
-    started = time.monotonic()
+def emptied(folder: Path) -> None:
+    """Make `folder` an empty one of the demo. Raises DefinitionError, and removes nothing, for one of others."""
+    if folder.exists() and not (
+        folder.is_dir() and ((folder / _MARK).is_file() or not any(folder.iterdir()))
+    ):
+        raise DefinitionError(
+            f"--folder {folder}: it holds what no demo has made (there is no file {_MARK} in it), and the demo empties "
+            "its folder: name another, or remove it yourself"
+        )
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    (folder / _MARK).touch()
+
+
+def run(spark: SparkSession, folder: Path, screen: Screen, stop: threading.Event) -> None:
+    """Run the demo in `folder`, which is emptied first; raises QualityError or DifferenceError as the verbs do,
+    DefinitionError for a folder that holds what no demo has made."""
+    started = time.monotonic()
+    emptied(folder)
     with screen.busy("starting Kafka (a real broker, KRaft, one process)"):
         broker = Broker(folder / "broker")
         broker.start()

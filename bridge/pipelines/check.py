@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from bridge.about import own_version
 from bridge.columns import col
+from bridge.config.places import default_report
 from bridge.definition import Definition
 from bridge.delta import feed
 from bridge.delta.failures import reading
@@ -23,6 +24,7 @@ from bridge.errors import DefinitionError, KafkaError, TableError
 from bridge.kafka import admin
 from bridge.pipelines.facts import facts_of
 from bridge.pipelines.kept import earlier, keep, past
+from bridge.pipelines.places import check_places
 from bridge.pipelines.preflight import ingested, whole_table
 from bridge.pipelines.since import changed_rows, only, parts
 from bridge.positions import Offsets
@@ -69,6 +71,7 @@ def check(
         raise DefinitionError(
             f"{definition.name!r} has no `quality` section: add `quality: {{suite: expectations/NAME.json}}`"
         )
+    check_places(spark, definition)
     expectations = suite.load(quality.suite)
     table = whole_table(spark, definition)
     history = earlier(spark, quality.results, definition.name, expectations.name)
@@ -95,7 +98,7 @@ def check(
     )
     if now.arrival is None and last is not None:
         now = replace(now, arrival=last.arrival)
-    where = quality.report or definition.base / "reports" / f"{definition.name}.html"
+    where = quality.report or Path(default_report(definition))
     report.write_report(verdict, history, now, where)
     try:
         keep(spark, quality.results, verdict, now)

@@ -162,9 +162,8 @@ class _Run:
 
     def _streamed(self) -> bool:
         """One streaming query, to its end; True when it ended because there are other topics now."""
-        checkpoint = self.definition.run.checkpoint
         self.ended = False
-        with scratch.folder(self.spark, checkpoint, "ingest", self.progress.run) as place:
+        with scratch.folder(self.spark, self.definition, "ingest", uuid.uuid4().hex[:12]) as place:
             self.checkpoint = place
             return self._stream()
 

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from bridge.definition import Definition
 from bridge.errors import BridgeError, ConcurrentRunError
 from bridge.pipelines.holder import Holder, myself
+from bridge.pipelines.places import check_places
 from bridge.storage import TextFile
 
 __all__ = ["Lease", "held"]
@@ -43,8 +44,11 @@ def held(
     that does not (its process is stopped, its machine is off) is taken over, and `warning` says so. BridgeError when
     the file cannot be written.
 
+    Before anything is written, DefinitionError when two places of the pipeline lie in one another (`places`).
+
     Call `check` of the lease before each batch. It is not held twice: no block inside a block of the same side.
     """
+    check_places(spark, definition)
     lease = Lease(spark, definition, side, verb or side)
     lease.take()
     try:

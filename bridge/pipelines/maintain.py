@@ -18,6 +18,7 @@ from bridge.delta.table import Table
 from bridge.errors import BridgeError, DefinitionError
 from bridge.metrics import now_ms
 from bridge.pipelines.lagging import log_warnings
+from bridge.pipelines.places import check_places
 from bridge.pipelines.preflight import whole_table
 
 __all__ = ["Maintained", "Schedule", "care", "consumer_lines", "maintain"]
@@ -51,9 +52,11 @@ def maintain(spark: SparkSession, definition: Definition, *, forget: str | None 
     """Do once what the section `maintenance` says (all of it, where there is none), whether or not it is due.
 
     `forget`: a registered publish that will not come back; its needs hold nothing any longer. Safe beside a running
-    ingest and publish: a conflict is tried again. Raises DefinitionError for a publish that is not registered,
-    TableError when VACUUM is refused or OPTIMIZE lost against other writers.
+    ingest and publish: a conflict is tried again. Raises DefinitionError for a publish that is not registered, and
+    where another place of the pipeline lies in the table's folder (VACUUM would empty it), TableError when VACUUM is
+    refused or OPTIMIZE lost against other writers.
     """
+    check_places(spark, definition)
     table = whole_table(spark, definition)
     consumers = Consumers(table)
     if forget is not None and not consumers.forget(forget):

@@ -29,6 +29,7 @@ from bridge.errors import DefinitionError, GapError
 from bridge.kafka import admin, source
 from bridge.kafka.epochs import with_leader_epochs
 from bridge.pipelines import fold
+from bridge.pipelines.places import check_places
 from bridge.pipelines.preflight import ingest_table
 from bridge.positions import Offsets
 
@@ -76,6 +77,7 @@ def replay(spark: SparkSession, definition: Definition, *, force: bool = False) 
             f"{definition.name!r} keeps no bad records aside: set ingest: {{bad-records: quarantine}}, or quality: "
             "{gate: quarantine}"
         )
+    check_places(spark, definition)
     table = ingest_table(spark, definition)
     known = read_progress(table, definition.name)
     if known is None:

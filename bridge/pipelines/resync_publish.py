@@ -89,7 +89,7 @@ class _Run:
         state = out.record(replace(state, resync=uuid.uuid4().hex).opened(stretch))
         failpoints.hit("resync.opened")
         topic = admin.describe(definition.topic)
-        place = stack.enter_context(scratch.folder(spark, definition.run.checkpoint, "resync", state.resync))
+        place = stack.enter_context(scratch.folder(spark, definition, "resync", state.resync))
         with reading(table, self.version, self.version):
             # Kept in files: the same rows for a task that is repeated, though the topic has changed by then.
             self.differences(topic.earliest, topic.end, held).write.parquet(place)

@@ -2,6 +2,7 @@
 
 Structured Streaming insists on a checkpoint. The bridge gives each run a fresh one and throws it away, since
 progress lives in the table (docs/adr/001): a lost, stale or copied checkpoint cannot be mistaken for progress.
+What is thrown away carries the pipeline's mark (docs/adr/024): `run.checkpoint` may hold folders of others.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from bridge import storage
+from bridge.definition import Definition
+from bridge.errors import BridgeError
 from bridge.positions import Offsets
 
 __all__ = ["batch_end", "folder"]
@@ -21,22 +24,31 @@ _BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheck
 
 
 @contextmanager
-def folder(spark: SparkSession, checkpoint: str, verb: str, run: str) -> Iterator[str]:
-    """A fresh folder below `checkpoint` for this run, removed at its end; so is what earlier runs left behind.
+def folder(spark: SparkSession, definition: Definition, verb: str, run: str) -> Iterator[str]:
+    """A fresh folder below `run.checkpoint` for this run, removed at its end; so is what earlier runs of the same
+    pipeline left behind. No other folder is ever removed, whatever its name. BridgeError when it cannot be made.
 
     Sets how the session's streaming queries write there, where that is a local disk and nobody has said how."""
+    checkpoint, pipeline = definition.run.checkpoint, definition.name
     if storage.is_local(spark, checkpoint) and not spark.conf.get(_MANAGER, ""):
         # Spark's own choice starts a process for each look at a link, some thirty in a batch, for an atomicity that a
         # rename has on a local disk anyway.
         spark.conf.set(_MANAGER, _BY_FILE_SYSTEM)
     parent = f"{checkpoint.rstrip('/')}/{verb}"
     for left_behind in storage.list_names(spark, parent):
-        storage.delete(spark, f"{parent}/{left_behind}")
+        storage.delete_owned(spark, f"{parent}/{left_behind}", pipeline)
     place = f"{parent}/{run}"
     try:
-        yield place
+        storage.own(spark, place, pipeline)
+    except Exception as failed:
+        first = (str(failed).splitlines() or [""])[0][:300]
+        raise BridgeError(
+            f"run.checkpoint: {place} cannot be written: {type(failed).__name__}: {first}"
+        ) from failed
+    try:
+        yield f"{place}/state"
     finally:
-        storage.delete(spark, place)
+        storage.delete_owned(spark, place, pipeline)
 
 
 def batch_end(spark: SparkSession, checkpoint: str, batch_id: int) -> Offsets:

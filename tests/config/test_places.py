@@ -1,0 +1,116 @@
+"""No two places of a pipeline file are the same, or lie in one another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bridge.errors import DefinitionError
+from tests.config.files import DDL, HEAD, REST, WHOLE, loaded
+
+QUALITY = "quality: {suite: suite.json"
+
+
+def rest(table: str, checkpoint: str = "work", more: str = "") -> str:
+    return WHOLE.replace(REST, f"delta: {{{table}}}\nrun: {{checkpoint: {checkpoint!r}}}\n{more}")
+
+
+@pytest.mark.parametrize(
+    ("table", "checkpoint", "more", "said"),
+    [
+        ("path: lake/ingest", "lake", "", "delta, .*/lake/ingest lies in run.checkpoint, .*/lake, and"),
+        ("path: lake", "lake/work", "", "run.checkpoint, .*/lake/work lies in delta, .*/lake, and"),
+        ("path: lake", "lake/", "", "run.checkpoint, .*/lake is the same place as delta, .*/lake; give each"),
+        ("path: lake", "x/../lake", "", "is the same place as"),
+        ("path: 's3://b/lake'", "s3a://b/lake/", "", "is the same place as"),
+        (
+            "path: lake",
+            "work",
+            "ingest: {bad-records: quarantine, quarantine: {path: lake/_bad}}\n",
+            "ingest.quarantine, .*/lake/_bad lies in delta",
+        ),
+        (
+            "path: lake",
+            "lake_quarantine",
+            "ingest: {bad-records: quarantine}\n",
+            "ingest.quarantine, .*_quarantine is the same place as run.checkpoint",
+        ),
+        (
+            "table: a.b",
+            "work",
+            "ingest: {bad-records: quarantine, quarantine: {table: A.b}}\n",
+            "ingest.quarantine, A.b is also delta, a.b",
+        ),
+        ("path: lake", "work", QUALITY + ", results: {path: .}}\n", "lies in quality.results"),
+        (
+            "path: lake",
+            "work",
+            "ingest: {bad-records: quarantine, quarantine: {path: bad}}\n"
+            + QUALITY
+            + ", results: {path: bad}}\n",
+            "quality.results, .*/bad is the same place as ingest.quarantine",
+        ),
+        ("path: lake", "work", QUALITY + ", report: lake/x.html}\n", "quality.report, .* lies in delta"),
+        ("path: lake", "work", QUALITY + ", report: work/x.html}\n", "quality.report, .* lies in run.ch"),
+        (
+            "path: reports",
+            "work",
+            QUALITY + "}\n",
+            r"quality.report \(by default\), .*/reports/orders.html lies in delta",
+        ),
+        ("path: lake", "work", QUALITY + ", report: suite.json}\n", "quality.suite, .* is the same place as"),
+        ("path: lake", "work", QUALITY + ", report: orders.yaml}\n", "is the same place as the pipeline fi"),
+        (
+            "path: lake",
+            "suite.json",
+            QUALITY + "}\n",
+            "quality.suite, .* is the same place as run.checkpoint",
+        ),
+        (
+            "path: suite.json/../lake",
+            "work",
+            "quality: {suite: lake/s.json}\n",
+            "quality.suite, .* lies in d",
+        ),
+        ("path: .", "elsewhere/work", "", "lies in delta"),
+    ],
+)
+def test_overlaps_are_refused(tmp_path: Path, table: str, checkpoint: str, more: str, said: str) -> None:
+    with pytest.raises(DefinitionError, match=rf"orders.yaml:\d+: [a-z.-]+: .*{said}"):
+        loaded(tmp_path, rest(table, checkpoint, more))
+
+
+def test_an_overlap_through_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "link").symlink_to("lake")
+    with pytest.raises(
+        DefinitionError, match=r"orders.yaml:\d+: run.checkpoint: .*link/work lies in delta, "
+    ):
+        loaded(tmp_path, rest("path: lake", "link/work"))
+
+
+def test_the_ddl_s_own_file_is_not_kept_in_the_table(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / "o.sql").write_text(DDL)
+    text = f"{HEAD}topic: {{ddl_file: lake/o.sql}}\n{REST}".replace("lake/orders", "lake")
+    with pytest.raises(DefinitionError, match=r"delta: topic.ddl_file, .* lies in delta"):
+        loaded(tmp_path, text, {"KAFKA": "broker:1"})
+
+
+@pytest.mark.parametrize(
+    ("table", "checkpoint", "more"),
+    [
+        ("path: lake/orders", "lake/_checkpoints/orders", ""),
+        (
+            "path: lake/orders",
+            "lake/orders_checkpoint",
+            "ingest: {bad-records: quarantine}\n" + QUALITY + "}\n",
+        ),
+        ("table: a.b", "work", "ingest: {bad-records: quarantine}\n" + QUALITY + ", report: r.html}\n"),
+        ("path: lake", "work", "quality: {suite: work/suite.json}\n"),
+        ("path: lake", "work", QUALITY + ", gate: 'off', report: lake.html}\n"),
+    ],
+)
+def test_places_side_by_side(tmp_path: Path, table: str, checkpoint: str, more: str) -> None:
+    loaded(tmp_path, rest(table, checkpoint, more))
