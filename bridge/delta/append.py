@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyspark.sql import DataFrame
 
 from bridge.columns import col
@@ -27,6 +29,7 @@ def append(table: Table, changes: DataFrame, *, rows: int, progress: IngestProgr
     rows.
     """
     refuse_unfit(table, table.properties, progress.pipeline, appends=True)
+    progress = replace(progress, key=())
     with table_errors(table):
         version = appended(table, changes.select(*[col(name) for name in table.columns]), progress)
     if version is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import Row
 
-from bridge.delta.progress import history, is_batch
+from bridge.delta.progress import history, merged_by
 from bridge.delta.table import Table
 
 __all__ = ["APPENDS", "DELETED", "INSERTED", "NO_ROWS", "UPDATED", "Commits", "commits"]
@@ -40,14 +40,14 @@ class Commits:
     first: int
     last: int
     others: Mapping[int, str]
-    """Operation (Delta's name, as in DESCRIBE HISTORY) of each version that is no batch of the bridge's."""
+    """Operation (Delta's name, as in DESCRIBE HISTORY) of each version that is no batch of the bridge's by the key."""
     rows: Mapping[int, int]
     """How many rows each version says it changed; 0 where it says nothing."""
 
     def by_others(self, first: int, last: int, operations: Sequence[str] = ()) -> list[int]:
-        """The versions among first..last that changed rows, or may have, and are no batch of the bridge's, ascending:
-        in these a key may have several changes, a primary key may change, and an update may change nothing. With
-        `operations` only those by these."""
+        """The versions among first..last that changed rows, or may have, and are no batch that the bridge merged by the
+        key, ascending: in these a key may have several changes, a primary key may change, and an update may change
+        nothing. With `operations` only those by these."""
         return sorted(
             version
             for version, operation in self.others.items()
@@ -60,15 +60,15 @@ class Commits:
         return sum(rows for version, rows in self.rows.items() if first <= version <= last)
 
 
-def commits(table: Table, first: int, last: int) -> Commits:
-    """Read the log of versions first..last, both inclusive; those that the log no longer has are left out. Raises
-    TableError when the table has gone."""
+def commits(table: Table, first: int, last: int, key: Sequence[str]) -> Commits:
+    """Read the log of versions first..last, both inclusive; those that the log no longer has are left out. A batch of
+    an ingest by other columns than `key` counts among the others. Raises TableError when the table has gone."""
     others, rows = {}, {}
     for commit in history(table):
         version = int(commit["version"])
         if first <= version <= last:
             rows[version] = _rows(commit)
-            if not is_batch(commit["userMetadata"]):
+            if merged_by(commit["userMetadata"]) != frozenset(key):
                 others[version] = str(commit["operation"])
         if version <= first:
             break

@@ -95,7 +95,8 @@ class Engines:
         if adds and not self._has_rows:
             told = f"{reason}; the table was empty, so nothing was merged"
             try:
-                result = fill(table, changes, rows=adds, progress=_told(progress, Engine.SPARK, told))
+                ours = replace(_told(progress, Engine.SPARK, told), key=tuple(key))
+                result = fill(table, changes, rows=adds, progress=ours)
             except NotEmpty:
                 self._has_rows = True
             else:

@@ -27,7 +27,8 @@ def fill(table: Table, changes: DataFrame, *, rows: int, progress: IngestProgres
     """Write the adds (+I, +U) among `changes`, `rows` of them, as `merging.Merge` says, if the table is empty.
 
     The write counts the table's rows as it goes, so to Delta it has read the whole of it: rows that another writer
-    commits in the meantime make it fail, as they would a MERGE. Raises NotEmpty then, and where there were rows before.
+    commits in the meantime make it fail, as they would a MERGE. `progress` names the key that they are one row each of.
+    Raises NotEmpty then, and where there were rows before.
     """
     if not table.is_empty():
         raise NotEmpty

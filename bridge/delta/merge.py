@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
@@ -57,7 +58,10 @@ def merge(
     changes = changes.where(col(KIND) > "")
     if not table.deletion_vectors and ANEW not in changes.columns:
         changes = _effective(table, changes, key, among.condition)
-    wanted = {**settings_of(table, progress), **(_lean(changes, among) if persisted else {})}
+    wanted = {
+        **settings_of(table, replace(progress, key=tuple(key))),
+        **(_lean(changes, among) if persisted else {}),
+    }
     if table.deletion_vectors and persisted:
         wanted[_MATERIALIZE] = "none"
     conflict: Exception | None = None

@@ -7,7 +7,7 @@ Spark marks rows in deletion vectors, and it works in the driver's memory: `engi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
@@ -101,7 +101,7 @@ def _committed(
 ) -> MergeResult:
     from deltalake import PostCommitHookProperties
 
-    commit = _commit(table, progress)
+    commit = _commit(table, replace(progress, key=tuple(key)))
     values = {quote(name): f"{_SOURCE}.{quote(name)}" for name in table.columns}
     merger = target.merge(
         source,

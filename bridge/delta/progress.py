@@ -26,8 +26,8 @@ __all__ = [
     "app_id",
     "committed_by",
     "history",
-    "is_batch",
     "last_batch",
+    "merged_by",
     "read_progress",
 ]
 
@@ -53,6 +53,9 @@ class IngestProgress:
     """What wrote the commit, and why that; for people."""
     resync: bool = field(default=False, compare=False)
     """The commit is a resync's: a key that stood twice has a row taken away and one added in it."""
+    key: tuple[str, ...] | None = field(default=None, compare=False)
+    """The PRIMARY KEY by which the commit's rows were merged, so it holds one change per key; () for appended rows,
+    None where an older bridge did not say."""
 
     def to_json(self, table_id: str) -> str:
         """The text for userMetadata of a commit to the table with that id."""
@@ -68,6 +71,7 @@ class IngestProgress:
                     "table": table_id,
                     **({"engine": self.engine} if self.engine else {}),
                     **({"resync": True} if self.resync else {}),
+                    **({"key": self.key} if self.key is not None else {}),
                 }
             }
         )
@@ -88,6 +92,7 @@ class IngestProgress:
                 f"progress is written in format {written}, this bridge reads {_FORMAT}: use the newer bridge"
             )
         offsets = Offsets.from_json(json.dumps(found["offsets"]))
+        key = found.get("key")
         progress = cls(
             found["pipeline"],
             found["run"],
@@ -96,6 +101,7 @@ class IngestProgress:
             found["topic_ids"],
             found.get("engine", ""),
             found.get("resync", False),
+            None if key is None else tuple(key),
         )
         return progress, found["table"]
 
@@ -165,14 +171,15 @@ def committed_by(table: Table, pipeline: str, run: str) -> bool:
     return False
 
 
-def is_batch(text: str | None) -> bool:
-    """True for a commit's userMetadata that an ingest or replay of the bridge wrote, of whatever format; a resync's is
-    none."""
+def merged_by(text: str | None) -> frozenset[str] | None:
+    """The columns of which a commit has one change for each value, and changes none: the key by which an ingest or
+    replay of the bridge merged it. By its userMetadata, of whatever format; None where that does not say so, as in a
+    resync's, an older bridge's, and those of others."""
     try:
         found = json.loads(text or "")["bridge"]
-    except (ValueError, TypeError, KeyError):
-        return False
-    return isinstance(found, dict) and not found.get("resync")
+        return None if found.get("resync") else frozenset(found["key"])
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
 
 
 def history(table: Table) -> Iterator[Row]:

@@ -52,15 +52,16 @@ class Stretches:
         return [*self._cut(first, last, alone)]
 
     def direct(self, stretch: Stretch) -> bool:
-        """Whether its rows without -U are what is to be sent, for a topic of upserts: its versions are an ingest's (see
-        Commits), or it is a large version that was looked at. It was, where it goes out by file."""
+        """Whether its rows without -U are what is to be sent, for a topic of upserts: its versions are of an ingest by
+        the same PRIMARY KEY (see Commits), or it is a large version that was looked at. It was, where it goes out by
+        file."""
         if stretch.files:
             return True
         others = self.by_others(stretch)
         return not others or (stretch.first == stretch.last and self._is_plain(*others))
 
     def by_others(self, stretch: Stretch) -> list[int]:
-        """Its versions that were not written by an ingest (see Commits)."""
+        """Its versions that were not written by an ingest with the same PRIMARY KEY (see Commits)."""
         return self._commits(stretch.first, stretch.last).by_others(stretch.first, stretch.last)
 
     def _cut(self, first: int, last: int, alone: Mapping[int, Stretch]) -> Iterator[Stretch]:
@@ -126,5 +127,5 @@ class Stretches:
         """What the log says of these versions; it is read once for all stretches of them."""
         told = self._told
         if told is None or not told.first <= first <= last <= told.last:
-            self._told = told = commits(self._table, first, last)
+            self._told = told = commits(self._table, first, last, self._definition.primary_key)
         return told
