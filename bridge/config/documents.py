@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from bridge.config.schema_registry import registry_settings
-from bridge.definition import FormatSpec
-from bridge.errors import OptionError
+from bridge.definition import FormatSpec, Topic
+from bridge.errors import DefinitionError, OptionError, UnsupportedError
+from bridge.fits.ask import refuse_unfit
 from bridge.options import UPSERT, FormatUse, Given
 from bridge.options.client import is_secret
 from bridge.options.general import KEY_FIELDS, KEY_FIELDS_PREFIX, KEY_FORMAT, TOPIC, VALUE_FIELDS_INCLUDE
 from bridge.schema import RowField, RowType, TableSchema
 from bridge.secret import Secret
 
-__all__ = ["key_columns", "key_document", "value_document"]
+__all__ = ["key_columns", "key_document", "refuse_unfit_documents", "value_document"]
 
 
 def key_columns(given: Given, schema: TableSchema) -> tuple[str, ...]:
@@ -91,6 +92,20 @@ def value_document(given: Given, use: FormatUse, schema: TableSchema, keys: tupl
         names,
         _format_metadata(use, schema),
     )
+
+
+def refuse_unfit_documents(topic: Topic) -> None:
+    """Raise what the decoder and the encoder of the key or the value would, by schema and options: long before they are
+    made, as a broker that is down would keep a run from coming that far."""
+    for part, spec in (("key", topic.key), ("value", topic.value)):
+        if spec is None:
+            continue
+        try:
+            refuse_unfit(spec.name, spec.row, spec.options)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"{error} (format of the {part})", error.what) from error
+        except DefinitionError as error:
+            raise type(error)(f"{error} (format of the {part})") from error
 
 
 def _options(given: Given, use: FormatUse, part: str, columns: tuple[str, ...]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from bridge.config import not_yet
 from bridge.config.complaints import explain, located
 from bridge.config.ddl_text import read_ddl
+from bridge.config.documents import refuse_unfit_documents
 from bridge.config.model import (
     CreateSection,
     DeltaSection,
@@ -86,8 +87,16 @@ def load(
         check_publication(made.publish, made.topic)
     except (OptionError, UnsupportedError) as error:
         raise located(document, ("topic",), error) from error
+    _refuse_unfit(document, made.topic)
     _refuse_overlaps(document, made, file.topic.ddl_file)
     return made
+
+
+def _refuse_unfit(document: Document, topic: Topic) -> None:
+    try:
+        refuse_unfit_documents(topic)
+    except DefinitionError as error:
+        raise located(document, ("topic",), error) from error
 
 
 def _refuse_overlaps(document: Document, made: Definition, ddl_file: str | None) -> None:

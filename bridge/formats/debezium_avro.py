@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from bridge.fits.avro_own import DEBEZIUM, envelope, event
+from bridge.fits.avro_schema import Node
 from bridge.formats.avro.client import Writer
-from bridge.formats.avro.derive import check, derive
 from bridge.formats.avro.framing import FramedDecoder, FramedEncoder, Subject
-from bridge.formats.avro.given import given
-from bridge.formats.avro.schema import Node, parse
 from bridge.formats.base import NOTHING
 from bridge.formats.former import told, whole
 from bridge.formats.sql import Names, apply, let, literal, look, null, struct
-from bridge.schema import RowField, RowType, ScalarType
+from bridge.schema import RowType
 
 __all__ = ["DebeziumAvroFormat"]
 
-_NAME = "debezium-avro-confluent"
-_MISMATCH = (
-    f"Schema provided for '{_NAME}' format must be a nullable record type with fields 'before', 'after', 'op' and "
-    "schema of fields 'before' and 'after' must match the table schema"
-)
 _REPLICA_IDENTITY = (
     'The "before" field of {} message is null, if you are using Debezium Postgres Connector, please check the '
     "Postgres table has been set REPLICA IDENTITY to FULL level."
@@ -38,7 +31,7 @@ _NULL = "the envelope is null"
 class DebeziumAvroFormat:
     """An envelope of `before`, `after` and `op`; what else Debezium has in it is not looked at."""
 
-    name = _NAME
+    name = DEBEZIUM
     insert_only = False
 
     def decoder(
@@ -50,12 +43,12 @@ class DebeziumAvroFormat:
         key: Sequence[str] = (),
     ) -> _ChangeDecoder:
         """See Format.decoder."""
-        own, _ = _own(row, options)
-        return _ChangeDecoder(row, told(row, key), own, Subject(_NAME, options), keyed=bool(key))
+        own, _ = event(row, options)
+        return _ChangeDecoder(row, told(row, key), own, Subject(DEBEZIUM, options), keyed=bool(key))
 
     def encoder(self, row: RowType, options: Mapping[str, Any]) -> _ChangeEncoder:
         """See Format.encoder. Raises OptionError without a subject."""
-        return _ChangeEncoder(_envelope(row, row), *_own(row, options), Subject(_NAME, options))
+        return _ChangeEncoder(envelope(row, row), *event(row, options), Subject(DEBEZIUM, options))
 
 
 class _ChangeDecoder(FramedDecoder):
@@ -69,7 +62,7 @@ class _ChangeDecoder(FramedDecoder):
         *,
         keyed: bool,
     ) -> None:
-        super().__init__(row, _envelope(row, told), own, subject, writers)
+        super().__init__(row, envelope(row, told), own, subject, writers)
         self.told, self.keyed = told, keyed
 
     def again(self, writers: Mapping[int, Writer]) -> _ChangeDecoder:
@@ -136,18 +129,3 @@ class _ChangeEncoder(FramedEncoder):
         event = struct(before=before, after=after, op=op)
         nothing = f"{before} IS NULL AND {after} IS NULL"
         return let(names, f"IF({nothing}, NULL, {event})", lambda e: self.framed(e, names))
-
-
-def _envelope(row: RowType, before: RowType) -> RowType:
-    return RowType((RowField("before", before), RowField("after", row), RowField("op", ScalarType("STRING"))))
-
-
-def _own(row: RowType, options: Mapping[str, Any]) -> tuple[Node, str]:
-    """The envelope's schema and its text: the one that is given, or the one that Flink derives, which is nullable."""
-    check(_NAME, row)
-    envelope, text = _envelope(row, row), options.get("schema")
-    if text is not None:
-        return given(str(text), envelope, f"{_NAME}.schema", _MISMATCH), str(text)
-    derived = derive(envelope, legacy_timestamps=True, nullable=True)
-    made = json.dumps(derived, ensure_ascii=False, separators=(",", ":"))
-    return parse(made, "the table"), made

@@ -12,33 +12,15 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
-from bridge.errors import DefinitionError, OptionError, UnsupportedError
+from bridge.fits.raw import CHARSETS, SIZES, RawShape
 from bridge.formats.base import NOTHING
 from bridge.formats.sql import Names, apply, let, literal, look, member, null, struct
-from bridge.schema import RowType, ScalarType, unsupported
+from bridge.schema import RowType
 
 __all__ = ["RawFormat"]
 
-_SIZES = {"BOOLEAN": 1, "TINYINT": 1, "SMALLINT": 2, "INT": 4, "BIGINT": 8, "FLOAT": 4, "DOUBLE": 8}
-_ENDIANNESS = ("big-endian", "little-endian")
 _INSERT = "'+I'"
 
-# One unit of UTF-16 in hexadecimal digits that is no surrogate, and a pair of surrogates; by byte order.
-_BIG = "(?!D[89A-F])[0-9A-F]{4}|D[89AB][0-9A-F]{2}D[C-F][0-9A-F]{2}"
-_LITTLE = "[0-9A-F]{2}(?!D[89A-F])[0-9A-F]{2}|[0-9A-F]{2}D[89AB][0-9A-F]{2}D[C-F]"
-_POINT = "0000(?!D[89A-F])[0-9A-F]{4}|00(?:0[1-9A-F]|10)[0-9A-F]{4}"
-_POINT_LITTLE = "[0-9A-F]{2}(?!D[89A-F])[0-9A-F]{2}0000|[0-9A-F]{4}(?:0[1-9A-F]|10)00"
-# What Spark decodes, with the hexadecimal digits of bytes that are text; without a mark UTF-16 and -32 are big-endian.
-_CHARSETS = {
-    "UTF-8": None,
-    "US-ASCII": "(?:[0-7][0-9A-F])*+",
-    "ISO-8859-1": "[0-9A-F]*+",
-    "UTF-16": f"FFFE(?:{_LITTLE})*+|(?!FFFE)(?:{_BIG})*+",
-    "UTF-16BE": f"(?:{_BIG})*+",
-    "UTF-16LE": f"(?:{_LITTLE})*+",
-    "UTF-32": f"FFFE0000(?:{_POINT_LITTLE})*+|(?!FFFE0000)(?:{_POINT})*+",
-}
-_ALIASES = {"UTF8": "UTF-8", "ASCII": "US-ASCII", "LATIN1": "ISO-8859-1", "ISO8859_1": "ISO-8859-1"}
 _MISSING = {"US-ASCII": r"[^\x00-\x7f]", "ISO-8859-1": r"[^\x00-\xff]"}
 
 
@@ -57,58 +39,11 @@ class RawFormat:
         key: Sequence[str] = (),
     ) -> RawDecoder:
         """See Format.decoder."""
-        return RawDecoder(row, _Shape(row, options))
+        return RawDecoder(row, RawShape(row, options))
 
     def encoder(self, row: RowType, options: Mapping[str, Any]) -> RawEncoder:
         """See Format.encoder."""
-        return RawEncoder(_Shape(row, options))
-
-
-class _Shape:
-    """The one field and the options, checked (RawFormatFactory)."""
-
-    def __init__(self, row: RowType, options: Mapping[str, Any]) -> None:
-        unknown = sorted(set(options) - {"charset", "endianness"})
-        if unknown:
-            raise OptionError(f"unknown option 'raw.{unknown[0]}'; raw knows: charset, endianness")
-        if len(row.fields) != 1:
-            raise DefinitionError(
-                "The 'raw' format only supports single physical column. However the defined schema contains "
-                f"multiple physical columns: [{', '.join(f'`{f.name}` {f.type.flink()}' for f in row.fields)}]"
-            )
-        self.field = row.fields[0]
-        reason = unsupported(self.field.type)
-        if reason:
-            raise UnsupportedError(f"format 'raw': {reason}", what="column type")
-        type = self.field.type
-        if not (isinstance(type, ScalarType) and (type.is_string or type.is_binary or type.name in _SIZES)):
-            raise DefinitionError(f"The 'raw' format doesn't supports '{type.flink()}' as column type.")
-        self.type = type
-        self.charset = _charset(options.get("charset", "UTF-8"))
-        endianness = options.get("endianness", _ENDIANNESS[0])
-        if endianness not in _ENDIANNESS:
-            raise OptionError(
-                f"Unsupported endianness name: {endianness}. Valid values of 'raw.endianness' option are "
-                "'big-endian' and 'little-endian'."
-            )
-        self.big = endianness == _ENDIANNESS[0]
-
-    def turned(self, bytes: str, *, big: bool) -> str:
-        """`bytes` of a number that are in the order `big` or are wanted in it, otherwise turned round."""
-        size = _SIZES[self.type.name]
-        if self.big == big or size == 1:
-            return bytes
-        return f"concat({', '.join(f'substr({bytes}, {at}, 1)' for at in range(size, 0, -1))})"
-
-
-def _charset(name: str) -> str:
-    found = _ALIASES.get(name.upper(), name.upper())
-    if found not in _CHARSETS:
-        raise OptionError(
-            f"Unsupported 'raw.charset' name: {name}. Spark reads {', '.join(_CHARSETS)}; for another charset "
-            "declare the column BYTES"
-        )
-    return found
+        return RawEncoder(RawShape(row, options))
 
 
 class RawDecoder:
@@ -118,7 +53,7 @@ class RawDecoder:
     keeps = False
     skips_errors = False
 
-    def __init__(self, row: RowType, shape: _Shape) -> None:
+    def __init__(self, row: RowType, shape: RawShape) -> None:
         self.shape = shape
         self._rows_type = f"ARRAY<STRUCT<kind: STRING, row: {row.spark()}>>"
 
@@ -156,14 +91,14 @@ class RawDecoder:
         if type.is_binary:
             return "true", ""
         if type.is_string:
-            pattern = _CHARSETS[charset]
+            pattern = CHARSETS[charset]
             if pattern is None:
                 return f"is_valid_utf8(CAST({payload} AS STRING))", f"not valid {charset}"
             return (
                 f"hex({payload}) RLIKE {literal(rf'{chr(92)}A(?:{pattern}){chr(92)}z')}",
                 f"not valid {charset}",
             )
-        size = _SIZES[type.name]
+        size = SIZES[type.name]
         return (
             f"octet_length({payload}) = {size}",
             f"Size of data received for deserializing {type.name} type is not {size}.",
@@ -184,7 +119,7 @@ class RawDecoder:
         number = f"CAST(conv(hex({big}), 16, -10) AS BIGINT)"
         if type.name == "BOOLEAN":
             return f"{number} <> 0"
-        bits = 8 * _SIZES[type.name]
+        bits = 8 * SIZES[type.name]
         if bits == 64:
             return number
         signed = let(names, number, lambda n: f"IF({n} >= {2 ** (bits - 1)}, {n} - {2**bits}, {n})")
@@ -194,7 +129,7 @@ class RawDecoder:
 class RawEncoder:
     """Writes the bytes of the one field; null where it or the row is null."""
 
-    def __init__(self, shape: _Shape) -> None:
+    def __init__(self, shape: RawShape) -> None:
         self.shape = shape
 
     def encode(self, row: Column) -> Column:
@@ -218,7 +153,7 @@ class RawEncoder:
         number = (
             f"CAST(CAST({value} AS INT) AS BIGINT)" if type.name == "BOOLEAN" else f"CAST({value} AS BIGINT)"
         )
-        digits = f"right(lpad(hex({number}), 16, '0'), {2 * _SIZES[type.name]})"
+        digits = f"right(lpad(hex({number}), 16, '0'), {2 * SIZES[type.name]})"
         return self.shape.turned(f"unhex({digits})", big=True)
 
     def _text(self, value: str) -> str:

@@ -11,8 +11,8 @@ import fastavro
 
 from bridge.config.schema_registry import registry_settings
 from bridge.definition import FormatSpec
+from bridge.fits.avro_derive import derive
 from bridge.formats.avro.client import Registry, registry
-from bridge.formats.avro.derive import derive
 from bridge.peek.base import Reader, Undecodable, as_json
 
 __all__ = ["reader"]

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from bridge.errors import DefinitionError, OptionError
-from bridge.formats.avro.derive import check, derive
-from bridge.formats.avro.given import given
+from bridge.fits.avro_derive import check, derive
+from bridge.fits.avro_given import given
+from bridge.fits.avro_schema import parse
 from bridge.formats.avro.resolve import Incompatible, resolve
-from bridge.formats.avro.schema import parse
 from bridge.schema import ArrayType, DataType, MapType
 from tests.formats.support import row_type, scalar
 

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
+from bridge.fits.csv_options import CsvOptions
 from bridge.formats import registry
-from bridge.formats.csv.options import CsvOptions
 from bridge.schema import ArrayType, DataType, MapType
 from tests.formats.support import encode_all, row_type, scalar
 

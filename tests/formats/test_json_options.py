@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
+from bridge.fits.json_options import JsonOptions
 from bridge.formats import registry
-from bridge.formats.json.options import JsonOptions
 from bridge.schema import ArrayType, DataType, MapType
 from tests.formats.support import row_type, scalar
 

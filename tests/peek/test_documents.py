@@ -12,7 +12,7 @@ import fastavro
 import pytest
 
 from bridge.definition import FormatSpec
-from bridge.formats.avro.derive import derive
+from bridge.fits.avro_derive import derive
 from bridge.options import FORMATS
 from bridge.peek.base import Undecodable
 from bridge.peek.documents import reader

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from bridge import config
-from bridge.definition import Definition
+from bridge.definition import Definition, DeltaTarget
 from bridge.delta import results
 from bridge.errors import DefinitionError, TableError
 from bridge.pipelines.check import check
@@ -136,7 +136,9 @@ def test_a_place_of_results_that_holds_something_else_is_refused_before_anything
 ) -> None:
     write(spark, definition, (1, "a", 5))
     assert definition.quality
-    wrong = replace(definition, quality=replace(definition.quality, results=definition.delta))
+    other = DeltaTarget(path=str(definition.base / "other"))
+    spark.range(1).write.format("delta").save(str(other.path))
+    wrong = replace(definition, quality=replace(definition.quality, results=other))
     with pytest.raises(TableError, match="is no table of quality results"):
         check(spark, wrong)
     assert not (definition.base / "reports").exists()

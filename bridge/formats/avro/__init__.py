@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
+from bridge.fits.avro_own import bare
+from bridge.fits.avro_schema import Node
 from bridge.formats.avro.decode import bound_memory, document
-from bridge.formats.avro.derive import check, derive
 from bridge.formats.avro.encode import written
 from bridge.formats.avro.resolve import resolve
-from bridge.formats.avro.schema import Node, parse
 from bridge.formats.base import NOTHING
 from bridge.formats.sql import Names, apply, literal, look, null, struct
 from bridge.schema import RowType
@@ -37,16 +36,11 @@ class AvroFormat:
         key: Sequence[str] = (),
     ) -> AvroDecoder:
         """See Format.decoder."""
-        return AvroDecoder(row, self._schema(row, options))
+        return AvroDecoder(row, bare(row, options))
 
     def encoder(self, row: RowType, options: Mapping[str, Any]) -> AvroEncoder:
         """See Format.encoder."""
-        return AvroEncoder(row, self._schema(row, options))
-
-    def _schema(self, row: RowType, options: Mapping[str, Any]) -> Node:
-        legacy = bool(options.get("timestamp_mapping.legacy", True))
-        check(self.name, row, strict_legacy=legacy)
-        return parse(json.dumps(derive(row, legacy_timestamps=legacy)), "the table")
+        return AvroEncoder(row, bare(row, options))
 
 
 class AvroDecoder:

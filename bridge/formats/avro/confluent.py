@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
+from bridge.fits.avro_own import CONFLUENT, framed
 from bridge.formats.avro.client import Writer
-from bridge.formats.avro.derive import check, derive
 from bridge.formats.avro.framing import FramedDecoder, FramedEncoder, Subject
-from bridge.formats.avro.given import given
-from bridge.formats.avro.schema import Node, parse
 from bridge.formats.base import NOTHING
 from bridge.formats.sql import Names, apply, literal, look, null, struct
 from bridge.schema import RowType
 
 __all__ = ["AvroConfluentFormat"]
 
-_NAME = "avro-confluent"
-
 
 class AvroConfluentFormat:
     """One record per document; its first bytes name the writer's schema, the table's schema reads it."""
 
-    name = _NAME
+    name = CONFLUENT
     insert_only = True
 
     def decoder(
@@ -37,12 +32,12 @@ class AvroConfluentFormat:
         key: Sequence[str] = (),
     ) -> _RowDecoder:
         """See Format.decoder."""
-        own, _ = _own(row, options)
-        return _RowDecoder(row, row.required(), own, Subject(_NAME, options))
+        own, _ = framed(row, options)
+        return _RowDecoder(row, row.required(), own, Subject(CONFLUENT, options))
 
     def encoder(self, row: RowType, options: Mapping[str, Any]) -> _RowEncoder:
         """See Format.encoder. Raises OptionError without a subject."""
-        return _RowEncoder(row, *_own(row, options), Subject(_NAME, options))
+        return _RowEncoder(row, *framed(row, options), Subject(CONFLUENT, options))
 
 
 class _RowDecoder(FramedDecoder):
@@ -61,14 +56,3 @@ class _RowEncoder(FramedEncoder):
     def put(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
         """See StepwiseEncoder.put; as `encode`."""
         return look(frame, row.cast(self.type.spark()), name, self.framed)
-
-
-def _own(row: RowType, options: Mapping[str, Any]) -> tuple[Node, str]:
-    """The table's own schema and its text: the one that is given, or the one that Flink derives."""
-    check(_NAME, row)
-    text = options.get("schema")
-    if text is not None:
-        words = f"Schema provided for '{_NAME}' format does not match the table schema"
-        return given(str(text), row, f"{_NAME}.schema", words), str(text)
-    made = json.dumps(derive(row, legacy_timestamps=True), ensure_ascii=False, separators=(",", ":"))
-    return parse(made, "the table"), made

@@ -12,12 +12,12 @@ from pyspark.sql import functions as F
 
 from bridge.config.schema_registry import registry_settings
 from bridge.errors import DefinitionError, OptionError
+from bridge.fits.avro_given import difference
+from bridge.fits.avro_schema import Node, parse
 from bridge.formats.avro.client import Registry, Writer, registry
 from bridge.formats.avro.decode import bound_memory, document, record
 from bridge.formats.avro.encode import written
-from bridge.formats.avro.given import difference
 from bridge.formats.avro.resolve import Incompatible, resolve
-from bridge.formats.avro.schema import Node, parse
 from bridge.formats.base import DOUBTFUL, PAYLOAD
 from bridge.formats.sql import Names, apply, literal, look, null, struct
 from bridge.schema import DataType, RowType

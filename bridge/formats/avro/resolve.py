@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bridge.formats.avro.schema import Node, SchemaField
+from bridge.fits.avro_schema import Node, SchemaField
 from bridge.formats.sql import null
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 

@@ -9,19 +9,18 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bridge.errors import OptionError
+from bridge.fits.cdc_options import CdcOptions
+from bridge.fits.json_rows import check
 from bridge.formats.base import NOTHING
 from bridge.formats.cdc.changed import ChangedDecoder
 from bridge.formats.cdc.encode import CanalEncoder
 from bridge.formats.cdc.metadata import BIGINT, STRING, Metadata, Place, millis
-from bridge.formats.cdc.options import CdcOptions
 from bridge.formats.cdc.types import Types
-from bridge.formats.json.shape import check
 from bridge.formats.sql import literal
 from bridge.schema import ArrayType, MapType, RowType, ScalarType
 
 __all__ = ["CanalJsonFormat"]
 
-_OWN = ("database.include", "table.include")
 _PLACES = {
     "database": Place("database"),
     "table": Place("table"),
@@ -58,7 +57,7 @@ class CanalJsonFormat:
     ) -> ChangedDecoder:
         """See Format.decoder. Raises OptionError for an `include` that is no regular expression."""
         check(row)
-        made = _Decoder(row, CdcOptions.of(self.name, _OWN, options), Metadata(metadata, _PLACES), key=key)
+        made = _Decoder(row, CdcOptions.of(self.name, options), Metadata(metadata, _PLACES), key=key)
         for name, pattern in made.filters().items():
             _check_pattern(f"{self.name}.{name}.include", pattern)
         return made
@@ -66,7 +65,7 @@ class CanalJsonFormat:
     def encoder(self, row: RowType, options: Mapping[str, Any]) -> CanalEncoder:
         """See Format.encoder."""
         check(row)
-        return CanalEncoder(row, CdcOptions.of(self.name, _OWN, options).json)
+        return CanalEncoder(row, CdcOptions.of(self.name, options).json)
 
 
 def _check_pattern(option: str, pattern: str) -> None:

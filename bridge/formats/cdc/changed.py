@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from bridge.fits.cdc_options import CdcOptions
 from bridge.formats.base import DOUBTFUL
 from bridge.formats.cdc.common import ChangeDecoder, envelope
 from bridge.formats.cdc.metadata import STRING, Metadata
 from bridge.formats.cdc.old import Old, same_keys
-from bridge.formats.cdc.options import CdcOptions
 from bridge.formats.cdc.texts import Texts
 from bridge.formats.cdc.types import Changes, Types
 from bridge.formats.json.fast import FROM_JSON, corrupt_name

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 
+from bridge.fits.cdc_options import CdcOptions
 from bridge.formats.base import DOUBTFUL
 from bridge.formats.cdc.metadata import Metadata
-from bridge.formats.cdc.options import CdcOptions
 from bridge.formats.former import told, whole
 from bridge.formats.json.slow import Slow
 from bridge.formats.sql import Names, apply, let, literal, look, null, struct

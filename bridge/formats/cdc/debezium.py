@@ -6,19 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bridge.errors import OptionError
+from bridge.fits.cdc_options import CdcOptions
+from bridge.fits.json_rows import check
 from bridge.formats.base import NOTHING
 from bridge.formats.cdc import placeholder
 from bridge.formats.cdc.encode import PairEncoder
 from bridge.formats.cdc.metadata import BIGINT, Metadata, Place, as_is, millis, millis_of_text
-from bridge.formats.cdc.options import CdcOptions
 from bridge.formats.cdc.pairs import Operations, PairDecoder
-from bridge.formats.json.shape import check
 from bridge.formats.sql import Names, let, null, struct
 from bridge.schema import RowType
 
 __all__ = ["DebeziumJsonFormat"]
 
-_OWN = ("schema-include",)
 _PLACES = {
     "schema": Place("schema"),
     "ingestion-timestamp": Place("ts_ms", BIGINT, read=millis),
@@ -70,13 +69,13 @@ class DebeziumJsonFormat:
     ) -> PairDecoder:
         """See Format.decoder."""
         check(row)
-        read = CdcOptions.of(self.name, _OWN, options)
+        read = CdcOptions.of(self.name, options)
         return _Decoder(row, read, Metadata(metadata, _PLACES), key=key)
 
     def encoder(self, row: RowType, options: Mapping[str, Any]) -> PairEncoder:
         """See Format.encoder. Raises OptionError with 'schema-include', which only a source has (as in Flink)."""
         check(row)
-        read = CdcOptions.of(self.name, _OWN, options)
+        read = CdcOptions.of(self.name, options)
         if read.schema_include:
             raise OptionError(
                 "Debezium JSON serialization doesn't support 'debezium-json.schema-include' option been set to true."

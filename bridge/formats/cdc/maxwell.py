@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bridge.fits.cdc_options import CdcOptions
+from bridge.fits.json_rows import check
 from bridge.formats.base import NOTHING
 from bridge.formats.cdc.changed import ChangedDecoder
 from bridge.formats.cdc.encode import MaxwellEncoder
 from bridge.formats.cdc.metadata import BIGINT, STRING, Metadata, Place, seconds
-from bridge.formats.cdc.options import CdcOptions
 from bridge.formats.cdc.types import Types
-from bridge.formats.json.shape import check
 from bridge.schema import ArrayType, RowType
 
 __all__ = ["MaxwellJsonFormat"]
@@ -45,10 +45,10 @@ class MaxwellJsonFormat:
     ) -> ChangedDecoder:
         """See Format.decoder."""
         check(row)
-        read = CdcOptions.of(self.name, (), options)
+        read = CdcOptions.of(self.name, options)
         return _Decoder(row, read, Metadata(metadata, _PLACES), key=key)
 
     def encoder(self, row: RowType, options: Mapping[str, Any]) -> MaxwellEncoder:
         """See Format.encoder."""
         check(row)
-        return MaxwellEncoder(row, CdcOptions.of(self.name, (), options).json)
+        return MaxwellEncoder(row, CdcOptions.of(self.name, options).json)

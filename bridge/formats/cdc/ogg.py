@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bridge.fits.cdc_options import CdcOptions
+from bridge.fits.json_rows import check
 from bridge.formats.base import NOTHING
 from bridge.formats.cdc.encode import PairEncoder
 from bridge.formats.cdc.metadata import STRING, Metadata, Place, moment
-from bridge.formats.cdc.options import CdcOptions
 from bridge.formats.cdc.pairs import Operations, PairDecoder
-from bridge.formats.json.shape import check
 from bridge.schema import ArrayType, RowType
 
 __all__ = ["OggJsonFormat"]
@@ -44,10 +44,10 @@ class OggJsonFormat:
     ) -> PairDecoder:
         """See Format.decoder."""
         check(row)
-        read = CdcOptions.of(self.name, (), options)
+        read = CdcOptions.of(self.name, options)
         return _Decoder(row, read, Metadata(metadata, _PLACES), key=key)
 
     def encoder(self, row: RowType, options: Mapping[str, Any]) -> PairEncoder:
         """See Format.encoder."""
         check(row)
-        return PairEncoder(row, CdcOptions.of(self.name, (), options).json, "op_type", ("I", "U", "D"))
+        return PairEncoder(row, CdcOptions.of(self.name, options).json, "op_type", ("I", "U", "D"))

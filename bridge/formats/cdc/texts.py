@@ -7,8 +7,8 @@ scalars are read as STRING and converted, where the text alone says what Flink m
 
 from __future__ import annotations
 
+from bridge.fits.json_options import JsonOptions
 from bridge.formats.json.fast import moment
-from bridge.formats.json.options import JsonOptions
 from bridge.formats.json.shape import is_temporal
 from bridge.formats.sql import Names, let, literal, member, null, struct
 from bridge.schema import DataType, RowType, ScalarType, quote

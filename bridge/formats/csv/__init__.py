@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bridge.fits.csv_options import CsvOptions
+from bridge.fits.csv_rows import check
 from bridge.formats.base import NOTHING
 from bridge.formats.csv.decode import CsvDecoder
 from bridge.formats.csv.encode import CsvEncoder
-from bridge.formats.csv.options import CsvOptions
-from bridge.formats.csv.shape import check
 from bridge.schema import RowType
 
 __all__ = ["CsvFormat"]

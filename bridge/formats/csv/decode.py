@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 
+from bridge.fits.csv_options import CsvOptions
 from bridge.formats.csv.fast import Fast
 from bridge.formats.csv.glance import Glance
 from bridge.formats.csv.leaves import value
-from bridge.formats.csv.options import CsvOptions
 from bridge.formats.csv.shape import BLANK
 from bridge.formats.csv.tokens import Tokens, split
 from bridge.formats.sql import Names, apply, let, literal, look, member, null, struct

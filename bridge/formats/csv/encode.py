@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 
-from bridge.formats.csv.options import CsvOptions
+from bridge.fits.csv_options import CsvOptions
 from bridge.formats.csv.shape import pattern
 from bridge.formats.sql import Names, apply, let, literal, look, member, struct
 from bridge.formats.texts import decimal, scientific, shortened, timestamp

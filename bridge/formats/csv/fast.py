@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bridge.formats.csv.options import CsvOptions
+from bridge.fits.csv_options import CsvOptions
 from bridge.formats.csv.shape import pattern
 from bridge.formats.sql import literal
 from bridge.schema import DataType, RowType, ScalarType

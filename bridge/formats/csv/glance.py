@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from bridge.fits.csv_options import CsvOptions
 from bridge.formats.base import DOUBTFUL
 from bridge.formats.csv.fast import Fast
 from bridge.formats.csv.leaves import usual
-from bridge.formats.csv.options import CsvOptions
 from bridge.formats.csv.shape import BLANK
 from bridge.formats.csv.tokens import split
 from bridge.formats.sql import Names, let, literal, member, null, struct

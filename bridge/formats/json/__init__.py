@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bridge.fits.json_options import JsonOptions
+from bridge.fits.json_rows import check
 from bridge.formats.base import NOTHING
 from bridge.formats.json.decode import JsonDecoder
 from bridge.formats.json.encode import JsonEncoder
-from bridge.formats.json.options import JsonOptions
-from bridge.formats.json.shape import check
 from bridge.schema import RowType
 
 __all__ = ["JsonFormat"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from bridge.fits.json_options import JsonOptions
 from bridge.formats.base import DOUBTFUL
 from bridge.formats.json.fast import Fast
-from bridge.formats.json.options import JsonOptions
 from bridge.formats.json.slow import Slow
 from bridge.formats.sql import Names, apply, let, literal, null, struct
 from bridge.schema import RowType

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 
-from bridge.formats.json.options import JsonOptions
-from bridge.formats.json.shape import types
+from bridge.fits.json_options import JsonOptions
+from bridge.fits.json_rows import types
 from bridge.formats.sql import Names, apply, let, literal, look, member
 from bridge.formats.texts import PLAIN_PLACES, stripped
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType

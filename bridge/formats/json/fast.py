@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bridge.formats.json.options import JsonOptions
-from bridge.formats.json.shape import is_temporal, moment_pattern, types, usual_moment
+from bridge.fits.json_options import JsonOptions
+from bridge.fits.json_rows import types
+from bridge.formats.json.shape import is_temporal, moment_pattern, usual_moment
 from bridge.formats.sql import Names, let, literal, member, null
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, quote
 

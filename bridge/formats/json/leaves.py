@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bridge.fits.json_options import JsonOptions
 from bridge.formats.json.fast import moment
-from bridge.formats.json.options import JsonOptions
 from bridge.formats.json.shape import is_temporal
 from bridge.formats.sql import Names, let, literal
 from bridge.schema import ScalarType

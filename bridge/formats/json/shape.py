@@ -1,57 +1,16 @@
-"""What json's decoder and encoder agree on: which types exist, and how moments are written."""
+"""How moments are written in JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bridge.schema import DataType, ScalarType
 
-from bridge.errors import DefinitionError, UnsupportedError
-from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, unsupported
-
-__all__ = ["check", "is_temporal", "moment_pattern", "types", "usual_moment"]
+__all__ = ["is_temporal", "moment_pattern", "usual_moment"]
 
 # ISO_LOCAL_DATE: a year of more than four digits has a sign.
 _DATE = "(?:-?[0-9]{4}|[+-][0-9]{5,6})-[0-9]{2}-[0-9]{2}"
 _TIME = "[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.][0-9]{0,9})?"
 # ISO_LOCAL_TIME leaves the seconds out or gives at least one digit after the point.
 _ISO_TIME = "[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,9})?)?"
-
-
-def types(type: DataType) -> Iterator[DataType]:
-    """`type` and all its parts."""
-    yield type
-    if isinstance(type, ArrayType):
-        yield from types(type.element)
-    elif isinstance(type, MapType):
-        yield from types(type.key)
-        yield from types(type.value)
-    elif isinstance(type, RowType):
-        for field in type.fields:
-            yield from types(field.type)
-
-
-def check(row: RowType) -> None:
-    """Raise DefinitionError when `row` holds what a JSON document, or Spark, cannot."""
-    reason = unsupported(row)
-    if reason:
-        raise UnsupportedError(f"format 'json': {reason}", what="column type")
-    for part in types(row):
-        if isinstance(part, MapType) and not (isinstance(part.key, ScalarType) and part.key.is_string):
-            raise DefinitionError(
-                f"JSON format doesn't support non-string as key type of map. The type is: {part.flink()}"
-            )
-        if isinstance(part, RowType):
-            _check_names(part)
-
-
-def _check_names(row: RowType) -> None:
-    seen: dict[str, str] = {}
-    for name in row.names:
-        other = seen.setdefault(name.lower(), name)
-        if other is not name:
-            raise DefinitionError(
-                f"fields {other!r} and {name!r} differ by case at most, which Delta cannot store side by side; "
-                "rename one of them"
-            )
 
 
 def is_temporal(type: DataType) -> bool:

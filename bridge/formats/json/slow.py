@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from bridge.fits.json_options import JsonOptions
 from bridge.formats.json.fast import FROM_JSON, corrupt_name
 from bridge.formats.json.leaves import NULL, STRING, Leaf
-from bridge.formats.json.options import JsonOptions
 from bridge.formats.sql import Names, first, let, literal, member, null, struct
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType, quote
 

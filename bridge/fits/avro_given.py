@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bridge.errors import OptionError
-from bridge.formats.avro.schema import Node, parse
+from bridge.fits.avro_schema import Node, parse
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
 __all__ = ["difference", "given"]

@@ -7,9 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from bridge.errors import OptionError
-from bridge.formats.json.options import JsonOptions
+from bridge.fits.json_options import JsonOptions
 
 __all__ = ["CdcOptions"]
+
+_OWN = {
+    "debezium-json": ("schema-include",),
+    "canal-json": ("database.include", "table.include"),
+}
+"""The keys that a format has besides those of json."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +28,12 @@ class CdcOptions:
     table_include: str | None = None
 
     @classmethod
-    def of(cls, format: str, own: tuple[str, ...], options: Mapping[str, Any]) -> CdcOptions:
+    def of(cls, format: str, options: Mapping[str, Any]) -> CdcOptions:
         """Read `options`: keys without the format's prefix, typed as format_options.py declares them.
 
-        `own` are the keys that `format` has besides those of json. Raises OptionError for a key it does not know
-        and for what JsonOptions refuses.
+        Raises OptionError for a key that `format` does not have and for what JsonOptions refuses.
         """
+        own = _OWN.get(format, ())
         foreign = sorted({"fail-on-missing-field", "decode.json-parser.enabled"} & set(options))
         if foreign:
             raise OptionError(f"unknown option '{format}.{foreign[0]}': it is one of format 'json'")
