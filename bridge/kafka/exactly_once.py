@@ -12,6 +12,7 @@ from bridge.columns import POSITION, ROUTE
 from bridge.definition import Topic
 from bridge.kafka.packing import SENT, Packing
 from bridge.kafka.properties import for_librdkafka
+from bridge.kafka.remote import Remote
 from bridge.kafka.share import Share
 from bridge.kafka.sink import COUNTS, ProduceResult, collected, refuse_speculation
 from bridge.kafka.slot_task import RANK, SLOT, VERSION, SlotTask
@@ -97,9 +98,9 @@ def produce_once(
     slot = F.pmod(F.hash(*shared), F.lit(stretch.slots))
     version = F.shiftright(RANK, _HASH_BITS) + stretch.first
     refuse_speculation(records.sparkSession)
-    return collected(
-        rows.select(*sent, RANK, version.alias(VERSION), slot.alias(SLOT)).mapInArrow(task.run, COUNTS)
-    )
+    remote = Remote()
+    parted = rows.select(*sent, RANK, version.alias(VERSION), slot.alias(SLOT))
+    return collected(parted.mapInArrow(remote.task(task.run), COUNTS), remote)
 
 
 def produce_files(
@@ -119,10 +120,12 @@ def produce_files(
     slot = F.array_position(numbers, here) - 1
     version = F.lit(stretch.first).cast("bigint")
     refuse_speculation(records.sparkSession)
-    counts = records.select(*sent, version.alias(VERSION), slot.alias(SLOT)).mapInArrow(task.run, COUNTS)
+    remote = Remote()
+    parted = records.select(*sent, version.alias(VERSION), slot.alias(SLOT))
+    counts = parted.mapInArrow(remote.task(task.run), COUNTS)
     with settings(records.sparkSession, _WHOLE_FILES):
         counts._jdf.queryExecution().toRdd().getNumPartitions()  # plans what collecting will run
-    return collected(counts)
+    return collected(counts, remote)
 
 
 def _task(

@@ -5,7 +5,6 @@ Without transactions; with them see `exactly_once`.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -21,11 +20,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bridge.columns import ROUTE
 from bridge.definition import DeliveryGuarantee, Topic
-from bridge.errors import ConcurrentRunError, KafkaError
+from bridge.errors import KafkaError
 from bridge.kafka.buffer import Buffer
 from bridge.kafka.client import behind, words
 from bridge.kafka.packing import SENT, Packing
 from bridge.kafka.properties import for_librdkafka
+from bridge.kafka.remote import Remote
 from bridge.kafka.writer import Sent, producer_settings
 from bridge.kafka.writers import lent
 from bridge.partitioners import BUILT_IN, opened
@@ -34,8 +34,6 @@ __all__ = ["COUNTS", "ProduceResult", "collected", "counts_of", "produce", "refu
 
 COUNTS = "records bigint, tombstones bigint, bytes bigint, lost bigint"
 _ASK_SECONDS = 5.0
-_RAISED = {"KafkaError": KafkaError, "ConcurrentRunError": ConcurrentRunError}
-_OURS = re.compile(rf"bridge\.errors\.({'|'.join(_RAISED)}): (.*)")
 
 
 @dataclass(frozen=True)
@@ -56,16 +54,17 @@ def counts_of(sent: Sent) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({name: [count] for name, count in asdict(sent).items()})
 
 
-def collected(counts: DataFrame) -> ProduceResult:
-    """Run the tasks behind `counts` and add up what they sent. An error of theirs that is ours is raised as ours."""
+def collected(counts: DataFrame, remote: Remote) -> ProduceResult:
+    """Run the tasks behind `counts` and add up what they sent. Raises what is ours of what they raise, as `remote`
+    finds it."""
     try:
         # One row per task; collected, since an aggregate would need a second stage.
         rows = counts.collect()
     except (PySparkException, Py4JJavaError) as failed:
-        ours = _OURS.search(str(failed))
+        ours = remote.error(failed)
         if ours is None:
             raise
-        raise _RAISED[ours[1]](ours[2]) from None
+        raise ours from None
     return ProduceResult(*(sum(row[i] for row in rows) for i in range(4)))
 
 
@@ -182,4 +181,5 @@ def produce(
     if order_by:
         parted = parted.sortWithinPartitions(*order_by)
     sent = [c for c in SENT if c in records.columns]
-    return collected(parted.select(*sent).mapInArrow(task.run, COUNTS))
+    remote = Remote()
+    return collected(parted.select(*sent).mapInArrow(remote.task(task.run), COUNTS), remote)
