@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
-__all__ = ["Kind", "Mismatch", "Outcome", "Unsupported", "summary", "worst"]
+__all__ = ["Kind", "Mismatch", "Outcome", "Unsupported", "summary", "too_many", "worst"]
 
 
 class Kind(IntEnum):
@@ -68,4 +68,15 @@ def summary(outcomes: Iterable[Outcome]) -> str:
     return (
         f"{of[Kind.PASS]} passed, {of[Kind.FAIL]} failed, "
         f"{of[Kind.DIVERGENCE]} diverging, {of[Kind.UNSUPPORTED]} unsupported"
+    )
+
+
+def too_many(outcomes: Iterable[Outcome], most: int) -> str | None:
+    """What to say when more than `most` cases are unsupported; None when they are not."""
+    found = sum(outcome.kind is Kind.UNSUPPORTED for outcome in outcomes)
+    if found <= most:
+        return None
+    return (
+        f"{found} cases are unsupported, and tests/cases/unsupported.yaml allows {most}: support them, or say there "
+        "why there are more"
     )

@@ -22,7 +22,7 @@ REGISTRY = "http://127.0.0.1:9"
 LONG_MAX = "9223372036854775807"
 _KEYS_IN_PROSE = {"text": ("csv", None), "raw big-endian BIGINT": ("raw", "BIGINT")}
 """Key formats as RisingWave calls them: ours, and the type that its key column has."""
-_WRITABLE = frozenset({"timestamp", "headers"})
+_WRITABLE = frozenset({"timestamp", "headers", "header-list"})
 _SQL_WORDS = frozenset(
     {"and", "as", "between", "case", "cast", "else", "end", "false", "from", "in", "interval", "is", "like"}
     | {"not", "null", "or", "then", "true", "when", "bigint", "boolean", "bytes", "char", "date", "decimal"}
@@ -64,7 +64,12 @@ def create_table(part: Part, options: Mapping[str, str], *, writes: bool = False
         metadata = {name: f"value.{name}" for name, _ in extra}
     # What only a query shows of a record is not among the case's columns; all of it is text.
     columns += [(name, "STRING") for name in metadata if name not in dict(columns)]
-    lines = [_column(name, type, metadata.get(name), computed.get(name), writes) for name, type in columns]
+    reads = (
+        {"header-list"} if "headers" in metadata.values() else set()
+    )  # a record's headers are written once
+    lines = [
+        _column(name, type, metadata.get(name), computed.get(name), writes, reads) for name, type in columns
+    ]
     declared = {name for name, _ in columns}
     for expression in computed.values():
         for name in _references(expression) - declared:
@@ -77,12 +82,14 @@ def create_table(part: Part, options: Mapping[str, str], *, writes: bool = False
     return "CREATE TABLE t (\n  " + ",\n  ".join(lines) + f"\n) WITH (\n  {shown}\n)\n"
 
 
-def _column(name: str, type: str, metadata: str | None, computed: str | None, writes: bool) -> str:
+def _column(
+    name: str, type: str, metadata: str | None, computed: str | None, writes: bool, reads: set[str]
+) -> str:
     if computed is not None:
         return f"{quote(name)} AS {computed}"
     if metadata is None:
         return f"{quote(name)} {type}"
-    written = metadata in _WRITABLE or (writes and metadata == "topic")
+    written = metadata in _WRITABLE - reads or (writes and metadata == "topic")
     return f"{quote(name)} {type} METADATA FROM {_text(metadata)}" + ("" if written else " VIRTUAL")
 
 
@@ -125,7 +132,8 @@ def options_of(part: Part, topic: str, bootstrap: str) -> dict[str, str]:
     if part.take("isolation_level"):
         made["properties.isolation.level"] = part.take("isolation_level")
     made |= given
-    if not made["topic"] or "topic-pattern" in given:
+    # A case that gives both is about that; the runner's own topic is in nobody's way.
+    if not made["topic"] or ("topic-pattern" in given and "topic" not in given):
         del made["topic"]
     return made
 

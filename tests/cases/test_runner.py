@@ -13,13 +13,13 @@ from pyspark.sql import SparkSession
 from bridge.errors import OptionError
 from bridge.kafka.broker import Broker
 from tests.cases import schema_changes
-from tests.cases.__main__ import main
+from tests.cases.__main__ import main, most_unsupported
 from tests.cases.bench import World
 from tests.cases.case import Case, Part, load
 from tests.cases.divergences import FILE, Divergence, read
 from tests.cases.expectations import check_changelog
 from tests.cases.judge import Judge
-from tests.cases.outcome import Kind, Mismatch, Outcome, summary, worst
+from tests.cases.outcome import Kind, Mismatch, Outcome, summary, too_many, worst
 from tests.cases.pipeline import create_table, options_of
 from tests.cases.refusal import check_refusal
 from tests.cases.values import comparable, from_case, payload, types
@@ -84,6 +84,20 @@ def test_what_is_right_passes(judge: Judge) -> None:
     assert judge.verdict(case("egress", EGRESS)) == Outcome(Kind.PASS)
     assert judge.verdict(case("validate", REFUSED)) == Outcome(Kind.PASS)
     assert judge.verdict(case("vectors", VECTORS)) == Outcome(Kind.PASS)
+
+
+def test_a_list_of_headers_is_written_and_compared(judge: Judge) -> None:
+    """In its order, a name twice, a value null."""
+    rows = [["a", {"utf8": "x"}], ["b", None], ["a", {"hex": "00"}]]
+    data = {
+        "columns": "id INT, h ARRAY<ROW<key STRING, value BYTES>>",
+        "metadata_columns": {"h": "header-list"},
+        "changes": [["+I", 1, rows]],
+        "expected_records": [{"key": '{"id":1}', "value": '{"id":1}', "headers": rows}],
+    }
+    assert judge.verdict(case("egress", EGRESS, **data)) == Outcome(Kind.PASS)
+    turned = [{**data["expected_records"][0], "headers": rows[::-1]}]  # type: ignore[index]
+    assert judge.verdict(case("egress", EGRESS, **{**data, "expected_records": turned})).kind is Kind.FAIL
 
 
 @pytest.mark.parametrize(
@@ -278,9 +292,51 @@ def test_options_follow_the_connector() -> None:
     assert never["sink.buffer-flush.interval"] == "9223372036854775807 ms"
 
 
+def test_a_case_about_a_pattern_and_a_topic_has_both() -> None:
+    """Without one of its own the pattern finds the runner's topic."""
+    both = Part({"connector": "kafka", "options": {"topic": "a", "topic-pattern": "a.*"}})
+    assert {k: v for k, v in options_of(both, "t", "h:1").items() if k.startswith("topic")} == {
+        "topic": "a",
+        "topic-pattern": "a.*",
+    }
+    alone = options_of(Part({"connector": "kafka", "options": {"topic-pattern": "a.*"}}), "t", "h:1")
+    assert "topic" not in alone
+    assert "topic" not in options_of(Part({"connector": "kafka", "options": {"topic": ""}}), "t", "h:1")
+
+
+def test_headers_are_written_from_the_column_that_a_case_has() -> None:
+    listed = "ARRAY<ROW<key STRING, value BYTES>>"
+    own = Part({"columns": f"h {listed}", "metadata_columns": {"h": "header-list"}})
+    assert f"`h` {listed} METADATA FROM 'header-list'\n" in create_table(own, {"connector": "kafka"})
+    both = Part(
+        {
+            "columns": f"m MAP<STRING, BYTES>, h {listed}",
+            "metadata_columns": {"m": "headers", "h": "header-list"},
+        }
+    )
+    statement = create_table(both, {"connector": "kafka"})
+    assert "METADATA FROM 'headers',\n" in statement and "METADATA FROM 'header-list' VIRTUAL" in statement
+
+
+def test_too_many_unsupported_cases_fail_the_run() -> None:
+    passed, waits = Outcome(Kind.PASS), Outcome(Kind.UNSUPPORTED, "csv")
+    assert too_many([passed, waits, waits], 2) is None
+    assert "3 cases are unsupported, and tests/cases/unsupported.yaml allows 2" in str(
+        too_many([waits] * 3, 2)
+    )
+    assert most_unsupported() >= 0
+
+
 def test_values_are_compared_by_their_type() -> None:
     shape = types(
-        [("f", "FLOAT"), ("d", "DECIMAL(5, 2)"), ("t", "TIMESTAMP(3)"), ("b", "BOOLEAN"), ("i", "INT")]
+        [
+            ("f", "FLOAT"),
+            ("g", "DOUBLE"),
+            ("d", "DECIMAL(5, 2)"),
+            ("t", "TIMESTAMP(3)"),
+            ("b", "BOOLEAN"),
+            ("i", "INT"),
+        ]
     )
 
     def same(name: str, one: Any, other: Any) -> bool:
@@ -289,6 +345,8 @@ def test_values_are_compared_by_their_type() -> None:
         return bool(left == right)
 
     assert same("f", 8.1, 8.100000381469727) and not same("f", 8.1, 8.2)
+    assert same("f", "NaN", float("nan")) and not same("f", "NaN", 0.0) and not same("f", "NaN", None)
+    assert same("g", "NaN", "nan") and not same("g", "NaN", "Infinity")
     assert same("d", "1.5", 1.50) and not same("d", "1.5", "1.51")
     assert same("t", "2020-03-08T13:12:11.12", "2020-03-08 13:12:11.120")
     assert not same("b", True, False) and comparable(True, shape["b"]) != comparable(1, shape["i"])

@@ -1,7 +1,7 @@
 """Values as case files write them, as Spark takes them, and in one form in which both can be compared.
 
-The comparable form is strict about types (True is not 1), rounds FLOAT to float32 and DECIMAL to its scale,
-and writes times without a zone as UTC.
+The comparable form is strict about types (True is not 1), rounds FLOAT to float32 and DECIMAL to its scale, holds
+NaN equal to NaN, and writes times without a zone as UTC.
 """
 
 from __future__ import annotations
@@ -130,6 +130,8 @@ def comparable(value: Any, type: DataType) -> Any:
     if isinstance(type, RowType):
         return tuple(comparable(item, f.type) for item, f in zip(value, type.fields, strict=True))
     assert isinstance(type, ScalarType)
+    if type.name in ("FLOAT", "DOUBLE") and value != value:
+        return "NaN"  # equal to itself, unlike the number
     if type.name == "FLOAT":
         return struct.unpack("f", struct.pack("f", value))[0]
     if type.name == "DECIMAL":
