@@ -1,11 +1,14 @@
 """One run at a time: a file in `run.checkpoint` says who is at work, and beats while it is.
 
-A courtesy, so that a run started twice ends at once and says why. What keeps table and topic right does not rest on
-it: of two runs that commit the same batch Delta lets one through, and a younger publish fences the older one.
+So a run started twice ends at once and says why; of any number that start in the same instant one begins, where the
+storage can create a file that is not there (see write_once). What keeps table and topic right does not rest on it: of
+two runs that commit the same batch Delta lets one through; a younger exactly-once publish fences the older one, and an
+at-least-once publish mends what the older one wrote (`overlap`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 import uuid
@@ -16,7 +19,9 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
+from bridge import storage
 from bridge.definition import Definition
+from bridge.delta.write_once import write_once
 from bridge.errors import BridgeError, ConcurrentRunError
 from bridge.pipelines.holder import Holder, myself
 from bridge.pipelines.places import check_places
@@ -39,7 +44,8 @@ def held(
     """Hold the lease of one side of a pipeline, `ingest` (whatever writes its table) or `publish` (whatever writes its
     topic), inside the block. `verb` is what people call the run where that is not `side`.
 
-    A lease that was given back, or whose process is known to be gone, is taken at once. Any other is watched for three
+    Of several that take it in the same instant one gets it, the others see that one at work. A lease that was given
+    back, or whose process is known to be gone, is taken at once. Any other is watched for three
     beats: one that beats, or whose process is here and not stopped, raises ConcurrentRunError naming who holds it; one
     that does not (its process is stopped, its machine is off) is taken over, and `warning` says so. BridgeError when
     the file cannot be written.
@@ -64,7 +70,9 @@ class Lease:
     """Whose lease this was, when it was taken from somebody who may not be gone."""
 
     def __init__(self, spark: SparkSession, definition: Definition, side: str, verb: str) -> None:
-        self._file = TextFile(spark, f"{definition.run.checkpoint.rstrip('/')}/{side}.lease.json")
+        self._spark = spark
+        self._path = f"{definition.run.checkpoint.rstrip('/')}/{side}.lease"
+        self._file = TextFile(spark, f"{self._path}.json")
         every = _EVERY_SECONDS if self._file.local else _EVERY_SECONDS_REMOTE
         since = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
         self._me = myself(definition.name, verb, uuid.uuid4().hex[:12], since=since, every=every)
@@ -74,15 +82,44 @@ class Lease:
 
     def take(self) -> None:
         """Wait for it as `held` says, then begin to beat."""
-        self._take_from(self._read())
+        found, tries = self._free(self._read()), 0
+        while not self._taken(found, tries):
+            if self._changes(found):
+                found, tries = self._free(self._read()), 0
+            else:  # whoever was about to take it has died
+                tries += 1
+        self._beating.start()
+
+    def _taken(self, found: str | None, tries: int) -> bool:
+        """Put ours in the place of `found`, if nobody else is about to: a file named after that text is created first,
+        which only one can."""
+        name = hashlib.sha256((found or "").encode()).hexdigest()[:16]
+        claim = f"{self._path}.{name}.{tries}.claim"
         try:
-            self._file.write(self._me.to_json())
+            if not write_once(self._spark, claim, self._me.to_json()):
+                return False
+            # Who was slow to create it may have been given the name anew, after another had taken the lease.
+            ours = self._read() == found
+            if ours:
+                self._file.write(self._me.to_json())
         except Exception as failed:
             first = (str(failed).splitlines() or [""])[0][:300]
             raise BridgeError(
                 f"run.checkpoint: {self._file.name} cannot be written: {type(failed).__name__}: {first}"
             ) from failed
-        self._beating.start()
+        for number in range(tries + 1):
+            with suppress(Exception):
+                storage.delete(self._spark, f"{self._path}.{name}.{number}.claim")
+        return ours
+
+    def _changes(self, found: str | None) -> bool:
+        """Whether the file says something else within three beats."""
+        deadline = time.monotonic() + _BEATS * self._me.every
+        while self._read() == found:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_LOOK_SECONDS)
+        return True
 
     @property
     def lost(self) -> bool:
@@ -97,6 +134,12 @@ class Lease:
                 f"{self._me.every:g} s (was it stopped?), and ends before its next batch. Let only one of them run"
             )
 
+    def look(self) -> None:
+        """`check`, with a look at the file first. A file that cannot be read says nothing."""
+        with suppress(Exception):
+            self._is_ours()
+        self.check()
+
     def give_back(self) -> None:
         """Stop beating and say so in the file. A file that cannot be written is left: the process will be gone."""
         self._over.set()
@@ -105,28 +148,31 @@ class Lease:
             if self._other is None and self._is_ours():
                 self._file.write(replace(self._me, released=True).to_json())
 
-    def _take_from(self, found: str | None) -> None:
+    def _free(self, found: str | None) -> str | None:
+        """The file's text when it may be taken, which is `found` or a later one. Raises ConcurrentRunError."""
+        self.warning = None
         other = Holder.from_json(found)
-        if found is not None and not (other and (other.released or other.gone())):
-            self._watch(found, other)
+        if found is None or (other and (other.released or other.gone())):
+            return found
+        return self._watch(found, other)
 
-    def _watch(self, found: str, other: Holder | None) -> None:
+    def _watch(self, found: str, other: Holder | None) -> str | None:
         every = other.every if other else self._me.every
         deadline = time.monotonic() + _BEATS * every
         while time.monotonic() < deadline:
             time.sleep(_LOOK_SECONDS)
             if other is not None and other.gone():  # it was about to end when we came
-                return
+                return self._free(self._read())
             now = self._read()
             if now == found:
                 continue
             there = Holder.from_json(now)
             if now is None or (there is not None and there.released):
-                return
+                return now
             if there is None:  # half of a write
                 continue
             if other is None:  # read whole for the first time
-                return self._take_from(now)
+                return self._free(now)
             raise self._refused(there)
         if other is not None and other.runs():  # too busy to beat, or its disk is: it is at work all the same
             raise self._refused(other)
@@ -134,6 +180,7 @@ class Lease:
             f"taken over from {other or 'a run that cannot be read'}, which shows no life: if it is only stopped, it "
             "will end by itself when it goes on"
         )
+        return found
 
     def _refused(self, other: Holder) -> ConcurrentRunError:
         return ConcurrentRunError(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -194,6 +197,61 @@ def test_one_that_was_given_back_meanwhile_is_taken(desk: Desk) -> None:
 
 _LATER = "import os, sys, time; time.sleep(0.5); n = sys.argv[1] + '.n'; open(n, 'w').write(sys.argv[2]); \
 os.rename(n, sys.argv[1])"
+
+
+@pytest.mark.parametrize(
+    ("desk", "before"),
+    [
+        ("local disk", "nobody"),
+        ("local disk", "given back"),
+        ("local disk", "gone"),
+        ("another file system", "given back"),
+    ],
+    indirect=["desk"],
+)
+def test_of_many_that_start_at_once_one_works(
+    desk: Desk, dead: int, before: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (
+        "_EVERY_SECONDS",
+        "_EVERY_SECONDS_REMOTE",
+    ):  # a loaded machine must not stop the one for three beats
+        monkeypatch.setattr(lease, name, 1.0)
+    monkeypatch.setattr(lease, "_LOOK_SECONDS", 0.2)
+    if before != "nobody":
+        desk.other(**({"released": True} if before == "given back" else {"pid": dead}))
+    began, others, worked = threading.Barrier(_MANY), threading.Semaphore(0), list[str | None]()
+
+    def start() -> bool:
+        began.wait()
+        try:
+            with held(desk.spark, desk.definition, "ingest") as ours:
+                worked.append(ours.warning)
+                for _ in range(_MANY - 1):
+                    assert others.acquire(timeout=60)
+            return True
+        except ConcurrentRunError:
+            others.release()
+            return False
+
+    with ThreadPoolExecutor(_MANY) as pool:
+        runs = [pool.submit(start) for _ in range(_MANY)]
+        assert [run.result() for run in runs].count(True) == 1
+    assert worked == [None]
+    assert not [name for name in os.listdir(desk.file.parent) if name.endswith(".claim")]
+
+
+_MANY = 60
+
+
+def test_one_that_died_while_it_took_the_lease_is_waited_for_in_vain(desk: Desk) -> None:
+    found = desk.other(released=True).to_json()
+    name = hashlib.sha256(found.encode()).hexdigest()[:16]
+    desk.file.with_name(f"ingest.lease.{name}.0.claim").write_text("{}")
+    seconds, _ = desk.taken()
+    assert seconds >= 3 * _EVERY
+    assert desk.taken()[0] < seconds
+    assert not list(desk.file.parent.glob("*.claim"))
 
 
 @both
