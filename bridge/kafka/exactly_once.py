@@ -12,6 +12,7 @@ from bridge.columns import POSITION, ROUTE
 from bridge.definition import Topic
 from bridge.kafka.packing import SENT, Packing
 from bridge.kafka.properties import for_librdkafka
+from bridge.kafka.provision import partitions
 from bridge.kafka.remote import Remote
 from bridge.kafka.share import Share
 from bridge.kafka.sink import COUNTS, ProduceResult, collected, refuse_speculation
@@ -135,6 +136,7 @@ def _task(
         packing=Packing.of(topic),
         share=sender.share(topic, stretch),
         partitioner=topic.sink.partitioner,
+        counts=partitions(topic),
         chunk=stretch.chunk,
         unique=unique,
         own=own,

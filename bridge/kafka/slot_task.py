@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -34,6 +34,8 @@ class SlotTask:
     share: Share
     partitioner: str
     chunk: int
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """How many partitions each topic had when the batch began: one number for all slots."""
     unique: bool = False
     """Rows of the same rank have no order, and must not be in two transactions."""
     own: bool = True
@@ -89,7 +91,8 @@ class SlotTask:
 
     def _writer(self, number: int) -> Any:
         def make(settings: Mapping[str, Any]) -> Writer:
-            return Writer(settings, partitioner=opened(self.partitioner, number, self.share.slots))
+            made = opened(self.partitioner, number, self.share.slots)
+            return Writer(settings, partitioner=made, counts=self.counts)
 
         return make
 

@@ -6,6 +6,7 @@ No Spark here: this runs inside executors' Python workers, and may run anywhere.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import astuple, dataclass
@@ -17,6 +18,7 @@ from confluent_kafka import KafkaException, Message, Producer
 
 from bridge.errors import KafkaError
 from bridge.kafka.client import HOPELESS, words
+from bridge.kafka.murmur2 import ANYWHERE, places
 from bridge.partitioners import Partitioner
 
 __all__ = ["Record", "Records", "Sent", "Writer", "producer_settings"]
@@ -119,14 +121,22 @@ class Writer:
 
     With `checked`, the first delivery that fails raises KafkaError with topic, partition and the reason,
     never a payload; what is still queued is thrown away. Without, failures are counted in `sent.lost`.
-    `partitioner` (see `partitioners.opened`) chooses each record's partition; None leaves it to librdkafka.
+    `partitioner` (see `partitioners.opened`) chooses each record's partition; None puts keys where Java's default
+    partitioner does. Both go by `counts`, how many partitions each topic has, whatever it gains meanwhile; for a topic
+    that is not in it by librdkafka's own count.
     """
 
     def __init__(
-        self, settings: Mapping[str, Any], *, checked: bool = True, partitioner: Partitioner | None = None
+        self,
+        settings: Mapping[str, Any],
+        *,
+        checked: bool = True,
+        partitioner: Partitioner | None = None,
+        counts: Mapping[str, int] | None = None,
     ) -> None:
         self.sent = Sent()
         self._partitioner = partitioner
+        self._counts = dict(counts or {})
         self._partitions: dict[str, tuple[int, ...]] = {}
         self._topics: set[str] = set()
         """Those it was ever given records for."""
@@ -158,7 +168,7 @@ class Writer:
             return
         self.flush()
 
-    def again(self, partitioner: Partitioner | None) -> bool:
+    def again(self, partitioner: Partitioner | None, counts: Mapping[str, int] | None = None) -> bool:
         """Make ready for other records, as if it were new, once all before are accounted for; it then knows the
         partitions that the topics it has sent to have by now, which may be new topics of the same name. False when it
         is better thrown away: librdkafka has told of an error, or the partitions cannot be learnt soon."""
@@ -170,22 +180,26 @@ class Writer:
         except KafkaError:
             return False
         # The topics stay: one that this block leaves alone may be sent to by the next, and librdkafka knows it still.
-        self.sent, self._partitioner = Sent(), partitioner
+        self.sent, self._partitioner, self._counts = Sent(), partitioner, dict(counts or {})
         return True
 
     def send(self, records: Records) -> None:
         """Hand records over, waiting while the buffer is full. Raises KafkaError as the class says."""
+        where = self._places(records)
         if records.timestamps is None and records.headers is None and self._partitioner is None:
             # One call per record: produce_batch() wants a dict for each, which costs more than the calls.
             produce = self._producer.produce
-            for topic, key, value in zip(records.topics, records.keys, records.values, strict=True):
+            for topic, key, value, place in zip(
+                records.topics, records.keys, records.values, where, strict=True
+            ):
                 try:
-                    produce(topic, value, key)
+                    produce(topic, value, key, place)
                 except (BufferError, KafkaException) as busy:
-                    self._insist(busy, topic, key, value, {})
+                    self._insist(busy, topic, key, value, {"partition": place})
         else:
-            for topic, key, value, timestamp, headers in records.rows():
+            for (topic, key, value, timestamp, headers), place in zip(records.rows(), where, strict=True):
                 more: dict[str, Any] = {"headers": headers} if headers else {}
+                more["partition"] = place
                 if timestamp is not None:
                     more["timestamp"] = _checked_timestamp(timestamp, topic)
                 if self._partitioner is not None:
@@ -220,10 +234,35 @@ class Writer:
         self._heard.reason = busy.args[0]
         raise _refused(topic, key, value, busy.args[0]) from None
 
+    def _places(self, records: Records) -> list[int]:
+        """The partition of each record by `counts`; -1 is librdkafka's choice."""
+        topics = set(records.topics)
+        for topic in topics & self._counts.keys():
+            self._await(topic, self._counts[topic])
+        if self._partitioner is not None:
+            return [ANYWHERE] * len(records.keys)
+        counts = {self._counts.get(topic, 0) for topic in topics}
+        if len(counts) == 1:
+            return places(records.keys, counts.pop())
+        return places(records.keys, [self._counts.get(topic, 0) for topic in records.topics])
+
+    def _await(self, topic: str, count: int) -> None:
+        """Wait until librdkafka knows so many partitions: it refuses records for one that it has not heard of."""
+        deadline = time.monotonic() + _METADATA_SECONDS
+        while len(self._partitions.get(topic, ())) < count:
+            if time.monotonic() > deadline:
+                raise KafkaError(
+                    f"'{topic}' had {count} partitions when the batch began, and the broker that is asked knows of "
+                    f"{len(self._partitions[topic])}: it was made anew, or its metadata are behind. Run again"
+                )
+            if topic in self._partitions:
+                time.sleep(0.02)
+            self._partitions[topic] = self._asked(topic, _METADATA_SECONDS)
+
     def _partitions_of(self, topic: str) -> tuple[int, ...]:
         if topic not in self._partitions:
             self._partitions[topic] = self._asked(topic, _METADATA_SECONDS)
-        return self._partitions[topic]
+        return self._partitions[topic][: self._counts.get(topic)]
 
     def _asked(self, topic: str, seconds: float) -> tuple[int, ...]:
         try:

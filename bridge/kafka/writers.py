@@ -43,18 +43,19 @@ def lent(
     *,
     checked: bool = True,
     partitioner: Partitioner | None = None,
+    counts: Mapping[str, int] | None = None,
 ) -> Iterator[Writer]:
     """A Writer for the `with` block: a new one, or one that an earlier block of this process with the same topics and
     settings has left in good order. What Writer guarantees holds for the block; it raises what Writer raises.
 
-    One that was left is asked for the partitions of its topics first, so that keys go where a new producer would put
-    them. One whose block failed, or that has told of any error, is never used again; nor is one after a minute, or when
-    eight others were left since.
+    One that was left is asked for the partitions of its topics first, so that it knows those that were added. One whose
+    block failed, or that has told of any error, is never used again; nor is one after a minute, or when eight others
+    were left since.
     """
     made = dict(settings)
-    writer = _left(packing, made, checked, partitioner)
+    writer = _left(packing, made, checked, partitioner, counts)
     if writer is None:
-        writer = Writer(made, checked=checked, partitioner=partitioner)
+        writer = Writer(made, checked=checked, partitioner=partitioner, counts=counts)
     with writer:
         yield writer
     _idle.append(_Idle(packing, made, checked, writer, time.monotonic()))
@@ -62,13 +63,17 @@ def lent(
 
 
 def _left(
-    packing: Packing, settings: dict[str, Any], checked: bool, partitioner: Partitioner | None
+    packing: Packing,
+    settings: dict[str, Any],
+    checked: bool,
+    partitioner: Partitioner | None,
+    counts: Mapping[str, int] | None,
 ) -> Writer | None:
     oldest = time.monotonic() - _IDLE_SECONDS
     _idle[:] = [idle for idle in _idle if idle.since > oldest]
     for idle in list(_idle):
         if (idle.packing, idle.settings, idle.checked) == (packing, settings, checked):
             _idle.remove(idle)
-            if idle.writer.again(partitioner):
+            if idle.writer.again(partitioner, counts):
                 return idle.writer
     return None
