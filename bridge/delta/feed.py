@@ -25,6 +25,7 @@ __all__ = [
     "chunk",
     "key_moves",
     "latest_version",
+    "oldest",
     "reading",
     "row_count",
     "snapshot",
@@ -126,6 +127,22 @@ def latest_version(table: Table) -> int:
     """The newest version of the table. Raises TableError when the table has gone."""
     with table_errors(table):
         return int(table.delta().history(1).select("version").collect()[0][0])
+
+
+def oldest(table: Table, last: int) -> int:
+    """The first version from which the change feed up to `last` can be planned; `last` + 1 where none can. Files of it
+    may have been vacuumed all the same. Reads the log, no data."""
+    with table_errors(table):
+        low = int(table.delta().history().agg(F.min("version")).collect()[0][0])
+    high = last + 1
+    while low < high:
+        middle = (low + high) // 2
+        try:
+            _plan(table, middle, last)
+            high = middle
+        except GapError:
+            low = middle + 1
+    return low
 
 
 def version_at(table: Table, timestamp: str) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
 import confluent_kafka
@@ -18,6 +18,7 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from bridge import failpoints
 from bridge.columns import ROUTE
 from bridge.definition import DeliveryGuarantee, Topic
 from bridge.errors import KafkaError
@@ -25,6 +26,8 @@ from bridge.kafka.buffer import Buffer
 from bridge.kafka.client import behind, words
 from bridge.kafka.packing import SENT, Packing
 from bridge.kafka.properties import for_librdkafka
+from bridge.kafka.provision import partitions
+from bridge.kafka.pulse import Pulse
 from bridge.kafka.remote import Remote
 from bridge.kafka.writer import Sent, producer_settings
 from bridge.kafka.writers import lent
@@ -86,6 +89,8 @@ class _Task:
     buffer_rows: int
     buffer_interval_ms: int
     partitioner: str = "default"
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """How many partitions each topic had when the batch began."""
     tasks: int = 1
     """How many tasks send; what a partitioner may want to know."""
 
@@ -128,14 +133,22 @@ class _Task:
     def _sent(self, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
         context = TaskContext.get()
         partitioner = opened(self.partitioner, context.partitionId() if context else 0, self.tasks)
-        with lent(self.packing, self.settings, checked=self.checked, partitioner=partitioner) as writer:
+        with (
+            Pulse() as pulse,
+            lent(
+                self.packing, self.settings, checked=self.checked, partitioner=partitioner, counts=self.counts
+            ) as writer,
+        ):
             if self.buffer_rows:
                 buffer = Buffer(writer.send, max_rows=self.buffer_rows, interval_ms=self.buffer_interval_ms)
                 for batch in batches:
+                    pulse.check()
                     buffer.add(self.packing.records(batch))
                 buffer.flush()
             else:
                 for batch in batches:
+                    pulse.check()
+                    failpoints.hit("sink.sending")
                     writer.send(self.packing.records(batch))
         return counts_of(writer.sent)
 
@@ -146,12 +159,13 @@ def produce(
     """Send `records` (key, value; optional timestamp, headers, topic; columns of `order_by`) and wait for it.
 
     All records of a key go out from one task in the order of `order_by`, to the partition that Java's default
-    partitioner (or `sink.partitioner`) gives it; without a key format `__route` takes its place, and without that any
-    task sends any record. `once` says that no key has two records: where the key alone decides the partition they are
-    sent by the tasks that make them.
+    partitioner (or `sink.partitioner`) gives it by the number of partitions that its topic has when this is called.
+    Without a key format `__route` takes its place, and without that any task sends any record. `once` says that no key
+    has two records: where the key alone decides the partition they are sent by the tasks that make them.
 
     It returns after the broker has acknowledged every record (with the guarantee `none`: after all have been tried,
-    failures counted); a repeated task sends its records again, in order. Buffering (`sink.buffer-flush.*`) keeps the
+    failures counted); a repeated task sends its records again, in order. A task that finds that it was stopped for
+    seconds throws away what is not sent, and ends with ConcurrentRunError. Buffering (`sink.buffer-flush.*`) keeps the
     last record of a key per task and flush. Raises KafkaError when a record cannot be delivered, naming topic,
     partition and reason; the rest may then have been sent or not.
     """
@@ -167,6 +181,7 @@ def produce(
         buffer_rows=topic.sink.buffer_rows,
         buffer_interval_ms=topic.sink.buffer_interval_ms,
         partitioner=topic.sink.partitioner,
+        counts=partitions(topic),
         tasks=tasks,
     )
     parted = records

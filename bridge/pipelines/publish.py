@@ -16,16 +16,16 @@ from pyspark.sql import DataFrame, SparkSession
 from bridge import compact, failpoints
 from bridge.columns import AFTER
 from bridge.config import refuse_unpublishable
-from bridge.definition import Definition
+from bridge.definition import Definition, DeliveryGuarantee
 from bridge.delta import feed
 from bridge.delta.failures import reading
 from bridge.encode import encode, encode_changes
-from bridge.errors import REPUBLISH, GapError, KafkaError
+from bridge.errors import REPUBLISH, ConcurrentRunError, GapError, KafkaError
 from bridge.kafka import admin, provision
 from bridge.kafka.sink import ProduceResult
 from bridge.metrics import BatchReport, Listener, Summary, ignore
 from bridge.options import FORMATS
-from bridge.pipelines import gate, lease
+from bridge.pipelines import gate, lease, overlap
 from bridge.pipelines.carry import grown
 from bridge.pipelines.failing import told
 from bridge.pipelines.outlets import Outlet, outlet
@@ -39,6 +39,8 @@ from bridge.published import NOTHING, PublishProgress, Stretch
 __all__ = ["publish"]
 
 _POLL_SECONDS = 0.1
+_LOOK_SECONDS = 10.0
+"""So often the topic's ends are asked for while the table does not change."""
 
 
 def publish(
@@ -75,6 +77,8 @@ class _Run:
     state: PublishProgress
     latest: int
     """The table's newest version when it was last looked at."""
+    looked = float("-inf")
+    """When the topic's ends were last looked at."""
 
     def __init__(
         self,
@@ -156,7 +160,10 @@ class _Run:
 
     def _catch_up(self) -> None:
         self.latest = latest = feed.latest_version(self.table)
-        if latest == self.state.version or self.stop.is_set():
+        if self.stop.is_set():
+            return
+        if latest == self.state.version:
+            self._look_back()
             return
         self._follow()
         self.notices.add(self.presence.lag(self.state))
@@ -168,6 +175,29 @@ class _Run:
             if not self.stop.is_set():
                 self._open(stretch)
                 self._finish_open()
+
+    def _look_back(self) -> None:
+        """Where there is nothing to send: now and then, and in a run's first turn, whether others wrote meanwhile."""
+        state = self.state
+        if state.ends is None or time.monotonic() - self.looked < _LOOK_SECONDS:
+            return
+        with told(self.spark, self.definition, "comparing the topic with the table"):
+            found = self._settled(state, 0)
+            if found.progress != state:
+                self.state = self.outlet.record(found.progress)
+        self.summary = replace(
+            self.summary,
+            records_out=self.summary.records_out + found.sent,
+            tombstones=self.summary.tombstones + found.tombstones,
+        )
+
+    def _settled(self, done: PublishProgress, sent: int) -> overlap.Settled:
+        """`done`, once no record of others since the last progress is newer than what it says."""
+        definition = replace(self.definition, topic=self.topic)
+        found = overlap.settled(definition, self.table, self.outlet, done, before=self.state.ends, sent=sent)
+        self.looked = time.monotonic()
+        self.notices.add(found.warning)
+        return found
 
     def _open(self, stretch: Stretch) -> None:
         self.state = self.outlet.record(self.state.opened(stretch))
@@ -189,7 +219,8 @@ class _Run:
             sent, judged = self._sent(stretch)
         failpoints.hit("publish.sent")
         with told(self.spark, self.definition, "writing down progress"):
-            self.state = self.outlet.record(self.state.closed())
+            found = self._settled(self.state.closed(), sent.records)
+            self.state = self.outlet.record(found.progress)
         failpoints.hit("publish.closed")
         self.notices.add(self.presence.tell(self.state))
         report = BatchReport(
@@ -197,8 +228,8 @@ class _Run:
             verb="publish",
             batch=self.state.batch,
             version=stretch.last,
-            records_out=sent.records,
-            tombstones=sent.tombstones,
+            records_out=sent.records + found.sent,
+            tombstones=sent.tombstones + found.tombstones,
             unexpected_rows=gate.unexpected(judged),
             pending_records=self.latest - stretch.last,
             warning=self.notices.new(),
@@ -233,7 +264,14 @@ class _Run:
 
     def _produced(self, records: DataFrame, stretch: Stretch) -> ProduceResult:
         try:
-            return self.outlet.send(records, stretch)
+            try:
+                return self.outlet.send(records, stretch)
+            except ConcurrentRunError:
+                # A task stood still. If nobody has taken over meanwhile, the stretch is sent again, in the same order.
+                if self.topic.sink.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE:
+                    raise
+                self.lease.look()
+                return self.outlet.send(records, stretch)
         except KafkaError as refused:
             which = f"(versions {stretch.first} to {stretch.last} of table {self.table})"
             raise type(refused)(f"{refused} {which}") from refused
