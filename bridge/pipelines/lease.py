@@ -109,7 +109,7 @@ class Lease:
             ) from failed
         for number in range(tries + 1):
             with suppress(Exception):
-                storage.delete(self._spark, f"{self._path}.{name}.{number}.claim")
+                storage.delete_file(self._spark, f"{self._path}.{name}.{number}.claim")
         return ours
 
     def _changes(self, found: str | None) -> bool:
