@@ -46,7 +46,9 @@ class Differences:
 
     def whole(self, start: Offsets, end: Offsets, held: fold.Held) -> DataFrame:
         """As compact.net, what makes the topic up to `end` equal to the version, and UNKNOWN; it begins at `start`."""
-        return self._compared(self._state(start, end, held).where(~retracts()), self._rows())
+        rows = self._rows()
+        self._refuse_twice(rows)
+        return self._compared(self._state(start, end, held).where(~retracts()), rows)
 
     def within(self, start: Offsets, end: Offsets, held: fold.Held) -> DataFrame:
         """The same for the keys of the records from `start` to `end` alone, as the last of these say."""
@@ -54,6 +56,7 @@ class Differences:
         last = held(self._state(start, end, held))
         asked = last.select(*(col(name) for name in key)).alias("k")
         rows = self._rows().alias("r").join(asked, same_key(key, "r", "k"), "left_semi")
+        self._refuse_twice(rows)
         return self._compared(last.where(~retracts()), rows)
 
     def records(self, sides: DataFrame) -> DataFrame:
@@ -69,7 +72,6 @@ class Differences:
 
     def _compared(self, there: DataFrame, rows: DataFrame) -> DataFrame:
         key, columns = self.definition.primary_key, self.table.columns
-        self._refuse_twice(rows)
         there = there.select(*(col(name) for name in columns), col(UNKNOWN))
         there = there.withColumn("__there", F.lit(True)).alias("s")
         wanted = rows.withColumn("__wanted", F.lit(True)).alias("t")
