@@ -220,10 +220,20 @@ def test_of_many_that_start_at_once_one_works(
     monkeypatch.setattr(lease, "_LOOK_SECONDS", 0.2)
     if before != "nobody":
         desk.other(**({"released": True} if before == "given back" else {"pid": dead}))
-    began, others, worked = threading.Barrier(_MANY), threading.Semaphore(0), list[str | None]()
+    looked, others, worked = threading.Barrier(_MANY), threading.Semaphore(0), list[str | None]()
+    read, first = lease.Lease._read, threading.local()
+
+    def read_first(of: lease.Lease) -> str | None:
+        found = read(of)
+        if not getattr(first, "over", False):
+            first.over = True
+            looked.wait(60)
+        return found
+
+    # All of them see the same before any of them goes on.
+    monkeypatch.setattr(lease.Lease, "_read", read_first)
 
     def start() -> bool:
-        began.wait()
         try:
             with held(desk.spark, desk.definition, "ingest") as ours:
                 worked.append(ours.warning)
