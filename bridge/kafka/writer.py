@@ -242,6 +242,8 @@ class Writer:
         if self._partitioner is not None:
             return [ANYWHERE] * len(records.keys)
         counts = {self._counts.get(topic, 0) for topic in topics}
+        if counts == {0}:
+            return [ANYWHERE] * len(records.keys)
         if len(counts) == 1:
             return places(records.keys, counts.pop())
         return places(records.keys, [self._counts.get(topic, 0) for topic in records.topics])

@@ -143,9 +143,11 @@ def test_metadata_is_written(spark: SparkSession, broker: Broker, unique: Unique
     assert first.headers() == [("h", b"x"), ("n", None)]
     assert abs(second.timestamp()[1] / 1000 - dt.datetime.now().timestamp()) < 600
     assert second.headers() is None
-    allowed = rf"Expected topic to be in: \[{one}, other\] but was: {two}"
+    other = unique("other")
+    broker.create_topic(other)
+    allowed = rf"Expected topic to be in: \[{one}, {other}\] but was: {two}"
     with pytest.raises(KafkaError, match=f"The topic of the sink record is not valid. {allowed}"):
-        produce(frame, topic_of(one, "other", servers=broker.bootstrap))
+        produce(frame, topic_of(one, other, servers=broker.bootstrap))
     pattern = topic_of(servers=broker.bootstrap, pattern=f"{one}.*")
     with pytest.raises(KafkaError, match=rf"Expected topic to match: {one}\.\* but was: {two}"):
         produce(frame, pattern)
