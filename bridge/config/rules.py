@@ -10,6 +10,7 @@ from bridge.errors import OptionError
 from bridge.options import UPSERT, FormatUse, Given
 from bridge.options.general import KEY_FIELDS, TOPIC, TOPIC_PATTERN
 from bridge.options.metadata import check_metadata
+from bridge.options.properties import check_together
 from bridge.options.sink import (
     BUFFER_INTERVAL,
     BUFFER_ROWS,
@@ -23,6 +24,7 @@ from bridge.partitioners import partitioner_class
 from bridge.schema import ArrayType, DataType, MapType, PhysicalColumn, RowType, ScalarType, TableSchema
 
 __all__ = [
+    "check_clients",
     "check_format_options",
     "check_formats",
     "check_schema",
@@ -126,6 +128,11 @@ def check_sink(given: Given) -> None:
         raise OptionError(f"Option '{PARTITIONER.key}' should be a non-empty string.")
     else:
         partitioner_class(partitioner)
+
+
+def check_clients(given: Given) -> None:
+    """What the settings of Kafka's clients ask of each other."""
+    check_together(given.properties(), delivery_guarantee(given))
 
 
 def delivery_guarantee(given: Given) -> str:

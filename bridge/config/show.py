@@ -10,6 +10,7 @@ from typing import Any
 from bridge.config.topic import given_of
 from bridge.definition import Definition, FormatSpec, Quality, Topic
 from bridge.options import FORMATS, Effective
+from bridge.options.properties import PREFIX, SETTINGS
 from bridge.positions import Offsets
 from bridge.schema import Column, ComputedColumn, MetadataColumn, PhysicalColumn
 from bridge.secret import Secret
@@ -104,11 +105,12 @@ def _position(position: Any) -> dict[str, Any]:
 def _effective(effective: Effective, options: Mapping[str, str]) -> dict[str, Any]:
     option = effective.option
     masked = isinstance(options.get(option.key), Secret)
+    client = SETTINGS.get(option.key.removeprefix(PREFIX)) if option.key.startswith(PREFIX) else None
     return {
         "key": option.key,
         "value": str(options[option.key]) if masked else effective.text,
         "origin": "given" if effective.given else "default",
-        "fate": option.fate.value,
+        "fate": (client.treatment if client else option.fate).value,
     }
 
 

@@ -41,6 +41,7 @@ def resolve_topic(ddl: Ddl, *, base_is_existing: bool = False) -> Topic:
     rules.check_format_options(given)
     rules.check_formats(given, ddl.name, ddl.schema)
     rules.check_sink(given)
+    rules.check_clients(given)
     keys = key_columns(given, ddl.schema)
     value = value_document(given, rules.value_format(given), ddl.schema, keys)
     rules.check_schema(given, ddl.schema)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bridge.config.topic import given_of
 from bridge.definition import DeliveryGuarantee, Topic
-from bridge.options.client import check_property
+from bridge.options.properties import idle_words, useless
 from bridge.options.sink import (
     DELIVERY_GUARANTEE,
     PARTITIONER,
@@ -20,11 +21,12 @@ _FRAMED = "avro-confluent"
 
 
 def warnings(topic: Topic) -> Iterator[str]:
-    """A sentence for each deprecated key, unknown client setting and risky choice."""
+    """A sentence for each deprecated key, client setting without effect and risky choice."""
     for name in topic.properties:
-        warning = check_property(topic.connector, name)
-        if warning:
-            yield warning
+        words = idle_words(name)
+        if words:
+            yield words
+    yield from useless(given_of(topic.options).properties())
     if topic.key and topic.key.name == _FRAMED:
         yield (
             f"'key.format' = '{_FRAMED}': the id of the key's schema is part of the key's bytes, so a new version of "

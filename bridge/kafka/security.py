@@ -7,131 +7,41 @@ out, because a security setting that silently does nothing on one side is worse 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from bridge.errors import OptionError
 from bridge.kafka import stores
+from bridge.options.properties import login
+from bridge.options.properties.jaas import jaas_text
+from bridge.options.properties.sasl import HANDLER
 
-__all__ = ["KEYS", "for_java", "for_librdkafka", "jaas_for_java", "parse_jaas"]
+__all__ = ["for_java", "for_librdkafka"]
 
-_SAME = {
-    "security.protocol": "security.protocol",
-    "ssl.key.password": "ssl.key.password",
-    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
-    "ssl.keystore.key": "ssl.key.pem",
-    "ssl.truststore.certificates": "ssl.ca.pem",
-    "sasl.oauthbearer.token.endpoint.url": "sasl.oauthbearer.token.endpoint.url",
-}
-_OTHER = (
-    "sasl.jaas.config",
-    "sasl.mechanism",
-    "sasl.login.callback.handler.class",
-    "ssl.endpoint.identification.algorithm",
-    "ssl.keystore.location",
-    "ssl.keystore.password",
-    "ssl.keystore.type",
-    "ssl.truststore.location",
-    "ssl.truststore.password",
-    "ssl.truststore.type",
-)
-KEYS = frozenset([*_SAME, *_OTHER])
-"""The properties this module translates; the bridge accepts no other `ssl.*` or `sasl.*`."""
-
-_LOGIN_MODULES = {
-    "PLAIN": "PlainLoginModule",
-    "SCRAM-SHA-256": "ScramLoginModule",
-    "SCRAM-SHA-512": "ScramLoginModule",
-    "OAUTHBEARER": "OAuthBearerLoginModule",
-}
-# Flink's SQL jar moves Kafka's classes to this package; definitions are pasted from there.
-_FLINK_SHADING = "org.apache.flink.kafka.shaded."
 _HANDLER = "sasl.login.callback.handler.class"
 _ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
-_CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
-_HEAD = re.compile(r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\b(.*?);?\s*$", re.S | re.I)
-_PAIR = re.compile(
-    r"""\s* ([\w.-]+) \s*=\s* (?:
-        \\"(?P<pasted>.*?)\\"
-        | "(?P<double>(?:[^"\\]|\\.)*)"
-        | '(?P<single>(?:[^'\\]|\\.)*)'
-        | (?P<bare>[^\s;"'\\]+)
-    )""",
-    re.S | re.X,
-)
-
-
-def parse_jaas(text: str) -> tuple[str, str, dict[str, str]]:
-    """The login module, its flag and its options, of a `sasl.jaas.config` with one module.
-
-    Values may be quoted with `"` or `'`, with backslash escapes inside; `\\"` around a value, as the examples
-    of Flink's manual show it, counts as a quote. Raises OptionError without repeating any of the text.
-    """
-    head = _HEAD.match(text)
-    if head is None:
-        raise OptionError(
-            "'properties.sasl.jaas.config' must read: <login module> required "
-            'username="..." password="...";'
-        )
-    module, flag, rest = head.groups()
-    options: dict[str, str] = {}
-    at = 0
-    while at < len(rest.rstrip()):
-        pair = _PAIR.match(rest, at)
-        if pair is None:
-            after = list(options)[-1] if options else "the flag"
-            raise OptionError(
-                f"'properties.sasl.jaas.config' cannot be read after {after}: name=\"value\" expected"
-            )
-        quoted = pair["double"] if pair["double"] is not None else pair["single"]
-        value = _unescape(quoted) if quoted is not None else pair["pasted"]
-        options[pair[1]] = pair["bare"] if value is None else value
-        at = pair.end()
-    return module.removeprefix(_FLINK_SHADING), flag, options
 
 
 def for_java(plain: Mapping[str, str]) -> dict[str, str]:
-    """The settings among Java's `KEYS` that its client must be told differently, secrets in clear.
+    """What Java's client must be told otherwise than the definition says it, secrets in clear.
 
     Names of Flink's shaded classes become Kafka's, and a login by OAUTHBEARER with an endpoint asks there for its
     token, as librdkafka does, even where the definition names no handler.
     """
     made = {}
     if "sasl.jaas.config" in plain:
-        made["sasl.jaas.config"] = jaas_for_java(plain["sasl.jaas.config"])
-    if _HANDLER in plain:
-        made[_HANDLER] = plain[_HANDLER].removeprefix(_FLINK_SHADING)
-    elif plain.get("sasl.mechanism", "").upper() == "OAUTHBEARER" and _ENDPOINT in plain:
-        made[_HANDLER] = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+        made["sasl.jaas.config"] = jaas_text(plain["sasl.jaas.config"])
+    if (
+        _HANDLER not in plain
+        and plain.get("sasl.mechanism", "").strip().upper() == "OAUTHBEARER"
+        and _ENDPOINT in plain
+    ):
+        made[_HANDLER] = HANDLER
     return made
-
-
-def jaas_for_java(text: str) -> str:
-    """The same configuration, as Kafka's Java client reads it."""
-    module, flag, options = parse_jaas(text)
-    return f"{module} {flag}" + "".join(f' {k}="{_escape(v)}"' for k, v in options.items()) + ";"
-
-
-def _unescape(quoted: str) -> str:
-    return re.sub(r"\\(.)", lambda m: _CONTROL.get(m[1], m[1]), quoted, flags=re.S)
-
-
-def _escape(value: str) -> str:
-    letters = {control: "\\" + letter for letter, control in _CONTROL.items()}
-    return "".join(letters.get(c, "\\" + c if c in '"\\' else c) for c in value)
 
 
 def for_librdkafka(plain: Mapping[str, str]) -> dict[str, str]:
-    """librdkafka's settings for Java's `KEYS`, secrets in clear. Raises OptionError for what it cannot do."""
-    made = {_SAME[key]: value for key, value in plain.items() if key in _SAME}
-    made |= _truststore(plain) | (keys := _keystore(plain)) | _sasl(plain)
-    if "ssl.key.pem" in keys:
-        made.pop("ssl.key.password", None)  # the key has been taken out of its store
-    if "ssl.endpoint.identification.algorithm" in plain:
-        made["ssl.endpoint.identification.algorithm"] = (
-            plain["ssl.endpoint.identification.algorithm"].lower() or "none"
-        )
-    return made
+    """librdkafka's settings for stores and login, secrets in clear. Raises OptionError for what it cannot do."""
+    return _truststore(plain) | _keystore(plain) | _login(plain)
 
 
 def _kind(plain: Mapping[str, str], store: str) -> str:
@@ -162,10 +72,6 @@ def _truststore(plain: Mapping[str, str]) -> dict[str, str]:
     if "ssl.truststore.location" not in plain:
         return {}
     if _kind(plain, "ssl.truststore") == "PEM":
-        if "ssl.truststore.password" in plain:
-            raise OptionError(
-                "'properties.ssl.truststore.password' is refused: a PEM file has none; leave it out"
-            )
         return {"ssl.ca.location": plain["ssl.truststore.location"]}
     trusted = _opened(plain, "ssl.truststore").trusted
     if not trusted:
@@ -190,43 +96,17 @@ def _keystore(plain: Mapping[str, str]) -> dict[str, str]:
     return made
 
 
-def _sasl(plain: Mapping[str, str]) -> dict[str, str]:
-    if not plain.get("security.protocol", "").upper().startswith("SASL_"):
+def _login(plain: Mapping[str, str]) -> dict[str, str]:
+    found = login(plain)
+    if found is None:
         return {}
-    mechanism = plain.get("sasl.mechanism", "GSSAPI").upper()
-    if mechanism not in _LOGIN_MODULES:
-        raise OptionError(
-            f"'properties.sasl.mechanism' = '{mechanism}' is refused: the librdkafka in confluent-kafka's "
-            f"wheels has no such login; use one of {', '.join(_LOGIN_MODULES)}"
-        )
-    if "sasl.login.callback.handler.class" in plain and mechanism != "OAUTHBEARER":
-        raise OptionError(
-            "'properties.sasl.login.callback.handler.class' is refused: a Java class cannot log librdkafka "
-            f"in with {mechanism}; leave it out"
-        )
-    if "sasl.jaas.config" not in plain:
-        raise OptionError(
-            f"'properties.sasl.jaas.config' is missing; {mechanism} takes the credentials from it"
-        )
-    module, _, options = parse_jaas(plain["sasl.jaas.config"])
-    if module.rpartition(".")[2] != _LOGIN_MODULES[mechanism]:
-        raise OptionError(
-            f"'properties.sasl.jaas.config' names {module}, but 'properties.sasl.mechanism' = '{mechanism}' "
-            f"needs {_LOGIN_MODULES[mechanism]}"
-        )
-    made = {"sasl.mechanism": mechanism}
-    if mechanism == "OAUTHBEARER":
-        made["sasl.oauthbearer.method"] = "oidc"
+    if found.mechanism == "OAUTHBEARER":
+        made = {"sasl.oauthbearer.method": "oidc"}
         wanted = {
             "clientId": "sasl.oauthbearer.client.id",
             "clientSecret": "sasl.oauthbearer.client.secret",
             "scope": "sasl.oauthbearer.scope",
         }
     else:
-        wanted = {"username": "sasl.username", "password": "sasl.password"}
-    for name, target in wanted.items():
-        if name in options:
-            made[target] = options[name]
-        elif name != "scope":
-            raise OptionError(f"'properties.sasl.jaas.config' has no '{name}', which {mechanism} needs")
-    return made
+        made, wanted = {}, {"username": "sasl.username", "password": "sasl.password"}
+    return made | {target: found.options[name] for name, target in wanted.items() if name in found.options}

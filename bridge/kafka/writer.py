@@ -65,9 +65,10 @@ def producer_settings(user: Mapping[str, str], *, checked: bool) -> dict[str, An
 
     Unless the user asks for other `acks` or for `enable.idempotence` = false, sending is idempotent, so a
     retry neither repeats nor reorders. Where it is not, one request at a time keeps the order. `checked`
-    False (sink.delivery-guarantee none) waits for the leader only.
+    False (sink.delivery-guarantee none) waits for the leader only, unless idempotence is asked for.
     """
-    made: dict[str, Any] = {**_DEFAULTS, **({} if checked else {"acks": "1"}), **user}
+    waits = checked or user.get("enable.idempotence") == "true"
+    made: dict[str, Any] = {**_DEFAULTS, **({} if waits else {"acks": "1"}), **user}
     idempotent = made["acks"] in ("all", "-1") and user.get("enable.idempotence", "true").lower() == "true"
     made["enable.idempotence"] = str(idempotent).lower()
     if not idempotent:

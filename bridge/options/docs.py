@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from bridge.options.client import OVERRIDDEN, PREFIX
 from bridge.options.formats import FORMATS
 from bridge.options.metadata import METADATA
 from bridge.options.model import KAFKA, UPSERT, Fate, Option, Side
+from bridge.options.properties import PREFIX, SETTINGS, Client, Setting, Treatment
 from bridge.options.registry import declared
 
 __all__ = ["markdown"]
@@ -69,13 +69,49 @@ def _table(options: Iterable[Option[Any]], *, fates: bool) -> str:
     return "\n".join(rows) + "\n"
 
 
+_CLIENTS = """\
+## Kafka client settings
+
+Spark's reader is Kafka's Java client; everything else (sending, offsets, topics, groups) is done with librdkafka. A
+setting is
+
+- **honoured**: the clients named under *Used by* are told of it;
+- **translated**: librdkafka is told of it under another name or as another value;
+- **set by the bridge**: giving it is an error;
+- **refused**: an error that says why, unless it is given the value in brackets, which is what the clients do anyway;
+- **without effect**: legal and ignored, and `bridge validate` says so.
+
+A value that one of its clients does not take, and a name that is none of these, are errors when the file is loaded.
+
+| Key | Used by | Legal | Fate | Notes |
+|---|---|---|---|---|
+"""
+
+
 def _clients() -> str:
-    rows = "\n".join(f"| `{PREFIX}{key}` | {_cell(reason)} |" for key, reason in OVERRIDDEN.items())
-    return (
-        "## Kafka client settings that are refused\n\n`auto.offset.reset` may be given with the connector "
-        "`kafka`."
-        f"\n\n| Key | Because |\n|---|---|\n{rows}\n"
+    return _CLIENTS + "".join(map(_client, sorted(SETTINGS.values(), key=lambda setting: setting.key)))
+
+
+def _client(setting: Setting) -> str:
+    legal, fate = setting.kind.legal, setting.treatment.value
+    if setting.treatment in (Treatment.REFUSED, Treatment.OWN):
+        legal = ""
+    if setting.default:
+        fate += f" (`{setting.default}`)"
+    if setting.connectors != (UPSERT, KAFKA):
+        fate += f" (connector `{', '.join(setting.connectors)}`)"
+    renamed = setting.librdkafka not in (None, setting.key)
+    notes = "; ".join(
+        filter(None, [f"librdkafka: `{setting.librdkafka}`" if renamed else "", setting.reason])
     )
+    cells = (f"`{PREFIX}{setting.key}`", _used_by(setting), legal, fate, notes)
+    return f"| {' | '.join(map(_cell, cells))} |\n"
+
+
+def _used_by(setting: Setting) -> str:
+    if setting.clients >= {Client.READER, Client.ADMIN}:
+        return "both" if Client.PRODUCER in setting.clients else "source"
+    return "source" if Client.READER in setting.clients else "sink" if setting.clients else ""
 
 
 def _metadata() -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from bridge.options.kinds import LIST, PATTERN, SERVERS, STRING, TOPICS, choice
 from bridge.options.model import KAFKA, UPSERT, Fate, Option
+from bridge.options.properties.model import NAME
 
 __all__ = [
     "BOOTSTRAP_SERVERS",
@@ -52,15 +53,14 @@ BOOTSTRAP_SERVERS = Option(
 )
 GROUP_ID = Option(
     "properties.group.id",
-    STRING,
+    NAME,
     "Consumer group whose committed offsets the 'group-offsets' modes read, and under which progress is shown to "
     "monitoring after each batch. By default KafkaSource-<table name>.",
 )
 PROPERTIES = Option(
     "properties.*",
     STRING,
-    "Any Kafka client setting under its Java name, the prefix removed. Names that the bridge sets itself are "
-    "refused; see below.",
+    "A setting of Kafka's clients under its Java name, the prefix removed; what becomes of each stands below.",
 )
 FORMAT = Option(
     "format",

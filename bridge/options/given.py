@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from bridge.errors import OptionError
-from bridge.options.client import PREFIX, check_property
 from bridge.options.formats import DeclaredFormat, declared_format
 from bridge.options.general import CONNECTOR, FORMAT, KEY_FORMAT, VALUE_FORMAT
 from bridge.options.model import Fate, Option
+from bridge.options.properties import PREFIX, check_property
 from bridge.options.registry import declared, format_options, unknown_key
 
 __all__ = ["Effective", "FormatUse", "Given"]
@@ -120,8 +120,11 @@ class Given:
         return FormatUse(key, f"{stem}{name}.", declared_format(key, name))
 
     def _check_key(self, key: str) -> None:
+        if key in self.options and not key.endswith(".*"):
+            return
         if key.startswith(PREFIX):
-            check_property(self.connector, key.removeprefix(PREFIX))
+            name, text = key.removeprefix(PREFIX), self.values[key]
+            check_property(self.connector, name, text, key in self.masked)
         elif key.endswith(".*") or not self._declares(key):
             prefixes: dict[str, str] = {}
             for use in filter(None, (self.key_format, self.value_format)):

@@ -130,11 +130,11 @@ def test_what_cannot_be_run_yet(tmp_path: Path, old: str, new: str, what: str) -
 
 
 def test_warnings(tmp_path: Path) -> None:
-    options = "'sink.delivery-guarantee' = 'none', 'properties.x.y' = 'z', 'topic' ="
+    options = "'sink.delivery-guarantee' = 'none', 'properties.session.timeout.ms' = '9', 'topic' ="
     made = loaded(tmp_path, WHOLE.replace("'topic' =", options))
     assert made.warnings == (
-        "'properties.x.y' is not a setting of Kafka's clients that the bridge knows; it is "
-        "handed on as it is",
+        "'properties.session.timeout.ms' has no effect: Spark assigns the partitions to its readers, so none joins a "
+        "group",
         "'sink.delivery-guarantee' = 'none': a failure may lose records; use 'at-least-once'",
     )
 

@@ -23,14 +23,15 @@ def shown(tmp_path: Path) -> dict[str, Any]:
         "'properties.sasl.jaas.config' = '${env:JAAS}', 'value.fields-include' = 'EXCEPT_KEY', 'topic' ="
     )
     text = WHOLE.replace("note STRING", columns).replace("'topic' =", options)
-    return config.resolved(loaded(tmp_path, text + "quality: {suite: s.json}\n", {"JAAS": "hunter2"}))
+    jaas = "org.apache.kafka.common.security.plain.PlainLoginModule required username=u password=hunter2;"
+    return config.resolved(loaded(tmp_path, text + "quality: {suite: s.json}\n", {"JAAS": jaas}))
 
 
 def test_it_is_json_without_secrets(shown: dict[str, Any]) -> None:
     text = json.dumps(shown)
     assert "hunter2" not in text
     assert shown["topic"]["options"]["properties.sasl.jaas.config"] == "******"
-    jaas = {"key": "properties.sasl.jaas.config", "value": "******", "origin": "given", "fate": "honoured"}
+    jaas = {"key": "properties.sasl.jaas.config", "value": "******", "origin": "given", "fate": "translated"}
     assert jaas in shown["topic"]["effective"]
 
 

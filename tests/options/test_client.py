@@ -1,46 +1,10 @@
-"""Kafka client settings behind `properties.*`."""
+"""Which values of WITH are secret."""
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
-from bridge.errors import OptionError
-from bridge.options.client import OVERRIDDEN, check_property, is_secret
-
-
-@pytest.mark.parametrize("key", sorted(OVERRIDDEN))
-def test_settings_of_the_bridge_are_refused_with_a_reason(key: str) -> None:
-    with pytest.raises(OptionError, match=re.escape(f"'properties.{key}' cannot be set: {OVERRIDDEN[key]}")):
-        check_property("upsert-kafka", key)
-
-
-@pytest.mark.parametrize(
-    ("connector", "key"),
-    [
-        ("upsert-kafka", "group.id"),
-        ("upsert-kafka", "sasl.oauthbearer.token.endpoint.url"),
-        ("upsert-kafka", "compression.type"),
-        ("kafka", "auto.offset.reset"),
-    ],
-)
-def test_settings_of_kafkas_clients_are_accepted(connector: str, key: str) -> None:
-    assert check_property(connector, key) is None
-
-
-def test_a_misspelt_setting_names_the_nearest() -> None:
-    with pytest.raises(OptionError, match=re.escape("did you mean 'properties.max.poll.records'?")):
-        check_property("upsert-kafka", "max.poll.record")
-
-
-def test_an_unknown_setting_is_handed_on_with_a_warning() -> None:
-    warning = check_property("upsert-kafka", "confluent.monitoring.interceptor.topic")
-    assert warning == (
-        "'properties.confluent.monitoring.interceptor.topic' is not a setting of Kafka's clients that the "
-        "bridge "
-        "knows; it is handed on as it is"
-    )
+from bridge.options.client import is_secret
 
 
 @pytest.mark.parametrize(

@@ -194,13 +194,6 @@ def test_a_timeout_that_the_broker_does_not_allow(make: Make) -> None:
         publish(world.spark, world.definition())
 
 
-def test_acks_that_transactions_cannot_have(make: Make) -> None:
-    world, ledger = make(**{"properties.acks": "1"})
-    ledger.insert(range(3), "a")
-    with pytest.raises(KafkaError, match=r"'exactly-once' needs 'properties\.acks' = 'all'"):
-        publish(world.spark, world.definition())
-
-
 @pytest.mark.slow
 def test_an_aborted_record_is_sent_again_not_lost(make: Make) -> None:
     """A stranger with the slot's id fences it between two runs; what he left open is taken back."""

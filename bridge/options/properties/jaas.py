@@ -1,0 +1,68 @@
+"""`sasl.jaas.config`: the text that tells Java's login module who logs in."""
+
+from __future__ import annotations
+
+import re
+
+from bridge.errors import OptionError
+
+__all__ = ["FLINK_SHADING", "jaas_text", "parse_jaas"]
+
+FLINK_SHADING = "org.apache.flink.kafka.shaded."
+"""Flink's SQL jar moves Kafka's classes to this package; definitions are pasted from there."""
+
+_CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
+_HEAD = re.compile(r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\b(.*?);?\s*$", re.S | re.I)
+_PAIR = re.compile(
+    r"""\s* ([\w.-]+) \s*=\s* (?:
+        \\"(?P<pasted>.*?)\\"
+        | "(?P<double>(?:[^"\\]|\\.)*)"
+        | '(?P<single>(?:[^'\\]|\\.)*)'
+        | (?P<bare>[^\s;"'\\]+)
+    )""",
+    re.S | re.X,
+)
+
+
+def parse_jaas(text: str) -> tuple[str, str, dict[str, str]]:
+    """The login module, its flag and its options, of a `sasl.jaas.config` with one module.
+
+    Values may be quoted with `"` or `'`, with backslash escapes inside; `\\"` around a value, as the examples
+    of Flink's manual show it, counts as a quote. Raises OptionError without repeating any of the text.
+    """
+    head = _HEAD.match(text)
+    if head is None:
+        raise OptionError(
+            "'properties.sasl.jaas.config' must read: <login module> required "
+            'username="..." password="...";'
+        )
+    module, flag, rest = head.groups()
+    options: dict[str, str] = {}
+    at = 0
+    while at < len(rest.rstrip()):
+        pair = _PAIR.match(rest, at)
+        if pair is None:
+            after = list(options)[-1] if options else "the flag"
+            raise OptionError(
+                f"'properties.sasl.jaas.config' cannot be read after {after}: name=\"value\" expected"
+            )
+        quoted = pair["double"] if pair["double"] is not None else pair["single"]
+        value = _unescape(quoted) if quoted is not None else pair["pasted"]
+        options[pair[1]] = pair["bare"] if value is None else value
+        at = pair.end()
+    return module.removeprefix(FLINK_SHADING), flag, options
+
+
+def jaas_text(text: str) -> str:
+    """The same configuration, as Kafka's Java client reads it."""
+    module, flag, options = parse_jaas(text)
+    return f"{module} {flag}" + "".join(f' {k}="{_escape(v)}"' for k, v in options.items()) + ";"
+
+
+def _unescape(quoted: str) -> str:
+    return re.sub(r"\\(.)", lambda m: _CONTROL.get(m[1], m[1]), quoted, flags=re.S)
+
+
+def _escape(value: str) -> str:
+    letters = {control: "\\" + letter for letter, control in _CONTROL.items()}
+    return "".join(letters.get(c, "\\" + c if c in '"\\' else c) for c in value)

@@ -1,0 +1,156 @@
+"""Settings of a login by SASL. What they ask together is in `login`."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from bridge.options.kinds import Kind, choice
+from bridge.options.properties.jaas import FLINK_SHADING
+from bridge.options.properties.model import (
+    ALL,
+    LONG_MAX,
+    NAME,
+    TEXT,
+    Setting,
+    Treatment,
+    asked,
+    both,
+    idle,
+    refused,
+    whole,
+)
+
+__all__ = ["HANDLER", "SASL"]
+
+HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+"""What makes Kafka's Java client ask an endpoint for its token."""
+
+_OLD_HANDLER = HANDLER.replace("oauthbearer.", "oauthbearer.secured.")
+_CLASS = (
+    "librdkafka, with which the bridge sends and administers, loads no Java class; log in with PLAIN, SCRAM or "
+    "OAUTHBEARER, and leave it out"
+)
+_KERBEROS = "the bridge cannot log in by GSSAPI (Kerberos), so it has no effect; leave it out"
+_BROKER = "it is for a broker that checks tokens; a client only fetches them"
+_OPTION = "Spark's reader is older than the setting; say it as '{}' in 'properties.sasl.jaas.config'"
+_ASSERTION = (
+    "Spark's reader is older than the setting; log in with 'clientId' and 'clientSecret' in "
+    "'properties.sasl.jaas.config'"
+)
+
+
+def _url(text: str) -> str:
+    at = urlsplit(text)
+    if at.scheme not in ("http", "https") or not at.hostname:
+        raise ValueError(text)
+    return text
+
+
+def _handler(text: str) -> str:
+    name = text.removeprefix(FLINK_SHADING)
+    if name.removeprefix("kafkashaded.") not in (HANDLER, _OLD_HANDLER):
+        raise ValueError(text)
+    return name.replace("oauthbearer.secured.", "oauthbearer.")
+
+
+def _share(low: float, high: float) -> Kind[float]:
+    legal = f"a number from {low} to {high}"
+
+    def parse(text: str) -> float:
+        if not re.fullmatch(r"[+]?[0-9]{0,9}(\.[0-9]{0,17})?", text) or not re.search("[0-9]", text):
+            raise ValueError(legal)
+        if not low <= float(text) <= high:
+            raise ValueError(legal)
+        return float(text)
+
+    return Kind("Double", parse, legal)
+
+
+_HANDLERS: Kind[str] = Kind("Class", _handler, HANDLER)
+_URL: Kind[str] = Kind("String", _url, "an address like https://host/path")
+_LONG = whole(0, LONG_MAX)
+_MECHANISMS = choice("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
+
+SASL: tuple[Setting, ...] = (
+    Setting(
+        "sasl.mechanism",
+        _MECHANISMS,
+        Treatment.HONOURED,
+        ALL,
+        "sasl.mechanism",
+        reason="GSSAPI is refused where 'properties.security.protocol' asks for a login",
+    ),
+    Setting(
+        "sasl.jaas.config",
+        NAME,
+        Treatment.TRANSLATED,
+        ALL,
+        reason="librdkafka is given its options: user name and password, or client id, secret and scope",
+    ),
+    Setting(
+        "sasl.login.callback.handler.class",
+        _HANDLERS,
+        Treatment.TRANSLATED,
+        ALL,
+        reason="librdkafka asks the endpoint itself; with OAUTHBEARER only",
+    ),
+    both("sasl.oauthbearer.token.endpoint.url", _URL),
+    both("sasl.oauthbearer.sub.claim.name", NAME),
+    refused(
+        "sasl.oauthbearer.scope.claim.name", "librdkafka knows no other name of it; leave it out", "scope"
+    ),
+    refused(
+        "sasl.oauthbearer.header.urlencode",
+        "librdkafka writes id and secret as they are; leave it out",
+        "false",
+    ),
+    idle("sasl.oauthbearer.clock.skew.seconds", whole(0), _BROKER),
+    idle("sasl.oauthbearer.expected.audience", TEXT, _BROKER),
+    idle("sasl.oauthbearer.expected.issuer", TEXT, _BROKER),
+    idle("sasl.oauthbearer.jwks.endpoint.refresh.ms", _LONG, _BROKER),
+    idle("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", _LONG, _BROKER),
+    idle("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", _LONG, _BROKER),
+    idle("sasl.oauthbearer.jwks.endpoint.url", _URL, _BROKER),
+    *(
+        refused(f"sasl.oauthbearer.{name}", _OPTION.format(option))
+        for name, option in (
+            ("client.credentials.client.id", "clientId"),
+            ("client.credentials.client.secret", "clientSecret"),
+            ("scope", "scope"),
+        )
+    ),
+    *(
+        refused(f"sasl.oauthbearer.{name}", _ASSERTION)
+        for name in (
+            "assertion.algorithm",
+            "assertion.claim.aud",
+            "assertion.claim.exp.seconds",
+            "assertion.claim.iss",
+            "assertion.claim.jti.include",
+            "assertion.claim.nbf.seconds",
+            "assertion.claim.sub",
+            "assertion.file",
+            "assertion.private.key.file",
+            "assertion.private.key.passphrase",
+            "assertion.template.file",
+        )
+    ),
+    refused("sasl.oauthbearer.jwt.retriever.class", _CLASS),
+    refused("sasl.oauthbearer.jwt.validator.class", _CLASS),
+    refused("sasl.client.callback.handler.class", _CLASS),
+    refused("sasl.login.class", _CLASS),
+    asked("sasl.login.connect.timeout.ms", whole(0)),
+    asked("sasl.login.read.timeout.ms", whole(0)),
+    asked("sasl.login.refresh.buffer.seconds", whole(0, 3600)),
+    asked("sasl.login.refresh.min.period.seconds", whole(0, 900)),
+    asked("sasl.login.refresh.window.factor", _share(0.5, 1.0)),
+    asked("sasl.login.refresh.window.jitter", _share(0.0, 0.25)),
+    asked("sasl.login.retry.backoff.max.ms", _LONG, "10000 where it is not set"),
+    asked("sasl.login.retry.backoff.ms", _LONG, "at most 'properties.sasl.login.retry.backoff.max.ms'"),
+    refused("sasl.kerberos.kinit.cmd", _KERBEROS, "/usr/bin/kinit"),
+    refused("sasl.kerberos.min.time.before.relogin", _KERBEROS, "60000"),
+    refused("sasl.kerberos.service.name", _KERBEROS),
+    refused("sasl.kerberos.ticket.renew.jitter", _KERBEROS, "0.05"),
+    refused("sasl.kerberos.ticket.renew.window.factor", _KERBEROS, "0.8"),
+)

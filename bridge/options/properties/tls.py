@@ -1,0 +1,70 @@
+"""Settings of TLS. librdkafka has OpenSSL for it, which no Java class and no name of Java's can steer."""
+
+from __future__ import annotations
+
+from bridge.options.kinds import Kind, choice
+from bridge.options.properties.model import ALL, NAME, TEXT, Setting, Treatment, both, refused
+
+__all__ = ["TLS"]
+
+_OPENSSL = (
+    "librdkafka, with which the bridge sends and administers, has OpenSSL for it "
+    "and loads no Java class; leave it out"
+)
+_VERSIONS = (
+    "librdkafka, with which the bridge sends and administers, cannot be kept from TLS 1.2 nor from 1.3; leave it out, "
+    "and set 'ssl.enabled.protocols' in the broker"
+)
+_SUITES = (
+    "librdkafka, with which the bridge sends and administers, has OpenSSL's names for cipher suites and cannot choose "
+    "those of TLS 1.3; leave it out, and set 'ssl.cipher.suites' in the broker"
+)
+_STORES = choice("JKS", "PKCS12", "PEM")
+
+
+def _store(key: str, kind: Kind[str] = TEXT, reason: str = "") -> Setting:
+    return Setting(
+        key, kind, Treatment.TRANSLATED, ALL, reason=reason or "librdkafka is given the content as PEM"
+    )
+
+
+def _endpoint(text: str) -> str:
+    return text or "none"
+
+
+def _https(text: str) -> str:
+    if text.lower() not in ("https", ""):
+        raise ValueError(text)
+    return text.lower()
+
+
+_ENDPOINT: Kind[str] = Kind("String", _https, "https, or the empty text, which checks no name")
+
+TLS: tuple[Setting, ...] = (
+    both("security.protocol", choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
+    both(
+        "ssl.endpoint.identification.algorithm",
+        _ENDPOINT,
+        convert=_endpoint,
+        reason="the empty text is none there",
+    ),
+    both("ssl.key.password", TEXT),
+    _store("ssl.keystore.location", NAME),
+    _store("ssl.keystore.password"),
+    _store("ssl.keystore.type", _STORES, "the file itself says whether it is JKS or PKCS12"),
+    both("ssl.keystore.certificate.chain", NAME, "ssl.certificate.pem"),
+    both("ssl.keystore.key", NAME, "ssl.key.pem"),
+    _store("ssl.truststore.location", NAME),
+    _store("ssl.truststore.password"),
+    _store("ssl.truststore.type", _STORES, "the file itself says whether it is JKS or PKCS12"),
+    both("ssl.truststore.certificates", NAME, "ssl.ca.pem"),
+    refused("ssl.cipher.suites", _SUITES, ""),
+    refused("ssl.enabled.protocols", _VERSIONS, "TLSv1.2,TLSv1.3"),
+    refused("ssl.protocol", _VERSIONS, "TLSv1.3"),
+    refused("ssl.engine.factory.class", _OPENSSL),
+    refused("ssl.keymanager.algorithm", _OPENSSL, "SunX509"),
+    refused("ssl.provider", _OPENSSL),
+    refused("ssl.secure.random.implementation", _OPENSSL),
+    refused("ssl.trustmanager.algorithm", _OPENSSL, "PKIX"),
+    refused("security.providers", _OPENSSL),
+)

@@ -1,0 +1,118 @@
+"""What client settings ask of each other."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from bridge.errors import OptionError
+from bridge.options.properties import check_together, login, useless
+
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+_SASL = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
+_ONCE = "exactly-once"
+_LEAST = "at-least-once"
+
+
+@pytest.mark.parametrize(
+    ("given", "guarantee", "message"),
+    [
+        ({"security.protocol": "SASL_SSL"}, _LEAST, "'GSSAPI' is refused"),
+        (_SASL, _LEAST, "'properties.sasl.jaas.config' is missing"),
+        ({"sasl.jaas.config": "hunter2"}, _LEAST, "must read: <login module> required"),
+        (
+            {**_SASL, "sasl.jaas.config": "example.PlainLoginModule required username=u password=p;"},
+            _LEAST,
+            "needs org.apache.kafka.common.security.plain.PlainLoginModule",
+        ),
+        ({**_SASL, "sasl.jaas.config": f'{_PLAIN} username="u" password="";'}, _LEAST, "has no 'password'"),
+        ({"acks": "1", "enable.idempotence": "true"}, _LEAST, "needs 'properties.acks' = 'all'"),
+        ({"max.in.flight.requests.per.connection": "6"}, _LEAST, "must be at most 5"),
+        ({"retries": "0"}, _LEAST, "must be at least 1"),
+        ({"retries": "0", "enable.idempotence": "true"}, "none", "must be at least 1"),
+        ({"delivery.timeout.ms": "20"}, _LEAST, "must be above 'properties.linger.ms'"),
+        ({"linger.ms": "300000"}, _LEAST, "must be above 'properties.linger.ms'"),
+        (
+            {"reconnect.backoff.ms": "10001"},
+            _LEAST,
+            "'properties.reconnect.backoff.max.ms' (10000 where it is not set)",
+        ),
+        ({"default.api.timeout.ms": "1"}, _LEAST, "must not be above 'properties.default.api.timeout.ms'"),
+        ({"acks": "1"}, _ONCE, "'exactly-once' needs 'properties.acks' = 'all'"),
+        ({"enable.idempotence": "FALSE"}, _ONCE, "'exactly-once' needs 'properties.acks' = 'all'"),
+        (
+            {"metadata.recovery.strategy": "Rebootstrap"},
+            _ONCE,
+            "'properties.metadata.recovery.strategy' = 'none'",
+        ),
+        ({"delivery.timeout.ms": "60001"}, _ONCE, "must not be above 'properties.transaction.timeout.ms'"),
+        ({"request.timeout.ms": "2000", "transaction.timeout.ms": "1000"}, _ONCE, "must not be above"),
+        (
+            {"security.protocol": "SSL", "ssl.truststore.certificates": "x"},
+            _LEAST,
+            "only with 'properties.ssl.truststore.type' = 'PEM'",
+        ),
+        (
+            {"security.protocol": "SSL", "ssl.truststore.type": "PEM", "ssl.truststore.certificates": "x"},
+            _LEAST,
+            "holds no certificate",
+        ),
+        (
+            {"security.protocol": "SSL", "ssl.keystore.type": "PEM", "ssl.keystore.key": "x"},
+            _LEAST,
+            "go together; set both",
+        ),
+        (
+            {"security.protocol": "SSL", "ssl.truststore.type": "PEM", "ssl.truststore.password": "x"},
+            _LEAST,
+            "a PEM file has none",
+        ),
+        ({"security.protocol": "SSL", "ssl.truststore.password": "x"}, _LEAST, "set both"),
+        (
+            {"security.protocol": "SSL", "ssl.keystore.location": "x"},
+            _LEAST,
+            "'properties.ssl.keystore.password' is mi",
+        ),
+    ],
+)
+def test_settings_that_contradict_each_other(given: dict[str, str], guarantee: str, message: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(message)) as refused:
+        check_together(given, guarantee)
+    assert "'properties." in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "guarantee"),
+    [
+        ({"acks": "1", "max.in.flight.requests.per.connection": "10"}, _LEAST),
+        ({"retries": "0"}, "none"),
+        ({"request.timeout.ms": "300000"}, _LEAST),
+        ({"linger.ms": "300000"}, _ONCE),
+        ({"sasl.mechanism": "GSSAPI", "ssl.truststore.password": "x"}, _LEAST),
+    ],
+)
+def test_settings_that_go_together(given: dict[str, str], guarantee: str) -> None:
+    check_together(given, guarantee)
+
+
+def test_a_login_shows_no_secret() -> None:
+    found = login({**_SASL, "sasl.jaas.config": f'{_PLAIN} username="u" password="hunter2";'})
+    assert found and found.options["password"] == "hunter2"
+    assert "hunter2" not in repr(found)
+
+
+def test_the_class_names_of_databricks_are_kafkas() -> None:
+    text = f'kafkashaded.{_PLAIN} username="u" password="p";'
+    assert login({**_SASL, "sasl.jaas.config": text})
+
+
+def test_security_that_the_protocol_gives_no_effect_is_told() -> None:
+    given = {"ssl.truststore.password": "x", "sasl.mechanism": "PLAIN"}
+    assert list(useless(given)) == [
+        "'properties.ssl.truststore.password' has no effect with 'properties.security.protocol' = 'PLAINTEXT'",
+        "'properties.sasl.mechanism' has no effect with 'properties.security.protocol' = 'PLAINTEXT'",
+    ]
+    assert len(list(useless({**given, "security.protocol": "SASL_PLAINTEXT"}))) == 1
+    assert list(useless({**given, "security.protocol": "SASL_SSL"})) == []
