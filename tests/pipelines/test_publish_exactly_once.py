@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from bridge.errors import ConcurrentRunError, DefinitionError, GapError, KafkaError
+from bridge.errors import ConcurrentRunError, DefinitionError, GapError
 from bridge.kafka.broker import Broker
 from bridge.pipelines.publish import publish
 from tests.ledger import Ledger, committed
