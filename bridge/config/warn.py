@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from bridge.config.topic import given_of
 from bridge.definition import DeliveryGuarantee, Topic
 from bridge.options.properties import idle_words, useless
+from bridge.options.scan import IDLE_TIMEOUT
 from bridge.options.sink import (
     DELIVERY_GUARANTEE,
+    NAMING,
     PARTITIONER,
     SEMANTIC,
     SINK_PARALLELISM,
@@ -39,6 +41,9 @@ def warnings(topic: Topic) -> Iterator[str]:
     prefix = topic.sink.transactional_id_prefix
     if prefix and topic.sink.delivery_guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
         yield f"'{TRANSACTIONAL_ID_PREFIX.key}' has no effect without '{DELIVERY_GUARANTEE.key}' = 'exactly-once'"
+    yield from _naming(topic)
+    if IDLE_TIMEOUT.key in topic.options and topic.schema.watermark is None:
+        yield f"'{IDLE_TIMEOUT.key}' has no effect without a WATERMARK in the DDL"
     if topic.sink.partitioner == "fixed" and topic.key and topic.sink.parallelism is None:
         yield (
             f"'{PARTITIONER.key}' = 'fixed': a key stays in its partition as long as the number of tasks does; set "
@@ -51,3 +56,13 @@ def warnings(topic: Topic) -> Iterator[str]:
         )
     if topic.properties.get("isolation.level") == "read_uncommitted":
         yield "'properties.isolation.level' = 'read_uncommitted': aborted transactions are read, too"
+
+
+def _naming(topic: Topic) -> Iterator[str]:
+    given = topic.options.get(NAMING.key)
+    if given is None:
+        return
+    if topic.sink.delivery_guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
+        yield f"'{NAMING.key}' has no effect without '{DELIVERY_GUARANTEE.key}' = 'exactly-once'"
+    elif str(given).lower() == "default":
+        yield f"'{NAMING.key}' = 'default' is 'pooling' here: ids of transactions are used again; write 'pooling'"

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from bridge.config import without_effect
 from bridge.definition import Definition
 from bridge.delta.engine import Engines
 from bridge.delta.progress import IngestProgress, read_progress
@@ -103,7 +104,8 @@ class _Run:
         self.engines = Engines(definition.merge)
         self.notices, self.schedule = Notices(), Schedule(definition, self.table)
         self.lag = TopicLag(self.topic, self.table)
-        for warning in (ours.warning, gate.check_ready(spark, definition, self.table.fields)):
+        unused = without_effect(definition.topic, "ingest")
+        for warning in (ours.warning, gate.check_ready(spark, definition, self.table.fields), *unused):
             self.notices.add(warning)
         if known is not None:
             self.notices.add(self.lag.warning(offsets, self.end or state.end))

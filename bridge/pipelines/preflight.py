@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.columns import KIND, POSITION, col, struct_type
-from bridge.config import refuse_unpublishable
+from bridge.config import refuse_unpublishable, without_effect
 from bridge.definition import Definition, Topic
 from bridge.delta.checks import MARKER
 from bridge.delta.evolve import merge_schema
@@ -85,12 +85,13 @@ def published_table(spark: SparkSession, definition: Definition) -> Table:
 
 def warnings_of(topic: Topic) -> list[str]:
     """What a user should know about how this topic will be written."""
+    found = list(without_effect(topic, "publish"))
     if topic.key is None and topic.schema.primary_key and topic.sink.partitioner in TASK_FREE:
-        return [
+        found.append(
             "records have no key, so the changes of one row go to several partitions and readers see them in no fixed "
             "order; set 'key.format' and 'key.fields', or 'sink.partitioner' = 'fixed'"
-        ]
-    return []
+        )
+    return found
 
 
 def refuse_retractions(changes: DataFrame, table: Table) -> None:

@@ -1,0 +1,22 @@
+"""A setting that a verb makes no use of is named, once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bridge.config import without_effect
+from tests.config.files import WHOLE, loaded
+
+
+def test_settings_of_the_other_direction_are_named(tmp_path: Path) -> None:
+    more = "'properties.fetch.min.bytes' = '1', 'properties.group.id' = 'g', 'properties.acks' = 'all',"
+    topic = loaded(tmp_path, WHOLE.replace("'key.format'", f"{more} 'key.format'")).topic
+    said = (
+        "'properties.fetch.min.bytes', 'properties.group.id' have no effect on publish: for a consumer alone"
+    )
+    assert list(without_effect(topic, "publish")) == [said]
+    assert list(without_effect(topic, "ingest")) == [
+        "'properties.acks' has no effect on ingest: for a producer alone"
+    ]
+    plain = loaded(tmp_path, WHOLE).topic
+    assert [*without_effect(plain, "publish"), *without_effect(plain, "ingest")] == []
