@@ -86,9 +86,12 @@ def settled(
         if not foreign:
             return found
         failpoints.hit("publish.overlap")
-        mended = _mended(definition, table, outlet, done.version, before, ends)
-        warning = _told(definition, before, ends, foreign, mended)
-        before, ends = ends, admin.written_ends(definition.topic)
+        there = admin.describe(definition.topic)
+        # Records behind an open transaction cannot be read yet: they are met again.
+        readable = ends.capped(there.end)
+        mended = _mended(definition, table, outlet, done.version, _kept(before, there), readable)
+        warning = _told(before, readable, foreign, mended)
+        before, ends = readable, admin.written_ends(definition.topic)
         foreign = _more(before, ends, mended.sent)
         found = Settled(
             replace(done, ends=before if foreign else ends),
@@ -132,11 +135,10 @@ def _mended(
     definition: Definition, table: Table, outlet: Outlet, version: int, start: Offsets, end: Offsets
 ) -> _Mended:
     differences = Differences(definition, table, version)
-    begin = Offsets({(t, p): start.get(t, p) or 0 for t, p, _ in end})
     with ExitStack() as stack, reading(table, version, version):
         held = fold.held_by(stack)
         try:
-            found = held(differences.within(_kept(definition, begin), end, held))
+            found = held(differences.within(start, end, held))
             ghosts = held(found.where(col(AFTER).isNull()))
             left = ghosts.count()
         except (BadRecordError, TableError) as refused:
@@ -154,10 +156,9 @@ def _mended(
     return _Mended(result.records, result.tombstones, left)
 
 
-def _kept(definition: Definition, begin: Offsets) -> Offsets:
-    """`begin`, where records have been deleted by now: after them."""
-    earliest = admin.describe(definition.topic).earliest
-    return Offsets({(t, p): max(at, earliest.get(t, p) or 0) for t, p, at in begin})
+def _kept(start: Offsets, there: admin.TopicState) -> Offsets:
+    """`start` in all partitions; behind records that have been deleted by now."""
+    return Offsets({(t, p): max(start.get(t, p) or 0, at) for t, p, at in there.earliest})
 
 
 def _once_ours(
@@ -180,7 +181,7 @@ def _once_ours(
     return ghosts.limit(0)
 
 
-def _told(definition: Definition, start: Offsets, end: Offsets, foreign: int, mended: _Mended) -> str | None:
+def _told(start: Offsets, end: Offsets, foreign: int, mended: _Mended) -> str | None:
     """A warning where something had to be done, or should be; else a line in the log."""
     grown = (
         (f"{t}-{p} from offset {start.get(t, p) or 0}", at) for t, p, at in end if at > (start.get(t, p) or 0)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from bridge.definition import Topic
@@ -155,6 +156,30 @@ def test_records_that_cannot_be_told_are_told(make: Make) -> None:
     sent = publish(world.spark, world.definition())
     assert sent.records_out == 1
     assert sent.warning is not None and "cannot be compared with the table" in sent.warning
+
+
+def test_records_of_an_open_transaction_are_met_again(make: Make, unique: Callable[[str], str]) -> None:
+    """They cannot be read before it ends, and nobody waits for that."""
+    world = make()
+    other = Producer(
+        {
+            "bootstrap.servers": world.broker.bootstrap,
+            "transactional.id": unique("other"),
+            "partitioner": "murmur2_random",
+        }
+    )
+    other.init_transactions(30)
+    other.begin_transaction()
+    key, value = upsert(1, "a")
+    other.produce(world.topic, value, key)
+    assert other.flush(30) == 0
+    sql(world, "UPDATE t SET name = 'c' WHERE id = 2")
+    sent = publish(world.spark, world.definition())
+    assert (sent.records_out, sent.warning) == (1, None)
+    other.commit_transaction(30)
+    assert folded(world) == {**table(world), 1: "a"}
+    assert publish(world.spark, world.definition()).records_out == 1
+    assert folded(world) == table(world)
 
 
 def test_a_topic_that_lost_records_is_no_success(make: Make) -> None:
