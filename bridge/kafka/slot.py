@@ -99,7 +99,7 @@ class Slot:
         """Send records, which end at `upto`; now and then this commits."""
         self._held.append((records, upto))
         self._rows += len(records.keys)
-        self._bytes += sum(len(v) for v in records.values if v is not None)
+        self._bytes += _size(records)
         if len(self._held) == 1:
             self._begun = time.monotonic()
             self._trying(self._resend, self._resend)
@@ -242,3 +242,10 @@ class Slot:
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.abandon()
+
+
+def _size(records: Records) -> int:
+    """Bytes of keys, values and headers, which all stay in memory; a tombstone has a key, too."""
+    parts = sum(len(part) for column in (records.keys, records.values) for part in column if part)
+    headers = (header for row in records.headers or () for header in row or ())
+    return parts + sum(len(name) + len(value or b"") for name, value in headers)

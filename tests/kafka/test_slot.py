@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bridge.errors import ConcurrentRunError, KafkaError
+from bridge.kafka import slot as slots
 from bridge.kafka.broker import Broker
 from bridge.kafka.share import Cursor
 from bridge.kafka.slot import Slot
@@ -244,6 +245,26 @@ def test_a_transaction_ends_before_its_timeout(desk: Desk) -> None:
         slot._begun -= 1.5
         slot.add(*adds[1])
         assert slot.cursor == adds[1][1]
+
+
+@pytest.mark.parametrize("large", ["keys", "values", "headers"])
+def test_a_transaction_is_bounded_whatever_makes_it_large(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, large: str
+) -> None:
+    """All that is held for it takes memory: tombstones have keys, too, and a row's headers may be its largest part."""
+    monkeypatch.setattr(slots, "MAX_BYTES", 1500)
+    much, little = [b"x" * 800], [b"1"]
+    records = Records(
+        [desk.topic],
+        list(much if large == "keys" else little),
+        list(much) if large == "values" else [None],
+        headers=[[("h", much[0]), ("n", None)]] if large == "headers" else None,
+    )
+    with desk.slot() as slot:
+        slot.add(records, Cursor(1, 0, 1))
+        assert slot.sent.records == 0
+        slot.add(records, Cursor(1, 0, 2))
+        assert slot.sent.records == 2
 
 
 @pytest.mark.parametrize("what", ["answer", "request"])
