@@ -15,13 +15,18 @@ _ESCAPE = re.compile(r"\\(?:u+\+?([0-9a-fA-F]{4})|([0-3]?[0-7]{1,2})|(.))", re.D
 _CONTROL = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _KEYS = (
     "allow-comments",
+    "allow-trailing-comma",
     "array-element-delimiter",
     "disable-quote-character",
+    "empty-string-as-null",
     "escape-character",
+    "fail-on-missing-columns",
     "field-delimiter",
     "ignore-parse-errors",
+    "ignore-trailing-unmappable",
     "null-literal",
     "quote-character",
+    "trim-spaces",
     "write-bigdecimal-in-scientific-notation",
 )
 
@@ -38,6 +43,13 @@ class CsvOptions:
     allow_comments: bool = False
     ignore_parse_errors: bool = False
     scientific: bool = True
+    trim: bool = False
+    empty_as_null: bool = False
+    trailing_comma: bool = True
+    """One blank field more than there are columns is passed over: Jackson's own default, and so Flink's where the
+    option is not given."""
+    ignore_more: bool = False
+    fail_on_fewer: bool = False
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> CsvOptions:
@@ -64,6 +76,11 @@ class CsvOptions:
             allow_comments=options.get("allow-comments", False),
             ignore_parse_errors=options.get("ignore-parse-errors", False),
             scientific=options.get("write-bigdecimal-in-scientific-notation", True),
+            trim=options.get("trim-spaces", False),
+            empty_as_null=options.get("empty-string-as-null", False),
+            trailing_comma=options.get("allow-trailing-comma", True),
+            ignore_more=options.get("ignore-trailing-unmappable", False),
+            fail_on_fewer=options.get("fail-on-missing-columns", False),
         )
 
 

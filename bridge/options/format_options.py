@@ -91,6 +91,26 @@ CSV = (
     _text("escape-character", "Character that makes the next one literal."),
     _text("null-literal", "Text that stands for null."),
     _flag("write-bigdecimal-in-scientific-notation", "Write 100000 as 1E+5.", "true"),
+    _flag("trim-spaces", "Cut spaces and control characters around values without quotes.", side=Side.SOURCE),
+    _flag("empty-string-as-null", "Read an empty value, quoted or not, as null.", side=Side.SOURCE),
+    Option(
+        "allow-trailing-comma",
+        BOOLEAN,
+        "Pass over one blank field after the last column. Where it is not given that is so, too, as in all releases of "
+        "Flink that do not have the option; 'false' makes such a line a bad record.",
+        side=Side.SOURCE,
+    ),
+    _flag(
+        "ignore-trailing-unmappable",
+        "Pass over whatever fields there are after the last column.",
+        side=Side.SOURCE,
+    ),
+    _flag(
+        "fail-on-missing-columns",
+        "A line of fewer fields than columns is bad as a whole under 'ignore-parse-errors', too, where the columns "
+        "that it lacks are null otherwise. Without that option it is a bad record in any case.",
+        side=Side.SOURCE,
+    ),
 )
 REGISTRY = (
     _text("url", "Address of the schema registry.", required=True),

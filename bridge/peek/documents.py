@@ -62,7 +62,7 @@ class _Csv:
 
         options = CsvOptions.of(spec.options)
         self._names = spec.row.names
-        self._null = options.null_literal
+        self._options = options
         self._dialect: dict[str, Any] = {
             "delimiter": options.delimiter,
             "escapechar": options.escape,
@@ -79,11 +79,14 @@ class _Csv:
         except csv.Error as bad:
             raise Undecodable(f"not CSV: {bad}") from None
         cells = rows[0] if rows else []
+        more, options = cells[len(self._names) :], self._options
+        if options.ignore_more or (options.trailing_comma and len(more) == 1 and not more[0].strip()):
+            cells = cells[: len(self._names)]
         if len(cells) != len(self._names):
             raise Undecodable(f"{len(cells)} fields, where the DDL has {len(self._names)} columns")
         return as_json(
             {
-                name: None if cell == self._null else cell
+                name: None if cell == options.null_literal or (options.empty_as_null and not cell) else cell
                 for name, cell in zip(self._names, cells, strict=True)
             }
         )

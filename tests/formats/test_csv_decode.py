@@ -110,6 +110,48 @@ _LINES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a control character for quote": ({"quote-character": "\x01"}, {"\x01a,\x1f#\x01 ,1": ("a,\x1f#", 1)}),
     "bar": ({"field-delimiter": "|"}, {"a|1": ("a", 1), '"a|b"|1': ("a|b", 1), "a,b|1": ("a,b", 1)}),
     "no quotes": ({"disable-quote-character": True}, {'"a",1': ('"a"', 1), '"a,1\n"': ('"a', 1)}),
+    "trimmed": (
+        {"trim-spaces": True},
+        {
+            " a ,\t1 ": ("a", 1),
+            ' " a " , 1': (" a ", 1),
+            '"a", "1" ': ("a", 1),
+            "  , 1": ("", 1),
+            "a b\x01,1": ("a b", 1),
+            ' "a"x,1': MALFORMED,
+            "a, 1,  ": ("a", 1),
+            " ": _short(2, 1),
+        },
+    ),
+    "trimmed and escaped": (
+        {"trim-spaces": True, "escape-character": "\\"},
+        {" \\ a\\  ,1": (" a", 1), ' "a\\"" ,1': ('a"', 1), ' "\\"a" ,1': ('"a', 1)},
+    ),
+    "trimmed at tabs": (
+        {"trim-spaces": True, "field-delimiter": "\t"},
+        {" a \t 1 ": ("a", 1), "\t1": ("", 1)},
+    ),
+    "empty is null": (
+        {"empty-string-as-null": True, "null-literal": "-"},
+        {",": (None, None), '"",""': (None, None), "-,1": (None, 1), " ,1": (" ", 1)},
+    ),
+    "trimmed and empty is null": (
+        {"empty-string-as-null": True, "trim-spaces": True},
+        {" , ": (None, None), '" ",1': (" ", 1)},
+    ),
+    "no comma at the end": (
+        {"allow-trailing-comma": False},
+        {"a,1,": _short(2, 3), "a,1, \r": _short(2, 3), "a,1": ("a", 1)},
+    ),
+    "a comma at the end": ({"allow-trailing-comma": True}, {"a,1,": ("a", 1), "a,1,x": _short(2, 3)}),
+    "more than columns": (
+        {"ignore-trailing-unmappable": True, "allow-trailing-comma": False},
+        {"a,1,x,y": ("a", 1), "a,1,": ("a", 1), 'a,1,"x': MALFORMED, "a": _short(2, 1), "a,x,y": _NOT_INT},
+    ),
+    "fewer than columns": (
+        {"fail-on-missing-columns": True, "ignore-parse-errors": True},
+        {"a": _short(2, 1), "a,x": ("a", None), "a,1": ("a", 1), "a,1,x": _short(2, 3)},
+    ),
     "comments": (
         {"allow-comments": True},
         {
@@ -279,6 +321,15 @@ def test_scalars_are_converted_as_flink_does(spark: SparkSession) -> None:
             {
                 "1|N,N|N,a|N": ([1, None], {"p": None, "q": None}, ["a", None]),
                 "N,N|2,N": ([None], {"p": None, "q": 2}, [None]),
+            },
+        ),
+        (
+            {"trim-spaces": True, "empty-string-as-null": True},
+            {
+                "1; 2, a ; 1 , x;;y ": ([1, 2], {"p": "a", "q": 1}, ["x", None, "y"]),
+                '"1; 2"," a; 1"," x;"': ([1, 2], {"p": "a", "q": 1}, ["x", None]),
+                ", , ": ([], None, []),
+                "1,;2,": ([1], {"p": None, "q": 2}, []),
             },
         ),
         (

@@ -8,7 +8,7 @@ from bridge.fits.csv_options import CsvOptions
 from bridge.formats.csv.fast import Fast
 from bridge.formats.csv.glance import Glance
 from bridge.formats.csv.leaves import value
-from bridge.formats.csv.shape import BLANK
+from bridge.formats.csv.shape import BLANK, given, part
 from bridge.formats.csv.tokens import Tokens, split
 from bridge.formats.sql import Names, apply, let, literal, look, member, null, struct
 from bridge.schema import ArrayType, RowField, RowType, ScalarType
@@ -99,8 +99,14 @@ class _Line:
             expected, size = len(self.row.fields), f"size({tokens})"
             # Jackson forgives one blank field more than there are columns.
             more = f"{size} = {expected + 1} AND {tokens}[{expected}] RLIKE {literal(BLANK)}"
-            exact = f"({size} = {expected} OR ({more}))"
-            if self.options.ignore_parse_errors:
+            exact = (
+                f"({size} = {expected} OR ({more}))"
+                if self.options.trailing_comma
+                else f"{size} = {expected}"
+            )
+            if self.options.ignore_more:
+                exact = f"{size} >= {expected}"
+            if self.options.ignore_parse_errors and not self.options.fail_on_fewer:
                 # A document of no bytes has nothing to save.
                 exact = f"({exact} OR ({size} < {expected} AND {text} <> ''))"
             places = [f"get({tokens}, {i})" for i in range(expected)]
@@ -128,13 +134,12 @@ class _Line:
         """The texts of an array's elements or a row's fields; the null literal is looked for in them alone."""
         item = self.names.fresh()
         parts = split(token, self.options.array_delimiter)
-        if self.options.null_literal is not None:
-            parts = f"transform({parts}, {item} -> {self._text(item)})"
+        if part(item, self.options) != item:
+            parts = f"transform({parts}, {item} -> {part(item, self.options)})"
         return f"IF({token} RLIKE {literal(BLANK)}, {_EMPTY}, {parts})"
 
     def _text(self, token: str) -> str:
-        given = self.options.null_literal
-        return token if given is None else f"nullif({token}, {literal(given)})"
+        return given(token, self.options)
 
     def _node(self, texts: list[str], parts: str) -> str:
         places = [f"{parts}.p{i}" if parts else "" for i in range(len(self.row.fields))]

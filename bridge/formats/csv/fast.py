@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bridge.fits.csv_options import CsvOptions
-from bridge.formats.csv.shape import pattern
+from bridge.formats.csv.shape import CONTROLS, pattern
 from bridge.formats.sql import literal
 from bridge.schema import DataType, RowType, ScalarType
 
@@ -53,10 +53,13 @@ class Fast:
 
     def token(self, parsed: str, i: int) -> str:
         """The text of field `i`."""
-        return f"coalesce({parsed}.c{i}, '')"
+        text = f"coalesce({parsed}.c{i}, '')"
+        return f"trim(BOTH {literal(CONTROLS)} FROM {text})" if self.options.trim else text
 
     def _calm(self, text: str) -> str:
-        special = [c for c in (self.options.escape, "\n", "\r") if c]
+        # What quotes enclose is not trimmed, and afterwards nobody knows what they have enclosed.
+        quote = self.options.quote if self.options.trim else None
+        special = [c for c in (self.options.escape, "\n", "\r", quote) if c]
         # Spark takes a line that begins with NUL for a comment.
         first = ["\0", "\ufeff", *(" #" if self.options.allow_comments else "")]
         conditions = [f"NOT startswith({text}, {literal(c)})" for c in first]

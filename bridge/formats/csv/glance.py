@@ -6,7 +6,7 @@ from bridge.fits.csv_options import CsvOptions
 from bridge.formats.base import DOUBTFUL
 from bridge.formats.csv.fast import Fast
 from bridge.formats.csv.leaves import usual
-from bridge.formats.csv.shape import BLANK
+from bridge.formats.csv.shape import BLANK, given, part
 from bridge.formats.csv.tokens import split
 from bridge.formats.sql import Names, let, literal, member, null, struct
 from bridge.schema import ArrayType, RowField, RowType, ScalarType
@@ -47,8 +47,7 @@ class Glance:
         return struct(**made)
 
     def _text(self, token: str) -> str:
-        given = self.options.null_literal
-        return token if given is None else f"nullif({token}, {literal(given)})"
+        return given(token, self.options)
 
     def _judged(self, doubtful: str, texts: str, names: Names) -> str:
         fields = list(enumerate(self.row.fields))
@@ -71,11 +70,11 @@ class Glance:
         if isinstance(field.type, ArrayType):
             assert isinstance(field.type.element, ScalarType)
             item = names.fresh()
-            value = usual(self._text(item), field.type.element)
+            value = usual(part(item, self.options), field.type.element)
             return f"transform({parts}, {item} -> {value})"
         assert isinstance(field.type, RowType)
         pairs = [
-            f"{literal(f.name)}, {usual(self._text(f'get({parts}, {i})'), f.type)}"
+            f"{literal(f.name)}, {usual(part(f'get({parts}, {i})', self.options), f.type)}"
             for i, f in enumerate(field.type.fields)
             if isinstance(f.type, ScalarType)
         ]

@@ -1,4 +1,4 @@
-r"""A line of CSV taken apart as Jackson's CsvDecoder does it (trimming off): the texts of its fields.
+r"""A line of CSV taken apart as Jackson's CsvDecoder does it: the texts of its fields.
 
 Lines without quotes are split at the delimiter. For the others a pattern walks from delimiter to delimiter; the line
 has one put in front, so that no token is empty, which would stop the walk. Quantifiers are possessive: Java's other
@@ -41,6 +41,8 @@ class Tokens:
             inside = f"[^{quote}{escape}]++|{quote}{quote}" + (escaped if escape != quote else "")
             after = rf"[\x{{0}}-\x{{20}}&&[^\r\n{delimiter}]]*+"
             field = f"(?:{quote}(?:{inside})*+{quote}{after}|(?!{quote}){field})"
+        if options.trim:
+            field = rf"[\x{{0}}-\x{{20}}&&[^\r\n{delimiter}]]*+{field}"
         end = rf"(?={delimiter}|[\r\n]|\z)"
         self._token = rf"\G{delimiter}(?:{field}{end}|[\s\S]*+)"
         self._good = rf"\A{delimiter}{field}\z"
@@ -59,7 +61,11 @@ class Tokens:
     def _line(self, text: str) -> str:
         special = [c for c in (self.options.quote, self.options.escape, "\n", "\r") if c]
         found = " OR ".join(f"contains({text}, {literal(c)})" for c in dict.fromkeys(special))
-        return f"IF({found}, {self._walk(text)}, {split(text, self.options.delimiter)})"
+        plain = split(text, self.options.delimiter)
+        if self.options.trim:
+            value = self.names.fresh()
+            plain = f"transform({plain}, {value} -> trim(BOTH {literal(CONTROLS)} FROM {value}))"
+        return f"IF({found}, {self._walk(text)}, {plain})"
 
     def _walk(self, text: str) -> str:
         line = f"concat({literal(self.options.delimiter)}, {text})"
@@ -75,7 +81,17 @@ class Tokens:
 
     def _text(self, token: str) -> str:
         """What a token, delimiter in front, stands for."""
+        if self.options.trim:
+            # What is in front is cut before escapes are read, so one of them may begin with a space.
+            cut = f"trim(LEADING {literal(CONTROLS)} FROM substr({token}, 2))"
+            front = literal(self.options.delimiter)
+            return let(self.names, f"concat({front}, {cut})", self._cut)
+        return self._cut(token)
+
+    def _cut(self, token: str) -> str:
         plain = self._unescape(f"substr({token}, 2)", quoted=False)
+        if self.options.trim:
+            plain = f"trim(TRAILING {literal(CONTROLS)} FROM {plain})"
         if not self.options.quote:
             return plain
         blanks = literal(CONTROLS.replace(self.options.quote, ""))
