@@ -7,14 +7,16 @@ do (docs/adr/017).
 from __future__ import annotations
 
 import heapq
+import os
 from collections.abc import Sequence
 
 __all__ = ["LARGE", "pays"]
 
-LARGE = 200_000
-"""Of fewer rows the shuffle costs less than looking at the files would."""
+LARGE = int(os.environ.get("BRIDGE_FILE_SLOT_ROWS", "200000"))
+"""Of fewer rows the shuffle costs less than looking at the files would. BRIDGE_FILE_SLOT_ROWS lowers it for trials on
+small tables (docs/adr/017)."""
 
-_EACH = 100_000
+_EACH = LARGE // 2
 """Fewer rows than that in a file, and opening its slot takes as long as shuffling them would."""
 
 _MOST = 32

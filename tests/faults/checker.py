@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tests.faults.history import Commit, History, Row, changes, fold
+from tests.faults.history import Commit, History, Record, Row, changes, fold
 
 __all__ = ["FAULTS", "Verdict", "judge"]
 
@@ -20,7 +20,10 @@ FAULTS = (
     "aborted read",
     "table differs from topic",
     "topic differs from table",
+    "stale",
+    "ghosts",
     "batches not once",
+    "quarantine differs",
 )
 _EXAMPLES = 5
 
@@ -45,9 +48,13 @@ class Verdict:
             self.examples.append(f"{fault}: {what}")
 
 
-def judge(history: History, *, drained: bool) -> Verdict:
+def judge(history: History, *, drained: bool, exactly_once: bool = True, grown: bool = False) -> Verdict:
     """Compare everything with everything. `drained`: nothing is under way any more, so the topic out must hold all
     changes of the table; else it may lack the last ones.
+
+    `exactly_once`: the topic out holds each change once. Else a key's changes may go back to an earlier one and come
+    again from there; none is passed over that was not there before, and the last record is the newest change.
+    `grown`: partitions were added, so the order of a key is asked for within each partition alone.
 
     The history must have been read from the end: the topic out first, then the table's log, then the topic in.
     """
@@ -58,25 +65,38 @@ def judge(history: History, *, drained: bool) -> Verdict:
     _batches(history.commits, verdict)
     expected, rows = changes(history)
     _table(history, rows, verdict)
-    _topic_out(history, expected, verdict, drained=drained)
+    _quarantine(history, verdict)
+    out = _out(history, verdict, grown=grown)
+    for key in sorted(expected.keys() | out.keys()):
+        wanted, found = expected.get(key, []), out.get(key, [])
+        if not exactly_once:
+            _again(key, wanted, found, verdict, drained=drained, grown=grown)
+        elif grown:
+            _parted(key, wanted, found, verdict, drained=drained)
+        else:
+            had = [record.row for record in found]
+            if had != (wanted if drained else wanted[: len(had)]):
+                _told_apart(key, wanted, had, verdict, drained=drained)
     if drained:
-        _equal(fold(history.topic_out), dict(history.table), "topic differs from table", verdict)
+        _ended(history, expected, verdict)
     return verdict
 
 
 def _sends(history: History, verdict: Verdict) -> None:
     """What the broker has acknowledged is there, in its place, once, and in the order of sending."""
     committed = {(r.partition, r.offset): r for r in history.topic_in}
-    seen: dict[int, int] = {}
+    seen: dict[tuple[int, int], int] = {}
     for record in history.topic_in:
         if record.row is None:
             continue
-        seq, before = record.row[0], seen.get(record.key, -1)
+        at = record.key, record.partition
+        seq, before = record.row[0], seen.get(at, -1)
         if seq == before:
             verdict.add("duplicated", f"topic in: key {record.key} seq {seq} at {record[:2]}")
         elif seq < before:
             verdict.add("reordered", f"topic in: key {record.key} seq {seq} after {before} at {record[:2]}")
-        seen[record.key] = seq
+        seen[at] = seq
+    bad = set(history.bad)
     for sent in history.ledger:
         place = sent.partition, sent.offset
         found = committed.get(place)
@@ -84,6 +104,8 @@ def _sends(history: History, verdict: Verdict) -> None:
             there = found is not None and found.key == sent.key and (found.row is None) == sent.tombstone
             if not there or (found is not None and found.row is not None and found.row[0] != sent.seq):
                 verdict.add("lost", f"topic in: acked key {sent.key} seq {sent.seq} is not at {place}")
+        elif sent.fate == "bad" and place not in bad:
+            verdict.add("lost", f"topic in: the acked record {place} that nobody can decode is not there")
         elif sent.fate == "aborted" and found is not None:
             verdict.add("aborted read", f"topic in: aborted key {sent.key} seq {sent.seq} at {place}")
 
@@ -126,22 +148,105 @@ def _equal(wanted: dict[int, Row], found: dict[int, Row], fault: str, verdict: V
             verdict.add(fault, f"key {key}: {wanted.get(key)} wanted, {found.get(key)} found")
 
 
-def _topic_out(
-    history: History, expected: dict[int, list[Row | None]], verdict: Verdict, *, drained: bool
-) -> None:
+def _quarantine(history: History, verdict: Verdict) -> None:
+    """What nobody can decode is kept aside, once, up to the offsets of the last commit; and nothing else is."""
+    reached = history.commits[-1].offsets if history.commits else {}
+    kept = Counter(history.quarantine)
+    for place in history.bad:
+        if place[1] < reached.get(place[0], 0) and not kept[place]:
+            verdict.add("quarantine differs", f"the bad record {place} is not in it")
+    for place, count in kept.items():
+        if place not in set(history.bad):
+            verdict.add("quarantine differs", f"the record {place} is in it, and is no bad one")
+        elif count > 1:
+            verdict.add("quarantine differs", f"the record {place} is in it {count} times")
+
+
+def _out(history: History, verdict: Verdict, *, grown: bool) -> dict[int, list[Record]]:
+    """The topic out by keys."""
     aborted = {(a.key, a.seq) for a in history.ledger if a.fate == "aborted"}
-    out: dict[int, list[Row | None]] = {}
+    out: dict[int, list[Record]] = {}
     partitions: dict[int, int] = {}
     for record in history.topic_out:
-        out.setdefault(record.key, []).append(record.row)
-        if partitions.setdefault(record.key, record.partition) != record.partition:
+        out.setdefault(record.key, []).append(record)
+        if not grown and partitions.setdefault(record.key, record.partition) != record.partition:
             verdict.add("reordered", f"topic out: key {record.key} is in two partitions")
         if record.row is not None and (record.key, record.row[0]) in aborted:
             verdict.add("aborted read", f"topic out: key {record.key} seq {record.row[0]}")
-    for key in sorted(expected.keys() | out.keys()):
-        wanted, found = expected.get(key, []), out.get(key, [])
-        if found != (wanted if drained else wanted[: len(found)]):
-            _told_apart(key, wanted, found, verdict, drained=drained)
+    return out
+
+
+def _ended(history: History, expected: dict[int, list[Row | None]], verdict: Verdict) -> None:
+    """The fold of the topic out is the table."""
+    table, topic = dict(history.table), fold(history.topic_out)
+    for key in sorted(table.keys() | topic.keys()):
+        wanted, found = table.get(key), topic.get(key)
+        if wanted == found:
+            continue
+        fault = "topic differs from table"
+        if wanted is None:
+            fault = "ghosts"
+        elif found in expected.get(key, []):
+            fault = "stale"
+        verdict.add(fault, f"topic out: key {key}: {wanted} wanted, {found} found")
+
+
+def _again(
+    key: int, wanted: list[Row | None], found: list[Record], verdict: Verdict, *, drained: bool, grown: bool
+) -> None:
+    """At least once: see `judge`. Where partitions were added the changes of a key are told by all of them together."""
+    sent = 0
+    for record in found:
+        row = record.row
+        if sent < len(wanted) and row == wanted[sent]:
+            sent += 1
+        elif row not in wanted:
+            verdict.add("topic differs from table", f"topic out: key {key} {row} at {record[:2]} never was")
+        elif row not in wanted[:sent] and not grown:
+            verdict.add(
+                "reordered", f"topic out: key {key} {row} at {record[:2]} comes before {wanted[sent]}"
+            )
+            sent = wanted.index(row) + 1
+    if grown:
+        missing = Counter(wanted) - Counter([record.row for record in found])
+        rows = [row for row in missing if row is not None and row not in {record.row for record in found}]
+        for row in rows if drained else []:
+            verdict.add("lost", f"topic out: key {key} {row} is not in any partition")
+        _forward(key, wanted, found, verdict)
+    elif drained and sent < len(wanted):
+        verdict.add("lost", f"topic out: key {key} lacks {wanted[sent:][:5]}")
+
+
+def _forward(key: int, wanted: list[Row | None], found: list[Record], verdict: Verdict) -> None:
+    """In one partition a change that comes for the first time is newer than all before it."""
+    newest: dict[int, int] = {}
+    places = {row: n for n, row in enumerate(wanted) if row is not None}
+    seen: set[tuple[int, Row]] = set()
+    for record in found:
+        if record.row is None or record.row not in places:
+            continue
+        at = places[record.row]
+        is_late = (record.partition, record.row) not in seen and at < newest.get(record.partition, -1)
+        if is_late and not any(r.row == record.row for r in found if r.partition != record.partition):
+            verdict.add("reordered", f"topic out: key {key} {record.row} at {record[:2]} comes late")
+        seen.add((record.partition, record.row))
+        newest[record.partition] = max(at, newest.get(record.partition, -1))
+
+
+def _parted(
+    key: int, wanted: list[Row | None], found: list[Record], verdict: Verdict, *, drained: bool
+) -> None:
+    """Exactly once in several partitions: all changes, each once, in order within each partition."""
+    had = [record.row for record in found]
+    if drained and Counter(had) != Counter(wanted):
+        _told_apart(key, wanted, had, verdict, drained=True)
+    elif not drained and (Counter(had) - Counter(wanted)):
+        _told_apart(key, wanted, had, verdict, drained=False)
+    for partition in {record.partition for record in found}:
+        left = iter(wanted)
+        rows = [record.row for record in found if record.partition == partition]
+        if not all(any(row == w for w in left) for row in rows):
+            verdict.add("reordered", f"topic out: key {key} has {rows[-6:]} in partition {partition}")
 
 
 def _told_apart(

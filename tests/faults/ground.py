@@ -1,4 +1,4 @@
-"""The ground that rounds are played on: a broker, two topics, a table between them, a writer, and the two jobs."""
+"""The ground of an episode: lanes with their topics, tables and pipelines, a writer, and the two jobs."""
 
 from __future__ import annotations
 
@@ -11,83 +11,122 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import IsolationLevel
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 
 from bridge.kafka.broker import Broker
-from tests.faults.jobs import Job, Mark
-from tests.faults.reading import Observer, Stall, ends, rows_of
+from bridge.kafka.schema_registry import SchemaRegistry
+from tests.faults.jobs import Job
+from tests.faults.lane import Lane
+from tests.faults.reading import Observer, Stall, ends, progress_of
+from tests.faults.zygote import Zygote
 
-__all__ = ["Ground", "ground"]
+__all__ = ["SLOT_ROWS", "Ground", "World", "ground", "world"]
 
-TOPICS = ("faults-in", "faults-out")
-PARTITIONS = 3
-_RATE = 60
-_FILE = """\
-version: 1
-name: {name}
-topic:
-  ddl: |
-    CREATE TABLE t (id BIGINT, seq BIGINT, writer STRING, seed BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH (
-      'connector' = 'upsert-kafka', 'topic' = '{topic}', 'properties.bootstrap.servers' = '{bootstrap}',
-      'key.format' = 'json', 'value.format' = 'json'{options})
-delta: {{path: table}}
-run: {{checkpoint: {name}, trigger: 2 s}}
-{sections}"""
-_EXACTLY_ONCE = """,
-      'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix' = 'faults', 'sink.parallelism' = '2'"""
+PARTITIONS, GROWN = 3, 5
+SLOT_ROWS = 40
+"""From so many rows on a version may go out file by file; 200,000 in earnest (docs/adr/017)."""
+
+_RATE = 25
+
+
+@dataclass(frozen=True)
+class World:
+    """What outlives an episode."""
+
+    folder: Path
+    broker: Broker
+    registry: str
+    """The schema registry's URL; none where no lane needs one."""
+    spark: Any
+    zygote: Zygote
+
+    @property
+    def admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.broker.bootstrap, "log_level": 0})
 
 
 class Ground:
     """Everything there is; see `ground`. One thread plays, and tends the jobs while it waits."""
 
-    def __init__(self, folder: Path, seed: int, broker: Broker, spark: Any) -> None:
-        self.folder, self.broker, self.spark = folder, broker, spark
-        self.table = folder / "table"
+    def __init__(self, world: World, folder: Path, lanes: tuple[Lane, ...], seed: int) -> None:
+        self.world, self.folder, self.lanes = world, folder, lanes
         self.stall = Stall()
-        for topic in TOPICS:
-            broker.create_topic(topic, PARTITIONS, {"cleanup.policy": "compact"})
-        self._files()
-        self.jobs = {
-            verb: Job(verb, folder / f"{verb}.yaml", folder / "jobs", mark)
-            for verb, mark in (("ingest", self._ingested), ("publish", self._published))
+        for lane in lanes:
+            policy = {"cleanup.policy": "compact" if lane.is_upsert else "delete"}
+            for topic in lane.topics:
+                world.broker.create_topic(topic, PARTITIONS, policy)
+        files = {
+            verb: {lane.name: self._file(lane, verb) for lane in lanes} for verb in ("ingest", "publish")
         }
-        ledger = folder / "ledger.jsonl"
-        self.observer = Observer(broker.bootstrap, TOPICS, self.table, ledger, rows_of(spark, self.table))
-        self._version, self._newest = -1, Mark()
-        command = [sys.executable, "-m", "tests.faults.writer", broker.bootstrap, TOPICS[0], str(seed)]
-        self._writer = subprocess.Popen([*command, str(ledger), str(_RATE)])
+        environ = {"BRIDGE_FILE_SLOT_ROWS": str(SLOT_ROWS)}
+        self.jobs = {verb: Job(world.zygote, verb, files[verb], folder / "jobs", environ) for verb in files}
+        self.observers = {lane.name: self._observer(lane) for lane in lanes}
+        self._writer = self._writing(seed)
 
-    def _files(self) -> None:
-        for verb, topic, options, sections in (
-            ("ingest", TOPICS[0], "", ""),
-            ("publish", TOPICS[1], _EXACTLY_ONCE, "publish: {start: 'version:0', transaction-rows: 10}\n"),
-        ):
-            told = dict(bootstrap=self.broker.bootstrap, topic=topic, options=options, sections=sections)
-            (self.folder / f"{verb}.yaml").write_text(_FILE.format(name=f"{verb}s", **told))
+    def table(self, lane: Lane) -> Path:
+        return self.folder / lane.name / "table"
+
+    def checkpoint(self, lane: Lane, verb: str) -> Path:
+        return self.folder / lane.name / f"{verb}s"
+
+    def _file(self, lane: Lane, verb: str) -> Path:
+        file = self.folder / lane.name / f"{verb}.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(lane.file(verb, self.world.broker.bootstrap, self.world.registry))
+        return file
+
+    def _observer(self, lane: Lane) -> Observer:
+        quarantine = self.folder / lane.name / "quarantine" if "quarantine" in lane.extras else None
+        return Observer(
+            self.world.broker.bootstrap,
+            lane.topics,
+            self.table(lane),
+            self.folder / lane.name / "ledger.jsonl",
+            key=lane.key,
+            format=lane.format,
+            registry=self.world.registry,
+            quarantine=quarantine,
+        )
+
+    def _writing(self, seed: int) -> subprocess.Popen[bytes]:
+        spec = [
+            {
+                "bootstrap": self.world.broker.bootstrap,
+                "topic": lane.topics[0],
+                "seed": seed,
+                "ledger": str(self.folder / lane.name / "ledger.jsonl"),
+                "key": lane.key,
+                "format": lane.format,
+                "registry": self.world.registry,
+                "bad": 0.02 if "quarantine" in lane.extras else 0.0,
+                "large": 0.1 if lane.delivery == "exactly-once by file" else 0.0,
+            }
+            for lane in self.lanes
+        ]
+        file = self.folder / "writer.json"
+        file.write_text(json.dumps(spec))
+        with (self.folder / "writer.txt").open("wb") as out:
+            command = [sys.executable, "-m", "tests.faults.writer", str(file), str(_RATE)]
+            return subprocess.Popen(command, stdout=out, stderr=out)
 
     def begin(self, seconds: float) -> None:
-        """Both jobs run, and have made progress. The publish needs a table to start on.
+        """Both jobs run, and have made progress. The publishes need tables to start on."""
+        for job in self.jobs.values():
+            job.is_hit("first start", counts=False)
+            job.running  # noqa: B018
+            self.until(lambda job=job: not job.recovering, seconds, f"{job.verb} makes its first progress")  # type: ignore[misc]
 
-        A first ingest leaves an archive of Java classes, from which all later JVMs start: a round is mostly that.
-        """
-        archive = self.folder / "classes.jsa"
-        for verb, java in (
-            ("ingest", f"-XX:ArchiveClassesAtExit={archive}"),
-            ("ingest", f"-XX:SharedArchiveFile={archive}"),
-            ("publish", f"-XX:SharedArchiveFile={archive}"),
-        ):
-            job = self.jobs[verb]
-            if job.process is not None:
-                ended, job.process = job.process, None
-                os.kill(ended.pid, signal.SIGTERM)
-                self.until(lambda: not ended.pids(), seconds, "the first ingest ends")  # noqa: B023
-            job.java = java
-            job.is_hit("first start")
-            self.until(lambda job=job: not job.recovering, seconds, f"{verb} makes its first progress")  # type: ignore[misc]
+    def grow(self) -> None:
+        """Add partitions where the lanes are drawn so."""
+        grown = [lane for lane in self.lanes if "partitions added" in lane.extras]
+        wanted = [NewPartitions(topic, GROWN) for lane in grown for topic in lane.topics]
+        for made in self.world.admin.create_partitions(wanted).values() if wanted else ():
+            made.result(30)
 
     def until(self, condition: Callable[[], object], seconds: float, what: str) -> None:
         """Wait for it, and tend the jobs that have been started meanwhile. Raises TimeoutError."""
@@ -95,9 +134,12 @@ class Ground:
         while not condition():
             if time.monotonic() > deadline:
                 said = [
-                    f"{j.verb}: {j.process.said[-600:] if j.process else 'down'}" for j in self.jobs.values()
+                    f"{j.verb} waits for {sorted(j.hits)}: {j.process.errors[-3:] if j.process else 'down'}"
+                    for j in self.jobs.values()
                 ]
                 raise TimeoutError(f"not within {seconds:.0f} s: {what}; {'; '.join(said)}")
+            if self._writer.poll():
+                raise RuntimeError(f"the writer failed: {(self.folder / 'writer.txt').read_text()[-800:]}")
             for job in self.jobs.values():
                 if job.process is not None or job.recovering:
                     job.tend()
@@ -112,49 +154,47 @@ class Ground:
         """The writer ends, the jobs bring everything over."""
         self._writer.send_signal(signal.SIGTERM)
         assert self._writer.wait(60) == 0, "the writer failed"
-        self.until(lambda: self._ingested().caught_up, seconds, "the ingest catches up")
-        self.until(lambda: self._published().caught_up, seconds, "the publish catches up")
+        for what, done in (("ingest", self._ingested), ("publish", self._published)):
+            for lane in self.lanes:
+                self.until(lambda d=done, x=lane: d(x), seconds, f"the {what} of {lane.name} catches up")  # type: ignore[misc]
 
-    def _ingested(self) -> Mark:
-        """From the table's log, as it grows."""
-        while (file := self.table / "_delta_log" / f"{self._version + 1:020}.json").exists():
-            self._version += 1
-            for action in map(json.loads, file.read_text().splitlines()):
-                text = action.get("commitInfo", {}).get("userMetadata", "")
-                if text.startswith('{"bridge"'):
-                    self._told = json.loads(text)["bridge"]
-                    self._newest = Mark(self._told["run"], self._version)
-        if self._writer.poll() is None or self._newest.run is None:
-            return self._newest
-        reached = {int(p): offset for p, offset in self._told["offsets"][TOPICS[0]].items()}
-        return self._newest._replace(
-            caught_up=reached == self._ends(TOPICS[0], IsolationLevel.READ_COMMITTED)
-        )
+    def _ingested(self, lane: Lane) -> bool:
+        """By the table's log."""
+        for file in sorted((self.table(lane) / "_delta_log").glob("*.json"), reverse=True):
+            told = progress_of(json.loads(line) for line in file.read_text().splitlines())
+            if told is not None:
+                reached = {int(p): offset for p, offset in told["offsets"][lane.topics[0]].items()}
+                return reached == self._ends(lane, 0, IsolationLevel.READ_COMMITTED)
+        return False
 
-    def _published(self) -> Mark:
-        """From the publish's own log."""
-        files = sorted((self.folder / "publishs" / "publish").glob("*.json"))
+    def _published(self, lane: Lane) -> bool:
+        """By the publish's own log."""
+        files = sorted((self.checkpoint(lane, "publish") / "publish").glob("*.json"))
+        versions = sorted((self.table(lane) / "_delta_log").glob("*.json"))
         try:
             told = json.loads(files[-1].read_text())["bridge"]
         except (IndexError, ValueError, OSError):
-            return Mark()
-        self._ingested()
-        return Mark(told["run"], told["version"], told["open"] is None and told["version"] >= self._version)
+            return False
+        return told["open"] is None and bool(told["version"] >= int(versions[-1].stem))
 
-    def _ends(self, topic: str, isolation: IsolationLevel) -> dict[int, int]:
-        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap, "log_level": 0})
-        return ends(admin, topic, range(PARTITIONS), isolation)
+    def _ends(self, lane: Lane, side: int, isolation: IsolationLevel, admin: Any = None) -> dict[int, int]:
+        partitions = GROWN if "partitions added" in lane.extras else PARTITIONS
+        return ends(admin or self.world.admin, lane.topics[side], range(partitions), isolation)
 
     def watch(self, over: threading.Event) -> None:
         """Measure `stall`, until it is over; in a thread of its own."""
-        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap, "log_level": 0})
-        while not over.wait(0.2):
-            try:
-                seen = ends(admin, TOPICS[1], range(PARTITIONS), IsolationLevel.READ_COMMITTED)
-                there = ends(admin, TOPICS[1], range(PARTITIONS), IsolationLevel.READ_UNCOMMITTED)
-            except Exception:  # the broker is down: whoever waits goes on waiting
-                continue
-            self.stall.look(time.monotonic(), seen, there)
+        admin = self.world.admin
+        lanes = [lane for lane in self.lanes if lane.exactly_once and "partitions added" not in lane.extras]
+        stalls = {lane.name: Stall() for lane in lanes}
+        while not over.wait(1):
+            for lane in lanes:
+                try:
+                    seen = self._ends(lane, 1, IsolationLevel.READ_COMMITTED, admin)
+                    there = self._ends(lane, 1, IsolationLevel.READ_UNCOMMITTED, admin)
+                except Exception:  # the broker is down: whoever waits goes on waiting
+                    continue
+                stalls[lane.name].look(time.monotonic(), seen, there)
+                self.stall.longest = max(self.stall.longest, stalls[lane.name].longest)
 
     def end(self) -> None:
         """Leave no process behind."""
@@ -165,26 +205,36 @@ class Ground:
 
 
 @contextmanager
-def ground(folder: Path, seed: int) -> Iterator[Ground]:
-    """Start it, in an empty folder; whatever happens, no process is left."""
+def world(folder: Path) -> Iterator[World]:
+    """Start what outlives an episode, in an empty folder; whatever happens, no process is left."""
     os.environ["BRIDGE_LOG"] = str(folder / "bridge.log")
     from bridge.session import build_session
 
     with ExitStack() as stack:
+        zygote = stack.enter_context(Zygote())
         broker = stack.enter_context(Broker(folder / "broker"))
+        registry = stack.enter_context(SchemaRegistry(folder / "registry"))
         spark = build_session(
             "faults",
             master="local[1]",
             conf={
-                "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+                "spark.driver.memory": "1g",
                 "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # VACUUM's tasks
             },
         )
         stack.callback(spark.sparkContext.stop)
-        made = Ground(folder, seed, broker, spark)
+        yield World(folder, broker, registry.url, spark, zygote)
+
+
+@contextmanager
+def ground(world: World, folder: Path, lanes: tuple[Lane, ...], seed: int) -> Iterator[Ground]:
+    """An episode's; whatever happens, none of its processes is left."""
+    with ExitStack() as stack:
+        made = Ground(world, folder, lanes, seed)
         stack.callback(made.end)
         over = threading.Event()
         watching = threading.Thread(target=made.watch, args=(over,), daemon=True)
         watching.start()
+        stack.callback(watching.join, 60)
         stack.callback(over.set)
         yield made

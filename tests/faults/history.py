@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["Acked", "Commit", "History", "Record", "Row", "changes", "fold"]
+__all__ = ["Acked", "Commit", "History", "Record", "Row", "changes", "fold", "last_of"]
 
 Row = tuple[int, str, int]
 Vector = Mapping[int, int]
@@ -24,7 +24,7 @@ class Acked(NamedTuple):
     partition: int
     offset: int
     fate: str
-    """plain, committed, aborted; or unknown, where the answer to the commit got lost."""
+    """plain, committed, aborted, bad (a value that nobody can decode); or unknown, where the answer got lost."""
     tombstone: bool = False
 
 
@@ -33,6 +33,7 @@ class Record(NamedTuple):
     offset: int
     key: int
     row: Row | None
+    timestamp: int = 0
 
 
 class Commit(NamedTuple):
@@ -58,17 +59,32 @@ class History:
     table: list[tuple[int, Row]] = field(default_factory=list)
     """(key, row) of the version of the last commit; a key may be there twice."""
     topic_out: list[Record] = field(default_factory=list)
+    bad: list[tuple[int, int]] = field(default_factory=list)
+    """(partition, offset) of the records in the topic that nobody can decode; they are not in `topic_in`."""
+    quarantine: list[tuple[int, int]] = field(default_factory=list)
+    """(partition, offset) of each row of the quarantine table."""
 
 
 def fold(records: Iterable[Record]) -> dict[int, Row]:
     """The last row of each key; none for a key whose last record is a tombstone."""
-    rows: dict[int, Row] = {}
+    return {key: row for key, row in last_of(records).items() if row is not None}
+
+
+def last_of(records: Iterable[Record]) -> dict[int, Row | None]:
+    """What the last record of each key says.
+
+    The last one of each partition by offset. Where a key is in several partitions, as they were added, the newest
+    timestamp decides between these, then the partition: the rule by which an ingest folds a batch.
+    """
+    places: dict[int, dict[int, Record]] = {}
     for record in records:
-        if record.row is None:
-            rows.pop(record.key, None)
-        else:
-            rows[record.key] = record.row
-    return rows
+        there = places.setdefault(record.key, {})
+        if record.partition not in there or there[record.partition].offset < record.offset:
+            there[record.partition] = record
+    return {
+        key: max(there.values(), key=lambda r: (r.timestamp, r.partition)).row
+        for key, there in places.items()
+    }
 
 
 def changes(history: History) -> tuple[dict[int, list[Row | None]], dict[int, Row]]:
@@ -84,14 +100,14 @@ def changes(history: History) -> tuple[dict[int, list[Row | None]], dict[int, Ro
     rows: dict[int, Row] = {}
     expected: dict[int, list[Row | None]] = {}
     for commit in history.commits:
-        touched: dict[int, Row | None] = {}
+        batch: list[Record] = []
         for partition, records in by_partition.items():
             end, at = commit.offsets.get(partition, 0), taken[partition]
             while at < len(records) and records[at].offset < end:
-                touched[records[at].key] = records[at].row
+                batch.append(records[at])
                 at += 1
             taken[partition] = at
-        for key, row in touched.items():
+        for key, row in last_of(batch).items():
             if rows.get(key) != row:
                 expected.setdefault(key, []).append(row)
             if row is None:

@@ -1,4 +1,5 @@
-"""A job and its supervisor: whatever ends it, it is started again; how long it was away is measured."""
+"""The job of a verb and its supervisor: whatever ends it, it is started again; how long a pipeline was away is
+measured."""
 
 from __future__ import annotations
 
@@ -6,104 +7,197 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.pipelines.processes import CONF, Process
+from tests.faults.carrier import told
+from tests.faults.zygote import Zygote
+from tests.pipelines.processes import Process
 
-__all__ = ["Job", "Mark"]
+__all__ = ["Carrier", "Job"]
 
-_ORPHAN_SECONDS = 10.0
-_END_SECONDS = 60.0
-_CONF = (*CONF, "spark.driver.memory=1g", "spark.sql.shuffle.partitions=2")
+_ORPHAN_SECONDS = 20.0
+_END_SECONDS = 120.0
+_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Most JVMs live too short for what Java's second compiler costs; the code that Spark generates is the same."""
+
+_AS_USERS_HAVE_IT = 4
+"""Each so-manieth JVM has all of it."""
+
+_IN_PLACE = ("broker", "pause", "kill worker", "failpoint: raise")
+"""Kinds after which the process may go on as it is."""
 
 
-class Mark(NamedTuple):
-    """How far a verb has got: the run that wrote its newest progress, the version, and whether that is all there is."""
+class _Forked:
+    """What Process asks of a subprocess, of a child of the zygote."""
 
-    run: str | None = None
-    version: int = -1
-    caught_up: bool = False
+    def __init__(self, pid: int, folder: Path) -> None:
+        self.pid, self._code = pid, folder / "code"
+
+    def poll(self) -> int | None:
+        try:
+            return int(self._code.read_text())
+        except FileNotFoundError:
+            return None
+
+    def wait(self, timeout: float = 60.0) -> int:
+        deadline = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            assert time.monotonic() < deadline, f"{self.pid} has not ended"
+            time.sleep(0.02)
+        return code
 
 
-@dataclass
-class Job:
-    """One verb that is to run all the time."""
+class Carrier(Process):
+    """A forked process that carries one verb of all lanes; see `carrier`."""
 
-    verb: str
-    file: Path
-    folder: Path
-    mark: Callable[[], Mark]
-    recoveries: list[tuple[str, float]] = field(default_factory=list)
-    """(kind of the fault, seconds until the next progress)"""
-    unasked: list[str] = field(default_factory=list)
-    """Last words of those that ended though nobody had hit them."""
-    leaks: list[str] = field(default_factory=list)
-    files: list[str] = field(default_factory=list)
-    """Temporary files that were there after a good end."""
-    java: str = ""
-    """More options for its JVM."""
-    starts: int = 0
-    process: Process | None = None
-    _hit: tuple[str, float, Mark] | None = None
-    _past: list[tuple[Process, float]] = field(default_factory=list)
-    _resting: float = 0.0
-
-    def started(self) -> Process:
-        """One more process; the supervisor knows nothing of it until it is `process`."""
-        self.starts += 1
-        made = Process(
-            self.verb,
-            self.file,
-            self.folder / f"{self.verb}-{self.starts}",
-            master="local[1]",
-            conf=_CONF,
-            java=self.java,
+    def __init__(
+        self,
+        zygote: Zygote,
+        verb: str,
+        files: Mapping[str, Path],
+        folder: Path,
+        environ: Mapping[str, str],
+        *,
+        java: str = "",
+    ) -> None:
+        self.verb, self.folder, self.files = verb, folder, files
+        self.temporary, self._failpoints = folder / "tmp", folder / "failpoints"
+        for made in (self.temporary, self._failpoints):
+            made.mkdir(parents=True)
+        self._said = folder / "said.txt"
+        self._said.touch()
+        # The JVM does not ask TMPDIR.
+        conf = {
+            "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={self.temporary} {java}".strip(),
+            "spark.sql.execution.arrow.maxRecordsPerBatch": "20",
+        }
+        if verb == "ingest":  # a MERGE writes a file for each task, so that there are file slots
+            conf["spark.sql.adaptive.coalescePartitions.enabled"] = "false"
+        else:  # what one task at a time has to do is always even
+            conf["spark.default.parallelism"] = "1"
+        pid = zygote.child(
+            verb=verb,
+            files={lane: str(file) for lane, file in files.items()},
+            folder=str(folder),
+            environ={**environ, "BRIDGE_LOG": str(folder / "bridge.log")},
+            conf=conf,
+            master="local[2]",
         )
-        return made.__enter__()
+        self._process = _Forked(pid, folder)  # type: ignore[assignment]
+
+    def progress(self, lane: str) -> int:
+        """How many batches of a lane's pipeline this process has committed."""
+        try:
+            return (self.folder / "progress" / lane).stat().st_size
+        except OSError:
+            return 0
+
+    def over(self, lane: str) -> bool:
+        """Whether the lane's pipeline has ended here for good."""
+        return (self.folder / "ended" / lane).exists()
 
     @property
-    def running(self) -> Process:
+    def errors(self) -> list[str]:
+        """What its pipelines ended with."""
+        return [f"{e['lane']}: {e['kind']}: {e['message']}" for e in told(self.folder)]
+
+
+class _Hit(NamedTuple):
+    kind: str
+    since: float
+    process: Carrier | None
+    progress: int
+
+
+class Job:
+    """One verb of all lanes, which is to run all the time."""
+
+    def __init__(
+        self, zygote: Zygote, verb: str, files: Mapping[str, Path], folder: Path, environ: Mapping[str, str]
+    ) -> None:
+        self.verb, self.files = verb, files
+        self._zygote, self._folder, self._environ = zygote, folder, environ
+        self.recoveries: list[tuple[str, float]] = []
+        """(kind of the fault, seconds until the next batch of a pipeline that it hit)"""
+        self.rounds: Counter[tuple[str, str]] = Counter()
+        """(lane, kind) of each fault that hit a pipeline."""
+        self.unasked: list[str] = []
+        """Last words of pipelines that ended though nobody had hit them."""
+        self.leaks: list[str] = []
+        self.files_left: list[str] = []
+        """Temporary files that were there after a good end."""
+        self.starts = 0
+        self.process: Carrier | None = None
+        self.hits: dict[str, _Hit] = {}
+        self._heard = 0
+        self._past: list[tuple[Carrier, float]] = []
+        self._resting = 0.0
+
+    def started(self) -> Carrier:
+        """One more process; the supervisor knows nothing of it until it is `process`."""
+        self.starts += 1
+        folder = self._folder / f"{self.verb}-{self.starts}"
+        java = "" if self.starts % _AS_USERS_HAVE_IT == 0 else _QUICK
+        return Carrier(self._zygote, self.verb, self.files, folder, self._environ, java=java)
+
+    @property
+    def running(self) -> Carrier:
         """The one that is alive; starts one if need be."""
         if self.process is None:
-            self.process = self.started()
+            self.process, self._heard = self.started(), 0
         return self.process
 
     @property
     def recovering(self) -> bool:
-        return self._hit is not None
+        return bool(self.hits)
 
-    def is_hit(self, kind: str) -> None:
-        """From now on it is late."""
-        self._hit = (kind, time.monotonic(), self.mark())
+    def is_hit(self, kind: str, lanes: Sequence[str] | None = None, *, counts: bool = True) -> None:
+        """From now on these pipelines (all, if none is named) are late. `counts`: it is a round of theirs."""
+        process = self.process
+        for lane in self.files if lanes is None else lanes:
+            progress = process.progress(lane) if process else 0
+            since = self.hits[lane].since if lane in self.hits else time.monotonic()
+            self.hits[lane] = _Hit(kind, since, process, progress)
+            self.rounds[lane, kind] += counts
 
     def tend(self) -> None:
         """Start what has ended, look whether there is progress, and that those who are gone are gone."""
         self._bury()
-        if self._hit is not None:
-            kind, since, before = self._hit
-            now = self.mark()
-            moved = now.version > before.version or now.caught_up
-            if (now.run != before.run and moved) or (
-                kind in ("broker", "pause") and now.version > before.version
-            ):
-                self.recoveries.append((kind, time.monotonic() - since))
-                self._hit = None
-        if self.process is not None and self.process.code is not None:
-            ended, self.process = self.process, None
-            if self._hit is None:
-                self.unasked.append(f"{self.verb} ended with {ended.code}: {ended.said[-400:]}")
-                self.is_hit("unasked")
-            elif ended.code != -signal.SIGKILL:
-                self._resting = time.monotonic() + 0.5
-            self.left(ended)
-        if self.process is None and time.monotonic() >= self._resting:
-            self.process = self.started()
+        process = self.process
+        for lane, hit in list(self.hits.items()):
+            if process is None or (process is hit.process and not hit.kind.startswith(_IN_PLACE)):
+                continue
+            if process.progress(lane) > (hit.progress if process is hit.process else 0):
+                self.recoveries.append((hit.kind, time.monotonic() - hit.since))
+                del self.hits[lane]
+        if process is not None:
+            self._listen(process)
+        if process is not None and (process.code is not None or any(map(process.over, self.files))):
+            if process.code is None:
+                process.kill()
+            self.process = None
+            if not self.hits:
+                self.unasked.append(f"{self.verb} ended with {process.code}: {process.said[-400:]}")
+            self.is_hit("unasked", counts=False)
+            self._resting = time.monotonic() + (0.0 if process.code == -signal.SIGKILL else 0.3)
+            self.left(process)
+        if self.process is None and time.monotonic() >= self._resting and (self.hits or self.starts):
+            self.running  # noqa: B018
 
-    def left(self, process: Process) -> None:
-        """Its driver has ended: the JVM and the workers have ten seconds to follow."""
+    def _listen(self, process: Carrier) -> None:
+        """Pipelines that have ended in a process that has not."""
+        errors = process.errors
+        for error in errors[self._heard :]:
+            lane = error.partition(":")[0]
+            if lane not in self.hits:
+                self.unasked.append(f"{self.verb} of {error[:600]}")
+        self._heard = len(errors)
+
+    def left(self, process: Carrier) -> None:
+        """Its driver has ended: the JVM and the workers have some seconds to follow."""
         self._past.append((process, time.monotonic() + _ORPHAN_SECONDS))
 
     def _bury(self) -> None:
@@ -119,13 +213,16 @@ class Job:
             shutil.rmtree(process.temporary, ignore_errors=True)
             self._past.remove((process, deadline))
 
-    def must_end(self, process: Process, seconds: float = _END_SECONDS) -> Callable[[], bool]:
+    def must_end(self, process: Carrier, seconds: float = _END_SECONDS) -> Callable[[], bool]:
         """A condition that is true once the process has ended; one that does not in time is a leak, and killed."""
         deadline = time.monotonic() + seconds
 
         def ended() -> bool:
             if process.code is None and time.monotonic() > deadline:
-                self.leaks.append(f"{self.verb} did not end within {seconds:.0f} s: {process.said[-400:]}")
+                alive = [lane for lane in self.files if not process.over(lane)]
+                self.leaks.append(
+                    f"{self.verb} did not end within {seconds:.0f} s: {alive}; {process.errors}; {process.said[-400:]}"
+                )
                 process.kill()
             return process.code is not None
 
@@ -146,7 +243,7 @@ class Job:
         deadline = time.monotonic() + _ORPHAN_SECONDS
         while process.pids() and time.monotonic() < deadline:
             time.sleep(0.1)
-        self.files += [str(path) for path in process.temporary.iterdir()]
+        self.files_left += [str(path) for path in process.temporary.iterdir()]
         while self._past:
             self._bury()
             time.sleep(0.1)

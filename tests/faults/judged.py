@@ -14,7 +14,7 @@ from bridge.kafka.broker import Broker
 from bridge.metrics import Summary
 from bridge.pipelines.ingest import ingest
 from tests.faults.checker import Verdict, judge
-from tests.faults.reading import Observer, rows_of
+from tests.faults.reading import Observer
 from tests.faults.writer import Writer
 from tests.pipelines.world import World
 
@@ -51,7 +51,6 @@ class Judged:
             [self.world.topic],
             path,
             self._ledger,
-            rows_of(self.world.spark, path),
         )
         return judge(observer.look(), drained=False)
 

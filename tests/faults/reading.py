@@ -1,47 +1,59 @@
-"""Reads a history: topics by plain consumers, the log file by file, rows by Spark's own reader. No bridge."""
+"""Reads a history: topics by plain consumers, the log and the data files one by one. No bridge."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from tests.faults.history import Acked, Commit, History, Record, Row
+from tests.faults.documents import KEY_TYPES, Documents
+from tests.faults.history import Acked, Commit, History, Record
+from tests.faults.parquet import Log
 from tests.reader import messages
 
-__all__ = ["Observer", "Stall", "ends", "leftovers", "log_scratch", "open_transactions", "rows_of"]
+__all__ = ["Observer", "Stall", "ends", "leftovers", "log_scratch", "open_transactions", "progress_of"]
 
 _WAIT = 60.0
-Rows = Callable[[int], list[tuple[int, Row]]]
-"""(key, row) of a version of the table."""
 
 
 class Observer:
     """Follows the topics (in, and out if there is one), the log and the ledger; `look` reads what is new."""
 
-    def __init__(self, bootstrap: str, topics: Sequence[str], table: Path, ledger: Path, rows: Rows) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        topics: Sequence[str],
+        table: Path,
+        ledger: Path,
+        *,
+        key: str = "BIGINT",
+        format: str = "json",
+        registry: str = "",
+        quarantine: Path | None = None,
+    ) -> None:
         self.history = History()
-        self._bootstrap, self._topics = bootstrap, topics
-        self._log, self._ledger, self._rows = table / "_delta_log", ledger, rows
+        self.log = Log(table)
+        self._bootstrap, self._topics, self._ledger = bootstrap, topics, ledger
+        self._key, self._documents = KEY_TYPES[key], Documents(key, format, registry)
+        self._quarantine = quarantine
         self._ledger_read = 0
-        self._version = -1
-        self._next: dict[tuple[str, str], dict[int, int]] = {}
+        self._next: dict[str, dict[int, int]] = {}
 
     def look(self) -> History:
         """Everything up to now; first what comes last, so that causes are never missing for effects."""
         history = self.history
         for topic in self._topics[1:]:
-            history.topic_out += self._records(topic, "read_committed")
+            history.topic_out += self._records(topic)
         history.commits += self._commits()
-        if history.commits:
-            history.table = self._rows(history.commits[-1].version)
+        history.table = self._rows()
+        history.quarantine = self._kept()
         history.ledger += self._lines()
-        history.topic_in += self._records(self._topics[0], "read_committed")
+        history.topic_in += self._records(self._topics[0])
         return history
 
     def _lines(self) -> Iterator[Acked]:
@@ -55,46 +67,52 @@ class Observer:
 
     def _commits(self) -> Iterator[Commit]:
         """The versions that an ingest has written."""
-        while (file := self._log / f"{self._version + 1:020}.json").exists():
-            self._version += 1
-            actions = [json.loads(line) for line in file.read_text().splitlines()]
-            info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
-            told = _progress(info.get("userMetadata"))
+        for version, actions in self.log.commits():
+            told = progress_of(actions)
             txns = [a["txn"]["version"] for a in actions if "txn" in a]
             if told is not None:
                 (offsets,) = told["offsets"].values() or ({},)
                 vector = {int(partition): offset for partition, offset in offsets.items()}
-                yield Commit(self._version, txns[0] if txns else -1, told["batch"], vector)
+                yield Commit(version, txns[0] if txns else -1, told["batch"], vector)
 
-    def _records(self, topic: str, isolation: str) -> Iterator[Record]:
-        places = self._next.setdefault((topic, isolation), {})
-        for message in messages(self._bootstrap, topic, places, isolation=isolation):
-            value, key = message.value(), message.key()
+    def _rows(self) -> list[tuple[int, tuple[int, str, int]]]:
+        columns = list(self._key.columns)
+        found = self.log.rows([*columns, "seq", "writer", "seed"])
+        return [(self._key.number(_naive(row[: len(columns)])), row[len(columns) :]) for row in found]
+
+    def _kept(self) -> list[tuple[int, int]]:
+        if self._quarantine is None:
+            return []
+        kept = Log(self._quarantine)
+        for _ in kept.commits():
+            pass
+        return [(row[0], row[1]) for row in kept.rows(["partition", "offset"])]
+
+    def _records(self, topic: str) -> Iterator[Record]:
+        """What readers of committed records find; what of it nobody can decode goes to the history's `bad`."""
+        for message in messages(self._bootstrap, topic, self._next.setdefault(topic, {})):
+            key, place = message.key(), (message.partition() or 0, message.offset() or 0)
             assert key is not None
-            row = None
-            if value is not None:
-                told = json.loads(value)
-                row = told["seq"], told["writer"], told["seed"]
-            yield Record(message.partition() or 0, message.offset() or 0, json.loads(key)["id"], row)
+            try:
+                number, row = self._documents.read(key, message.value())
+            except ValueError:
+                self.history.bad.append(place)
+                continue
+            yield Record(*place, number, row, message.timestamp()[1])
 
 
-def _progress(text: str | None) -> dict[str, Any] | None:
+def _naive(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(v.replace(tzinfo=None) if hasattr(v, "tzinfo") else v for v in values)
+
+
+def progress_of(actions: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """What an ingest has written down beside the rows of a commit; None for other writers' commits."""
+    info: Mapping[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
     try:
-        found = json.loads(text or "")["bridge"]
+        found = json.loads(info.get("userMetadata") or "")["bridge"]
     except (ValueError, TypeError, KeyError):
         return None
     return found if isinstance(found, dict) and "batch" in found else None
-
-
-def rows_of(spark: Any, path: Path) -> Rows:
-    """The table's rows at a version, by Spark's own reader."""
-
-    def rows(version: int) -> list[tuple[int, Row]]:
-        frame = spark.read.format("delta").option("versionAsOf", version).load(str(path))
-        found = frame.select("id", "seq", "writer", "seed").collect()
-        return [(r["id"], (r["seq"], r["writer"], r["seed"])) for r in found]
-
-    return rows
 
 
 def ends(

@@ -10,31 +10,34 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.faults.carrier import told
+from tests.faults.documents import KEY_TYPES
 from tests.faults.ground import Ground
-from tests.faults.jobs import Job
-from tests.faults.plan import Round
-from tests.pipelines.processes import Process
+from tests.faults.jobs import Carrier, Job
+from tests.faults.lane import Lane
+from tests.faults.plan import Blow
 
-__all__ = ["Player"]
+__all__ = ["PATIENCE", "Player"]
 
 PATIENCE = 300.0
-_FIRE_SECONDS = 90.0
+_FIRE_SECONDS = 30.0
 
 
 class Player:
-    """Plays rounds on a ground. After a round its victims may still be away; the next one that needs them waits."""
+    """Plays blows on a ground. After one its victims may still be away; the next one that needs them waits."""
 
     def __init__(self, ground: Ground, say: Callable[[str], None]) -> None:
         self._ground, self._say = ground, say
         self._user: threading.Thread | None = None
         self.users: list[str] = []
         """What users did, and what came of it."""
-        self.kinds: dict[str, Callable[[Round, Job], object]] = {
-            "kill all": lambda r, job: self._kill_all(r.kind, job),
-            "kill Python": lambda r, job: self._kill(r.kind, job, job.running.pid),
-            "kill JVM": lambda r, job: self._kill(r.kind, job, job.running.jvm()),
+        self.kinds: dict[str, Callable[[Blow, Job], object]] = {
+            "kill all": lambda b, job: self._kill_all(b.kind, job),
+            "kill Python": lambda b, job: self._kill(b.kind, job, job.running.pid),
+            "kill JVM": lambda b, job: self._kill(b.kind, job, job.running.jvm()),
             "kill worker": self._kill_worker,
             "kill both jobs": self._kill_both,
+            "failpoint: raise": self._raise,
             "failpoint: kill": self._failpoint,
             "failpoint: kill all": self._failpoint,
             "lost checkpoint": self._checkpoint,
@@ -45,30 +48,33 @@ class Player:
             "started twice": self._twice,
         }
 
-    def play(self, this: Round) -> None:
-        """One round, up to the blow. Raises TimeoutError when somebody does not come back."""
+    def play(self, this: Blow) -> None:
+        """One fault, up to the blow. Raises TimeoutError when somebody does not come back."""
         job = self._ground.jobs[this.verb]
         both = this.kind in ("kill both jobs", "broker")
         for needed in self._ground.jobs.values() if both else [job]:
             self.recovered(needed)
-        kept = self._ground.folder / "checkpoint-kept"
-        if not kept.exists():
-            shutil.copytree(self._ground.folder / "ingests", kept, dirs_exist_ok=True)
+        for lane in self._ground.lanes:
+            if not (kept := self._kept(lane)).exists():
+                shutil.copytree(self._ground.checkpoint(lane, "ingest"), kept, dirs_exist_ok=True)
         if this.user:
-            self._use(this.user)
+            self._use(this.user, self._ground.lanes[this.passes % len(self._ground.lanes)])
         self._ground.rest(this.seconds)
         self.recovered(job)  # it may have ended by itself
         self.kinds[this.kind](this, job)
 
     def recovered(self, job: Job) -> None:
-        """Wait until it has made progress after its last fault."""
+        """Wait until each of its pipelines has made progress after its last fault."""
         self._ground.until(lambda: not job.recovering, PATIENCE, f"{job.verb} makes progress")
 
-    def _kill_all(self, kind: str, job: Job) -> None:
-        job.is_hit(kind)
+    def _kept(self, lane: Lane) -> Path:
+        return self._ground.folder / lane.name / "checkpoint-kept"
+
+    def _kill_all(self, kind: str, job: Job, *, counts: bool = True) -> None:
+        job.is_hit(kind, counts=counts)
         job.running.kill()
 
-    def _kill_both(self, this: Round, job: Job) -> None:
+    def _kill_both(self, this: Blow, job: Job) -> None:
         for hit in self._ground.jobs.values():
             self._kill_all(this.kind, hit)
 
@@ -80,36 +86,46 @@ class Player:
         os.kill(pid, signal.SIGKILL)
         self._ground.until(job.must_end(job.running), PATIENCE, "the driver ends")
 
-    def _kill_worker(self, this: Round, job: Job) -> None:
-        """In the middle of a transaction, if there is one; Spark has the task done again, or ends."""
+    def _kill_worker(self, this: Blow, job: Job) -> None:
+        """In the middle of a transaction, if there is one; Spark has the task done again, or the pipeline ends."""
         hit = self._armed(job, "slot.before-commit", "pause")
-        workers = job.running.workers()
-        if hit is None or not workers:
-            return self._kill_all(this.kind, job)
+        process = job.running
         job.is_hit(this.kind)
-        process = job.running
-        for pid in workers:
+        for pid in process.workers():
             os.kill(pid, signal.SIGKILL)
-        hit.unlink()
-        # Without its workers it ends, or goes on with new ones.
-        mark = job.mark()
-        self._ground.until(
-            lambda: process.code is not None or job.mark().version > mark.version,
-            PATIENCE,
-            "it ends or goes on",
-        )
-        if process.code is None:
-            self._kill_all(this.kind, job)
+        if hit is not None:
+            hit.unlink(missing_ok=True)
 
-    def _failpoint(self, this: Round, job: Job) -> None:
-        everybody = this.kind.endswith("all")
-        passes = this.passes if this.place.startswith("slot.") else 0
+    def _raise(self, this: Blow, job: Job) -> None:
+        """One pipeline ends with an error, the others do not notice."""
         process = job.running
-        hit = self._armed(job, this.place, f"{'pause' if everybody else 'kill'} after {passes}")
+        before = len(told(process.folder))
+        hit = self._armed(job, this.place, f"raise after {this.passes}")
+        if hit is None:
+            return self._kill_all("kill all", job)
+        self._ground.until(
+            lambda: len(told(process.folder)) > before or process.code is not None,
+            PATIENCE,
+            "a pipeline ends",
+        )
+        lanes = [e["lane"] for e in told(process.folder)[before:] if "failpoint" in e["message"]]
+        lanes = lanes or [e["lane"] for e in told(process.folder)[before:]]
+        job.is_hit(f"{this.kind} at {this.place}", lanes[:1])
+
+    def _failpoint(self, this: Blow, job: Job) -> None:
+        everybody = this.kind.endswith("all")
+        process = job.running
+        hit = self._armed(job, this.place, f"{'pause' if everybody else 'kill'} after {this.passes}")
         kind = f"{this.kind} at {this.place}"
-        if everybody or hit is None:
+        if hit is None:
+            return self._kill_all("kill all", job)
+        if everybody:
             return self._kill_all(kind, job)
         job.is_hit(kind)
+        if this.place.startswith("slot."):  # a worker, which Spark may replace
+            self._ground.rest(1)
+            if process.code is None:
+                process.kill()
         self._ground.until(job.must_end(process), PATIENCE, "the driver ends")
 
     def _armed(self, job: Job, place: str, action: str) -> Path | None:
@@ -126,32 +142,33 @@ class Player:
         self._say(f"  {place} did not fire")
         return None
 
-    def _checkpoint(self, this: Round, job: Job) -> None:
-        self._kill_all(this.kind, job)
-        checkpoint = self._ground.folder / f"{job.verb}s"
-        shutil.rmtree(checkpoint, ignore_errors=True)
-        if this.kind == "old checkpoint":
-            kept = self._ground.folder / "checkpoint-kept"
-            shutil.copytree(kept, checkpoint, dirs_exist_ok=True)
-            shutil.rmtree(kept)
+    def _checkpoint(self, this: Blow, job: Job) -> None:
+        # A publish at least once has its progress in its checkpoint, and nowhere else.
+        lanes = [x for x in self._ground.lanes if job.verb == "ingest" or x.exactly_once]
+        job.is_hit(this.kind, [x.name for x in lanes])
+        job.is_hit("kill all", [x.name for x in self._ground.lanes if x not in lanes])
+        job.running.kill()
+        for lane in lanes:
+            checkpoint, kept = self._ground.checkpoint(lane, job.verb), self._kept(lane)
+            shutil.rmtree(checkpoint, ignore_errors=True)
+            if this.kind == "old checkpoint":
+                shutil.move(kept, checkpoint)
 
-    def _broker(self, this: Round, job: Job) -> None:
+    def _broker(self, this: Blow, job: Job) -> None:
         for hit in self._ground.jobs.values():
             hit.is_hit(this.kind)
-        self._ground.broker.kill()
+        self._ground.world.broker.kill()
         self._ground.rest(this.length / 2)
-        self._ground.broker.start()
+        self._ground.world.broker.start()
 
-    def _pause(self, this: Round, job: Job) -> None:
+    def _pause(self, this: Blow, job: Job) -> None:
         process = job.running
         job.is_hit(this.kind)
         process.signal(signal.SIGSTOP)
         self._ground.rest(this.length)
         process.signal(signal.SIGCONT)
-        self.recovered(job)
-        self._kill_all("kill all", job)
 
-    def _zombie(self, this: Round, job: Job) -> None:
+    def _zombie(self, this: Blow, job: Job) -> None:
         zombie = job.running
         zombie.signal(signal.SIGSTOP)
         job.is_hit(this.kind)
@@ -159,38 +176,32 @@ class Player:
         self.recovered(job)
         zombie.signal(signal.SIGCONT)
         self._loser_ends(job, zombie)
-        self._kill_all("kill all", job)
 
-    def _twice(self, this: Round, job: Job) -> None:
-        first, second = job.running, job.started()
-        ended = job.must_end(second, 120)
-        try:
-            self._ground.until(lambda: first.code is not None or ended(), PATIENCE, "one of two ends")
-        finally:
-            loser = second if second.code is not None else first
-            if job.process not in (None, first, second):
-                job.running.kill()  # the supervisor was quick to replace the first
-            job.process = first if loser is second else second
-        self._loser_ends(job, loser)
-        self._kill_all("kill all", job)
+    def _twice(self, this: Blow, job: Job) -> None:
+        """The second one must end, as the first one is well."""
+        second = job.started()
+        for lane in self._ground.lanes:
+            job.rounds[lane.name, this.kind] += 1
+        self._loser_ends(job, second)
 
-    def _loser_ends(self, job: Job, loser: Process) -> None:
+    def _loser_ends(self, job: Job, loser: Carrier) -> None:
         self._ground.until(job.must_end(loser), PATIENCE, "of two runs one ends")
         if not loser.code:
             job.leaks.append(f"{job.verb}: of two runs one ended with {loser.code}, as if all were well")
         job.left(loser)
 
-    def _use(self, statement: str) -> None:
+    def _use(self, statement: str, lane: Lane) -> None:
         """A user at work, beside the jobs; he may lose against them."""
         if self._user is not None:
             self._user.join()
-        table = f"delta.`{self._ground.table}`"
+        table, column = f"delta.`{self._ground.table(lane)}`", next(iter(KEY_TYPES[lane.key].columns))
         # It changes nothing, but rewrites rows: the fold is as before, and nothing of it may be published.
-        text = {"OPTIMIZE": f"OPTIMIZE {table}", "UPDATE": f"UPDATE {table} SET seq = seq WHERE id % 3 = 0"}
+        where = f"hash({column}) % 3 = 0"
+        text = {"OPTIMIZE": f"OPTIMIZE {table}", "UPDATE": f"UPDATE {table} SET seq = seq WHERE {where}"}
 
         def work() -> None:
             try:
-                self._ground.spark.sql(text[statement]).collect()
+                self._ground.world.spark.sql(text[statement]).collect()
                 self.users.append(statement)
             except Exception as lost:
                 self.users.append(f"{statement} lost: {type(lost).__name__}")

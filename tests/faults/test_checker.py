@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.checker import FAULTS, judge
+from tests.faults.checker import FAULTS, Verdict, judge
 from tests.faults.history import Acked, Commit, History, Record, Row
 from tests.faults.reading import Stall
 
@@ -95,7 +95,16 @@ BREAKS: dict[str, tuple[str, Callable[[History], object]]] = {
         "topic differs from table",
         lambda h: h.topic_out.append(Record(0, 9, 1, (99, "plain", 7))),
     ),
-    "the topic out ends elsewhere": ("topic differs from table", lambda h: h.topic_out.pop()),
+    "the topic out ends elsewhere": ("stale", lambda h: h.topic_out.pop()),
+    "a key of another table": ("topic differs from table", lambda h: h.table.append((4, row(1)))),
+    "a ghost is in the topic out": ("ghosts", lambda h: h.topic_out.append(Record(1, 9, 3, row(1)))),
+    "a bad record is in the topic, and not kept": ("quarantine differs", lambda h: h.bad.append((0, 2))),
+    "a good record is kept aside": ("quarantine differs", lambda h: h.quarantine.append((0, 0))),
+    "a bad record is kept twice": (
+        "quarantine differs",
+        lambda h: h.bad.append((0, 2)) or h.quarantine.extend([(0, 2)] * 2),  # type: ignore[func-returns-value]
+    ),
+    "an acked bad record is not in the topic": ("lost", lambda h: h.ledger.append(Acked(1, 9, 0, 2, "bad"))),
     "a key is in the table twice": ("duplicated", lambda h: h.table.append((1, row(8)))),
     "a row of the table is old": ("table differs from topic", lambda h: h.table.__setitem__(0, (1, row(4)))),
     "a row of the table is missing": ("table differs from topic", lambda h: h.table.pop()),
@@ -130,6 +139,74 @@ def test_each_fault_is_found(name: str) -> None:
     assert any(example.startswith(f"{fault}: ") for example in verdict.examples)
 
 
+def again(*seqs: int | None, drained: bool = True) -> Verdict:
+    """Key 2 of `good`, whose changes are 2, None, 6, as it is sent at least once."""
+    history = good()
+    del history.topic_out[3:]
+    rows = [None if seq is None else row(seq) for seq in seqs]
+    history.topic_out += [Record(1, n, 2, r) for n, r in enumerate(rows)]
+    return judge(history, drained=drained, exactly_once=False)
+
+
+@pytest.mark.parametrize(
+    ("seqs", "faults"),
+    [
+        pytest.param((2, None, 6), set(), id="once"),
+        pytest.param((2, None, 2, None, 6), set(), id="again from the start"),
+        pytest.param((2, None, 6, None, 6), set(), id="again from the middle"),
+        pytest.param((2, 2, None, None, 6, 6), set(), id="each twice"),
+        pytest.param((2, None, 6, 2), {"stale"}, id="a zombie's value is the last"),
+        pytest.param((2, None, 6, None), {"stale"}, id="a zombie's tombstone is the last"),
+        pytest.param((2, 6), {"reordered"}, id="one is passed over"),
+        pytest.param((2, 6, 2, None, 6), {"reordered"}, id="one is passed over at first"),
+        pytest.param((2, None), {"lost", "stale"}, id="the last one is missing"),
+        pytest.param((2, None, 5, 6), {"topic differs from table"}, id="one that never was"),
+    ],
+)
+def test_at_least_once(seqs: tuple[int | None, ...], faults: set[str]) -> None:
+    verdict = again(*seqs)
+    assert {name for name, count in verdict.counts.items() if count} == faults, verdict
+    assert again(2, drained=False).clean
+
+
+def grown() -> History:
+    """Partition 2 was added: key 1 is there from its last change on."""
+    history = good()
+    history.topic_in[2] = Record(2, 0, 1, row(8), 9)
+    history.commits[-1] = Commit(5, 3, 3, {0: 6, 1: 3, 2: 1})
+    history.topic_out[2] = Record(2, 0, 1, row(8), 9)
+    history.ledger[-1] = Acked(1, 8, 2, 0, "plain")
+    return history
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_added_partitions(once: bool) -> None:
+    """Order is asked for in each partition alone; the newest timestamp says which record is the last."""
+    verdict = judge(grown(), drained=True, exactly_once=once, grown=True)
+    assert verdict.clean, verdict.examples
+    assert judge(grown(), drained=True, exactly_once=True).counts["reordered"] == 1
+    late = grown()
+    late.topic_out.insert(2, Record(0, 3, 1, row(1), 99))
+    assert judge(late, drained=True, exactly_once=once, grown=True).counts["stale"] == 1
+    short = grown()
+    del short.topic_out[1]
+    assert judge(short, drained=True, exactly_once=once, grown=True).counts["lost"] == 1
+    swapped = grown()
+    out = swapped.topic_out
+    out[0], out[1] = Record(0, 0, 1, row(4)), Record(0, 2, 1, row(1))
+    assert judge(swapped, drained=True, exactly_once=once, grown=True).counts["reordered"] == 1
+
+
+def test_a_key_of_two_partitions_in_one_batch_is_the_newest_s() -> None:
+    history = grown()
+    history.topic_in[1] = Record(0, 3, 1, row(4), 10)
+    history.commits[2:] = [Commit(4, 2, 2, {0: 6, 1: 3, 2: 1})]
+    history.commits.pop(1)
+    assert judge(history, drained=False).counts["table differs from topic"] == 1
+    history.table[0] = (1, row(4))
+    assert judge(history, drained=False).counts["table differs from topic"] == 0
+
+
 def test_a_hole_before_what_is_there_is_found_though_not_all_is_there_yet() -> None:
     history = good()
     del history.topic_out[1]
@@ -140,7 +217,9 @@ def test_no_fault_goes_untested() -> None:
     assert {fault for fault, _ in BREAKS.values()} == set(FAULTS)
 
 
-@pytest.mark.parametrize("module", ["history", "checker", "reading", "writer", "../reader"])
+@pytest.mark.parametrize(
+    "module", ["history", "checker", "documents", "parquet", "reading", "vectors", "writer", "../reader"]
+)
 def test_it_shares_no_code_with_the_bridge(module: str) -> None:
     """Nor does what it imports from here."""
     here = Path(__file__).parent
@@ -155,8 +234,11 @@ def test_it_shares_no_code_with_the_bridge(module: str) -> None:
     }
     assert not any(name.partition(".")[0] == "bridge" for name in imported)
     assert {n for n in imported if n.startswith("tests")} <= {
-        "tests.faults.history",
         "tests.faults.checker",
+        "tests.faults.documents",
+        "tests.faults.history",
+        "tests.faults.parquet",
+        "tests.faults.vectors",
         "tests.reader",
     }
 

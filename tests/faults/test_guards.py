@@ -146,8 +146,8 @@ def test_null_safe_keys(
 
 def told(broker: Broker, topic: str, expected: Mapping[int, list[int]], tmp_path: Path) -> History:
     """A history whose topic out is this one, and whose commits changed each key as expected."""
-    seen = Observer(broker.bootstrap, ["", topic], tmp_path, tmp_path / "none", lambda _: [])
-    out = list(seen._records(topic, "read_committed"))
+    seen = Observer(broker.bootstrap, ["", topic], tmp_path, tmp_path / "none")
+    out = list(seen._records(topic))
     rounds = max(map(len, expected.values()))
     wanted = [Record(0, 0, -1, None)][:0]
     commits = []

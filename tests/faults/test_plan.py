@@ -1,30 +1,51 @@
-"""A seed says all: the same rounds each time, every kind among them, places that the code has."""
+"""A seed says all: the same rounds each time, every configuration and kind among them, places that the code has."""
 
 from __future__ import annotations
 
 import re
+from itertools import islice
 from pathlib import Path
 
+import pytest
+
+from bridge import config
+from tests.faults.lane import CHOICES, DELIVERIES, ENGINES, drawn
 from tests.faults.plan import KINDS, PLACES, plan
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_a_seed_says_all() -> None:
-    assert plan(7, 50) == plan(7, 50) != plan(8, 50)
-    assert plan(7, 50)[:20] == plan(7, 20)
+    assert [*islice(plan(7, 4, 9), 5)] == [*islice(plan(7, 4, 9), 5)] != [*islice(plan(8, 4, 9), 5)]
 
 
-def test_two_hundred_rounds_play_every_kind_on_both_verbs() -> None:
-    for seed in range(1, 6):
-        rounds = plan(seed, 200)
-        assert {r.kind for r in rounds} == set(KINDS)
-        assert {r.verb for r in rounds} == set(PLACES)
-        assert {r.user for r in rounds} == {"OPTIMIZE", "UPDATE", ""}
-        assert all(r.place in PLACES[r.verb] for r in rounds)
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_few_lanes_have_every_configuration_and_two_hundred_blows_every_kind(seed: int) -> None:
+    lanes = [*islice(drawn(seed), 12)]
+    for dimension in ("engine", "delivery", "key", "format"):
+        assert {getattr(lane, dimension) for lane in lanes} == set(CHOICES[dimension])
+    assert {(lane.engine, lane.delivery) for lane in lanes[:6]} == {
+        (e, d) for e in ENGINES for d in DELIVERIES
+    }
+    assert {extra for lane in islice(drawn(seed), 40) for extra in lane.extras} == set(CHOICES["with"])
+    assert len({(x.engine, x.delivery, x.key, x.format) for x in lanes}) == 12
+    blows = [blow for episode in islice(plan(seed, 4, 12), 25) for blow in episode.blows]
+    assert {b.kind for b in blows} == set(KINDS)
+    assert {b.verb for b in blows} == set(PLACES)
+    assert {b.user for b in blows} == {"OPTIMIZE", "UPDATE", ""}
+    assert all(b.place in PLACES[b.verb] for b in blows)
 
 
 def test_the_places_are_in_the_code() -> None:
     code = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "bridge").rglob("*.py"))
     there = set(re.findall(r'failpoints\.hit\("([^"]+)"\)', code))
     assert {place for places in PLACES.values() for place in places} <= there
+
+
+def test_the_bridge_takes_the_pipeline_files(tmp_path: Path) -> None:
+    for lane in islice(drawn(7), 40):
+        for verb in ("ingest", "publish"):
+            file = tmp_path / lane.name / f"{verb}.yaml"
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(lane.file(verb, "127.0.0.1:1", "http://127.0.0.1:1"))
+            assert config.load(file).topic.names == (lane.topics[verb == "publish"],)

@@ -5,14 +5,24 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from tests.faults.checker import FAULTS
-from tests.faults.report import LEAKS, Outcome, parsed, percentile, recovery, rendered, written
+from tests.faults.lane import CHOICES, drawn
+from tests.faults.plays import FOUND, Play, added_up, appended, code, read
+from tests.faults.report import parsed, percentile, rendered, written
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reliability.md"
+LEDGER = DOCUMENT.with_suffix(".jsonl")
+
+
+def played(tree: str, seed: int, **more: object) -> Play:
+    play = Play(["c0ffee"], tree, ["2026-11-23"], [seed], ["2 cores"], seconds=60.0, **more)  # type: ignore[arg-type]
+    for lane in islice(drawn(seed), 4):
+        play.lane(lane, Counter({"kill all": 2, "failpoint: raise at slot.sent": 1}))
+    return play
 
 
 def test_percentiles_are_values_that_were_there() -> None:
@@ -22,39 +32,52 @@ def test_percentiles_are_values_that_were_there() -> None:
     assert math.isnan(percentile([], 50))
 
 
+def test_plays_of_one_code_add_up_and_no_others(tmp_path: Path) -> None:
+    ledger = tmp_path / "reliability.jsonl"
+    for tree, seed in (("a", 1), ("b", 2), ("a", 3)):
+        appended(played(tree, seed, records_in=10, recoveries={"ingest": [5.04]}, stall=seed), ledger)
+    whole = added_up(read(ledger), "a")
+    assert (whole.count, whole.seeds, whole.records_in, whole.stall) == (24, [1, 3], 20, 3)
+    assert whole.recoveries == {"ingest": [5.0, 5.0]} and whole.commits == ["c0ffee"] and whole.clean
+    assert whole.by("kind") == {"kill all": 16, "failpoint: raise": 8}
+    assert sum(whole.by("engine").values()) == sum(whole.by("key").values()) == 24
+
+
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
-    outcome = Outcome(
-        seed=7,
-        rounds=200,
-        kinds=Counter({"kill all": 120, "broker": 80}),
-        found=Counter({"lost": 2}),
-        records_in=12_345,
-        recoveries={"ingest": recovery([("first start", 99.0), ("kill all", 5.0), ("broker", 9.0)])},
-        stall=1.5,
-        users=["OPTIMIZE", "UPDATE lost: X"],
-    )
-    assert not outcome.clean
+    play = played("a", 7, records_in=12_345, users=["OPTIMIZE", "UPDATE lost: X"])
+    play.found["lost"] = 2
+    assert not play.clean
     file = tmp_path / "reliability.md"
     for _ in range(2):
-        written(outcome, file)
+        written(play, file)
     assert [p.name for p in tmp_path.iterdir()] == ["reliability.md"]
     found = parsed(file.read_text(encoding="utf-8"))
-    assert found[""]["seed"] == "7" and found[""]["records written"] == "12,345"
+    assert found[""]["commit"] == "c0ffee" and found[""]["records written"] == "12,345"
     assert found["What was found"]["lost"] == "2" and found["What was found"]["reordered"] == "0"
-    assert found["What was done"] | {"round": ""} == {"round": "", "kill all": "120", "broker": "80"}
-    del found["Recovery"]["who"]
-    assert found["Recovery"] == {"ingest": "5.0 s"}
-    assert "| ingest | 5.0 s | 9.0 s | 2 |" in rendered(outcome)
-    assert json.loads(outcome.json())["kinds"] == {"kill all": 120, "broker": 80}
-    assert max(map(len, rendered(outcome).splitlines())) <= 130
+    assert found["Rounds by fault"]["kill all"] == "8"
+    assert set(CHOICES["key"]) < set(found["Rounds by key"])
+    assert max(map(len, rendered(play).splitlines())) <= 130
 
 
-@pytest.mark.skipif(not DOCUMENT.exists(), reason="`make faults` has not been run yet")
-def test_the_document_claims_nothing_but_zeros_of_two_hundred_rounds() -> None:
+def test_a_play_knows_its_code() -> None:
+    found = code()
+    assert len(found.tree) == 40 and found.commit
+
+
+@pytest.mark.skipif(not LEDGER.exists(), reason="`make faults` has not been played on lanes yet")
+def test_the_document_has_every_configuration_and_nothing_but_zeros() -> None:
     found = parsed(DOCUMENT.read_text(encoding="utf-8"))
     counts = found["What was found"]
     del counts["fault"]
-    assert counts == dict.fromkeys((*FAULTS, *LEAKS), "0")
-    assert int(found[""]["rounds"].replace(",", "")) >= 200 and found[""]["seed"].isdigit()
-    assert {"ingest", "publish"} <= set(found["Recovery"])
-    assert sum(int(n) for name, n in found["What was done"].items() if name != "round") >= 200
+    assert counts == dict.fromkeys(FOUND, "0")
+    for dimension, choices in CHOICES.items():
+        told = found[f"Rounds by {dimension}"]
+        assert [name for name in choices if told.get(name, "0") == "0"] == [], f"no round by {dimension}"
+    assert found[""]["commit"] and {"ingest", "publish"} <= set(found["Recovery"])
+
+
+@pytest.mark.skipif(not LEDGER.exists(), reason="`make faults` has not been played on lanes yet")
+def test_the_document_is_what_the_ledger_adds_up_to() -> None:
+    plays = read(LEDGER)
+    assert DOCUMENT.read_text(encoding="utf-8") == rendered(added_up(plays, plays[-1].tree))
+    assert all(set(json.loads(play.json())["found"]) >= set(FOUND) for play in plays)

@@ -1,9 +1,10 @@
 """Keeps producing changes of a few hundred keys, and a ledger of what the broker has acknowledged. No bridge.
 
-    python -m tests.faults.writer BOOTSTRAP TOPIC SEED LEDGER RATE
+    python -m tests.faults.writer SPEC RATE
 
-Inserts, updates and tombstones, plain and in transactions, of which some are aborted. Every record carries its key,
-a number that rises with every record, the kind of writer and the seed: the value does, and the headers of tombstones.
+SPEC is a JSON file: a list of what `Writer` takes, one for each topic. Inserts, updates and tombstones, plain and in
+transactions, of which some are aborted, and records that nobody can decode. Every record carries its key, a number that
+rises with every record, the kind of writer and the seed: the value does, and the headers of tombstones.
 SIGTERM, or the end of whoever started it, ends it after the burst under way.
 """
 
@@ -22,28 +23,49 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
-from tests.faults.history import Acked
+from tests.faults.documents import BAD, KEYS, Documents
+from tests.faults.history import Acked, Row
 
 __all__ = ["Writer", "main"]
 
-KEYS = 300
 _BURST = 20
+_LARGE = 150
 _TRANSACTIONS = 0.12
 _ABORTED = 0.5
 _TOMBSTONES = 0.2
 
 
 class Writer:
-    """One topic's only writer; `burst` returns when the ledger holds, on disk, what it has sent."""
+    """One topic's only writer; `burst` returns when the ledger holds, on disk, what it has sent.
 
-    def __init__(self, bootstrap: str, topic: str, seed: int, ledger: Path) -> None:
+    `bad`: how many of its records nobody can decode; `large`: how many of its bursts are of many records, so that a
+    version of the table has enough rows for file slots.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        seed: int,
+        ledger: Path | str,
+        *,
+        key: str = "BIGINT",
+        format: str = "json",
+        registry: str = "",
+        bad: float = 0.0,
+        large: float = 0.0,
+    ) -> None:
         self._draw = random.Random(seed)
+        self._documents = Documents(key, format, registry, topic)
+        self._bad, self._large = bad, large
+        self._rows: dict[int, Row | None] = {}
         self._topic, self._seed = topic, seed
-        self._ledger = ledger
+        self._ledger = Path(ledger)
         self._settings: dict[str, Any] = {
             "bootstrap.servers": bootstrap,
             "partitioner": "murmur2_random",
             "acks": "all",
+            "topic.metadata.refresh.interval.ms": 3000,
         }
         self._settings |= {"enable.idempotence": True, "linger.ms": 2, "log_level": 0}
         self._plain: Any = None
@@ -82,7 +104,8 @@ class Writer:
     def _noting(self, producer: Any, fate: str) -> Iterator[None]:
         """Send some changes, wait for their places, and write them down when the block has ended well."""
         acked: list[Acked] = []
-        for _ in range(self._draw.randrange(1, _BURST)):
+        most = _LARGE if self._draw.random() < self._large else _BURST
+        for _ in range(self._draw.randrange(1, most)):
             self._produce(producer, fate, acked)
         while producer.flush(1):
             if os.getppid() == 1:
@@ -97,30 +120,37 @@ class Writer:
         self._seq += 1
         seq, key = self._seq, self._draw.randrange(KEYS)
         gone = self._draw.random() < _TOMBSTONES
-        value = {"id": key, "seq": seq, "writer": fate, "seed": self._seed}
+        bad = fate != "aborted" and self._draw.random() < self._bad
+        row = seq, fate, self._seed
+        value = self._documents.value(key, None if gone else row, self._rows.get(key))
+        if not bad:
+            self._rows[key] = None if gone else row
+        told = "bad" if bad else fate
 
         def on_delivery(error: Any, message: Any) -> None:
             if error is None:
-                acked.append(Acked(key, seq, message.partition(), message.offset(), fate, gone))
+                acked.append(Acked(key, seq, message.partition(), message.offset(), told, gone and not bad))
 
         producer.produce(
             self._topic,
-            key=json.dumps({"id": key}),
-            value=None if gone else json.dumps(value),
-            headers=[("sent", json.dumps(value).encode())] if gone else None,
+            key=self._documents.key(key),
+            value=BAD if bad else value,
+            headers=[("sent", json.dumps(row).encode())] if gone else None,
             on_delivery=on_delivery,
         )
 
 
-def main(bootstrap: str, topic: str, seed: str, ledger: str, rate: str) -> None:
-    """Write about `rate` records a second until told to end."""
+def main(spec: str, rate: str) -> None:
+    """Write about `rate` records a second to each topic until told to end."""
     ended: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: ended.append(number))
     parent = os.getppid()
-    writer = Writer(bootstrap, topic, int(seed), Path(ledger))
+    writers = [Writer(**told) for told in json.loads(Path(spec).read_text())]
     while not ended and os.getppid() == parent:
-        writer.burst()
-        time.sleep(_BURST / 2 / float(rate))
+        began = time.monotonic()
+        for writer in writers:
+            writer.burst()
+        time.sleep(max(0.05, _BURST / 2 / float(rate) - (time.monotonic() - began)))
 
 
 if __name__ == "__main__":

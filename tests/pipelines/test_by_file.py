@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -45,6 +48,14 @@ _NAME = T.StructField("name", T.StringType())
 def test_pays(sizes: list[int], tasks: int, pays: bool) -> None:
     assert by_file.pays(sizes, 100_000 * len(sizes), tasks) is pays
     assert not by_file.pays(sizes, 100_000 * len(sizes) - 1, tasks)
+
+
+def test_trials_on_small_tables_have_a_threshold_of_their_own() -> None:
+    asked = "from bridge.pipelines.by_file import LARGE, pays; print(LARGE, pays([7], 20, 1), pays([7], 19, 1))"
+    for rows, said in (("40", "40 True False"), (None, "200000 False False")):
+        environ = {k: v for k, v in os.environ.items() if k != "BRIDGE_FILE_SLOT_ROWS"}
+        environ |= {} if rows is None else {"BRIDGE_FILE_SLOT_ROWS": rows}
+        assert subprocess.check_output([sys.executable, "-c", asked], env=environ, text=True).strip() == said
 
 
 class Desk:

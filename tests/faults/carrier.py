@@ -1,0 +1,109 @@
+"""One process that carries pipelines of several lanes at once: a thread each, one Spark session, the public API.
+
+`carry` is what a forked child does (see `zygote`). Its folder holds what others look at: `progress/LANE` is a byte
+longer with each batch that a pipeline has committed, `errors.jsonl` tells what a pipeline ended with, and `ended/LANE`
+that it will not be started again. A pipeline that fails while Spark is well is started again, as a supervisor would.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["carry"]
+
+_AGAIN_SECONDS = 0.3
+
+
+def carry(verb: str, files: Mapping[str, str], folder: Path, conf: Mapping[str, str], master: str) -> int:
+    """Run `verb` on each pipeline file, by the lane's name, until SIGTERM; the exit code."""
+    from bridge.session import build_session
+
+    parent = os.getppid()
+    carrier = _Carrier(verb, folder)
+    carrier.spark = build_session(f"faults {verb}", master=master, conf=conf)
+    (folder / "started").touch()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: carrier.stop.set())
+    threads = [
+        threading.Thread(target=carrier.lane, args=(lane, file), name=lane) for lane, file in files.items()
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        while thread.is_alive():  # signals are handled between two short waits
+            thread.join(0.2)
+            if os.getppid() != parent:  # nobody waits for this any more
+                os._exit(1)
+    return 1 if carrier.failed else 0
+
+
+class _Carrier:
+    spark: Any
+
+    def __init__(self, verb: str, folder: Path) -> None:
+        self.verb, self.folder = verb, folder
+        self.stop = threading.Event()
+        self.failed = False
+        self._lock = threading.Lock()
+        for name in ("progress", "ended"):
+            (folder / name).mkdir(exist_ok=True)
+
+    def lane(self, lane: str, file: str) -> None:
+        import bridge
+
+        run = bridge.ingest if self.verb == "ingest" else bridge.publish
+        while not self.stop.is_set():
+            try:
+                run(
+                    self.spark,
+                    bridge.load(Path(file)),
+                    listener=lambda _: self._progress(lane),
+                    stop=self.stop,
+                )
+                if self.stop.is_set():
+                    break
+                raise RuntimeError("ended though nobody has asked it to")
+            except Exception as error:
+                if self._ends(lane, error):
+                    break
+            self.stop.wait(_AGAIN_SECONDS)
+        (self.folder / "ended" / lane).touch()
+
+    def _progress(self, lane: str) -> None:
+        with (self.folder / "progress" / lane).open("ab") as out:
+            out.write(b".")
+
+    def _ends(self, lane: str, error: Exception) -> bool:
+        """Write the failure down; whether it is the end of the pipeline here."""
+        taken = type(error).__name__ == "ConcurrentRunError"
+        told = {"lane": lane, "kind": type(error).__name__, "message": str(error)[:2000], "time": time.time()}
+        with self._lock:
+            with (self.folder / "errors.jsonl").open("a") as out:
+                out.write(json.dumps(told) + "\n")
+            with (self.folder / "traces.txt").open("a") as out:
+                traceback.print_exception(error, file=out)
+        if not _java_lives(self.spark):
+            os._exit(1)  # as the command line ends: without Java there is nothing to go on with
+        self.failed = self.failed or taken
+        return taken
+
+
+def _java_lives(spark: Any) -> bool:
+    try:
+        return bool(spark._jvm.java.lang.System.nanoTime())
+    except Exception:
+        return False
+
+
+def told(folder: Path) -> Sequence[dict[str, Any]]:
+    """What pipelines of a carrier ended with."""
+    file = folder / "errors.jsonl"
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []

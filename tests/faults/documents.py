@@ -1,0 +1,207 @@
+"""Keys and rows as documents of each format, written and read back; no bridge, so neither side believes the other.
+
+A key is a number here; `KEY_TYPES` says which values of its type stand for it.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import fastavro
+
+from tests.faults.history import Row
+
+__all__ = ["BAD", "KEYS", "KEY_TYPES", "UNKNOWN", "Documents", "KeyType"]
+
+KEYS = 300
+UNKNOWN = -1
+"""The number of a key that the writer has never sent."""
+
+BAD = b"\x07 no document of any format"
+"""A value that nobody can decode."""
+
+_Values = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class KeyType:
+    columns: Mapping[str, str]
+    """Flink's types by name."""
+    avro: tuple[Any, ...]
+    values: Callable[[int], _Values]
+
+    def number(self, values: _Values) -> int:
+        """Which number these values stand for."""
+        numbers = _NUMBERS.setdefault(id(self), {self.values(n): n for n in range(KEYS)})
+        return numbers.get(values, UNKNOWN)
+
+
+_NUMBERS: dict[int, dict[_Values, int]] = {}
+
+
+def _decimal(n: int) -> _Values:
+    # 19 to 38 digits: more than a double holds.
+    return (Decimal((10**37 if n % 2 else 1234567890123456789) + n),)
+
+
+def _pair(n: int) -> _Values:
+    at = datetime(1969, 12, 31, 23, 59, 59, 999000) + timedelta(days=n % 7 - 3)
+    return bytes((0, 255, n // 256, n % 256)), at
+
+
+KEY_TYPES = {
+    "BIGINT": KeyType({"id": "BIGINT"}, ("long",), lambda n: (n,)),
+    # They differ behind what statistics keep of them.
+    "STRING": KeyType(
+        {"id": "STRING"}, ("string",), lambda n: (f"thirty-two characters are the same: ä{n}",)
+    ),
+    "DECIMAL(38,0)": KeyType(
+        {"id": "DECIMAL(38, 0)"},
+        ({"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 0},),
+        _decimal,
+    ),
+    "BINARY, TIMESTAMP": KeyType(
+        {"id": "BYTES", "at": "TIMESTAMP(3)"},
+        ("bytes", {"type": "long", "logicalType": "timestamp-millis"}),
+        _pair,
+    ),
+}
+_ROW = {"seq": "long", "writer": "string", "seed": "long"}
+
+
+class Documents:
+    """One topic's documents. `registry` is the schema registry's URL, for avro-confluent."""
+
+    def __init__(
+        self, key: str = "BIGINT", format: str = "json", registry: str = "", topic: str = ""
+    ) -> None:
+        self._type, self._format = KEY_TYPES[key], format
+        self._registry, self._topic = registry, topic
+        self._ids: dict[str, int] = {}
+        self._schemas: dict[int, Any] = {}
+
+    def key(self, number: int) -> bytes:
+        named = self._named(number)
+        return self._avro("key", named) if self._format == "avro-confluent" else _json(named)
+
+    def value(self, number: int, row: Row | None, before: Row | None = None) -> bytes | None:
+        """Of a row, or of its end."""
+        if self._format == "debezium-json":
+            sides = self._full(number, before), self._full(number, row)
+            op = "d" if row is None else "u" if before else "c"
+            return _json(
+                {
+                    "before": sides[0] or self._full(number, (0, "", 0)) if row is None else sides[0],
+                    "after": sides[1],
+                    "op": op,
+                }
+            )
+        full = self._full(number, row)
+        if full is None:
+            return None
+        return self._avro("value", full) if self._format == "avro-confluent" else _json(full)
+
+    def read(self, key: bytes, value: bytes | None) -> tuple[int, Row | None]:
+        """(number, row); ValueError of a value that nobody can decode."""
+        avro = self._format == "avro-confluent"
+        number = self._number(self._parsed(key) if avro else json.loads(key, parse_float=Decimal))
+        if value is None:
+            return number, None
+        if value == BAD:
+            raise ValueError(value)
+        told = self._parsed(value) if avro else json.loads(value, parse_float=Decimal)
+        if self._format == "debezium-json":
+            told = None if told["op"] == "d" else told["after"]
+        if told is None:
+            return number, None
+        if self._number(told) != number:  # the row is another key's
+            return UNKNOWN, (told["seq"], told["writer"], told["seed"])
+        return number, (told["seq"], told["writer"], told["seed"])
+
+    def _named(self, number: int) -> dict[str, Any]:
+        return dict(zip(self._type.columns, self._type.values(number), strict=True))
+
+    def _full(self, number: int, row: Row | None) -> dict[str, Any] | None:
+        return None if row is None else {**self._named(number), **dict(zip(_ROW, row, strict=True))}
+
+    def _number(self, told: Mapping[str, Any]) -> int:
+        return self._type.number(tuple(_read(type, told[n]) for n, type in self._type.columns.items()))
+
+    def _avro(self, side: str, named: Mapping[str, Any]) -> bytes:
+        fields = [{"name": n, "type": t} for n, t in zip(self._type.columns, self._type.avro, strict=True)]
+        if side == "value":
+            fields += [{"name": n, "type": t} for n, t in _ROW.items()]
+        if side not in self._ids:
+            schema = {"type": "record", "name": "Written", "fields": fields}
+            asked = json.dumps({"schema": json.dumps(schema)}).encode()
+            found = self._ask(f"subjects/{self._topic}-{side}/versions", asked)
+            self._ids[side] = found["id"]
+            self._schemas[found["id"]] = fastavro.parse_schema(schema)
+        out = io.BytesIO()
+        aware = {
+            n: v.replace(tzinfo=timezone.utc) if isinstance(v, datetime) else v for n, v in named.items()
+        }
+        fastavro.schemaless_writer(out, self._schemas[self._ids[side]], aware)
+        return b"\0" + self._ids[side].to_bytes(4, "big") + out.getvalue()
+
+    def _parsed(self, document: bytes) -> dict[str, Any]:
+        id = int.from_bytes(document[1:5], "big")
+        if id not in self._schemas:
+            self._schemas[id] = fastavro.parse_schema(json.loads(self._ask(f"schemas/ids/{id}")["schema"]))
+        found = fastavro.schemaless_reader(io.BytesIO(document[5:]), self._schemas[id], None)
+        assert isinstance(found, dict)
+        return found
+
+    def _ask(self, path: str, body: bytes | None = None) -> Any:
+        kind = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
+        request = urllib.request.Request(f"{self._registry}/{path}", body, kind)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+
+def _json(document: Mapping[str, Any]) -> bytes:
+    return (
+        json.dumps(document, default=_plain).encode()
+        if not _has_decimal(document)
+        else _with_numbers(document)
+    )
+
+
+def _has_decimal(document: Any) -> bool:
+    inside = document.values() if isinstance(document, Mapping) else ()
+    return any(isinstance(v, Decimal) or _has_decimal(v) for v in inside)
+
+
+def _with_numbers(document: Mapping[str, Any]) -> bytes:
+    def whole(v: Any) -> Any:
+        if isinstance(v, Mapping):
+            return {n: whole(x) for n, x in v.items()}
+        return int(v) if isinstance(v, Decimal) else v
+
+    return json.dumps(whole(document), default=_plain).encode()
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return str(value)[:23]
+
+
+def _read(type: str, told: Any) -> Any:
+    """A key column's value, from JSON or Avro."""
+    if type.startswith("DECIMAL"):
+        return Decimal(told)
+    if type == "BYTES" and isinstance(told, str):
+        return base64.b64decode(told)
+    if type.startswith("TIMESTAMP"):
+        found = datetime.fromisoformat(told) if isinstance(told, str) else told
+        return found.replace(tzinfo=None)
+    return told

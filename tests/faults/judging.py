@@ -1,0 +1,70 @@
+"""What an episode has come to: every lane judged, and whatever should not have been left over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.faults.checker import Verdict, judge
+from tests.faults.ground import Ground
+from tests.faults.lane import Lane
+from tests.faults.parquet import Log
+from tests.faults.reading import leftovers, log_scratch, open_transactions
+
+__all__ = ["LEAKS", "judged", "leaks", "vacuumed"]
+
+LEAKS = ("open transactions", "leaked processes", "leaked temporary files")
+
+
+def judged(ground: Ground, lane: Lane) -> Verdict:
+    """Of a lane that is drained."""
+    return judge(
+        ground.observers[lane.name].look(),
+        drained=True,
+        exactly_once=lane.exactly_once,
+        grown="partitions added" in lane.extras,
+    )
+
+
+def leaks(ground: Ground, say: Callable[[str], None]) -> Counter[str]:
+    """What is left of jobs that have ended; `say` hears of each."""
+    jobs, topics = ground.jobs.values(), {topic for lane in ground.lanes for topic in lane.topics}
+    left = [
+        path
+        for lane in ground.lanes
+        for path in leftovers([ground.checkpoint(lane, v) for v in ground.jobs], ground.table(lane))
+    ]
+    found = (
+        [x for x in open_transactions(ground.world.broker.bootstrap) if x.rpartition("-")[0] in topics],
+        [x for job in jobs for x in job.leaks],
+        left + [x for job in jobs for x in job.files_left],
+    )
+    for name, what in zip(LEAKS, found, strict=True):
+        for one in what:
+            say(f"  FOUND {name}: {one}")
+    return Counter({name: len(what) for name, what in zip(LEAKS, found, strict=True)})
+
+
+def vacuumed(ground: Ground, lane: Lane) -> tuple[int, int, list[str]]:
+    """(data files no commit names, Delta's own torn files, what is wrong after VACUUM, which must take the former and
+    touch nothing else)"""
+    table, log = ground.table(lane), ground.observers[lane.name].log
+    columns = ["seq", "writer", "seed"]
+    before, rows = _unnamed(table), sorted(log.rows(columns))
+    spark = ground.world.spark
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    spark.sql(f"VACUUM delta.`{table}` RETAIN 0 HOURS").collect()
+    for _ in log.commits():
+        pass
+    there = {p.name for p in table.glob("*.parquet")}
+    wrong = [f"{name} outlives VACUUM" for name in sorted(there - log.files)]
+    if not log.files <= there or sorted(log.rows(columns)) != rows:
+        wrong.append(f"the table {lane.name} itself has changed under VACUUM")
+    return len(before), len(log_scratch(table)), wrong
+
+
+def _unnamed(table: Path) -> set[str]:
+    log = Log(table)
+    named = {action["add"]["path"] for _, actions in log.commits() for action in actions if "add" in action}
+    return {p.name for p in table.glob("*.parquet")} - named

@@ -1,0 +1,160 @@
+"""A lane: one writer, its topic, the table, and the topic made from that, in one configuration. No bridge."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import product
+from typing import Any
+
+from tests.faults.documents import KEY_TYPES
+
+__all__ = ["CHOICES", "DELIVERIES", "ENGINES", "FORMATS", "Lane", "drawn"]
+
+ENGINES = ("delta-rs", "spark")
+DELIVERIES = ("at-least-once", "exactly-once by key", "exactly-once by file")
+FORMATS = ("json", "avro-confluent", "debezium-json")
+_EXTRAS = ("partitions added", "maintenance", "quarantine", "deletion vectors")
+CHOICES: dict[str, tuple[str, ...]] = {
+    "engine": ENGINES,
+    "delivery": DELIVERIES,
+    "key": tuple(KEY_TYPES),
+    "format": FORMATS,
+    "with": _EXTRAS,
+}
+"""What docs/reliability.md must show rounds of, each of them."""
+
+_DDL = """\
+    CREATE TABLE t ({columns}, seq BIGINT, writer STRING, seed BIGINT,
+      PRIMARY KEY ({key}) NOT ENFORCED) WITH ({options})
+"""
+
+
+@dataclass(frozen=True)
+class Lane:
+    name: str
+    engine: str
+    delivery: str
+    key: str
+    format: str
+    extras: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return ", ".join((self.engine, self.delivery, self.key, self.format, *self.extras))
+
+    @property
+    def configuration(self) -> dict[str, object]:
+        """All but the name."""
+        return {k: v for k, v in asdict(self).items() if k != "name"}
+
+    @property
+    def topics(self) -> tuple[str, str]:
+        return f"{self.name}-in", f"{self.name}-out"
+
+    @property
+    def exactly_once(self) -> bool:
+        return self.delivery != "at-least-once"
+
+    @property
+    def is_upsert(self) -> bool:
+        return self.format != "debezium-json"
+
+    def file(self, verb: str, bootstrap: str, registry: str) -> str:
+        """The pipeline file of one of the lane's two pipelines. Paths are relative to its own folder."""
+        columns = KEY_TYPES[self.key].columns
+        options = self._options(verb, bootstrap, registry)
+        ddl = _DDL.format(
+            columns=", ".join(f"{name} {type}" for name, type in columns.items()),
+            key=", ".join(columns),
+            options=", ".join(f"'{k}' = '{v}'" for k, v in options.items()),
+        )
+        properties = "true" if "deletion vectors" in self.extras else "false"
+        lines = [
+            "version: 1",
+            f"name: {self.name}-{verb}",
+            f"topic:\n  ddl: |\n{ddl.rstrip()}",
+            f"delta: {{path: table, properties: {{delta.enableDeletionVectors: '{properties}'}}}}",
+            f"run: {{checkpoint: {verb}s, trigger: 500 ms}}",
+            *(
+                self._ingest()
+                if verb == "ingest"
+                else ["publish: {start: 'version:0', transaction-rows: 10}"]
+            ),
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _options(self, verb: str, bootstrap: str, registry: str) -> dict[str, str]:
+        key_format = "json" if self.format == "debezium-json" else self.format
+        options = {
+            "connector": "upsert-kafka" if self.is_upsert else "kafka",
+            "topic": self.topics[verb == "publish"],
+            "properties.bootstrap.servers": bootstrap,
+            "key.format": key_format,
+            "value.format": self.format,
+        }
+        if not self.is_upsert:
+            options["key.fields"] = ";".join(KEY_TYPES[self.key].columns)
+        if not self.is_upsert and verb == "ingest":
+            options["scan.startup.mode"] = "earliest-offset"
+        if self.format == "avro-confluent":
+            options |= {f"{side}.avro-confluent.url": registry for side in ("key", "value")}
+        if verb == "publish" and self.exactly_once:
+            options |= {
+                "sink.delivery-guarantee": "exactly-once",
+                "sink.transactional-id-prefix": f"{self.name}-tx",
+            }
+            if self.delivery == "exactly-once by key":
+                options["sink.parallelism"] = "2"
+        return options
+
+    def _ingest(self) -> Iterator[str]:
+        yield f"merge: {{engine: {self.engine}}}"
+        if "quarantine" in self.extras:
+            yield "ingest: {bad-records: quarantine, quarantine: {path: quarantine}}"
+        if "maintenance" in self.extras:
+            yield "maintenance: {every: 15 s}"
+
+
+def _legal(engine: str, delivery: str, format: str) -> bool:
+    # A slot is a file only where the topic is an upsert topic (docs/adr/017).
+    return delivery != "exactly-once by file" or format != "debezium-json"
+
+
+class _Deck:
+    """Cards, shuffled; all come before one comes again."""
+
+    def __init__(self, draw: random.Random, cards: Iterable[Any]) -> None:
+        self._draw, self._cards, self._left = draw, list(cards), list[Any]()
+
+    def next(self, fits: Callable[[Any], bool] = lambda _: True) -> Any:
+        found = next((n for n, card in enumerate(self._left) if fits(card)), None)
+        if found is None:
+            fresh = list(self._cards)
+            self._draw.shuffle(fresh)
+            self._left += fresh
+            return self.next(fits)
+        return self._left.pop(found)
+
+
+def drawn(seed: int, prefix: str = "f") -> Iterator[Lane]:
+    """Lanes without end, the same for the same seed. Every pair of engine and delivery, every key type and every format
+    comes up before one comes again; so a few lanes have them all."""
+    draw = random.Random(seed)
+    ways, keys, formats = (
+        _Deck(draw, cards) for cards in (list(product(ENGINES, DELIVERIES)), KEY_TYPES, FORMATS)
+    )
+    seen: dict[tuple[str, ...], set[str]] = {}
+    number = 0
+    while True:
+        number += 1
+        engine, delivery = ways.next()
+        format = formats.next(lambda f, e=engine, d=delivery: _legal(e, d, f))  # type: ignore[misc]
+        extras = [x for x in _EXTRAS if draw.random() < 0.4]
+        if engine == "delta-rs" and "deletion vectors" in extras:
+            extras.remove("deletion vectors")
+        had = seen.setdefault((engine, delivery, format), set())
+        if len(had) == len(KEY_TYPES):
+            had.clear()
+        had.add(key := keys.next(lambda k, h=had: k not in h))  # type: ignore[misc]
+        yield Lane(f"{prefix}{number}", engine, delivery, key, format, tuple(extras))

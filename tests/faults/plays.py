@@ -1,0 +1,141 @@
+"""The ledger of plays: docs/reliability.jsonl, a line each; what it adds up to."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.faults.checker import FAULTS
+from tests.faults.judging import LEAKS
+from tests.faults.lane import Lane
+
+__all__ = ["FOUND", "Code", "Play", "added_up", "appended", "code", "machine", "read"]
+
+FOUND = (*FAULTS, *LEAKS)
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Code:
+    """What was played on."""
+
+    commit: str
+    tree: str
+    """Git's id of the folder bridge/: plays of one tree add up."""
+    changed: tuple[str, ...] = ()
+    """Files of bridge/ that are not as committed."""
+
+
+def code() -> Code:
+    """The code in this checkout."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(
+            ["git", *words], cwd=ROOT, check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    changed = git("status", "--porcelain", "--", "bridge").splitlines()
+    return Code(git("rev-parse", "--short=12", "HEAD"), git("rev-parse", "HEAD:bridge"), tuple(changed))
+
+
+def machine() -> str:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{os.cpu_count()} cores, {memory:.0f} GB, {platform.system()} {platform.machine()}"
+
+
+@dataclass
+class Play:
+    """One `make faults`, or several of the same code."""
+
+    commits: list[str]
+    tree: str
+    dates: list[str]
+    seeds: list[int]
+    machines: list[str]
+    seconds: float = 0.0
+    rounds: list[dict[str, Any]] = field(default_factory=list)
+    """For each lane its configuration, and how often each kind hit one of its two pipelines (`kinds`)."""
+    found: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(FOUND, 0)))
+    records_in: int = 0
+    records_out: int = 0
+    batches: int = 0
+    recoveries: dict[str, list[float]] = field(default_factory=dict)
+    stall: float = 0.0
+    users: list[str] = field(default_factory=list)
+    unasked: list[str] = field(default_factory=list)
+    orphaned_files: int = 0
+    log_scratch: int = 0
+
+    def lane(self, lane: Lane, kinds: Counter[str]) -> None:
+        """The rounds of one lane."""
+        self.rounds.append({**lane.configuration, "kinds": dict(sorted(kinds.items()))})
+
+    @property
+    def count(self) -> int:
+        """How many rounds these are."""
+        return sum(sum(lane["kinds"].values()) for lane in self.rounds)
+
+    @property
+    def clean(self) -> bool:
+        return not any(self.found.values())
+
+    def by(self, dimension: str) -> Counter[str]:
+        """The rounds by what was drawn of a dimension of CHOICES, or by `kind`."""
+        found: Counter[str] = Counter()
+        for lane in self.rounds:
+            for kind, count in lane["kinds"].items():
+                names = {"kind": [kind.partition(" at ")[0]], "with": lane["extras"]}.get(dimension)
+                for name in [lane[dimension]] if names is None else names:
+                    found[name] += count
+        return found
+
+    def json(self) -> str:
+        plain: dict[str, Any] = {**vars(self), "found": dict(self.found)}
+        plain["recoveries"] = {v: [round(s, 1) for s in times] for v, times in self.recoveries.items()}
+        return json.dumps({**plain, "seconds": round(self.seconds), "stall": round(self.stall, 1)})
+
+
+def appended(play: Play, ledger: Path) -> None:
+    """Write a play down behind those before it."""
+    with ledger.open("a", encoding="utf-8") as out:
+        out.write(play.json() + "\n")
+
+
+def read(ledger: Path) -> list[Play]:
+    """All plays in the ledger."""
+    lines = ledger.read_text(encoding="utf-8").splitlines() if ledger.exists() else []
+    plays = [Play(**json.loads(line)) for line in lines]
+    for play in plays:
+        play.found = Counter(play.found)
+    return plays
+
+
+def added_up(plays: Sequence[Play], tree: str) -> Play:
+    """Those of one tree as one."""
+    return _sum(tree, (play for play in plays if play.tree == tree))
+
+
+def _sum(tree: str, plays: Iterable[Play]) -> Play:
+    whole = Play([], tree, [], [], [])
+    for play in plays:
+        whole.commits += [c for c in play.commits if c not in whole.commits]
+        whole.dates += [d for d in play.dates if d not in whole.dates]
+        whole.machines += [m for m in play.machines if m not in whole.machines]
+        whole.seeds += play.seeds
+        whole.rounds += play.rounds
+        whole.found.update(play.found)
+        whole.users += play.users
+        whole.unasked += play.unasked
+        whole.stall = max(whole.stall, play.stall)
+        for name in ("seconds", "records_in", "records_out", "batches", "orphaned_files", "log_scratch"):
+            setattr(whole, name, getattr(whole, name) + getattr(play, name))
+        for verb, times in play.recoveries.items():
+            whole.recoveries.setdefault(verb, []).extend(times)
+    return whole

@@ -1,0 +1,59 @@
+"""Each kind of kill for each delivery, on a few lanes at once: the rounds of `make faults` in their shortest form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.kafka.broker import Broker
+from tests.faults.ground import World, ground
+from tests.faults.judging import judged, leaks
+from tests.faults.lane import DELIVERIES, Lane
+from tests.faults.plan import Blow
+from tests.faults.rounds import PATIENCE, Player
+from tests.faults.zygote import Zygote
+
+LANES = tuple(
+    Lane(f"kills{n}", engine, delivery, key, format, extras)
+    for n, (engine, delivery, key, format, extras) in enumerate(
+        (
+            ("delta-rs", "at-least-once", "STRING", "json", ("quarantine",)),
+            ("delta-rs", "exactly-once by key", "DECIMAL(38,0)", "debezium-json", ()),
+            ("spark", "exactly-once by file", "BIGINT", "json", ("deletion vectors",)),
+        )
+    )
+)
+BLOWS = (
+    ("kill Python", "ingest"),
+    ("kill JVM", "publish"),
+    ("kill all", "publish"),
+    ("broker", "ingest"),
+    ("zombie", "publish"),
+)
+
+
+@pytest.mark.timeout(600)
+def test_each_kind_of_kill_for_each_delivery(spark: SparkSession, tmp_path: Path) -> None:
+    """A process, its JVM, the whole group, the broker, and one that is stopped, taken over, and wakes."""
+    assert {lane.delivery for lane in LANES} == set(DELIVERIES)
+    with Zygote() as zygote, Broker(tmp_path / "broker") as broker:
+        world = World(tmp_path, broker, "", spark, zygote)
+        with ground(world, tmp_path / "episode", LANES, seed=7) as here:
+            here.begin(PATIENCE)
+            player = Player(here, print)
+            for kind, verb in BLOWS:
+                player.play(Blow(kind, verb, seconds=0.3, length=2, place="slot.sent", passes=0, user=""))
+            player.finish()
+            here.drain(PATIENCE)
+            for job in here.jobs.values():
+                job.stop()
+            played = {hit for job in here.jobs.values() for hit in job.rounds}
+            verdicts = {lane.name: judged(here, lane) for lane in LANES}
+            left: list[str] = []
+            leaks(here, left.append)
+    for lane in LANES:
+        assert verdicts[lane.name].clean and verdicts[lane.name].records_out, (lane, verdicts[lane.name])
+        assert {kind for name, kind in played if name == lane.name} == {kind for kind, _ in BLOWS}
+    assert left == []

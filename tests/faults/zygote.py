@@ -1,0 +1,118 @@
+"""A Python that has imported everything, and forks: a carrier starts without the seconds that imports take.
+
+    python -m tests.faults.zygote
+
+Reads a line of JSON for each child that is wanted and answers with its process id. The child leads a session of its
+own; when it has ended, its exit code is in `FOLDER/code`. Ends with its standard input. It starts no thread and no JVM.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Zygote"]
+
+_IMPORTED = (
+    *("deltalake", "delta.tables", "pandas", "pyarrow.parquet", "pyspark.sql.streaming.query", "fastavro"),
+    *("bridge.config", "bridge.pipelines.ingest", "bridge.pipelines.publish", "tests.faults.carrier"),
+)
+
+
+class Zygote:
+    """The other end: a context manager that starts it and asks it for children."""
+
+    def __enter__(self) -> Zygote:
+        environ = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK"))}
+        # Failpoints are looked for only where this is set when bridge is imported.
+        environ["BRIDGE_FAILPOINTS"] = os.devnull
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.zygote"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environ,
+            start_new_session=True,
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def child(self, **wanted: Any) -> int:
+        """The process id of a new carrier; see `_become` for what it wants."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps(wanted).encode() + b"\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+
+def _become(wanted: Mapping[str, Any]) -> int:
+    """Be the carrier."""
+    from bridge import failpoints
+    from tests.faults.carrier import carry
+
+    folder = Path(wanted["folder"])
+    os.setsid()
+    out = os.open(folder / "said.txt", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for stream, target in ((0, nothing), (1, out), (2, out)):
+        os.dup2(target, stream)
+    os.environ |= {
+        **wanted["environ"],
+        "BRIDGE_FAILPOINTS": str(folder / "failpoints"),
+        "TMPDIR": str(folder / "tmp"),
+    }
+    tempfile.tempdir = None
+    failpoints._FOLDER = os.environ["BRIDGE_FAILPOINTS"]
+    return carry(wanted["verb"], wanted["files"], folder, wanted["conf"], wanted["master"])
+
+
+def main() -> None:
+    for name in _IMPORTED:
+        import_module(name)
+    children: dict[int, Path] = {}
+    pending = b""
+    while True:
+        ready, _, _ = select.select([0], [], [], 0.05)
+        while children:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                break
+            scratch = children[pid] / ".code"
+            scratch.write_text(str(os.waitstatus_to_exitcode(status)))
+            scratch.rename(children.pop(pid) / "code")
+        if not ready:
+            continue
+        read = os.read(0, 65536)
+        if not read:
+            return
+        *lines, pending = (pending + read).split(b"\n")
+        for line in lines:
+            wanted = json.loads(line)
+            pid = os.fork()
+            if pid == 0:
+                code = 1
+                try:
+                    code = _become(wanted)
+                except BaseException:
+                    traceback.print_exc()
+                finally:
+                    sys.stdout.flush()
+                    sys.stderr.flush()
+                    os._exit(code)  # its JVM follows, as its standard input ends
+            children[pid] = Path(wanted["folder"])
+            os.write(1, b"%d\n" % pid)
+
+
+if __name__ == "__main__":
+    main()
