@@ -95,7 +95,9 @@ class Observer:
             assert key is not None
             try:
                 number, row = self._documents.read(key, message.value())
-            except ValueError:
+            except ValueError as bad:
+                if topic != self._topics[0]:
+                    raise AssertionError(f"{topic} {place}: nobody can decode what was published") from bad
                 self.history.bad.append(place)
                 continue
             yield Record(*place, number, row, message.timestamp()[1])

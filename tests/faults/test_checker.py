@@ -104,6 +104,14 @@ BREAKS: dict[str, tuple[str, Callable[[History], object]]] = {
         "quarantine differs",
         lambda h: h.bad.append((0, 2)) or h.quarantine.extend([(0, 2)] * 2),  # type: ignore[func-returns-value]
     ),
+    "a record that was put aside deletes a row": (
+        "table differs from topic",
+        lambda h: h.bad.append((0, 2)) or h.quarantine.append((0, 2)) or h.table.pop(0),  # type: ignore[func-returns-value]
+    ),
+    "a record that was put aside is in the table": (
+        "table differs from topic",
+        lambda h: h.bad.append((0, 5)) or h.quarantine.append((0, 5)) or h.topic_in.pop(2),  # type: ignore[func-returns-value]
+    ),
     "an acked bad record is not in the topic": ("lost", lambda h: h.ledger.append(Acked(1, 9, 0, 2, "bad"))),
     "a key is in the table twice": ("duplicated", lambda h: h.table.append((1, row(8)))),
     "a row of the table is old": ("table differs from topic", lambda h: h.table.__setitem__(0, (1, row(4)))),
