@@ -132,6 +132,8 @@ class Job:
         self.starts = 0
         self.process: Carrier | None = None
         self.hits: dict[str, _Hit] = {}
+        self.expecting = False
+        """A pipeline is about to end with an error, nobody knows yet which."""
         self._heard = 0
         self._past: list[tuple[Carrier, float]] = []
         self._resting = 0.0
@@ -192,7 +194,7 @@ class Job:
         errors = process.errors
         for error in errors[self._heard :]:
             lane = error.partition(":")[0]
-            if lane not in self.hits:
+            if lane not in self.hits and not self.expecting:
                 self.unasked.append(f"{self.verb} of {error[:600]}")
         self._heard = len(errors)
 

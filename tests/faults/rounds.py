@@ -100,16 +100,19 @@ class Player:
         """One pipeline ends with an error, the others do not notice."""
         process = job.running
         before = len(told(process.folder))
+        job.expecting = True
         hit = self._armed(job, this.place, f"raise after {this.passes}")
-        if hit is None:
+        if hit is not None:
+            self._ground.until(
+                lambda: len(told(process.folder)) > before or process.code is not None,
+                PATIENCE,
+                "a pipeline ends",
+            )
+        found = told(process.folder)[before:]
+        lanes = [e["lane"] for e in found if "failpoint" in e["message"]] or [e["lane"] for e in found]
+        job.expecting = False
+        if not lanes:
             return self._kill_all("kill all", job)
-        self._ground.until(
-            lambda: len(told(process.folder)) > before or process.code is not None,
-            PATIENCE,
-            "a pipeline ends",
-        )
-        lanes = [e["lane"] for e in told(process.folder)[before:] if "failpoint" in e["message"]]
-        lanes = lanes or [e["lane"] for e in told(process.folder)[before:]]
         job.is_hit(f"{this.kind} at {this.place}", lanes[:1])
 
     def _failpoint(self, this: Blow, job: Job) -> None:
