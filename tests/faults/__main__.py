@@ -37,6 +37,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--lanes", type=int, default=4, help="at once")
     parser.add_argument("--blows", type=int, default=12, help="before new lanes are drawn")
+    parser.add_argument(
+        "--episodes", type=int, help="play so many sets of lanes instead, each fault on all of a set"
+    )
     parser.add_argument("--ledger", type=Path)
     parser.add_argument("--keep", action="store_true", help="keep the folder, even when all is well")
     asked = parser.parse_args()
@@ -69,9 +72,10 @@ def _played(asked: argparse.Namespace, seed: int, folder: Path, play: Play) -> b
     """Play and judge episodes; False when one broke off."""
     try:
         with world(folder) as there:
-            for episode in plan(seed, asked.lanes, asked.blows):
+            for episode in plan(seed, asked.lanes, asked.blows, all_of_them=bool(asked.episodes)):
                 _episode(there, folder / f"episode-{episode.number}", episode, seed, play)
-                if play.count >= asked.rounds or not play.clean:
+                enough = episode.number >= asked.episodes if asked.episodes else play.count >= asked.rounds
+                if enough or not play.clean:
                     return True
     except (TimeoutError, AssertionError) as failed:
         say(f"FAILED: {failed}")

@@ -84,17 +84,20 @@ class Episode:
     blows: tuple[Blow, ...]
 
 
-def plan(seed: int, lanes: int, blows: int) -> Iterator[Episode]:
-    """Episodes without end, the same for the same seed."""
+def plan(seed: int, lanes: int, blows: int, *, all_of_them: bool = False) -> Iterator[Episode]:
+    """Episodes without end, the same for the same seed. `all_of_them`: no fault that hits a single lane."""
     draw, configurations, number = random.Random(seed), drawn(seed), 0
     while True:
         number += 1
         chosen = tuple(islice(configurations, lanes))
-        yield Episode(number, chosen, tuple(_blow(draw, n) for n in range(blows)))
+        yield Episode(number, chosen, tuple(_blow(draw, n, all_of_them) for n in range(blows)))
 
 
-def _blow(draw: random.Random, number: int) -> Blow:
-    (kind,) = draw.choices(list(KINDS), list(KINDS.values()))
+def _blow(draw: random.Random, number: int, all_of_them: bool) -> Blow:
+    kinds = {
+        kind: weight for kind, weight in KINDS.items() if not (all_of_them and kind == "failpoint: raise")
+    }
+    (kind,) = draw.choices(list(kinds), list(kinds.values()))
     # In turn: while the one comes back the other is hit.
     verb = _ALONE.get(kind, ("ingest", "publish")[number % 2])
     return Blow(
