@@ -51,7 +51,9 @@ def test_pays(sizes: list[int], tasks: int, pays: bool) -> None:
 
 
 def test_trials_on_small_tables_have_a_threshold_of_their_own() -> None:
-    asked = "from bridge.pipelines.by_file import LARGE, pays; print(LARGE, pays([7], 20, 1), pays([7], 19, 1))"
+    asked = (
+        "from bridge.pipelines.by_file import LARGE, pays; print(LARGE, pays([7], 20, 1), pays([7], 19, 1))"
+    )
     for rows, said in (("40", "40 True False"), (None, "200000 False False")):
         environ = {k: v for k, v in os.environ.items() if k != "BRIDGE_FILE_SLOT_ROWS"}
         environ |= {} if rows is None else {"BRIDGE_FILE_SLOT_ROWS": rows}
