@@ -122,6 +122,7 @@ def _judged(here: Ground, episode: Episode, play: Play) -> None:
                 if name == lane.name and count:
                     kinds[kind] += count
         play.lane(lane, kinds)
+        play.by_file += here.by_file(lane)
     play.found.update(leaks(here, say))
     orphaned, scratch, wrong = vacuumed(here, episode.lanes[episode.number % len(episode.lanes)])
     play.orphaned_files, play.log_scratch = play.orphaned_files + orphaned, play.log_scratch + scratch
@@ -147,7 +148,7 @@ def _tell(play: Play) -> None:
     say(
         f"users: {play.users}; longest stall {play.stall:.1f} s; files of killed MERGEs {play.orphaned_files}"
     )
-    say(f"found: {dict(play.found)}")
+    say(f"stretches by file: {play.by_file}; found: {dict(play.found)}")
 
 
 if __name__ == "__main__":

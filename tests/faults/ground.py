@@ -25,12 +25,9 @@ from tests.faults.lane import Lane
 from tests.faults.reading import Observer, Stall, ends, progress_of
 from tests.faults.zygote import Zygote
 
-__all__ = ["SLOT_ROWS", "Ground", "World", "ground", "world"]
+__all__ = ["Ground", "World", "ground", "world"]
 
 PARTITIONS, GROWN = 3, 5
-SLOT_ROWS = 40
-"""From so many rows on a version may go out file by file; 200,000 in earnest (docs/adr/017)."""
-
 _RATE = 25
 
 
@@ -63,8 +60,7 @@ class Ground:
         files = {
             verb: {lane.name: self._file(lane, verb) for lane in lanes} for verb in ("ingest", "publish")
         }
-        environ = {"BRIDGE_FILE_SLOT_ROWS": str(SLOT_ROWS)}
-        self.jobs = {verb: Job(world.zygote, verb, files[verb], folder / "jobs", environ) for verb in files}
+        self.jobs = {verb: Job(world.zygote, verb, files[verb], folder / "jobs", {}) for verb in files}
         self.observers = {lane.name: self._observer(lane) for lane in lanes}
         self._writer = self._writing(seed)
 
@@ -176,6 +172,12 @@ class Ground:
         except (IndexError, ValueError, OSError):
             return False
         return told["open"] is None and bool(told["version"] >= int(versions[-1].stem))
+
+    def by_file(self, lane: Lane) -> int:
+        """How many stretches went out file by file, as far as the publish's log goes back."""
+        files = (self.checkpoint(lane, "publish") / "publish").glob("*.json")
+        told = [(json.loads(file.read_text())["bridge"].get("open") or {}).get("files") for file in files]
+        return sum(map(bool, told))
 
     def _ends(self, lane: Lane, side: int, isolation: IsolationLevel, admin: Any = None) -> dict[int, int]:
         partitions = GROWN if "partitions added" in lane.extras else PARTITIONS

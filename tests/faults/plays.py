@@ -72,6 +72,8 @@ class Play:
     unasked: list[str] = field(default_factory=list)
     orphaned_files: int = 0
     log_scratch: int = 0
+    by_file: int = 0
+    """Stretches that went out file by file, and are in the publishes' logs."""
 
     def lane(self, lane: Lane, kinds: Counter[str]) -> None:
         """The rounds of one lane."""
@@ -134,7 +136,15 @@ def _sum(tree: str, plays: Iterable[Play]) -> Play:
         whole.users += play.users
         whole.unasked += play.unasked
         whole.stall = max(whole.stall, play.stall)
-        for name in ("seconds", "records_in", "records_out", "batches", "orphaned_files", "log_scratch"):
+        for name in (
+            "seconds",
+            "records_in",
+            "records_out",
+            "batches",
+            "orphaned_files",
+            "log_scratch",
+            "by_file",
+        ):
             setattr(whole, name, getattr(whole, name) + getattr(play, name))
         for verb, times in play.recoveries.items():
             whole.recoveries.setdefault(verb, []).extend(times)

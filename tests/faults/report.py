@@ -35,6 +35,7 @@ def rendered(play: Play) -> str:
         "records written": f"{play.records_in:,}",
         "records published": f"{play.records_out:,}",
         "ingest batches": f"{play.batches:,}",
+        "stretches sent file by file, that the logs still tell of": f"{play.by_file:,}",
         "users' OPTIMIZE and UPDATE": f"{len(play.users)}, of which {_lost(play)} lost against the ingest",
         "ended though nobody had hit them": str(len(play.unasked)),
         "longest wait of a reader of committed records": f"{play.stall:.1f} s",

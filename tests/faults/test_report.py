@@ -73,6 +73,7 @@ def test_the_document_has_every_configuration_and_nothing_but_zeros() -> None:
     for dimension, choices in CHOICES.items():
         told = found[f"Rounds by {dimension}"]
         assert [name for name in choices if told.get(name, "0") == "0"] == [], f"no round by {dimension}"
+    assert found[""]["stretches sent file by file, that the logs still tell of"] != "0"
     assert found[""]["commit"] and {"ingest", "publish"} <= set(found["Recovery"])
 
 

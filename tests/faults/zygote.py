@@ -20,7 +20,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Zygote"]
+__all__ = ["SLOT_ROWS", "Zygote"]
+
+SLOT_ROWS = 40
+"""From so many rows on a version may go out file by file; 200,000 in earnest (docs/adr/017)."""
 
 _IMPORTED = (
     *("deltalake", "delta.tables", "pandas", "pyarrow.parquet", "pyspark.sql.streaming.query", "fastavro"),
@@ -35,6 +38,8 @@ class Zygote:
         environ = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK"))}
         # Failpoints are looked for only where this is set when bridge is imported.
         environ["BRIDGE_FAILPOINTS"] = os.devnull
+        # Read at the import, too.
+        environ["BRIDGE_FILE_SLOT_ROWS"] = str(SLOT_ROWS)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.faults.zygote"],
             stdin=subprocess.PIPE,
