@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bridge.options.kinds import BOOLEAN, STRING, Kind, choice
+from bridge.options.kinds import BOOLEAN, STRING, choice
 from bridge.options.model import Fate, Option, Side
 
 __all__ = ["AVRO", "CANAL_JSON", "CDC_JSON", "CSV", "DEBEZIUM_JSON", "JSON", "RAW", "REGISTRY"]
@@ -21,14 +21,6 @@ def _flag(key: str, text: str, default: str = "false", side: Side = Side.BOTH) -
 
 def _text(key: str, text: str, default: str | None = None, required: bool = False) -> Option[str]:
     return Option(key, STRING, text, default=default, required=required)
-
-
-def _encoding(text: str) -> str:
-    if text.lower() == "json":
-        raise ValueError(
-            "'json' is refused: Spark cannot read Avro's JSON encoding; use binary, or format 'json'"
-        )
-    return choice("binary", "json").parse(text)
 
 
 _SKIP_BAD = _flag(
@@ -152,8 +144,8 @@ RAW: tuple[Option[Any], ...] = (
 AVRO: tuple[Option[Any], ...] = (
     Option(
         "encoding",
-        Kind("Enum: one of binary, json", _encoding, "binary"),
-        "Avro's encoding.",
+        choice("binary", "json"),
+        "Avro's binary encoding, or its JSON encoding, in which a value that may be null names its type.",
         default="binary",
     ),
     _flag(

@@ -11,6 +11,7 @@ from bridge.fits.avro_own import bare
 from bridge.fits.avro_schema import Node
 from bridge.formats.avro.decode import bound_memory, document
 from bridge.formats.avro.encode import written
+from bridge.formats.avro.json_text import AvroJsonDecoder, AvroJsonEncoder
 from bridge.formats.avro.resolve import resolve
 from bridge.formats.base import NOTHING
 from bridge.formats.sql import Names, apply, literal, look, null, struct
@@ -34,13 +35,19 @@ class AvroFormat:
         *,
         metadata: RowType = NOTHING,
         key: Sequence[str] = (),
-    ) -> AvroDecoder:
+    ) -> AvroDecoder | AvroJsonDecoder:
         """See Format.decoder."""
-        return AvroDecoder(row, bare(row, options))
+        made = AvroJsonDecoder if _is_json(options) else AvroDecoder
+        return made(row, bare(row, options))
 
-    def encoder(self, row: RowType, options: Mapping[str, Any]) -> AvroEncoder:
+    def encoder(self, row: RowType, options: Mapping[str, Any]) -> AvroEncoder | AvroJsonEncoder:
         """See Format.encoder."""
-        return AvroEncoder(row, bare(row, options))
+        made = AvroJsonEncoder if _is_json(options) else AvroEncoder
+        return made(row, bare(row, options))
+
+
+def _is_json(options: Mapping[str, Any]) -> bool:
+    return str(options.get("encoding", "binary")) == "json"
 
 
 class AvroDecoder:

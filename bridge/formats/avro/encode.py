@@ -12,7 +12,7 @@ from bridge.formats.avro.resolve import cut
 from bridge.formats.sql import Names, literal, member, null
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = ["written"]
+__all__ = ["filled", "lacking", "unit", "written"]
 
 _SHOULD = "format '{format}': field '{path}' is null, and its Avro schema has no null; declare it nullable"
 
@@ -24,11 +24,18 @@ def written(value: str, row: RowType, schema: Node, names: Names, format: str) -
     """
     writing = _Writing(names)
     text = json.dumps(writing.twin(row, schema), ensure_ascii=False)
-    cases = [(f"{value} IS NULL", "CAST(NULL AS BINARY)")]
-    for condition, path in writing.lacks(value, row, schema, ""):
-        cases.append((condition, f"raise_error({literal(_SHOULD.format(format=format, path=path))})"))
-    branches = " ".join(f"WHEN {condition} THEN {result}" for condition, result in cases)
-    return f"CASE {branches} ELSE to_avro({writing.ready(value, row, schema)}, {literal(text)}) END"
+    failing = lacking(value, row, schema, names, format)
+    ready = writing.ready(value, row, schema)
+    nothing = "CAST(NULL AS BINARY)"
+    return f"CASE WHEN {value} IS NULL THEN {nothing} {failing} ELSE to_avro({ready}, {literal(text)}) END"
+
+
+def lacking(value: str, row: RowType, schema: Node, names: Names, format: str) -> str:
+    """Branches of a CASE that fail, naming the field, for each null that the schema has no room for."""
+    return " ".join(
+        f"WHEN {condition} THEN raise_error({literal(_SHOULD.format(format=format, path=path))})"
+        for condition, path in _Writing(names).lacks(value, row, schema, "")
+    )
 
 
 class _Writing:
@@ -58,16 +65,16 @@ class _Writing:
         if schema.logical in ("date", "decimal"):
             kept = {k: schema.raw[k] for k in ("logicalType", "precision", "scale") if k in schema.raw}
             return {**made, **kept}
-        if _unit(schema):
+        if unit(schema):
             zone = "" if type.name == "TIMESTAMP_LTZ" else "local-"
-            return {"type": "long", "logicalType": f"{zone}timestamp-{_unit(schema)}"}
+            return {"type": "long", "logicalType": f"{zone}timestamp-{unit(schema)}"}
         return made
 
     def ready(self, value: str, type: DataType, schema: Node) -> str:
         """`value` without the digits that its timestamps do not have; `value` itself where there is nothing to do."""
-        schema = _filled(schema)
+        schema = filled(schema)
         if isinstance(type, ScalarType):
-            digits = {"millis": 3, "micros": 6}.get(_unit(schema))
+            digits = {"millis": 3, "micros": 6}.get(unit(schema))
             shorter = cut(type, digits) if digits else None
             return shorter(value) if shorter else value
         if isinstance(type, RowType):
@@ -89,7 +96,7 @@ class _Writing:
 
     def lacks(self, value: str, type: DataType, schema: Node, path: str) -> Iterator[tuple[str, str]]:
         """(SQL condition, field) for every null that the schema has no room for."""
-        schema = _filled(schema)
+        schema = filled(schema)
         if isinstance(type, RowType):
             nodes = {f.name: f.node for f in schema.fields}
             for f in type.fields:
@@ -108,11 +115,11 @@ class _Writing:
                 yield f"exists({items}, {item} -> coalesce({condition}, FALSE))", below
 
 
-def _filled(schema: Node) -> Node:
+def filled(schema: Node) -> Node:
     """The branch that holds values."""
     return next((b for b in schema.branches if b.kind != "null"), schema)
 
 
-def _unit(schema: Node) -> str:
+def unit(schema: Node) -> str:
     found = schema.logical.startswith(("timestamp-", "local-timestamp-"))
     return schema.logical.rpartition("-")[2] if found else ""
