@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 
 from bridge.positions import Offsets
 
-__all__ = ["NOTHING", "PublishProgress", "Stretch"]
+__all__ = ["NOTHING", "PublishProgress", "Stretch", "in_short"]
 
 _FORMAT = 1
+_LONG_KEY, _LONG_TOPICS = 400, 1500
+"""Characters; all of a note must fit into what Kafka takes (offset.metadata.max.bytes, 4096)."""
 NOTHING = -1
 """The version before a table's first one."""
 
@@ -34,6 +38,9 @@ class Stretch:
     resync: bool = False
     """True for what differs between the rows of `last` and the topic: nobody else can send the very same, for what is
     sent changes what differs."""
+    noted: bool = False
+    """True where every slot has had a note in Kafka since the stretch was opened: one without has been forgotten. False
+    without transactions, and for a stretch that an older bridge opened."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,11 @@ class PublishProgress:
     ends: Offsets | None = None
     """The topic's ends when all up to `version` was in it, where that is written down (the log): all later records are
     of later versions. Kafka's notes are too short for it."""
+    key: str = ""
+    """By what the topic tells rows apart, in words (in Kafka's notes perhaps in_short); "" in an older bridge's."""
+    topics: Mapping[str, str] = field(default_factory=dict)
+    """Every topic that was sent to, with Kafka's id of it ("" where Kafka does not tell); empty in an older bridge's,
+    and in Kafka's notes where there are many."""
 
     @property
     def has_begun(self) -> bool:
@@ -73,9 +85,14 @@ class PublishProgress:
             return replace(self, open=replace(self.open, chunk=self.open.chunk + 1))
         return replace(self, version=self.open.last, open=None, ends=None)
 
+    def as_note(self) -> PublishProgress:
+        """What of it fits into a note in Kafka."""
+        topics = self.topics if len(json.dumps(dict(self.topics))) <= _LONG_TOPICS else {}
+        return replace(self, ends=None, key=in_short(self.key), topics=topics)
+
     def to_json(self) -> str:
         """One line; read by `from_json` of this version and later ones."""
-        told = {"format": _FORMAT, **asdict(replace(self, ends=None))}
+        told = {"format": _FORMAT, **asdict(replace(self, ends=None, topics=dict(self.topics)))}
         if self.ends is not None:
             told["ends"] = json.loads(self.ends.to_json())
         return json.dumps({"bridge": told})
@@ -94,3 +111,10 @@ class PublishProgress:
             return cls(**found)
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError("no progress of a publish") from error
+
+
+def in_short(key: str) -> str:
+    """`PublishProgress.key` for a note in Kafka: itself, or a digest where it is long."""
+    if len(json.dumps(key)) <= _LONG_KEY:
+        return key
+    return f"sha256:{hashlib.sha256(key.encode()).hexdigest()}"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.published import NOTHING, PublishProgress, Stretch
+from bridge.published import NOTHING, PublishProgress, Stretch, in_short
 
 counts = st.integers(0, 2**40)
 stretches = st.builds(Stretch, counts, counts, st.booleans(), counts, counts, counts)
@@ -68,3 +68,16 @@ def test_a_snapshot_ends_with_its_last_chunk() -> None:
         assert state.version == NOTHING
         assert state.open == Stretch(5, 5, snapshot=True, chunk=chunk, chunks=3, slots=2)
     assert (state.closed().version, state.closed().open) == (5, None)
+
+
+def test_a_note_fits_into_what_kafka_takes() -> None:
+    """4,096 bytes, whatever the key and the topics are; short ones are told as they are."""
+    short = PublishProgress("p", "t", 3, 7, key="PRIMARY KEY (id)", topics={"t": "id", "u": ""})
+    assert short.as_note() == short
+    many = {f"{n}-{'t' * 240}": "i" * 22 for n in range(100)}
+    told = replace(short, key=f"PRIMARY KEY ({'ä' * 3000})", topics=many, run="r" * 32, resync="s" * 32)
+    told = told.opened(
+        Stretch(2**40, 2**40, snapshot=True, chunk=9**9, chunks=9**9, slots=999, files="f" * 64)
+    )
+    assert len(told.as_note().to_json()) < 2000
+    assert told.as_note().key == in_short(told.key) != in_short("PRIMARY KEY (id)")

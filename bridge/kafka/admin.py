@@ -34,12 +34,15 @@ __all__ = [
     "first_since",
     "resolve",
     "start_offsets",
+    "topic_ids",
     "topic_setting",
     "topic_settings",
     "written_ends",
 ]
 
 _TIMEOUT = 20.0
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""All bits zero, as brokers without topic ids say."""
 _log = logging.getLogger("bridge.kafka")
 
 
@@ -93,6 +96,15 @@ def describe(topic: Topic, *, timeout: float = _TIMEOUT) -> TopicState:
         earliest=talk.list_offsets(partitions, OffsetSpec.earliest()),  # type: ignore[no-untyped-call]
         end=talk.list_offsets(partitions, OffsetSpec.latest()),  # type: ignore[no-untyped-call]
     )
+
+
+def topic_ids(topic: Topic, *, timeout: float = _TIMEOUT) -> dict[str, str]:
+    """Kafka's id of each of `topic.names`, by which it tells a topic from one of the same name that came after it; ""
+    where the broker tells none (before Kafka 2.8). Raises TopicMissingError, KafkaError."""
+    talk = Conversation(topic.properties, timeout)
+    found = talk.ask("describe topics", AdminClient.describe_topics, TopicCollection(list(topic.names)))
+    ids = {name: str(told.topic_id or "") for name, told in found.items()}
+    return {name: "" if id == _NO_ID else id for name, id in ids.items()}
 
 
 def written_ends(topic: Topic, *, timeout: float = _TIMEOUT) -> Offsets:

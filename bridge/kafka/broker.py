@@ -77,7 +77,8 @@ class Broker:
 
     `port` None keeps the folder's port where that is still free, else takes a free one. Use it as a context
     manager, or call start() and stop(). Topics are never created by accident: see `create_topic`.
-    `listeners` are further ways in; the open one stays, and the users are those of the folder's first start.
+    `listeners` are further ways in; the open one stays, and the users are those of the folder's first start. `settings`
+    are the broker's own, over those of here.
     """
 
     def __init__(
@@ -87,12 +88,14 @@ class Broker:
         port: int | None = None,
         heap_mb: int = 512,
         listeners: Listeners | None = None,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = Path(folder).absolute()
         self.log = self.folder / "broker.log"
         self._port = port
         self._heap_mb = heap_mb
         self._listeners = listeners
+        self._settings = settings or {}
         self._process: subprocess.Popen[bytes] | None = None
         self._watchdog: subprocess.Popen[bytes] | None = None
 
@@ -136,7 +139,8 @@ class Broker:
             listeners = f"{listeners},{others}"
         made = _SERVER.format(host=HOST, listeners=listeners, controller=free_port(), data=data)
         server.touch(mode=0o600)
-        server.write_text(made + more)
+        own = "".join(f"{name}={value}\n" for name, value in self._settings.items())
+        server.write_text(made + more + own)
         (self.folder / "log4j2.properties").write_text(_LOG4J.format(file=self.log))
         if self.cluster_id is None:
             self._format(server)

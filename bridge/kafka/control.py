@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import TypeVar
@@ -61,6 +61,8 @@ class Control:
         self._topic = topic
         self._last: PublishProgress | None = None
         """What is recorded, as far as we know."""
+        self._slots: Mapping[str, str] = {}
+        """What the record under way says for slots."""
         self._heard = LastError()
         settings = producer_settings(for_librdkafka(topic.properties, "producer"), checked=True)
         self._settings = {**transactional(settings, prefix), "error_cb": self._heard, "log_level": 2}
@@ -83,12 +85,14 @@ class Control:
         """
         return self._again(self._first, self._first)
 
-    def record(self, progress: PublishProgress) -> PublishProgress:
-        """Write `progress` down as this run's, whole or not at all; returns it as it was written.
+    def record(self, progress: PublishProgress, slots: Mapping[str, str] | None = None) -> PublishProgress:
+        """Write `progress` down as this run's, and in the same transaction what the groups of `slots` are to hold:
+        whole or not at all; returns it as it was written.
 
         Raises ConcurrentRunError when a younger run took over, KafkaError when the broker does not take it.
         """
-        ours = replace(progress, run=self.run, ends=None)
+        ours = replace(progress, run=self.run).as_note()
+        self._slots = slots or {}
         self._again(lambda: self._commit(ours), lambda: self._finish(ours))
         self._last = ours
         return ours
@@ -130,7 +134,10 @@ class Control:
     def _commit(self, progress: PublishProgress) -> None:
         assert self._producer is not None, "take_over comes first"
         self._producer.begin_transaction()
-        self._notes.write(self._producer, max(0, progress.version + 1), progress.to_json())
+        number = max(0, progress.version + 1)
+        for group, text in self._slots.items():
+            self._notes.write(self._producer, number, text, group=group)
+        self._notes.write(self._producer, number, progress.to_json())
         self._producer.commit_transaction(_WAIT)
 
     def _again(self, action: Callable[[], _T], again: Callable[[], _T]) -> _T:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -64,7 +64,13 @@ class Sender:
             buffer_interval_ms=topic.sink.buffer_interval_ms,
             max_rows=self.max_rows,
             resync=self.resync,
+            noted=stretch.noted,
         )
+
+    def first_notes(self, topic: Topic, stretch: Stretch, slots: Iterable[int]) -> dict[str, str]:
+        """For each of these `slots` its group and what it holds when the stretch is opened; see Control.record."""
+        share = self.share(topic, stretch)
+        return {share.group(number): share.first_note() for number in slots}
 
 
 def produce_once(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bridge.errors import REPUBLISH, KafkaError
+from bridge.errors import REPUBLISH, GapError, KafkaError
 
 __all__ = ["Cursor", "Share"]
 
@@ -43,9 +43,15 @@ class Share:
     """A transaction holds not many more."""
     resync: str = ""
     """See PublishProgress.resync: notes of another one count for nothing."""
+    noted: bool = False
+    """See Stretch.noted: the slot must have a note."""
 
     def __repr__(self) -> str:
         return f"Share({self.prefix}, {self.slots} slots)"
+
+    def group(self, number: int) -> str:
+        """A slot's transactional id, and the group that holds its notes."""
+        return f"{self.prefix}-{number}"
 
     def note(self, upto: Cursor) -> str:
         """What a transaction says of its end."""
@@ -53,12 +59,22 @@ class Share:
         told["resync"] = self.resync
         return json.dumps({"bridge": told})
 
+    def first_note(self) -> str:
+        """What is said of a slot when the stretch is opened: that nothing of it is sent."""
+        return self.note(Cursor(self.first - 1))
+
     def stands_at(self, notes: Sequence[str], group: str) -> Cursor:
         """The furthest place among what `note` wrote; before all records where there is none.
 
-        Raises KafkaError for a place in this stretch that was counted in another way.
+        Raises GapError where there must be one, KafkaError for a place in this stretch that was counted in another way.
         """
         found = [place for resync, place in (_noted(text, group) for text in notes) if resync == self.resync]
+        if self.noted and not found:
+            raise GapError(
+                f"group '{group}' no longer says how much of its share of the stretch from version {self.first} on is "
+                "in the topic: it said so when the stretch was opened (groups forget after offsets.retention.minutes, "
+                f"or when they are deleted); {REPUBLISH}"
+            )
         cursor, slots, manner = max(found, default=(Cursor(), self.slots, self.manner))
         if cursor.version >= self.first and slots != self.slots:
             raise KafkaError(

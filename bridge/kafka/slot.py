@@ -66,7 +66,7 @@ class Slot:
         self.sent = Sent()
         """What is committed."""
         self._share, self._number, self._make_writer = share, number, make_writer
-        self._id = f"{share.prefix}-{number}"
+        self._id = share.group(number)
         self._settings = transactional(share.producer, self._id)
         # The broker ends a transaction by itself after its timeout; long before that we do.
         self._max_seconds = int(self._settings["transaction.timeout.ms"]) / 1000 / 3

@@ -115,11 +115,21 @@ class Notes:
             ) from None
         return [place.metadata for place in found if place.offset >= 0 and place.metadata]
 
-    def write(self, producer: Producer, number: int, text: str) -> None:
-        """Add a note to the producer's open transaction. Raises KafkaException."""
+    def write(self, producer: Producer, number: int, text: str, *, group: str | None = None) -> None:
+        """Add a note to the producer's open transaction, in its own group or another one. Raises KafkaException."""
         place = TopicPartition(self._topics[0], 0, number, text)
-        producer.send_offsets_to_transaction([place], self._consumer.consumer_group_metadata(), _WAIT)
+        told = self._consumer.consumer_group_metadata() if group is None else _metadata(group)
+        producer.send_offsets_to_transaction([place], told, _WAIT)
 
     def close(self) -> None:
         """Let go of the broker."""
         self._consumer.close()
+
+
+def _metadata(group: str) -> object:
+    """What names a group without members. Only a consumer can tell it; this one knows no broker, and asks none."""
+    consumer = Consumer({"group.id": group}, logger=_log)
+    try:
+        return consumer.consumer_group_metadata()
+    finally:
+        consumer.close()

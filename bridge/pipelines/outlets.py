@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import time
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cached_property
 from types import TracebackType
 from typing import Protocol
 
@@ -23,6 +26,7 @@ from bridge.kafka.exactly_once import Sender, produce_files, produce_once
 from bridge.kafka.sink import ProduceResult
 from bridge.options import FORMATS
 from bridge.partitioners import TASK_FREE
+from bridge.pipelines.destination import Destination
 from bridge.published import NOTHING, PublishProgress, Stretch
 
 __all__ = ["AtLeastOnce", "ExactlyOnce", "Outlet", "outlet"]
@@ -30,6 +34,10 @@ __all__ = ["AtLeastOnce", "ExactlyOnce", "Outlet", "outlet"]
 
 _ORDER = 3
 """Raised whenever produce_once orders the records of a slot in another way: what was sent is counted in that order."""
+
+_RECENT_SECONDS = 20.0
+"""A note of a slot that is older is written again with the next stretch: far less than Kafka keeps one (at least a
+minute), and far more than a small batch takes."""
 
 _SLOT_ROWS = 500_000
 _MOST = 8
@@ -49,6 +57,11 @@ class Outlet(Protocol):
         """How many tasks send at a time where a new stretch may have a data file for a slot; 0 where it may not."""
         ...
 
+    @property
+    def destination(self) -> Destination:
+        """The topics as they were when it was first asked for; see there."""
+        ...
+
     def __enter__(self) -> Outlet: ...
 
     def __exit__(
@@ -56,7 +69,8 @@ class Outlet(Protocol):
     ) -> None: ...
 
     def take_over(self) -> PublishProgress | None:
-        """What the runs before have written down; None before the first. A stretch that is open is to be sent again."""
+        """What the runs before have written down; None before the first. A stretch that is open is to be sent again.
+        Raises GapError when it belongs to another topic, or to another key."""
         ...
 
     def start_anew(self) -> PublishProgress | None:
@@ -65,7 +79,8 @@ class Outlet(Protocol):
         ...
 
     def record(self, progress: PublishProgress) -> PublishProgress:
-        """Write the progress down, and give it back as it is written. Raises ConcurrentRunError."""
+        """Write the progress down with its key and topics, and give it back as it is written. Raises
+        ConcurrentRunError, GapError when something was sent and a topic is by now another one."""
         ...
 
     def send(self, records: DataFrame, stretch: Stretch) -> ProduceResult:
@@ -84,7 +99,7 @@ class AtLeastOnce:
     """Progress is written down after the broker has acknowledged: a crash in between sends a stretch again."""
 
     def __init__(self, spark: SparkSession, definition: Definition, topic: Topic) -> None:
-        self._topic = topic
+        self._definition, self._topic = definition, topic
         self._log = PublishLog(spark, definition.run.checkpoint, definition.name)
 
     def slots(self, rows: int) -> int:
@@ -102,22 +117,31 @@ class AtLeastOnce:
     ) -> None:
         return None
 
+    @cached_property
+    def destination(self) -> Destination:
+        return Destination(self._definition, self._topic)
+
     def take_over(self) -> PublishProgress | None:
         found = self._log.last()
+        self.destination.check(found)
         if found is None or found.open is None or not found.open.slots:
             return found
         # The stretch was begun with transactions, before the guarantee was changed: it is sent again, whole.
         again = found.open.snapshot or found.open.resync
-        return replace(found, open=replace(found.open, slots=0, files="") if again else None)
+        return replace(found, open=replace(found.open, slots=0, files="", noted=False) if again else None)
 
     def start_anew(self) -> PublishProgress | None:
-        return _readable(self._log)
+        found = _readable(self._log)
+        self.destination.check_resync(found)
+        return found
 
     def record(self, progress: PublishProgress) -> PublishProgress:
         begun = progress.open
         if begun is not None and not (begun.snapshot or begun.resync):
             return progress  # it would tell nothing that `version` does not
-        written = _with_ends(replace(progress, batch=progress.batch + 1, run=None), self._topic)
+        self.destination.check_still()
+        written = self.destination.bound(replace(progress, batch=progress.batch + 1, run=None))
+        written = _with_ends(written, self._topic)
         self._log.write(written)
         return written
 
@@ -139,8 +163,13 @@ class ExactlyOnce:
         self._tasks = sink_options.parallelism or spark.sparkContext.defaultParallelism
         # Where the user has set their number, or a slot's own number decides the partition, it stays what it is.
         self._grows = sink_options.parallelism is None and sink_options.partitioner in TASK_FREE
-        self._spark, self._topic, self._prefix = spark, topic, sink_options.transactional_id_prefix
+        self._spark, self._definition, self._topic = spark, definition, topic
+        self._prefix = sink_options.transactional_id_prefix
         self._resync = ""
+        self._begun: Stretch | None = None
+        """The stretch that Kafka has open: its slots may have sent of it."""
+        self._noted: dict[int, float] = {}
+        """When this run wrote a slot's note last, by time.monotonic."""
         self._max_rows = definition.publish.transaction_rows
         self._manner = _manner(definition, topic)
         self._log = PublishLog(spark, definition.run.checkpoint, definition.name)
@@ -165,11 +194,23 @@ class ExactlyOnce:
     ) -> None:
         self._stack.close()
 
+    @cached_property
+    def destination(self) -> Destination:
+        return Destination(self._definition, self._topic)
+
     def take_over(self) -> PublishProgress | None:
         noted, logged = self._control.take_over(), self._log.last()
+        if noted is None:
+            # Before it is asked what Kafka has forgotten: with a topic its notes go, too.
+            self.destination.check(logged)
         found = _reconciled(noted, logged, self._prefix)
         if found is None:
             return None
+        if noted is not None:
+            self._begun = noted.open
+        if not found.topics and logged is not None:
+            found = replace(found, topics=logged.topics)
+        self.destination.check(found)
         if logged is not None and logged.version == found.version:
             found = replace(found, ends=logged.ends)
         if found.open is not None and not found.open.slots:
@@ -180,30 +221,52 @@ class ExactlyOnce:
     def start_anew(self) -> PublishProgress | None:
         noted, logged = self._control.take_over(), _readable(self._log)
         admin_transactions.fence(self._spark, self._topic)
-        found = [p for p in (noted, logged) if p is not None]
-        return max(found, key=lambda p: p.batch, default=None)
+        found = max((p for p in (noted, logged) if p is not None), key=lambda p: p.batch, default=None)
+        self.destination.check_resync(found)
+        return found
 
     def record(self, progress: PublishProgress) -> PublishProgress:
-        written = replace(progress, batch=progress.batch + 1, run=self._control.run)
+        bound = self.destination.bound(progress)
+        written = replace(bound, batch=bound.batch + 1, run=self._control.run)
+        notes: dict[str, str] = {}
+        if written.open is not None and written.open != self._begun:
+            written, notes = self._opening(written, written.open)
+        else:
+            self.destination.check_still()
         if written.open is not None:
             self._log.write(written)
             failpoints.hit("publish.logged")
-            self._control.record(written)
+            self._control.record(written, notes)
         else:
             self._control.record(written)
             written = _with_ends(written, self._topic)
             self._log.write(written)
-        self._resync = written.resync
+        self._resync, self._begun = written.resync, written.open
         return written
 
-    def send(self, records: DataFrame, stretch: Stretch) -> ProduceResult:
-        sender = Sender(
+    def _opening(self, progress: PublishProgress, stretch: Stretch) -> tuple[PublishProgress, dict[str, str]]:
+        """`progress` with a stretch of which no slot has sent anything yet, and the notes that say so in Kafka once it
+        is recorded with them: from then on a slot without a note has been forgotten."""
+        if progress.resync != self._resync:
+            self._noted.clear()
+        now = time.monotonic()
+        old = [n for n in range(stretch.slots) if now - self._noted.get(n, -math.inf) > _RECENT_SECONDS]
+        self._noted.update(dict.fromkeys(old, now))
+        stretch = replace(stretch, noted=True)
+        sender = self._sender(stretch, progress.resync)
+        return replace(progress, open=stretch), sender.first_notes(self._topic, stretch, old)
+
+    def _sender(self, stretch: Stretch, resync: str) -> Sender:
+        return Sender(
             prefix=self._prefix,
             run=self._control.run,
             max_rows=self._max_rows,
             manner=f"{self._manner}{stretch.files}",
-            resync=self._resync,
+            resync=resync,
         )
+
+    def send(self, records: DataFrame, stretch: Stretch) -> ProduceResult:
+        sender = self._sender(stretch, self._resync)
         if not stretch.files:
             return produce_once(records, self._topic, stretch, sender, unique=_unique(self._topic))
         files = data_files(records)

@@ -112,6 +112,8 @@ class _Run:
         with outlet(self.spark, self.definition, self.topic) as self.outlet:
             self.stretches = Stretches(self.definition, self.table, self.outlet.slots, self.outlet.file_tasks)
             self._begin()
+            for warning in self.outlet.destination.warnings():
+                self.notices.add(warning)
             self.notices.add(self.presence.tell(self.state))
             while not self.stop.is_set():
                 turn = time.monotonic()

@@ -102,7 +102,9 @@ class _Run:
         notes = gate.enforce(definition, gate.judge(definition, rows), rows, "Nothing was sent", way_out)
         sent = 0
         if result.inserted or result.updated or result.deleted:
-            sent = out.send(self.differences.records(todo.select(BEFORE, AFTER, POSITION)), stretch).records
+            assert state.open is not None
+            todo = todo.select(BEFORE, AFTER, POSITION)
+            sent = out.send(self.differences.records(todo), state.open).records
         failpoints.hit("resync.sent")
         looked = overlap.settled(definition, table, out, state.closed(), before=before, sent=sent)
         state = out.record(looked.progress)

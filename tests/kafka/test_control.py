@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 from bridge.errors import ConcurrentRunError, DefinitionError, KafkaError
 from bridge.kafka.broker import Broker
 from bridge.kafka.control import Control
+from bridge.kafka.transactions import Notes, consumer_settings
 from bridge.published import PublishProgress, Stretch
 from tests.kafka.flaky import Flaky
 from tests.kafka.topics import topic_of
@@ -97,6 +98,51 @@ def test_a_zombie_that_heard_nothing_does_not_take_it_back(make: Make, losing: s
         zombie.record(DONE)
     heir.record(replace(DONE, batch=9))
     assert make().take_over() == replace(DONE, batch=9, run=heir.run)
+
+
+def noted(control: Control, number: int) -> list[str]:
+    """What a slot's group holds."""
+    topic = control._topic
+    notes = Notes(consumer_settings(topic.properties), f"{control._prefix}-{number}", topic.names)
+    try:
+        return notes.read()
+    finally:
+        notes.close()
+
+
+@pytest.mark.parametrize("losing", [None, "answer", "request"])
+def test_slots_are_noted_with_the_progress(make: Make, losing: str | None) -> None:
+    """Both are there or neither; the next word leaves them as they are."""
+    control = make()
+    control.take_over()
+    if losing:
+        flaky(control, losing)
+    control.record(BEGUN, {f"{control._prefix}-{n}": f"slot {n}" for n in (0, 7)})
+    assert (noted(control, 0), noted(control, 1), noted(control, 7)) == (["slot 0"], [], ["slot 7"])
+    control.record(DONE, {f"{control._prefix}-1": "new"})
+    control.record(DONE)
+    assert (noted(control, 0), noted(control, 1)) == (["slot 0"], ["new"])
+
+
+@pytest.mark.parametrize("losing", [None, "answer", "request"])
+def test_a_zombie_takes_no_slot_back(make: Make, losing: str | None) -> None:
+    """What slots of its heir have sent by then is not forgotten."""
+    zombie, heir = make(), make()
+    slot = f"{zombie._prefix}-0"
+    zombie.take_over()
+    zombie.record(BEGUN, {slot: "zombie's"})
+
+    def inherit() -> None:
+        heir.take_over()
+        heir.record(replace(BEGUN, batch=8), {slot: "heir's"})
+
+    if losing:
+        flaky(zombie, losing, inherit)
+    else:
+        inherit()
+    with pytest.raises(ConcurrentRunError, match="taken over"):
+        zombie.record(DONE, {slot: "zombie's again"})
+    assert noted(heir, 0) == ["heir's"]
 
 
 def test_a_prefix_of_another_pipeline(make: Make) -> None:
