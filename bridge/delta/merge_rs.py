@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
-from pyspark.sql import types as T
 
 from bridge.columns import KIND, col, estimated_bytes
 from bridge.delta.checks import refuse_unfit
 from bridge.delta.commit import committed_version
 from bridge.delta.failures import attempts, beaten
+from bridge.delta.log_care import NO_HOOKS, after_commit
 from bridge.delta.merging import MergeResult
 from bridge.delta.progress import IngestProgress, app_id
 from bridge.delta.rust import Unfit, opened, refuse_unknown, table_errors, touched_bytes
+from bridge.delta.statistics import writing
 from bridge.delta.table import Table
 from bridge.rows import RowKind
 from bridge.schema import quote
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["Limits", "merge", "refuse"]
 
 _SOURCE, _TARGET = "__s", "__t"
+_LONG = 256
+"""Bytes of a key's value from which on it has no place in a commit."""
 _RETRACTS = ", ".join(f"'{kind.value}'" for kind in RowKind if kind.retracts)
 
 
@@ -102,6 +105,7 @@ def _committed(
     from deltalake import PostCommitHookProperties
 
     commit = _commit(table, replace(progress, key=tuple(key)))
+    hooks = PostCommitHookProperties(**NO_HOOKS)
     values = {quote(name): f"{_SOURCE}.{quote(name)}" for name in table.columns}
     merger = target.merge(
         source,
@@ -110,10 +114,9 @@ def _committed(
         target_alias=_TARGET,
         # Only a source that is known as a whole lets files be pruned by its keys.
         streamed_exec=False,
-        writer_properties=_writing(table.fields),
+        writer_properties=writing(table.fields),
         commit_properties=commit,
-        # Cleaning the log is Spark's: it knows what its readers need.
-        post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
+        post_commithook_properties=hooks,
     )
     counts = (
         merger.when_matched_delete(f"{_SOURCE}.{KIND} IN ({_RETRACTS})")
@@ -124,35 +127,39 @@ def _committed(
     inserted, updated, deleted = (counts[f"num_target_rows_{x}"] for x in ("inserted", "updated", "deleted"))
     if not (inserted or updated or deleted):
         # delta-rs commits nothing then, and the progress would be lost.
-        target.create_write_transaction([], "append", target.schema(), commit_properties=commit)
-        return MergeResult(committed_version(table, progress))
-    return MergeResult(target.version(), inserted, updated, deleted)
+        target.create_write_transaction(
+            [], "append", target.schema(), commit_properties=commit, post_commithook_properties=hooks
+        )
+        done = MergeResult(committed_version(table, progress))
+    else:
+        done = MergeResult(target.version(), inserted, updated, deleted)
+    after_commit(target, table, done.version)
+    return done
 
 
 def _same_key(source: pa.Table, key: Sequence[str]) -> str:
     """Null-safe equality of the key (design.md 5.4). Files are pruned by `=` alone, which says the same of a column
-    that has no null among the changes. In parentheses: delta-rs reads AND as a part of what
-    IS NOT DISTINCT FROM compares."""
+    that has no null among the changes; but delta-rs writes the bounds that it prunes by into the commit, so not of long
+    values. In parentheses: delta-rs reads AND as a part of what IS NOT DISTINCT FROM compares."""
     parts = []
     for name in key:
-        same = "IS NOT DISTINCT FROM" if source[name].null_count else "="
+        same = "IS NOT DISTINCT FROM" if source[name].null_count or _is_long(source[name]) else "="
         parts.append(f"({_TARGET}.{quote(name)} {same} {_SOURCE}.{quote(name)})")
     return " AND ".join(parts)
+
+
+def _is_long(values: pa.ChunkedArray) -> bool:
+    import pyarrow.compute as pc
+    import pyarrow.types as is_
+
+    if not (is_.is_string(values.type) or is_.is_binary(values.type)):
+        return False
+    return bool((pc.max(pc.binary_length(values)).as_py() or 0) > _LONG)
 
 
 def _differs(table: Table, key: Sequence[str]) -> str:
     rest = [quote(name) for name in table.columns if name not in key]
     return " OR ".join(f"({_TARGET}.{n} IS DISTINCT FROM {_SOURCE}.{n})" for n in rest) or "false"
-
-
-def _writing(fields: Sequence[T.StructField]) -> Any:
-    """Snappy, as Spark writes. No statistics for floating point: delta-rs leaves NaN out of them, and Spark, which
-    takes NaN for the largest value, would then skip files that hold it."""
-    from deltalake import ColumnProperties, WriterProperties
-
-    none = ColumnProperties(statistics_enabled="NONE")
-    floats = {f.name: none for f in fields if isinstance(f.dataType, T.FloatType | T.DoubleType)}
-    return WriterProperties(compression="SNAPPY", column_properties=floats or None)
 
 
 def _commit(table: Table, progress: IngestProgress) -> CommitProperties:

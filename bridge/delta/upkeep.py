@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import functions as F
@@ -14,7 +15,15 @@ from bridge.delta.table import Table
 from bridge.errors import TableError
 from bridge.session import settings
 
-__all__ = ["LOG_RETENTION", "Optimized", "last_done", "optimize", "retention_seconds", "vacuum"]
+__all__ = [
+    "LOG_RETENTION",
+    "Optimized",
+    "interval_seconds",
+    "last_done",
+    "optimize",
+    "retention_seconds",
+    "vacuum",
+]
 
 FILE_RETENTION = "delta.deletedFileRetentionDuration"
 LOG_RETENTION = "delta.logRetentionDuration"
@@ -105,8 +114,16 @@ def last_done(table: Table) -> dict[str, int]:
 
 def retention_seconds(table: Table, key: str) -> float:
     """A table property that is an interval, Delta's default where it is not set."""
-    text = table.properties.get(key, _DEFAULTS[key])
+    try:
+        return interval_seconds(table.properties, key)
+    except ValueError as error:
+        raise TableError(f"table {table}: {error}") from error
+
+
+def interval_seconds(properties: Mapping[str, str | None], key: str) -> float:
+    """As `retention_seconds`, of these properties; ValueError for what is no interval."""
+    text = properties.get(key) or _DEFAULTS[key]
     parts = _PART.findall(text.lower())
     if not parts or any(unit not in _SECONDS for _, unit in parts):
-        raise TableError(f"table {table}: {key} = {text!r} is no interval of weeks to microseconds")
+        raise ValueError(f"{key} = {text!r} is no interval of weeks to microseconds")
     return sum(int(number) * _SECONDS[unit] for number, unit in parts)

@@ -19,6 +19,7 @@ from bridge.config import without_effect
 from bridge.definition import Definition
 from bridge.delta.engine import Engines
 from bridge.delta.progress import IngestProgress, read_progress
+from bridge.delta.statistics import mended
 from bridge.kafka import admin, source
 from bridge.kafka.epochs import with_leader_epochs
 from bridge.kafka.reach import check_reachable
@@ -105,7 +106,8 @@ class _Run:
         self.notices, self.schedule = Notices(), Schedule(definition, self.table)
         self.lag = TopicLag(self.topic, self.table)
         unused = without_effect(definition.topic, "ingest")
-        for warning in (ours.warning, gate.check_ready(spark, definition, self.table.fields), *unused):
+        ready = gate.check_ready(spark, definition, self.table.fields)
+        for warning in (ours.warning, ready, mended(self.table), *unused):
             self.notices.add(warning)
         if known is not None:
             self.notices.add(self.lag.warning(offsets, self.end or state.end))

@@ -14,6 +14,7 @@ from bridge.definition import Definition, Maintenance
 from bridge.delta import upkeep
 from bridge.delta.consumers import MARGIN_SECONDS, Consumers, Lag, lags
 from bridge.delta.failures import names
+from bridge.delta.statistics import mended
 from bridge.delta.table import Table
 from bridge.errors import BridgeError, DefinitionError
 from bridge.metrics import now_ms
@@ -70,7 +71,9 @@ def maintain(spark: SparkSession, definition: Definition, *, forget: str | None 
 
 def care(table: Table, wanted: Maintenance, consumers: Consumers) -> Maintained:
     """OPTIMIZE and VACUUM as `wanted`. VACUUM keeps at least what every registered publish still needs: the change
-    files of versions that it has not published, and the files of a snapshot that it is sending."""
+    files of versions that it has not published, and the files of a snapshot that it is sending. Wrong statistics are
+    taken out before, see `statistics.mended`."""
+    statistics = mended(table)
     optimized = upkeep.optimize(table) if wanted.optimize else None
     found = lags(table, consumers.all())
     deleted = retained = held = None
@@ -88,7 +91,7 @@ def care(table: Table, wanted: Maintenance, consumers: Consumers) -> Maintained:
         retained_hours=None if retained is None else round(retained / 3600, 2),
         held_back=held,
         consumers=tuple(consumer_lines(found)),
-        warning="; ".join(log_warnings(table, found)) or None,
+        warning="; ".join(filter(None, (statistics, *log_warnings(table, found)))) or None,
     )
 
 

@@ -24,6 +24,7 @@ from bridge.delta import quarantine
 from bridge.delta.append import append
 from bridge.delta.merge import merge
 from bridge.delta.progress import IngestProgress, read_progress
+from bridge.delta.statistics import mended
 from bridge.delta.table import Table, exists
 from bridge.errors import DefinitionError, GapError
 from bridge.kafka import admin, source
@@ -53,6 +54,7 @@ class Replay:
     still_bad: int = 0
     former_topic: int = 0
     """Records of a topic that was deleted since: nobody knows what came after them, so they stay."""
+    warning: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """All fields, JSON-ready."""
@@ -79,14 +81,16 @@ def replay(spark: SparkSession, definition: Definition, *, force: bool = False) 
         )
     check_places(spark, definition)
     table = ingest_table(spark, definition)
+    warning = mended(table)
     known = read_progress(table, definition.name)
     if known is None:
         raise DefinitionError(f"{definition.name!r} has not ingested into {table} yet: nothing to replay")
     if not exists(spark, target):
-        return Replay(definition.name)
+        return Replay(definition.name, warning=warning)
     quarantine.settle(table, target, definition.name)
     topic = admin.resolve(definition.topic)
-    return _Run(definition, topic, admin.describe(topic), table, target, known[0]).run(force)
+    done = _Run(definition, topic, admin.describe(topic), table, target, known[0]).run(force)
+    return replace(done, warning=warning)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from bridge.delta import feed
 from bridge.delta.failures import reading
 from bridge.delta.merge import ANEW, merge
 from bridge.delta.progress import IngestProgress, last_batch, read_progress
+from bridge.delta.statistics import mended, unskipped
 from bridge.delta.table import Table
 from bridge.errors import DefinitionError, GapError
 from bridge.kafka import admin, source
@@ -30,6 +31,7 @@ from bridge.pipelines.resync import Resync, refuse_appends
 from bridge.pipelines.survey import Survey, survey
 from bridge.pipelines.watching import Notices
 from bridge.rows import RowKind
+from bridge.session import settings
 
 __all__ = ["resync"]
 
@@ -107,13 +109,14 @@ class _Run:
         definition, table, spark = self.definition, self.table, self.table.spark
         # Before the table is looked at: whoever commits after this makes our own commit fail.
         batch = last_batch(table, definition.name) + 1
+        statistics = None if self.lease is None else mended(table)
         version = feed.latest_version(table)
         end = admin.end_offsets(self.topic, self.state)
         end = self.state.end if end is None else end.capped(self.state.end)
         progress = IngestProgress(
             definition.name, uuid.uuid4().hex[:12], batch, end, self.state.ids, resync=True
         )
-        with ExitStack() as stack, reading(table, version, version):
+        with ExitStack() as stack, reading(table, version, version), settings(spark, unskipped(table)):
             held = fold.held_by(stack)
             key = definition.primary_key
             rows = feed.snapshot(table, version).select(*(col(name) for name in table.columns))
@@ -130,7 +133,8 @@ class _Run:
             notices = Notices()
             if self.lease is not None:
                 judged = gate.judge(definition, there)
-                for warning in (self.lease.warning, *refuse_unexpected(definition, judged, there)):
+                told = refuse_unexpected(definition, judged, there)
+                for warning in (self.lease.warning, statistics, *told):
                     notices.add(warning)
                 set_aside(definition, spark, records, changes, found, progress)
                 self.lease.check()

@@ -15,8 +15,10 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from bridge.delta import merge as delta_merge
+from bridge.delta import merge_rs
 from bridge.errors import BadRecordError, ConcurrentRunError, DefinitionError, GapError
 from bridge.kafka.broker import Broker
+from bridge.pipelines import ingest as ingesting
 from bridge.pipelines import resync_ingest
 from bridge.pipelines.ingest import ingest
 from bridge.pipelines.resync import direction_of
@@ -278,3 +280,31 @@ def test_changes_of_a_database_are_folded_from_the_first(make: Make) -> None:
     assert (done.updated, done.deleted) == (1, 1)
     assert world.rows() == [(1, "long", 2)]
     assert verify(world.spark, world.definition()).equal
+
+
+def test_a_key_that_wrong_statistics_have_doubled_is_found_and_mended(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bridge as it was: delta-rs wrote statistics of wide decimals, and nobody took them out."""
+    import deltalake
+
+    wide = 1234567890123456789
+    world = make(columns="id DECIMAL(20, 0), name STRING, PRIMARY KEY (id) NOT ENFORCED")
+    definition = world.definition()
+    monkeypatch.setattr(merge_rs, "writing", lambda fields: deltalake.WriterProperties())
+    monkeypatch.setattr(ingesting, "mended", lambda table: None)
+    for name in ("a", "b"):
+        world.send([(key(wide), f'{{"id":{wide},"name":"{name}"}}')])
+        ingest(world.spark, definition)
+    assert {name for _, name in world.rows()} == {"a", "b"}, "the fault is not there"
+    monkeypatch.undo()
+
+    assert verify(world.spark, definition).comparison.table_rows == 2
+    told = resync(world.spark, definition, dry_run=True)
+    assert (told.updated, told.warning) == (1, None)
+    told = resync(world.spark, definition)
+    assert told.updated == 1 and "2 files had wrong statistics of id" in str(told.warning)
+    assert verify(world.spark, definition).equal
+    world.send([(key(wide), f'{{"id":{wide},"name":"c"}}')])
+    assert ingest(world.spark, definition).updated == 1
+    assert world.rows() == [(Decimal(wide), "c")]
