@@ -118,6 +118,8 @@ def child(spark: SparkSession) -> SparkSession:
     own.conf.set("spark.sql.session.timeZone", "UTC")
     # A format's expressions are deep (variables in variables); the deepest need more rounds than Spark's 100.
     own.conf.set("spark.sql.analyzer.maxIterations", "1000")
+    # What Spark writes by itself (INT96) delta-rs misreads before 1678 and after 2261 (`delta/moments.py`).
+    own.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     # Longer methods are never compiled by the JVM: from there on Spark is faster with several short ones.
     own.conf.set("spark.sql.codegen.hugeMethodLimit", "8000")
     if str(spark.sparkContext.master).startswith("local"):

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 from pyspark.sql import types as T
 
 from bridge.delta.failures import table_error
+from bridge.delta.moments import misread
 from bridge.delta.table import Table
 from bridge.errors import BridgeError, TableError
 
@@ -85,6 +86,10 @@ def refuse_unknown(target: DeltaTable, table: Table, key: Sequence[str]) -> None
             raise Unfit(f"the key column {f.name!r} is {f.dataType.simpleString().upper()}")
         if isinstance(f.dataType, _NESTED):
             raise Unfit(f"column {f.name!r} is {f.dataType.simpleString().upper()}")
+    if name := misread(target, table.fields):
+        raise Unfit(
+            f"files of Spark's hold (INT96) timestamps of column {name!r} that may be before 1678 or after 2261"
+        )
 
 
 def touched_bytes(target: DeltaTable, source: pa.Table, key: Sequence[str]) -> int:

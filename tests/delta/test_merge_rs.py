@@ -22,6 +22,7 @@ from bridge.delta.progress import read_progress
 from bridge.delta.rust import Unfit
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError, TableError
+from bridge.session import settings
 from tests.delta.tables import FIELDS, actions, append, at, content, frame, kinds, log_file, made
 
 UTC = timezone.utc
@@ -156,6 +157,29 @@ def test_constraints_and_floating_keys_are_left_to_spark(spark: SparkSession, la
     spark.sql(f"ALTER TABLE delta.`{lake}/t` ADD CONSTRAINT short CHECK (length(v) < 3)")
     with pytest.raises(Unfit, match=r"^the table has the feature 'checkConstraints'$"):
         merge(table, frame(table, []), key=["id"], progress=at(0))
+
+
+def test_timestamps_that_delta_rs_would_misread_are_left_to_spark(spark: SparkSession, lake: Path) -> None:
+    """The end of all days, as others' Spark writes it (INT96): delta-rs takes it for one in 1816."""
+    far = datetime(9999, 12, 31, 23, 59, 59, 999999, UTC)
+    fields = [*FIELDS[:1], field("at", T.TimestampType()), field("v", T.StringType())]
+    table = made(spark, lake / "t", fields=fields)
+    said = frame(table, [("+U", 1, MOMENT, "b")])
+    for moment in (None, MOMENT):
+        with settings(spark, {"spark.sql.parquet.outputTimestampType": "INT96"}):
+            append(table, [(1, moment, "a")])
+    append(table, [(2, far, "a"), (1, MOMENT, "a")])
+    assert merge(table, said, key=["id"], progress=at(0)).updated == 3
+    assert table.delta().toDF().where("at = '9999-12-31 23:59:59.999999'").count() == 1
+    with settings(spark, {"spark.sql.parquet.outputTimestampType": "INT96"}):
+        append(table, [(3, far, "a")])
+    with pytest.raises(
+        Unfit, match=r"\(INT96\) timestamps of column 'at' that may be before 1678 or after 2261$"
+    ):
+        merge(table, said, key=["id"], progress=at(1))
+    assert by_spark(table, frame(table, [("+U", 3, far, "b")]), key=["id"], progress=at(1)).updated == 1
+    assert merge(table, frame(table, [("+U", 3, far, "c")]), key=["id"], progress=at(2)).updated == 1
+    assert table.delta().toDF().where("at = '9999-12-31 23:59:59.999999'").count() == 2
 
 
 def test_limits(spark: SparkSession, lake: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import reduce
@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.columns import KIND, col
-from bridge.delta import merge_rs
+from bridge.delta import merge_rs, statistics
 from bridge.delta.merge import merge as by_spark
 from bridge.delta.statistics import mended, unskipped
 from bridge.delta.table import Table
@@ -331,6 +331,22 @@ def test_wrong_statistics_are_taken_out_and_no_key_is_doubled(spark: SparkSessio
         said = frame(old, [("+U", one, str(batch)), ("+U", two, str(batch))])
         assert merge(old, said, key=["k"], progress=at(batch)).updated == 2
     assert content(old) == {(one, "3"), (two, "3")}
+
+
+def test_a_file_that_is_removed_meanwhile_does_not_come_back(
+    old: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, waiting = statistics._without, [f"cast(k as string) = '{WRONG}'"]
+
+    def without(text: str, columns: Collection[str]) -> str:
+        while waiting:
+            old.delta().delete(waiting.pop())
+        return real(text, columns)
+
+    monkeypatch.setattr(statistics, "_without", without)
+    told = mended(old)
+    assert told is not None and "1 files had wrong statistics" in told
+    assert content(old) == {(Decimal(WRONG + 1), "a")}
 
 
 def test_a_table_without_wide_decimals_is_not_looked_at(spark: SparkSession, lake: Path) -> None:
