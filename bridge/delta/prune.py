@@ -60,14 +60,16 @@ def among_keys(changes: DataFrame, key: Sequence[str], frame: str) -> Among:
     if not known:
         return Among()
     columns = list(map(col, known))
-    some = changes.select(*columns).take(FEW + 1)
+    try:
+        some = changes.select(*columns).take(FEW + 1)
+        bounds = () if len(some) <= FEW else _bounds(changes, columns)
+    except ValueError:  # a date that Python has none for
+        return Among()
     each = len(some) <= FEW
     if each:
         told = [list({row[at] for row in some}) for at in range(len(columns))]
     else:
-        found = changes.agg(*(F.struct(F.min(c), F.max(c), F.count_if(c.isNull())) for c in columns)).first()
-        assert found is not None
-        told = [[None] if nulls else [low, high] for low, high, nulls in found]
+        told = [[None] if nulls else [low, high] for low, high, nulls in bounds]
     said = [
         _said(f"{frame}.{quote(name)}", values, type, each=each)
         for (name, type), values in zip(known.items(), told, strict=True)
@@ -75,6 +77,12 @@ def among_keys(changes: DataFrame, key: Sequence[str], frame: str) -> Among:
     ]
     named = each and len(said) == len(key) and all(isinstance(type, _SHORT) for type in known.values())
     return Among(F.expr(" AND ".join(said)) if said else None, named)
+
+
+def _bounds(changes: DataFrame, columns: Sequence[Column]) -> Sequence[Any]:
+    found = changes.agg(*(F.struct(F.min(c), F.max(c), F.count_if(c.isNull())) for c in columns)).first()
+    assert found is not None
+    return found
 
 
 def _said(column: str, values: Collection[Any], type: T.DataType, *, each: bool) -> str:

@@ -19,7 +19,7 @@ from bridge.delta.table import Table
 from bridge.errors import TableError
 from bridge.formats.sql import literal
 
-__all__ = ["mended", "unskipped", "writing"]
+__all__ = ["mended", "writing"]
 
 _DIGITS = 15
 """A double holds any decimal number of so many digits, and gives the same digits back."""
@@ -27,11 +27,6 @@ _BYTES = 32
 """Of a string; its maximum is rounded up to the next string of that length. Spark keeps 32 characters."""
 _NAMED_BY_DELTA_RS = "-c[0-9]{3,}[.][^/]*$"
 """How the names of its data files end: `-c000.snappy.parquet`, where Spark writes `.c000.snappy.parquet`."""
-_UNSKIPPED = {
-    "spark.databricks.delta.stats.skipping": "false",
-    # Counts are answered from statistics, too, and Delta fails where the two settings differ.
-    "spark.databricks.delta.optimizeMetadataQuery.enabled": "false",
-}
 _ENDS = ("minValues", "maxValues")
 _PHYSICAL = "delta.columnMapping.physicalName"
 
@@ -53,11 +48,6 @@ def writing(fields: Sequence[T.StructField]) -> Any:
     return WriterProperties(
         compression="SNAPPY", statistics_truncate_length=_BYTES, column_properties=without or None
     )
-
-
-def unskipped(table: Table) -> Mapping[str, str]:
-    """Settings under which a read of `table` passes over no file by a wrong statistic; none where none can be wrong."""
-    return _UNSKIPPED if _has_wide(table) else {}
 
 
 def mended(table: Table) -> str | None:

@@ -19,7 +19,6 @@ from bridge.definition import Definition
 from bridge.delta import feed
 from bridge.delta.failures import reading
 from bridge.delta.mix import mix
-from bridge.delta.statistics import unskipped
 from bridge.delta.table import Table
 from bridge.errors import DefinitionError, KafkaError, TableError
 from bridge.kafka import admin
@@ -33,7 +32,6 @@ from bridge.quality import report, suite
 from bridge.quality.history import History, Past
 from bridge.quality.run import Subject, Verdict, run
 from bridge.quality.suite import Suite
-from bridge.session import settings
 
 __all__ = ["Checked", "check"]
 
@@ -118,7 +116,7 @@ def _judged(
     assert version is not None
     watermark = definition.topic.schema.watermark
     facts = facts_of(table.spark, definition, table, version, subject.offsets)
-    with reading(table, version, version), settings(table.spark, unskipped(table)):
+    with reading(table, version, version):
         whole = table.read({"versionAsOf": str(version)}).select(*(col(name) for name in table.columns))
         if since is None:
             with _held(whole):

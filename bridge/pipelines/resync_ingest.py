@@ -17,7 +17,7 @@ from bridge.delta import feed
 from bridge.delta.failures import reading
 from bridge.delta.merge import ANEW, merge
 from bridge.delta.progress import IngestProgress, last_batch, read_progress
-from bridge.delta.statistics import mended, unskipped
+from bridge.delta.statistics import mended
 from bridge.delta.table import Table
 from bridge.errors import DefinitionError, GapError
 from bridge.kafka import admin, source
@@ -31,7 +31,6 @@ from bridge.pipelines.resync import Resync, refuse_appends
 from bridge.pipelines.survey import Survey, survey
 from bridge.pipelines.watching import Notices
 from bridge.rows import RowKind
-from bridge.session import settings
 
 __all__ = ["resync"]
 
@@ -116,7 +115,7 @@ class _Run:
         progress = IngestProgress(
             definition.name, uuid.uuid4().hex[:12], batch, end, self.state.ids, resync=True
         )
-        with ExitStack() as stack, reading(table, version, version), settings(spark, unskipped(table)):
+        with ExitStack() as stack, reading(table, version, version):
             held = fold.held_by(stack)
             key = definition.primary_key
             rows = feed.snapshot(table, version).select(*(col(name) for name in table.columns))

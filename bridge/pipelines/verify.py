@@ -15,7 +15,6 @@ from bridge.definition import Definition, Topic
 from bridge.delta import feed
 from bridge.delta.failures import reading
 from bridge.delta.publish_log import PublishLog
-from bridge.delta.statistics import unskipped
 from bridge.delta.table import Table
 from bridge.errors import DefinitionError, GapError
 from bridge.kafka import admin, source
@@ -26,7 +25,6 @@ from bridge.pipelines.compare import Comparison, compare, compare_bags
 from bridge.pipelines.preflight import ingested, published_table, whole_table
 from bridge.positions import Offsets
 from bridge.published import NOTHING
-from bridge.session import settings
 
 __all__ = ["Proof", "verify"]
 
@@ -80,7 +78,7 @@ def verify(
     pinned, direction = _pinned(spark, definition, direction, resolved, state)
     start = _beginning(state.earliest, pinned.end)
     table, version = pinned.table, pinned.version
-    with ExitStack() as stack, reading(table, version, version), settings(spark, unskipped(table)):
+    with ExitStack() as stack, reading(table, version, version):
         held = fold.held_by(stack)
         records = source.read(spark, definition.topic, start, pinned.end)
         records = with_leader_epochs(records, definition.topic, start, pinned.end)
