@@ -43,6 +43,8 @@ def batch_line(report: BatchReport) -> str:
     else:
         what = f"{report.records_out:,} records, {report.tombstones:,} of them tombstones"
     parts = [f"{report.verb} {report.pipeline}", f"batch {report.batch}", f"version {report.version}", what]
+    if report.lost:
+        parts.append(f"{report.lost:,} records lost")
     if report.pending_records:
         parts.append(
             f"{report.pending_records:,} {'records' if report.verb == 'ingest' else 'versions'} behind"
@@ -167,6 +169,10 @@ def summary_rows(summary: Summary) -> dict[str, str]:
         rate = summary.records_out / summary.seconds if summary.seconds else 0.0
         rows["records out"] = (
             f"{summary.records_out:,} ({rate:,.0f}/s), {summary.tombstones:,} of them tombstones"
+        )
+    if summary.lost:
+        rows["records lost"] = (
+            f"{summary.lost:,} that the broker has not acknowledged, as 'sink.delivery-guarantee' = 'none' allows"
         )
     if summary.bad_records:
         rows["bad records left out"] = f"{summary.bad_records:,}"

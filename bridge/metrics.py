@@ -32,6 +32,8 @@ class BatchReport:
     """Changes of this batch that had nothing to change: no-op updates, deletes of unknown keys."""
     records_out: int = 0
     tombstones: int = 0
+    lost: int = 0
+    """Records of these that the broker has not acknowledged: above 0 with 'sink.delivery-guarantee' = 'none' alone."""
     bad_records: int = 0
     unexpected_rows: int = 0
     """Rows that are not as the gate's suite expects: put aside (quarantine) or written and sent all the same (warn; a
@@ -71,6 +73,7 @@ _SUMMED = (
     "unchanged",
     "records_out",
     "tombstones",
+    "lost",
     "bad_records",
     "unexpected_rows",
     "keys_in_two_partitions",
@@ -92,6 +95,7 @@ class Summary:
     unchanged: int = 0
     records_out: int = 0
     tombstones: int = 0
+    lost: int = 0
     bad_records: int = 0
     unexpected_rows: int = 0
     keys_in_two_partitions: int = 0

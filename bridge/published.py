@@ -69,6 +69,10 @@ class PublishProgress:
     """Every topic that was sent to, with Kafka's id of it ("" where Kafka does not tell); empty in an older bridge's,
     and in Kafka's notes where there are many."""
 
+    lost: int = 0
+    """Records that the broker has not acknowledged, since the publish began or a resync compared the topic with the
+    table: above 0 after runs with 'sink.delivery-guarantee' = 'none' alone."""
+
     @property
     def has_begun(self) -> bool:
         """False where a first run ended before its first stretch: nothing has been sent."""
@@ -78,12 +82,14 @@ class PublishProgress:
         """The state while `stretch` is being sent."""
         return replace(self, open=stretch)
 
-    def closed(self) -> PublishProgress:
-        """The state after the open stretch: at its last version, or with the next chunk of its snapshot open."""
+    def closed(self, *, lost: int = 0) -> PublishProgress:
+        """The state after the open stretch, of whose records so many were `lost`: at its last version, or with the next
+        chunk of its snapshot open."""
         assert self.open is not None
+        lost += self.lost
         if self.open.chunk + 1 < self.open.chunks:
-            return replace(self, open=replace(self.open, chunk=self.open.chunk + 1))
-        return replace(self, version=self.open.last, open=None, ends=None)
+            return replace(self, open=replace(self.open, chunk=self.open.chunk + 1), lost=lost)
+        return replace(self, version=self.open.last, open=None, ends=None, lost=lost)
 
     def as_note(self) -> PublishProgress:
         """What of it fits into a note in Kafka."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -58,6 +59,18 @@ def test_a_batch_is_one_line() -> None:
     assert batch_line(PUBLISH) == (
         "publish out  batch 0  version 9  6 records, 1 of them tombstones  1 min 15 s"
     )
+
+
+def test_lost_records_are_told() -> None:
+    assert batch_line(replace(PUBLISH, lost=1_000)) == (
+        "publish out  batch 0  version 9  6 records, 1 of them tombstones  1,000 records lost  1 min 15 s"
+    )
+    summary = Summary("out", "publish").plus(replace(PUBLISH, lost=1_000)).plus(replace(PUBLISH, lost=1))
+    assert summary.lost == 1_001
+    assert summary_rows(summary)["records lost"] == (
+        "1,001 that the broker has not acknowledged, as 'sink.delivery-guarantee' = 'none' allows"
+    )
+    assert "records lost" not in summary_rows(Summary("out", "publish").plus(PUBLISH))
 
 
 def test_a_pipe_gets_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,6 +54,13 @@ def test_a_newer_format_is_told_apart() -> None:
         PublishProgress.from_json(json.dumps(found))
 
 
+def test_what_is_lost_adds_up() -> None:
+    state = PublishProgress("p", "t", NOTHING, 0).opened(Stretch(5, 5, snapshot=True, chunks=2))
+    state = state.closed(lost=2).closed(lost=3).opened(Stretch(6, 6)).closed()
+    assert (state.version, state.lost) == (6, 5)
+    assert PublishProgress.from_json(state.to_json()) == state
+
+
 def test_a_stretch_of_changes_ends_at_its_last_version() -> None:
     state = PublishProgress("p", "t", 3, 7)
     begun = state.opened(Stretch(4, 9, slots=2))

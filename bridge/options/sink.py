@@ -25,9 +25,10 @@ _GUARANTEES = choice("none", "at-least-once", "exactly-once")
 DELIVERY_GUARANTEE = Option(
     "sink.delivery-guarantee",
     _GUARANTEES,
-    "What a failure may do to written records: 'none' loses or repeats them, 'at-least-once' may repeat "
-    "them, 'exactly-once' writes in Kafka transactions: readers with isolation.level=read_committed see each once; it "
-    "needs 'sink.transactional-id-prefix'.",
+    "What a failure may do to written records: 'none' loses or repeats them (the batch line, the summary and `bridge "
+    "status` count what is lost; the exit code stays 0), 'at-least-once' may repeat them, 'exactly-once' writes in "
+    "Kafka transactions: readers with isolation.level=read_committed see each once; it needs "
+    "'sink.transactional-id-prefix'.",
     default="at-least-once",
     side=Side.SINK,
 )

@@ -221,7 +221,7 @@ class _Run:
             sent, judged = self._sent(stretch)
         failpoints.hit("publish.sent")
         with told(self.spark, self.definition, "writing down progress"):
-            found = self._settled(self.state.closed(), sent.records)
+            found = self._settled(self.state.closed(lost=sent.lost), sent.records)
             self.state = self.outlet.record(found.progress)
         failpoints.hit("publish.closed")
         self.notices.add(self.presence.tell(self.state))
@@ -232,6 +232,7 @@ class _Run:
             version=stretch.last,
             records_out=sent.records + found.sent,
             tombstones=sent.tombstones + found.tombstones,
+            lost=sent.lost,
             unexpected_rows=gate.unexpected(judged),
             pending_records=self.latest - stretch.last,
             warning=self.notices.new(),

@@ -17,6 +17,7 @@ from bridge.delta import feed
 from bridge.delta.failures import reading
 from bridge.delta.table import Table
 from bridge.kafka import admin, provision
+from bridge.kafka.sink import ProduceResult
 from bridge.pipelines import fold, gate, lease, overlap, scratch
 from bridge.pipelines.carry import grown
 from bridge.pipelines.differences import UNKNOWN, Differences
@@ -100,16 +101,18 @@ class _Run:
             "correct the rows in the table and run the resync again (a publish does not go on before that)"
         )
         notes = gate.enforce(definition, gate.judge(definition, rows), rows, "Nothing was sent", way_out)
-        sent = 0
+        sent = ProduceResult()
         if result.inserted or result.updated or result.deleted:
             assert state.open is not None
             todo = todo.select(BEFORE, AFTER, POSITION)
-            sent = out.send(self.differences.records(todo), state.open).records
+            sent = out.send(self.differences.records(todo), state.open)
         failpoints.hit("resync.sent")
-        looked = overlap.settled(definition, table, out, state.closed(), before=before, sent=sent)
+        state = state.closed(lost=sent.lost)
+        looked = overlap.settled(definition, table, out, state, before=before, sent=sent.records)
         state = out.record(looked.progress)
         notices = Notices()
-        for warning in (ours.warning, *notes, looked.warning, Presence(definition, table).tell(state)):
+        told = Presence(definition, table).tell(state)
+        for warning in (ours.warning, *notes, _lost(sent.lost), looked.warning, told):
             notices.add(warning)
         return replace(result, warning=notices.all())
 
@@ -135,3 +138,12 @@ class _Run:
             kept=0,
             bad=row[3],
         )
+
+
+def _lost(records: int) -> str | None:
+    if not records:
+        return None
+    return (
+        f"{records:,} records were lost, as 'sink.delivery-guarantee' = 'none' allows; run the resync again, or with "
+        "another guarantee"
+    )

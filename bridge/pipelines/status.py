@@ -39,6 +39,9 @@ class Status:
     """Offsets between the table and the topic's end."""
     published_version: int | None
     pending_versions: int | None
+    lost_records: int | None
+    """How many the broker has not acknowledged since the publish began or the last resync of it, as
+    'sink.delivery-guarantee' = 'none' allows; None where there are none."""
     topic_end: str
     quarantined: int | None
     """Records that were put aside; None without `bad-records: quarantine`."""
@@ -86,6 +89,7 @@ def status(spark: SparkSession, definition: Definition) -> Status:
         pending_records=followed[0].offsets.behind(end) if followed else None,
         published_version=published.version if published and published.version != NOTHING else None,
         pending_versions=version - published.version if published and version is not None else None,
+        lost_records=(published.lost or None) if published else None,
         topic_end=end.to_json(),
         quarantined=kept,
         consumers=tuple(consumer_lines(readers)),

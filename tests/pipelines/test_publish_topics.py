@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,36 @@ from bridge.kafka.broker import Broker
 from bridge.metrics import BatchReport
 from bridge.pipelines.ingest import ingest
 from bridge.pipelines.publish import publish
-from tests.pipelines.world import World
+from bridge.pipelines.resync_publish import resync
+from bridge.pipelines.status import status
+from tests.pipelines.world import World, key, value
+
+
+def test_what_was_lost_is_told_until_a_resync(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+) -> None:
+    """`none` goes on over a record that the broker does not take, and counts it: in the batch's report, the run's
+    summary and the status, which a later batch without losses does not take back."""
+    world = World.make(spark, broker, lake, unique, options={"sink.delivery-guarantee": "none"})
+    ingested = world.topic
+    noise = "".join(random.Random(7).choices("abcdefghijklmnopqrstuvwxyz", k=9000))
+    world.send([(key(1), value(1, noise))])
+    ingest(spark, world.definition())
+    world.topic = unique("limited")
+    broker.create_topic(world.topic, config={"max.message.bytes": "2000", "cleanup.policy": "compact"})
+    out = world.definition("out", run={"checkpoint": "out"})
+    reports: list[BatchReport] = []
+    done = publish(spark, out, listener=reports.append)
+    assert ([r.lost for r in reports], done.lost, done.records_out) == ([1], 1, 1)
+    assert status(spark, out).lost_records == 1
+    world.topic, limited = ingested, world.topic
+    world.send([(key(1), value(1, "a"))])
+    ingest(spark, world.definition())
+    assert publish(spark, out).lost == 0
+    assert world.received(limited) == [(key(1).encode(), value(1, "a").encode())]
+    assert status(spark, out).lost_records == 1
+    assert resync(spark, out).updated == 0
+    assert status(spark, out).lost_records is None
 
 
 def test_topics_are_created_and_odd_ones_are_told(
