@@ -41,7 +41,7 @@ def test_what_was_lost_is_told_until_a_resync(
     world.send([(key(1), value(1, "a"))])
     ingest(spark, world.definition())
     assert publish(spark, out).lost == 0
-    assert world.received(limited) == [(key(1).encode(), value(1, "a").encode())]
+    assert world.received(limited) == [(key(1).encode(), value(1, "a", "1").encode())]
     assert status(spark, out).lost_records == 1
     assert resync(spark, out).updated == 0
     assert status(spark, out).lost_records is None
