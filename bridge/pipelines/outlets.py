@@ -306,18 +306,22 @@ def _unique(topic: Topic) -> bool:
 def _manner(definition: Definition, topic: Topic) -> str:
     """A digest of what decides which records a stretch has, their slots and their order; secrets are not in it.
 
-    Value documents count only where they order records: without a key, or with one that several rows may share.
+    Value documents and metadata (topic, timestamp, headers) count only where they order records: without a key, or with
+    one that several rows may share.
     """
     publish, primary = definition.publish, topic.schema.primary_key
     specs = [topic.key]
+    beside: list[object] = []
     if topic.key is None or not set(primary) or not set(primary) <= set(topic.key.columns):
         specs.append(topic.value)
+        beside = [[c.name, c.key, c.type.flink()] for c in topic.schema.metadata if not c.virtual]
     told = {
         "order": _ORDER,
         "formats": [s and [s.name, dict(s.options), s.columns, repr(s.row), repr(s.metadata)] for s in specs],
         "upserts": FORMATS[topic.value.name].insert_only,
         "publish": [publish.pair, publish.net_changes],
         "primary": primary,
+        **({"beside": beside} if beside else {}),
     }
     return hashlib.sha256(json.dumps(told, default=str, sort_keys=True).encode()).hexdigest()[:16]
 

@@ -136,6 +136,9 @@ def manner(folder: Path, text: str) -> str:
         (FILE, "net-changes: false", "net-changes: true", False),
         (FILE, "(id)", "(id, name)", False),
         (KEYLESS, "name STRING", "name STRING, more INT", False),
+        (KEYLESS, "name STRING", "name STRING, at TIMESTAMP(3) METADATA FROM 'timestamp'", False),
+        (KEYLESS, "name STRING", "name STRING, at TIMESTAMP(3) METADATA FROM 'timestamp' VIRTUAL", True),
+        (FILE, "name STRING", "name STRING, at TIMESTAMP(3) METADATA FROM 'timestamp'", True),
         (
             KEYLESS,
             "'format' = 'json'",
