@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from bridge.kafka.writer import Record, Records
+from bridge.kafka.records import Record, Records
 
 __all__ = ["Buffer"]
 

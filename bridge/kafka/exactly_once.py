@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from bridge.columns import POSITION, ROUTE
 from bridge.definition import Topic
 from bridge.kafka.packing import SENT, Packing
+from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.properties import for_librdkafka
 from bridge.kafka.provision import partitions
 from bridge.kafka.remote import Remote
@@ -18,7 +19,6 @@ from bridge.kafka.share import Share
 from bridge.kafka.sink import COUNTS, ProduceResult, collected, refuse_speculation
 from bridge.kafka.slot_task import RANK, SLOT, VERSION, SlotTask
 from bridge.kafka.transactions import consumer_settings
-from bridge.kafka.writer import producer_settings
 from bridge.published import Stretch
 from bridge.session import settings
 

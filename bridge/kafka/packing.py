@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from bridge.definition import Topic
 from bridge.errors import KafkaError
-from bridge.kafka.writer import Records
+from bridge.kafka.records import Records
 
 __all__ = ["SENT", "Packing"]
 

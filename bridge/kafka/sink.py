@@ -25,11 +25,12 @@ from bridge.errors import KafkaError
 from bridge.kafka.buffer import Buffer
 from bridge.kafka.client import behind, words
 from bridge.kafka.packing import SENT, Packing
+from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.properties import for_librdkafka
 from bridge.kafka.provision import partitions
 from bridge.kafka.pulse import Pulse
+from bridge.kafka.records import Sent
 from bridge.kafka.remote import Remote
-from bridge.kafka.writer import Sent, producer_settings
 from bridge.kafka.writers import lent
 from bridge.partitioners import BUILT_IN, opened
 

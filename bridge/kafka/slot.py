@@ -20,9 +20,10 @@ from bridge.errors import ConcurrentRunError, KafkaError
 from bridge.kafka.buffer import Buffer
 from bridge.kafka.client import behind, words
 from bridge.kafka.control import newest, taken_over
+from bridge.kafka.records import Records, Sent
 from bridge.kafka.share import Cursor, Share
 from bridge.kafka.transactions import Notes, init, transactional
-from bridge.kafka.writer import Records, Sent, Writer
+from bridge.kafka.writer import Writer
 
 __all__ = ["Slot"]
 

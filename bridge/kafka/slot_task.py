@@ -14,10 +14,11 @@ from pyspark import TaskContext
 
 from bridge.errors import KafkaError
 from bridge.kafka.packing import Packing
+from bridge.kafka.records import Sent
 from bridge.kafka.share import Cursor, Share
 from bridge.kafka.sink import counts_of
 from bridge.kafka.slot import Slot
-from bridge.kafka.writer import Sent, Writer
+from bridge.kafka.writer import Writer
 from bridge.partitioners import opened
 
 __all__ = ["RANK", "SLOT", "VERSION", "SlotTask"]

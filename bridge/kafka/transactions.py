@@ -41,7 +41,7 @@ _log = logging.getLogger("bridge.kafka")
 
 
 def transactional(settings: Mapping[str, Any], transactional_id: str) -> dict[str, Any]:
-    """A producer's `settings` (see writer.producer_settings) with transactions under that id.
+    """A producer's `settings` (see producer_settings) with transactions under that id.
 
     Raises KafkaError for settings that transactions cannot have.
     """

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import astuple, dataclass
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any
 
 import confluent_kafka
 from confluent_kafka import KafkaException, Message, Producer
@@ -19,77 +18,13 @@ from confluent_kafka import KafkaException, Message, Producer
 from bridge.errors import KafkaError
 from bridge.kafka.client import HOPELESS, words
 from bridge.kafka.murmur2 import ANYWHERE, places
+from bridge.kafka.records import Records, Sent
 from bridge.partitioners import Partitioner
 
-__all__ = ["Record", "Records", "Sent", "Writer", "producer_settings"]
-
-Record: TypeAlias = tuple[
-    str, "bytes | None", "bytes | None", "int | None", "list[tuple[str, bytes | None]] | None"
-]
-"""One row of `Records`: topic, key, value, timestamp, headers."""
-
-
-@dataclass
-class Records:
-    """Records to send, in order, column by column; a null value is a tombstone, a missing column all null."""
-
-    topics: list[str]
-    keys: list[bytes | None]
-    values: list[bytes | None]
-    timestamps: list[int | None] | None = None
-    """Milliseconds since 1970; None is the time of sending."""
-    headers: list[list[tuple[str, bytes | None]] | None] | None = None
-
-    def rows(self) -> Iterator[Record]:
-        nothing: list[None] = [None] * len(self.keys)
-        more = (self.timestamps or nothing, self.headers or nothing)
-        return zip(self.topics, self.keys, self.values, *more, strict=True)
-
-
-_DEFAULTS = {
-    "acks": "all",
-    "batch.size": "1000000",
-    "compression.type": "lz4",
-    "linger.ms": "20",
-    "message.max.bytes": "1048576",  # Java's default; librdkafka's is a little less
-    "queue.buffering.max.kbytes": "65536",
-    "queue.buffering.max.messages": "500000",
-}
+__all__ = ["Writer"]
 
 _METADATA_SECONDS = 20.0
 _SOON_SECONDS = 2.0
-
-
-def producer_settings(user: Mapping[str, str], *, checked: bool) -> dict[str, Any]:
-    """librdkafka settings of a producer: `user` (librdkafka's names) over the bridge's defaults.
-
-    Unless the user asks for other `acks` or for `enable.idempotence` = false, sending is idempotent, so a
-    retry neither repeats nor reorders. Where it is not, one request at a time keeps the order. `checked`
-    False (sink.delivery-guarantee none) waits for the leader only, unless idempotence is asked for.
-    """
-    waits = checked or user.get("enable.idempotence") == "true"
-    made: dict[str, Any] = {**_DEFAULTS, **({} if waits else {"acks": "1"}), **user}
-    idempotent = made["acks"] in ("all", "-1") and user.get("enable.idempotence", "true").lower() == "true"
-    made["enable.idempotence"] = str(idempotent).lower()
-    if not idempotent:
-        made.setdefault("max.in.flight.requests.per.connection", "1")
-    # As Java's default partitioner (librdkafka's own is CRC32): a key stays where other writers put it.
-    made["partitioner"] = "murmur2_random"
-    made["delivery.report.only.error"] = True  # successes are counted by librdkafka, without a call of Python
-    return made
-
-
-@dataclass
-class Sent:
-    """What a writer was given (records, tombstones among them, bytes of keys and values), what was lost."""
-
-    records: int = 0
-    tombstones: int = 0
-    bytes: int = 0
-    lost: int = 0
-
-    def __add__(self, other: Sent) -> Sent:
-        return Sent(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
 class _Heard:

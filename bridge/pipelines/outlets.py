@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import time
 from contextlib import ExitStack
@@ -24,16 +22,14 @@ from bridge.kafka import admin, admin_transactions, sink
 from bridge.kafka.control import Control
 from bridge.kafka.exactly_once import Sender, produce_files, produce_once
 from bridge.kafka.sink import ProduceResult
-from bridge.options import FORMATS
 from bridge.partitioners import TASK_FREE
 from bridge.pipelines.destination import Destination
+from bridge.pipelines.fingerprint import fingerprint, is_unique
+from bridge.pipelines.take_over import readable, reconciled
 from bridge.published import NOTHING, PublishProgress, Stretch
 
 __all__ = ["AtLeastOnce", "ExactlyOnce", "Outlet", "outlet"]
 
-
-_ORDER = 3
-"""Raised whenever produce_once orders the records of a slot in another way: what was sent is counted in that order."""
 
 _RECENT_SECONDS = 20.0
 """A note of a slot that is older is written again with the next stretch: far less than Kafka keeps one (at least a
@@ -131,7 +127,7 @@ class AtLeastOnce:
         return replace(found, open=replace(found.open, slots=0, files="", noted=False) if again else None)
 
     def start_anew(self) -> PublishProgress | None:
-        found = _readable(self._log)
+        found = readable(self._log)
         self.destination.check_resync(found)
         return found
 
@@ -171,7 +167,7 @@ class ExactlyOnce:
         self._noted: dict[int, float] = {}
         """When this run wrote a slot's note last, by time.monotonic."""
         self._max_rows = definition.publish.transaction_rows
-        self._manner = _manner(definition, topic)
+        self._manner = fingerprint(definition, topic)
         self._log = PublishLog(spark, definition.run.checkpoint, definition.name)
         self._control = Control(topic, self._prefix, definition.name)
         self._stack = ExitStack()
@@ -183,7 +179,7 @@ class ExactlyOnce:
     @property
     def file_tasks(self) -> int:
         # Files have no order among them, so no key may be in two.
-        return self._tasks if self._grows and _unique(self._topic) else 0
+        return self._tasks if self._grows and is_unique(self._topic) else 0
 
     def __enter__(self) -> ExactlyOnce:
         self._stack.enter_context(self._control)
@@ -203,7 +199,7 @@ class ExactlyOnce:
         if noted is None:
             # Before it is asked what Kafka has forgotten: with a topic its notes go, too.
             self.destination.check(logged)
-        found = _reconciled(noted, logged, self._prefix)
+        found = reconciled(noted, logged, self._prefix)
         if found is None:
             return None
         if noted is not None:
@@ -219,7 +215,7 @@ class ExactlyOnce:
         return self.record(found)
 
     def start_anew(self) -> PublishProgress | None:
-        noted, logged = self._control.take_over(), _readable(self._log)
+        noted, logged = self._control.take_over(), readable(self._log)
         admin_transactions.fence(self._spark, self._topic)
         found = max((p for p in (noted, logged) if p is not None), key=lambda p: p.batch, default=None)
         self.destination.check_resync(found)
@@ -268,7 +264,7 @@ class ExactlyOnce:
     def send(self, records: DataFrame, stretch: Stretch) -> ProduceResult:
         sender = self._sender(stretch, self._resync)
         if not stretch.files:
-            return produce_once(records, self._topic, stretch, sender, unique=_unique(self._topic))
+            return produce_once(records, self._topic, stretch, sender, unique=is_unique(self._topic))
         files = data_files(records)
         if digest(files) != stretch.files:
             raise GapError(
@@ -277,13 +273,6 @@ class ExactlyOnce:
                 f"with the former ones, or {REPUBLISH}"
             )
         return produce_files(records, self._topic, stretch, sender, [file.uri for file in files])
-
-
-def _readable(log: PublishLog) -> PublishProgress | None:
-    try:
-        return log.last()
-    except GapError:
-        return None
 
 
 def _with_ends(progress: PublishProgress, topic: Topic) -> PublishProgress:
@@ -295,64 +284,4 @@ def _with_ends(progress: PublishProgress, topic: Topic) -> PublishProgress:
 
 def _once(topic: Topic, stretch: Stretch) -> bool:
     """Whether no key has two records in the stretch: an upsert topic's, of one version."""
-    return _unique(topic) and stretch.first == stretch.last
-
-
-def _unique(topic: Topic) -> bool:
-    """Whether no key has two records in a version: an upsert topic's."""
-    return bool(topic.schema.primary_key) and FORMATS[topic.value.name].insert_only
-
-
-def _manner(definition: Definition, topic: Topic) -> str:
-    """A digest of what decides which records a stretch has, their slots and their order; secrets are not in it.
-
-    Value documents and metadata (topic, timestamp, headers) count only where they order records: without a key, or with
-    one that several rows may share.
-    """
-    publish, primary = definition.publish, topic.schema.primary_key
-    specs = [topic.key]
-    beside: list[object] = []
-    if topic.key is None or not set(primary) or not set(primary) <= set(topic.key.columns):
-        specs.append(topic.value)
-        beside = [[c.name, c.key, c.type.flink()] for c in topic.schema.metadata if not c.virtual]
-    told = {
-        "order": _ORDER,
-        "formats": [s and [s.name, dict(s.options), s.columns, repr(s.row), repr(s.metadata)] for s in specs],
-        "upserts": FORMATS[topic.value.name].insert_only,
-        "publish": [publish.pair, publish.net_changes],
-        "primary": primary,
-        **({"beside": beside} if beside else {}),
-    }
-    return hashlib.sha256(json.dumps(told, default=str, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _reconciled(
-    noted: PublishProgress | None, logged: PublishProgress | None, prefix: str
-) -> PublishProgress | None:
-    """What holds: Kafka's own word, unless the log is further.
-
-    The log is further when a run died after its first word (the stretch has not begun), or when at-least-once, which
-    signs with no run, went on in between. A stretch that Kafka has open and the log has not passed is finished first,
-    as only its own slots know what is sent. Raises GapError when Kafka has forgotten, and the log shows a stretch that
-    may be half sent.
-    """
-    if noted is None:
-        if logged is not None and logged.open is not None and logged.open.slots:
-            raise GapError(
-                f"Kafka no longer holds the progress of 'sink.transactional-id-prefix' = '{prefix}' (groups forget "
-                f"after offsets.retention.minutes), and versions {logged.open.first} to {logged.open.last} were under "
-                f"way: what of them was sent is not known; {REPUBLISH}"
-            )
-        return logged
-    if (
-        logged is None
-        or logged.batch < noted.batch
-        or (logged.batch == noted.batch and logged.run is not None)
-    ):
-        return noted
-    begun = noted.open
-    if begun is None or not begun.slots or logged.version >= begun.last:
-        return logged
-    if begun.snapshot and logged.open is not None and logged.open.chunk > begun.chunk:
-        return replace(logged, open=replace(logged.open, slots=begun.slots, files=begun.files))
-    return replace(noted, batch=logged.batch)
+    return is_unique(topic) and stretch.first == stretch.last

@@ -19,7 +19,6 @@ from bridge.config import refuse_unpublishable
 from bridge.definition import Definition, DeliveryGuarantee
 from bridge.delta import feed
 from bridge.delta.failures import reading
-from bridge.encode import encode, encode_changes
 from bridge.errors import REPUBLISH, ConcurrentRunError, GapError, KafkaError
 from bridge.kafka import admin, provision
 from bridge.kafka.sink import ProduceResult
@@ -28,9 +27,10 @@ from bridge.options import FORMATS
 from bridge.pipelines import gate, lease, overlap
 from bridge.pipelines.carry import grown
 from bridge.pipelines.failing import told
+from bridge.pipelines.outgoing import changes_of, encoded
 from bridge.pipelines.outlets import Outlet, outlet
 from bridge.pipelines.partitions import Partitions
-from bridge.pipelines.preflight import published_table, refuse_retractions, warnings_of
+from bridge.pipelines.preflight import published_table, warnings_of
 from bridge.pipelines.presence import Presence
 from bridge.pipelines.stretches import Stretches
 from bridge.pipelines.watching import Notices
@@ -243,9 +243,16 @@ class _Run:
 
     def _sent(self, stretch: Stretch) -> tuple[ProduceResult, gate.Counts]:
         with ExitStack() as stack:
-            changes = self._changes(stretch)
+            changes = changes_of(
+                stretch, self.definition, self.topic, self.table, direct=self._is_direct(stretch)
+            )
             judged = self._judged(changes, stack)
-            return self._produced(self._encoded(changes), stretch), judged
+            return self._produced(encoded(changes, self.definition, self.topic), stretch), judged
+
+    def _is_direct(self, stretch: Stretch) -> bool:
+        """See Stretches.direct, which may read a whole version: it is asked only where it matters."""
+        grouped = self.definition.publish.net_changes or not FORMATS[self.topic.value.name].insert_only
+        return not (stretch.snapshot or self.topic.appends or grouped) and self.stretches.direct(stretch)
 
     def _judged(self, changes: DataFrame, stack: ExitStack) -> gate.Counts:
         """What the gate says of the rows that go out, before any of them does. Raises QualityError."""
@@ -278,31 +285,3 @@ class _Run:
         except KafkaError as refused:
             which = f"(versions {stretch.first} to {stretch.last} of table {self.table})"
             raise type(refused)(f"{refused} {which}") from refused
-
-    def _changes(self, stretch: Stretch) -> DataFrame:
-        """What a stretch sends, not encoded yet: changes, or the columns of compact.net; the same rows whenever it is
-        asked."""
-        topic, key = self.topic, self.definition.primary_key
-        insert_only = FORMATS[topic.value.name].insert_only
-        if stretch.snapshot:
-            rows = feed.snapshot(self.table, stretch.last)
-            rows = feed.chunk(self.table, rows, key, stretch.chunk, stretch.chunks)
-            return rows if insert_only else compact.each(rows)
-        changes = feed.changes(self.table, stretch.first, stretch.last)
-        if topic.appends:
-            if insert_only:
-                refuse_retractions(changes, self.table)
-                return changes
-            return compact.each(changes)
-        net = self.definition.publish.net_changes
-        if insert_only and not net and self.stretches.direct(stretch):
-            return compact.without_former(changes)
-        return compact.net(changes, key, across_versions=net)
-
-    def _encoded(self, changes: DataFrame) -> DataFrame:
-        topic = self.topic
-        if AFTER not in changes.columns:
-            return encode(changes, topic)
-        if FORMATS[topic.value.name].insert_only:
-            return encode(compact.upserts(changes), topic)
-        return encode_changes(changes, topic, pair=self.definition.publish.pair)

@@ -22,11 +22,12 @@ from bridge.delta.commit import settings_of
 from bridge.delta.progress import IngestProgress, read_progress
 from bridge.delta.table import Table
 from bridge.errors import BridgeError, ConcurrentRunError
-from bridge.kafka import writer as kafka_writer
 from bridge.kafka.broker import Broker
+from bridge.kafka.producer_settings import producer_settings
+from bridge.kafka.records import Records
 from bridge.kafka.share import Cursor, Share
 from bridge.kafka.slot import Slot
-from bridge.kafka.writer import Records, Writer, producer_settings
+from bridge.kafka.writer import Writer
 from bridge.pipelines import lease
 from bridge.positions import Offsets
 from tests.delta.tables import ENGINES, at, content, frame, made
@@ -205,7 +206,7 @@ def test_java_s_partitioner(
     for key, value in zip(first.keys, first.values, strict=True):
         java.produce(topic, value, key)
     assert java.flush(30) == 0
-    settings = kafka_writer.producer_settings({"bootstrap.servers": broker.bootstrap}, checked=True)
+    settings = producer_settings({"bootstrap.servers": broker.bootstrap}, checked=True)
     if not guarded:
         del settings["partitioner"]
     with Writer(settings) as writer:

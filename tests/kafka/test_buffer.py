@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from bridge.kafka.buffer import Buffer
-from bridge.kafka.writer import Records
+from bridge.kafka.records import Records
 
 
 class _Clock:

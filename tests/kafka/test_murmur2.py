@@ -9,7 +9,9 @@ import pytest
 
 from bridge.kafka.broker import Broker
 from bridge.kafka.murmur2 import places
-from bridge.kafka.writer import Records, Writer, producer_settings
+from bridge.kafka.producer_settings import producer_settings
+from bridge.kafka.records import Records
+from bridge.kafka.writer import Writer
 from tests.reader import messages
 
 

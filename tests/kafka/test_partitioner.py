@@ -13,8 +13,10 @@ from pyspark.sql import SparkSession
 from bridge.definition import Sink
 from bridge.errors import KafkaError
 from bridge.kafka.broker import Broker
+from bridge.kafka.producer_settings import producer_settings
+from bridge.kafka.records import Records
 from bridge.kafka.sink import produce
-from bridge.kafka.writer import Records, Writer, producer_settings
+from bridge.kafka.writer import Writer
 from bridge.partitioners import opened
 from tests.kafka.topics import topic_of
 from tests.reader import messages

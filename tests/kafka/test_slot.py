@@ -10,9 +10,10 @@ import pytest
 from bridge.errors import ConcurrentRunError, KafkaError
 from bridge.kafka import slot as slots
 from bridge.kafka.broker import Broker
+from bridge.kafka.records import Records
 from bridge.kafka.share import Cursor
 from bridge.kafka.slot import Slot
-from bridge.kafka.writer import Records, Writer
+from bridge.kafka.writer import Writer
 from bridge.published import PublishProgress
 from tests.kafka.desk import EXPECTED, IDS, Desk
 from tests.kafka.flaky import Flaky

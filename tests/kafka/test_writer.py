@@ -6,7 +6,9 @@ import pytest
 
 from bridge.errors import KafkaError
 from bridge.kafka.broker import Broker
-from bridge.kafka.writer import Records, Sent, Writer, producer_settings
+from bridge.kafka.producer_settings import producer_settings
+from bridge.kafka.records import Records, Sent
+from bridge.kafka.writer import Writer
 from tests.reader import messages
 
 Unique = Callable[[str], str]

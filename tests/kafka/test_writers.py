@@ -15,7 +15,9 @@ from bridge.kafka import writers
 from bridge.kafka.broker import Broker
 from bridge.kafka.murmur2 import places
 from bridge.kafka.packing import Packing
-from bridge.kafka.writer import Records, Sent, Writer, producer_settings
+from bridge.kafka.producer_settings import producer_settings
+from bridge.kafka.records import Records, Sent
+from bridge.kafka.writer import Writer
 from bridge.kafka.writers import lent
 from bridge.partitioners import opened
 from tests.reader import messages

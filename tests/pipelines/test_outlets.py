@@ -14,7 +14,9 @@ from pyspark.sql import SparkSession
 from bridge import config
 from bridge.definition import Definition
 from bridge.errors import GapError
-from bridge.pipelines.outlets import AtLeastOnce, ExactlyOnce, _manner, _once, _reconciled
+from bridge.pipelines.fingerprint import fingerprint
+from bridge.pipelines.outlets import AtLeastOnce, ExactlyOnce, _once
+from bridge.pipelines.take_over import reconciled
 from bridge.published import NOTHING, PublishProgress, Stretch
 
 AT_5 = PublishProgress("p", "table", 5, 10, run="one")
@@ -88,7 +90,7 @@ def alone(progress: PublishProgress, batch: int) -> PublishProgress:
 def test_whose_word_holds(
     noted: PublishProgress | None, logged: PublishProgress | None, found: PublishProgress | None
 ) -> None:
-    assert _reconciled(noted, logged, "prefix") == found
+    assert reconciled(noted, logged, "prefix") == found
 
 
 @pytest.mark.parametrize("logged", [BEGUN, chunk(1)])
@@ -96,7 +98,7 @@ def test_what_may_be_half_sent_is_not_guessed(logged: PublishProgress) -> None:
     with pytest.raises(
         GapError, match=r"'prefix' \(groups forget .* were under way: what of them was sent is not known"
     ):
-        _reconciled(None, logged, "prefix")
+        reconciled(None, logged, "prefix")
 
 
 FILE = """\
@@ -122,7 +124,7 @@ def manner(folder: Path, text: str) -> str:
     file = folder / "orders.yaml"
     file.write_text(text)
     definition = config.load(file)
-    return _manner(definition, definition.topic)
+    return fingerprint(definition, definition.topic)
 
 
 @pytest.mark.parametrize(

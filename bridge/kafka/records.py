@@ -1,0 +1,44 @@
+"""Records on their way to a topic, column by column, and what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass
+from typing import TypeAlias
+
+__all__ = ["Record", "Records", "Sent"]
+
+Record: TypeAlias = tuple[
+    str, "bytes | None", "bytes | None", "int | None", "list[tuple[str, bytes | None]] | None"
+]
+"""One row of `Records`: topic, key, value, timestamp, headers."""
+
+
+@dataclass
+class Records:
+    """Records to send, in order, column by column; a null value is a tombstone, a missing column all null."""
+
+    topics: list[str]
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    timestamps: list[int | None] | None = None
+    """Milliseconds since 1970; None is the time of sending."""
+    headers: list[list[tuple[str, bytes | None]] | None] | None = None
+
+    def rows(self) -> Iterator[Record]:
+        nothing: list[None] = [None] * len(self.keys)
+        more = (self.timestamps or nothing, self.headers or nothing)
+        return zip(self.topics, self.keys, self.values, *more, strict=True)
+
+
+@dataclass
+class Sent:
+    """What a writer was given (records, tombstones among them, bytes of keys and values), what was lost."""
+
+    records: int = 0
+    tombstones: int = 0
+    bytes: int = 0
+    lost: int = 0
+
+    def __add__(self, other: Sent) -> Sent:
+        return Sent(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
