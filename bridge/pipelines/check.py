@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from bridge.about import own_version
 from bridge.columns import col
@@ -29,6 +25,7 @@ from bridge.pipelines.preflight import ingested, whole_table
 from bridge.pipelines.since import changed_rows, only, parts
 from bridge.positions import Offsets
 from bridge.quality import report, suite
+from bridge.quality.cost import metered
 from bridge.quality.history import History, Past
 from bridge.quality.run import Subject, Verdict, run
 from bridge.quality.suite import Suite
@@ -37,8 +34,6 @@ __all__ = ["Checked", "check"]
 
 _PATIENCE_SECONDS = 5.0
 """How long a broker may take to tell the topic's end; the check goes on without it."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
@@ -88,13 +83,15 @@ def check(
         trigger=trigger,
         bridge=own_version(),
     )
-    verdict, newest = _judged(table, definition, expectations, subject)
+    with metered(spark, f"bridge check {definition.name}") as meter:
+        verdict = _judged(table, definition, expectations, subject)
+        verdict = replace(verdict, cost=meter.read())
     last = history.runs[-1] if history.runs else None
     now = past(
         verdict,
         mix(table, last.version if last else None, version),
         lag=_lag(definition, subject.offsets),
-        event_time=newest,
+        event_time=verdict.event_time,
     )
     if now.arrival is None and last is not None:
         now = replace(now, arrival=last.arrival)
@@ -108,59 +105,35 @@ def check(
     return Checked(verdict, version, where, expectations, history, now)
 
 
-def _judged(
-    table: Table, definition: Definition, suite: Suite, subject: Subject
-) -> tuple[Verdict, datetime | None]:
-    """The verdict, and the newest event time that the table holds."""
+def _judged(table: Table, definition: Definition, suite: Suite, subject: Subject) -> Verdict:
     version, since, key = subject.version, subject.since, definition.primary_key
     assert version is not None
     watermark = definition.topic.schema.watermark
+    column = watermark.column if watermark else None
     facts = facts_of(table.spark, definition, table, version, subject.offsets)
     with reading(table, version, version):
         whole = table.read({"versionAsOf": str(version)}).select(*(col(name) for name in table.columns))
         if since is None:
-            with _held(whole):
-                verdict = run(whole, suite, key=key, subject=subject, facts=facts)
-                return verdict, _newest(whole, watermark.column if watermark else None)
+            return run(whole, suite, key=key, subject=subject, facts=facts, watermark=column)
         by_row, by_table = parts(suite)
         changed = changed_rows(table, key, since, version)
-        with _held(changed):
-            verdict = run(changed, only(suite, by_row), key=key, subject=subject)
-        rest = run(whole, only(suite, by_table), key=key, subject=subject, facts=facts)
-        newest = _newest(whole, watermark.column if watermark else None)
+        verdict = run(changed, only(suite, by_row), key=key, subject=subject)
+        rest = run(whole, only(suite, by_table), key=key, subject=subject, facts=facts, watermark=column)
     none = "" if verdict.row_count else "no row to check"
     outcomes = {
         n: replace(o, judged="changes", observed=o.observed or none)
         for n, o in zip(by_row, verdict.expectations, strict=True)
     }
     outcomes |= dict(zip(by_table, rest.expectations, strict=True))
-    return (
-        replace(
-            verdict,
-            success=verdict.success and rest.success,
-            expectations=tuple(outcomes[n] for n in range(len(suite))),
-            row_count=rest.row_count,
-            changed_rows=verdict.row_count,
-            seconds=verdict.seconds + rest.seconds,
-        ),
-        newest,
+    return replace(
+        verdict,
+        success=verdict.success and rest.success,
+        expectations=tuple(outcomes[n] for n in range(len(suite))),
+        row_count=rest.row_count,
+        changed_rows=verdict.row_count,
+        seconds=verdict.seconds + rest.seconds,
+        event_time=rest.event_time,
     )
-
-
-@contextmanager
-def _held(frame: DataFrame) -> Iterator[None]:
-    frame.persist()
-    try:
-        yield
-    finally:
-        frame.unpersist()
-
-
-def _newest(frame: DataFrame, column: str | None) -> datetime | None:
-    if column is None:
-        return None
-    micros = frame.agg(F.unix_micros(F.max(col(column)).cast("timestamp"))).collect()[0][0]
-    return None if micros is None else _EPOCH + timedelta(microseconds=micros)
 
 
 def _lag(definition: Definition, offsets: Offsets | None) -> int | None:

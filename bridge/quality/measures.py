@@ -5,6 +5,7 @@ Rows stay in Spark; a handful of keys comes to the driver, and only when some oc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -21,7 +22,7 @@ with quiet():
     from great_expectations.expectations.metrics.metric_provider import metric_partial, metric_value
     from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
 
-__all__ = ["DuplicateKeys", "Newest"]
+__all__ = ["DuplicateKeys", "Newest", "most_repeated"]
 
 _EXAMPLES = 5
 _ROWS = "__rows"
@@ -42,18 +43,10 @@ class DuplicateKeys(TableMetricProvider):
         **_: Any,
     ) -> dict[str, Any]:
         names = list(metric_value_kwargs["column_list"])
-        # Grouping treats null as a value like any other, which is the null-safe equality of design.md 5.4.
-        grouped = _domain(execution_engine, metric_domain_kwargs).groupBy(*map(col, names))
-        repeated = grouped.agg(F.count(F.lit(1)).alias(_ROWS)).where(F.col(_ROWS) > 1)
-        # Kept, so that the examples do not group the table again; mostly there is nothing to keep.
-        repeated.persist()
-        try:
-            total = repeated.agg(F.count(F.lit(1)), F.sum(_ROWS)).collect()[0]
-            worst = repeated.orderBy(F.desc(_ROWS), *map(col, names)).limit(_EXAMPLES)
-            examples = [{n: row[n] for n in names} for row in worst.collect()] if total[0] else []
-        finally:
-            repeated.unpersist()
-        return {"keys": total[0], "rows": total[1] or 0, "examples": examples}
+        frame = _domain(execution_engine, metric_domain_kwargs)
+        found = _repeated(frame, names).agg(F.count(F.lit(1)), F.sum(_ROWS)).collect()[0]
+        examples = most_repeated(frame, names) if found[0] else []
+        return {"keys": found[0], "rows": found[1] or 0, "examples": examples}
 
 
 class Newest(TableMetricProvider):
@@ -80,6 +73,18 @@ class Newest(TableMetricProvider):
             is_ = type.simpleString().upper()
             raise TypeError(f"column {name!r} is {is_}; freshness needs TIMESTAMP, TIMESTAMP_LTZ or DATE")
         return F.unix_micros(F.max(col(name)).cast("timestamp")), metric_domain_kwargs, {}
+
+
+def most_repeated(frame: DataFrame, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Of the keys that occur more than once, up to five, those with most rows first. Reads `frame` once."""
+    worst = _repeated(frame, names).orderBy(F.desc(_ROWS), *map(col, names)).limit(_EXAMPLES)
+    return [{n: row[n] for n in names} for row in worst.collect()]
+
+
+def _repeated(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    # Grouping treats null as a value like any other, which is the null-safe equality of design.md 5.4.
+    grouped = frame.groupBy(*map(col, names)).agg(F.count(F.lit(1)).alias(_ROWS))
+    return grouped.where(F.col(_ROWS) > 1)
 
 
 def _domain(engine: SparkDFExecutionEngine, domain_kwargs: dict[str, Any]) -> DataFrame:

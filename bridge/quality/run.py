@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -31,6 +31,7 @@ __all__ = ["Outcome", "Subject", "Verdict", "columns_of", "reason_of", "run", "t
 _EXAMPLES = 5
 _COLUMN_ARGUMENTS = ("column", "column_list", "column_A", "column_B", "column_set")
 _UNKNOWN = Subject()
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def run(
@@ -40,12 +41,14 @@ def run(
     key: Sequence[str] = (),
     subject: Subject = _UNKNOWN,
     facts: Facts = NO_FACTS,
+    watermark: str | None = None,
 ) -> Verdict:
-    """Check `frame` against every expectation of `suite`; those about topic or history ask `facts`.
+    """Check `frame` against every expectation of `suite`; those about topic or history ask `facts`. `watermark` is the
+    column of which the newest value is wanted.
 
-    All counting happens in Spark: a pass for the counts of each column, one aggregate per unique key. The
-    frame is read several times and not persisted: persist one that is dear to compute. Only for expectations
-    that failed are the `key` columns of up to five rows each brought to the driver, and nothing else ever.
+    All counting happens in Spark, in one query that reads the frame once, as far as `OneScan` says; the frame is not
+    persisted. Only for expectations that failed are the `key` columns of up to five rows each brought to the driver,
+    and nothing else ever: looks at the frame of their own, with a limit.
 
     An expectation that raised, whatever the reason, is a failed outcome with that reason, and the others
     still run. Raises TableError when a key column is not in the frame.
@@ -56,25 +59,40 @@ def run(
             raise TableError(f"key column {name!r} is not in {table}; it has {', '.join(frame.columns)}")
     started, clock = datetime.now(timezone.utc), time.monotonic()
     with quiet():
-        outcomes = _Check(frame, tuple(key), facts).outcomes(suite.expectations)
-    rows = frame.count()
+        judge = _Check(frame, tuple(key), facts, watermark)
+        outcomes = judge.outcomes(suite.expectations)
+        rows, newest = judge.totals()
     success = all(o.success for o in outcomes)
-    return Verdict(suite.name, success, outcomes, rows, started, time.monotonic() - clock, subject)
+    return Verdict(
+        suite.name, success, outcomes, rows, started, time.monotonic() - clock, subject, event_time=newest
+    )
 
 
 class _Check:
-    def __init__(self, frame: DataFrame, key: tuple[str, ...], facts: Facts) -> None:
-        from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
+    def __init__(self, frame: DataFrame, key: tuple[str, ...], facts: Facts, watermark: str | None) -> None:
+        from great_expectations.validator.metric_configuration import MetricConfiguration
         from great_expectations.validator.metrics_calculator import MetricsCalculator
 
+        from bridge.quality.measures import Newest
+        from bridge.quality.one_scan import OneScan
         from bridge.quality.sentences import FACTS
 
         self.frame, self.key = frame, key
         # With a session and without persist the engine changes neither Spark's settings nor its cache.
-        self.engine = SparkDFExecutionEngine(spark=frame.sparkSession, persist=False)
+        self.engine = OneScan(spark=frame.sparkSession, persist=False)
         self.engine.load_batch_data("frame", frame)
         setattr(self.engine, FACTS, facts)
         self.calculator = MetricsCalculator(self.engine, show_progress_bars=False)
+        self.wanted = [MetricConfiguration("table.row_count", {})]
+        if watermark is not None:
+            self.wanted.append(MetricConfiguration(Newest.metric_name, {}, {"column": watermark}))
+
+    def totals(self) -> tuple[int, datetime | None]:
+        """How many rows there are, and the newest value of the watermark's column: known after `outcomes`."""
+        metrics = self._metrics([], {})
+        rows, *newest = (metrics[metric.id] for metric in self.wanted)
+        micros = newest[0] if newest else None
+        return rows, None if micros is None else _EPOCH + timedelta(microseconds=micros)
 
     def outcomes(self, expectations: Sequence[Expectation]) -> tuple[Outcome, ...]:
         # A limit of no examples costs Spark nothing, so the first pass is counts alone.
@@ -95,12 +113,33 @@ class _Check:
         return tuple(made)
 
     def _answers(self, expectations: Sequence[Expectation], ask: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Per expectation {"success", "result"} or {"error"}: all together or, if that fails, one by one."""
+        """Per expectation {"success", "result"} or {"error"}: all together. If that fails, without those that fail
+        before a row is read; if that fails, too, one by one."""
         try:
             metrics = self._metrics(expectations, ask)
         except Exception:
-            return [self._alone(e, ask) for e in expectations]
+            flaws = [self._flaw(e, ask) for e in expectations]
+            if not any(flaws):
+                return [self._alone(e, ask) for e in expectations]
+            sound = [e for e, flaw in zip(expectations, flaws, strict=True) if flaw is None]
+            answers = iter(self._answers(sound, ask))
+            return [next(answers) if flaw is None else {"error": flaw} for flaw in flaws]
         return [self._answer(e, ask, metrics) for e in expectations]
+
+    def _flaw(self, expectation: Expectation, ask: Mapping[str, Any]) -> Exception | None:
+        """What an expectation fails with before its counts are asked for."""
+        from bridge.quality.one_scan import Planned
+
+        self.engine.plan_only = True
+        try:
+            self._metrics([expectation], ask)
+        except Planned:
+            return None
+        except Exception as error:
+            return error
+        finally:
+            self.engine.plan_only = False
+        return None
 
     def _alone(self, expectation: Expectation, ask: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -110,14 +149,17 @@ class _Check:
         return self._answer(expectation, ask, metrics)
 
     def _metrics(self, expectations: Sequence[Expectation], ask: Mapping[str, Any]) -> dict[Any, Any]:
-        needed: list[Any] = []
+        from bridge.quality.one_scan import unchained
+
+        needed: list[Any] = [*self.wanted]
         for e in expectations:
             dependencies = e.get_validation_dependencies(self.engine, {"result_format": dict(ask)})
             needed += dependencies.get_metric_configurations()
         # Left to catch exceptions, it hands back the metrics it has and says nothing of the rest; an
         # expectation without its counts then passes.
         loud = {"catch_exceptions": False}
-        metrics, _ = self.calculator.compute_metrics(needed, runtime_configuration=loud)
+        graph = unchained(self.calculator.build_metric_dependency_graph(needed, loud), self.engine)
+        metrics, _ = self.calculator.resolve_validation_graph_and_handle_aborted_metrics_info(graph, loud)
         return metrics
 
     def _answer(self, e: Expectation, ask: Mapping[str, Any], metrics: dict[Any, Any]) -> dict[str, Any]:

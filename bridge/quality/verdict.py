@@ -10,7 +10,7 @@ from typing import Any
 
 from bridge.positions import Offsets
 
-__all__ = ["Outcome", "Subject", "Verdict"]
+__all__ = ["Cost", "Outcome", "Subject", "Verdict"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,18 @@ class Subject:
     """Who asked: `check` (a person or a script), `schedule`, `gate` (an ingest or publish)."""
     bridge: str = ""
     """The bridge's own version."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What judging has read of Delta tables, as Spark counted it. `files` and `bytes` add up over all scans; a file
+    counts with its whole size, though only the columns that are asked for are read from it."""
+
+    scans: int
+    files: int
+    bytes: int
+    seconds: float
+    """How long the queries took that scanned."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +91,10 @@ class Verdict:
     subject: Subject = Subject()
     changed_rows: int | None = None
     """How many rows had changed after `Subject.since`; None where the whole table was judged."""
+    event_time: datetime | None = None
+    """The newest value of the WATERMARK column; None where there is none."""
+    cost: Cost | None = None
+    """None where it is not known."""
 
     @property
     def state(self) -> str:
@@ -101,6 +117,7 @@ class Verdict:
         """All fields, JSON-ready; offsets as {topic: {partition: offset}}."""
         made = asdict(self)
         made["started_at"] = self.started_at.isoformat()
+        made["event_time"] = self.event_time and self.event_time.isoformat()
         offsets = self.subject.offsets
         made["subject"]["offsets"] = None if offsets is None else json.loads(offsets.to_json())
         return made

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-__all__ = ["age", "asked", "counted", "found", "listed", "moment", "percent", "sentence"]
+__all__ = ["age", "asked", "counted", "found", "listed", "moment", "percent", "sentence", "size"]
 
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 _LISTED = 12
@@ -38,6 +38,14 @@ def age(seconds: float) -> str:
         if count or parts:
             parts.append((count, unit))
     return " ".join(counted(n, unit) for n, unit in parts[:2] if n)
+
+
+def size(bytes: int) -> str:
+    """`850 bytes`, `1.5 MB`: in powers of ten."""
+    for unit, letter in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if bytes >= unit:
+            return f"{bytes / unit:,.1f} {letter}"
+    return counted(bytes, "byte")
 
 
 def moment(at: datetime, *, seconds: bool = False) -> str:

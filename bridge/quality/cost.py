@@ -1,0 +1,85 @@
+"""What a check has read, as Spark itself counted it: scans of Delta tables, their files and bytes, and the time."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from bridge.quality.verdict import Cost
+
+__all__ = ["Meter", "metered"]
+
+_DESCRIPTION = "spark.job.description"
+_FILES, _SIZE = "number of files read", "size of files read"
+_BINARY = {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40, "PiB": 50}
+_PATIENCE_MS = 10_000
+
+
+class Meter:
+    """Counts the queries that begin while it is on."""
+
+    def __init__(self, spark: SparkSession, mark: str) -> None:
+        self._spark, self._mark = spark, mark
+
+    def read(self) -> Cost | None:
+        """What was read since the meter was switched on; None where Spark does not tell (a shared service, Connect)."""
+        try:
+            return self._read()
+        except Exception:
+            # Reached by internals that a vendor's Spark may lack; a check is not worth less for that.
+            return None
+
+    def _read(self) -> Cost:
+        state: Any = self._spark._jsparkSession.sharedState().statusStore()
+        context: Any = self._spark.sparkContext._jsc.sc()
+        context.listenerBus().waitUntilEmpty(_PATIENCE_MS)
+        scans = files = size = milliseconds = 0
+        found = state.executionsList()
+        for query in (found.apply(n) for n in range(found.size())):
+            if self._mark not in str(query.description()):
+                continue
+            read = list(_scans(state, query.executionId()))
+            scans, files = scans + len(read), files + sum(n for n, _ in read)
+            size += sum(n for _, n in read)
+            if read and query.completionTime().isDefined():
+                milliseconds += query.completionTime().get().getTime() - query.submissionTime()
+        return Cost(scans, files, size, milliseconds / 1000)
+
+
+@contextmanager
+def metered(spark: SparkSession, what: str) -> Iterator[Meter]:
+    """Queries of this thread meanwhile bear a description, which Spark's UI shows: `what`, and a random number."""
+    context = spark.sparkContext
+    before, mark = context.getLocalProperty(_DESCRIPTION), f"{what} [{uuid.uuid4().hex[:8]}]"
+    _describe(context, mark)
+    try:
+        yield Meter(spark, mark)
+    finally:
+        _describe(context, before)
+
+
+def _describe(context: SparkContext, text: str | None) -> None:
+    context.setLocalProperty(_DESCRIPTION, text)  # type: ignore[arg-type]
+
+
+def _scans(state: Any, number: int) -> Iterator[tuple[int, int]]:
+    """(files, bytes) of each scan of a query; logs of Delta tables are not counted."""
+    values, nodes = state.executionMetrics(number), state.planGraph(number).allNodes()
+    for node in (nodes.apply(n) for n in range(nodes.size())):
+        if not node.name().startswith("Scan parquet") or "DeltaLogFileIndex" in node.desc():
+            continue
+        metrics = [node.metrics().apply(n) for n in range(node.metrics().size())]
+        told = {m.name(): values.get(m.accumulatorId()) for m in metrics}
+        if _FILES in told and told[_FILES].isDefined():
+            size = told[_SIZE].get() if _SIZE in told and told[_SIZE].isDefined() else "0 B"
+            yield int(told[_FILES].get().replace(",", "")), _bytes(size)
+
+
+def _bytes(text: str) -> int:
+    number, unit = text.replace(",", "").splitlines()[-1].split()[:2]
+    return round(float(number) * (1 << _BINARY[unit]))
