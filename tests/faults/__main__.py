@@ -1,7 +1,8 @@
 """make faults: plays rounds of faults and judges them; exit code 1 on anything lost, twice, out of order, or left over.
 
-`--seed 0`, the default, draws one and prints it. `--ledger FILE` appends the play to it and writes the document of the
-same name, `.md`, from all plays of this code; it refuses while bridge/ has changes that are not committed.
+`--seed 0`, the default, draws one and prints it. `--ledger FILE` appends the play to it, whatever it found, and writes
+the document of the same name, `.md`, from all plays of this code; it refuses while bridge/ has changes that are not
+committed.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def main() -> int:
     _tell(play)
     (folder / "play.json").write_text(play.json())
     clean = whole and play.clean
-    if clean and asked.ledger:
+    if asked.ledger:  # whatever came of it: a ledger of successes alone would prove nothing
         appended(play, asked.ledger)
         written(added_up(read(asked.ledger), there.tree), asked.ledger.with_suffix(".md"))
         say(f"written to {asked.ledger}, and its document")
@@ -79,8 +80,10 @@ def _played(asked: argparse.Namespace, seed: int, folder: Path, play: Play) -> b
                     return True
     except (TimeoutError, AssertionError) as failed:
         say(f"FAILED: {failed}")
-    except Exception:
+        play.broken.append(str(failed).partition(";")[0][:200])
+    except Exception as failed:
         traceback.print_exc()
+        play.broken.append(type(failed).__name__)
     return False
 
 

@@ -72,6 +72,9 @@ class Play:
     unasked: list[str] = field(default_factory=list)
     orphaned_files: int = 0
     log_scratch: int = 0
+    broken: list[str] = field(default_factory=list)
+    """Why plays broke off: a pipeline did not come back in time, or the player itself failed. What had been judged
+    before counts; the rounds of the set that was being played do not."""
     by_file: int = 0
     """Stretches that went out file by file, and are in the publishes' logs."""
 
@@ -135,6 +138,7 @@ def _sum(tree: str, plays: Iterable[Play]) -> Play:
         whole.found.update(play.found)
         whole.users += play.users
         whole.unasked += play.unasked
+        whole.broken += play.broken
         whole.stall = max(whole.stall, play.stall)
         for name in (
             "seconds",

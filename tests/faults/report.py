@@ -38,6 +38,7 @@ def rendered(play: Play) -> str:
         "stretches sent file by file, that the logs still tell of": f"{play.by_file:,}",
         "users' OPTIMIZE and UPDATE": f"{len(play.users)}, of which {_lost(play)} lost against the ingest",
         "ended though nobody had hit them": str(len(play.unasked)),
+        "plays that broke off before their end": str(len(play.broken)),
         "longest wait of a reader of committed records": f"{play.stall:.1f} s",
         "data files of MERGEs that were killed, gone with VACUUM": str(play.orphaned_files),
         "temporary files of Delta's own log writer, left where a kill hit it": str(play.log_scratch),
@@ -106,8 +107,9 @@ and its rows, which it reads from the Parquet files that the log names, with del
 statistics. It knows which changes the second topic must hold, in which order, and holds no other to be right.
 Exactly once, each is there once. At least once, a key's changes may go back to an earlier one and come again; none
 may be passed over that was not there before, and the last record is the newest. Records that nobody can decode are
-in the quarantine once, and nowhere else. Each play is a line in `docs/reliability.jsonl`; this page adds up those
-of one state of `bridge/`.
+in the quarantine once, and nowhere else. Each play is a line in `docs/reliability.jsonl`, whatever it found; this page
+adds up those of one state of `bridge/`. A play breaks off when a pipeline does not come back within five minutes, or
+when the player fails: its last set of lanes is then not judged, and its rounds are not counted.
 """
 _FOOT = """
 Recovery is the time from the fault until the pipeline's next batch is committed. Most of it is the start of the
@@ -120,7 +122,8 @@ process that has imported everything; the JVMs start from the archive of classes
 - Tables are small, and a version goes out file by file from 40 rows on, where 200,000 are asked for in earnest
   (`BRIDGE_FILE_SLOT_ROWS`, docs/adr/017); transactions have 10 records (`publish.transaction-rows`), and Python is
   given 20 rows at a time, so that few rows are several of each. Spark generates code as it always does; three JVMs of
-  four do without Java's second compiler (`-XX:TieredStopAtLevel=1`), as they are killed before it pays.
+  four do without Java's second compiler (`-XX:TieredStopAtLevel=1`), as they are killed before it pays. Publishes run
+  one task at a time, and ingests write a file for each task, so that files become slots.
 - Where partitions were added, a key's order is asked for within each partition. Between two of them the newest
   timestamp decides what the last record is: the rule by which an ingest folds a batch.
 - A publish at least once has its progress in its checkpoint alone, so its checkpoint is not taken away.

@@ -36,11 +36,13 @@ def test_plays_of_one_code_add_up_and_no_others(tmp_path: Path) -> None:
     ledger = tmp_path / "reliability.jsonl"
     for tree, seed in (("a", 1), ("b", 2), ("a", 3)):
         appended(played(tree, seed, records_in=10, recoveries={"ingest": [5.04]}, stall=seed), ledger)
+    appended(played("a", 3, broken=["ingest makes progress"]), ledger)
     whole = added_up(read(ledger), "a")
-    assert (whole.count, whole.seeds, whole.records_in, whole.stall) == (24, [1, 3], 20, 3)
+    assert whole.broken == ["ingest makes progress"]
+    assert (whole.count, whole.seeds, whole.records_in, whole.stall) == (36, [1, 3, 3], 20, 3)
     assert whole.recoveries == {"ingest": [5.0, 5.0]} and whole.commits == ["c0ffee"] and whole.clean
-    assert whole.by("kind") == {"kill all": 16, "failpoint: raise": 8}
-    assert sum(whole.by("engine").values()) == sum(whole.by("key").values()) == 24
+    assert whole.by("kind") == {"kill all": 24, "failpoint: raise": 12}
+    assert sum(whole.by("engine").values()) == sum(whole.by("key").values()) == 36
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
