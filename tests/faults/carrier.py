@@ -97,8 +97,9 @@ class _Carrier:
 
 
 def _java_lives(spark: Any) -> bool:
+    """Whether Spark's Java process is there, and Spark well in it."""
     try:
-        return bool(spark._jvm.java.lang.System.nanoTime())
+        return not spark._jsc.sc().isStopped()
     except Exception:
         return False
 

@@ -21,8 +21,8 @@ __all__ = ["Carrier", "Job"]
 _ORPHAN_SECONDS = 20.0
 _END_SECONDS = 120.0
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
-"""Most JVMs live too short for what Java's second compiler costs; the code that Spark generates is the same. Without that
-compiler the JVM has 48 MB for code, which a few pipelines fill; then it fails in odd places."""
+"""Most JVMs live too short for what Java's second compiler costs; the code that Spark generates is the same. Without
+that compiler a JVM has 48 MB for code by default, which a few pipelines fill; then it fails in odd places."""
 
 _AS_USERS_HAVE_IT = 4
 """Each so-manieth JVM has all of it."""
