@@ -121,7 +121,8 @@ class Ground:
         """Add partitions where the lanes are drawn so."""
         grown = [lane for lane in self.lanes if "partitions added" in lane.extras]
         wanted = [NewPartitions(topic, GROWN) for lane in grown for topic in lane.topics]
-        for made in self.world.admin.create_partitions(wanted).values() if wanted else ():
+        admin = self.world.admin  # a client that nobody refers to ends with its requests under way
+        for made in admin.create_partitions(wanted).values() if wanted else ():
             made.result(30)
 
     def until(self, condition: Callable[[], object], seconds: float, what: str) -> None:
