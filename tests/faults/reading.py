@@ -158,7 +158,7 @@ def open_transactions(bootstrap: str) -> list[str]:
 
 
 _LOG_FILES = re.compile(
-    r"\.?(\d{20}\.(json|crc|checkpoint(\..+)?\.parquet)|_last_checkpoint)(\.crc)?|_sidecars|_commits|_staged_commits"
+    r"\.?(\d{20}\.(json|crc|checkpoint(\..+)?\.parquet)|_last_checkpoint|_last_vacuum_info)(\.crc)?|_sidecars|_commits|_staged_commits"
 )
 
 
