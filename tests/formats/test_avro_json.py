@@ -132,7 +132,7 @@ def test_a_null_that_the_schema_has_no_room_for_is_named(spark: SparkSession) ->
         encode_all(spark, encoder, _ROW, [(*_FULL[:-1], (1, None))])
 
 
-@settings(max_examples=2, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@settings(max_examples=1, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_what_is_written_is_read_back(spark: SparkSession, data: st.DataObject) -> None:
     """Every type that the binary encoding has, with nulls."""
