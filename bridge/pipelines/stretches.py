@@ -18,6 +18,10 @@ from bridge.published import Stretch
 __all__ = ["Stretches"]
 
 
+_AHEAD = 8
+"""So many large versions are looked at before the first of them is sent."""
+
+
 class Stretches:
     """The stretches of one run; `slots` tells how many slots so many rows go out in, 0 without transactions. In
     `file_tasks` tasks at a time a slot may be a data file instead (0: it may not)."""
@@ -40,16 +44,34 @@ class Stretches:
         stretch = Stretch(version, version, snapshot=True, chunks=chunks, slots=self._slots(rows // chunks))
         return self._by_file(stretch, rows // chunks)
 
-    def changes(self, first: int, last: int) -> list[Stretch]:
+    def changes(self, first: int, last: int) -> Iterator[Stretch]:
         """One for all versions, both inclusive. In transactions, a version that changes primary keys is a stretch of
         its own with a single slot: the old key's tombstone and the new key's record belong into one transaction. Not
         so where the slot decides the partition: there a key would leave its own. A version that goes out file by file
-        is one, too."""
+        is one, too. Of many large versions the first few are looked at before their stretches come, then the next."""
         if not self._slots(0):
-            return [Stretch(first, last)]
-        alone = {stretch.first: stretch for stretch in self._files(first, last)}
-        alone |= {v: Stretch(v, v, slots=1) for v in self._moves(first, last, known=alone)}
-        return [*self._cut(first, last, alone)]
+            yield Stretch(first, last)
+            return
+        for begin, end in self._windows(first, last):
+            alone = {stretch.first: stretch for stretch in self._files(begin, end)}
+            alone |= {v: Stretch(v, v, slots=1) for v in self._moves(begin, end, known=alone)}
+            yield from self._cut(begin, end, alone)
+
+    def _windows(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """Versions first..last in parts, each with few enough that may go out by file: planning to read one takes a
+        second, and a publish that is far behind should not plan all before it sends the first."""
+        if self._seeks_files:
+            told, large = self._commits(first, last), 0
+            for version in range(first, last):
+                large += told.changed(version, version) >= by_file.LARGE
+                if large == _AHEAD:
+                    yield first, version
+                    first, large = version + 1, 0
+        yield first, last
+
+    @property
+    def _seeks_files(self) -> bool:
+        return self._file_tasks > 0 and not self._definition.publish.net_changes
 
     def direct(self, stretch: Stretch) -> bool:
         """Whether its rows without -U are what is to be sent, for a topic of upserts: its versions are of an ingest by
@@ -79,7 +101,7 @@ class Stretches:
 
     def _files(self, first: int, last: int) -> Iterator[Stretch]:
         """The versions that go out file by file."""
-        if not self._file_tasks or self._definition.publish.net_changes:
+        if not self._seeks_files:
             return
         for version in range(first, last + 1):
             alone = Stretch(version, version)

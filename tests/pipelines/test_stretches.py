@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from bridge import config
 from bridge.delta import feed
-from bridge.delta.data_files import data_files, digest
+from bridge.delta.data_files import DataFile, data_files, digest
 from bridge.delta.merge import merge
 from bridge.delta.plain import is_plain
 from bridge.delta.table import Table
@@ -60,14 +60,14 @@ def test_a_version_that_changes_keys_has_a_slot_to_itself(
     stretches: Make,
 ) -> None:
     """The others have as many as their rows ask for."""
-    found = stretches(lambda rows: 2 + rows).changes(1, 4)
+    found = [*stretches(lambda rows: 2 + rows).changes(1, 4)]
     assert found == [Stretch(1, 2, slots=6), Stretch(3, 3, slots=1), Stretch(4, 4, slots=4)]
-    assert stretches(lambda rows: 2 + rows).changes(3, 3) == [Stretch(3, 3, slots=1)]
-    assert stretches(lambda rows: 1).changes(1, 4) == [Stretch(1, 4, slots=1)]
+    assert [*stretches(lambda rows: 2 + rows).changes(3, 3)] == [Stretch(3, 3, slots=1)]
+    assert [*stretches(lambda rows: 1).changes(1, 4)] == [Stretch(1, 4, slots=1)]
 
 
 def test_without_transactions_there_is_one(stretches: Make) -> None:
-    assert stretches(lambda rows: 0).changes(1, 4) == [Stretch(1, 4)]
+    assert [*stretches(lambda rows: 0).changes(1, 4)] == [Stretch(1, 4)]
 
 
 def test_large_versions_go_out_by_file(
@@ -78,7 +78,7 @@ def test_large_versions_go_out_by_file(
     monkeypatch.setattr(by_file, "_EACH", 1)
     ours = stretches(lambda rows: 2 + rows, 1)
     one, four = (data_files(feed.changes(table, v, v)) for v in (1, 4))
-    assert ours.changes(1, 4) == [
+    assert [*ours.changes(1, 4)] == [
         Stretch(1, 1, slots=len(one), files=digest(one)),
         Stretch(2, 2, slots=3),
         Stretch(3, 3, slots=1),
@@ -87,11 +87,31 @@ def test_large_versions_go_out_by_file(
     files = data_files(feed.snapshot(table, 2))
     found = Stretch(2, 2, snapshot=True, chunks=2, slots=len(files), files=digest(files))
     assert ours.snapshot(2) == found
-    assert stretches(lambda rows: 2 + rows, 9).changes(4, 4) == [Stretch(4, 4, slots=4)]
+    assert [*stretches(lambda rows: 2 + rows, 9).changes(4, 4)] == [Stretch(4, 4, slots=4)]
     net = stretches(lambda rows: 2 + rows, 1, "net-changes: true, ")
-    assert net.changes(4, 4) == [Stretch(4, 4, slots=4)]
+    assert [*net.changes(4, 4)] == [Stretch(4, 4, slots=4)]
     monkeypatch.setattr(by_file, "LARGE", 3)
-    assert ours.changes(4, 4) == [Stretch(4, 4, slots=4)]
+    assert [*ours.changes(4, 4)] == [Stretch(4, 4, slots=4)]
+
+
+def test_a_publish_that_is_far_behind_does_not_plan_all_before_it_sends_the_first(
+    stretches: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In parts, they are the same stretches; versions between two parts are not joined."""
+    monkeypatch.setattr(by_file, "LARGE", 2)
+    monkeypatch.setattr(by_file, "_EACH", 1)
+    wanted = [*stretches(lambda rows: 2 + rows, 1).changes(1, 4)]
+    planned: list[object] = []
+
+    def look(frame: DataFrame) -> tuple[DataFile, ...]:
+        planned.append(frame)
+        return data_files(frame)
+
+    monkeypatch.setattr(module, "data_files", look)
+    monkeypatch.setattr(module, "_AHEAD", 1)
+    found = stretches(lambda rows: 2 + rows, 1).changes(1, 4)
+    assert next(found) == wanted[0] and len(planned) == 1
+    assert [*found] == wanted[1:] and len(planned) > 1
 
 
 def test_what_goes_out_as_it_is(stretches: Make, monkeypatch: pytest.MonkeyPatch) -> None:
