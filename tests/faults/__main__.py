@@ -21,7 +21,7 @@ from pathlib import Path
 from tests.faults.ground import Ground, World, ground, world
 from tests.faults.judging import LEAKS, judged, leaks, vacuumed
 from tests.faults.plan import Episode, plan
-from tests.faults.plays import Play, added_up, appended, code, machine, read
+from tests.faults.plays import Play, appended, code, machine, newest, read
 from tests.faults.report import percentile, written
 from tests.faults.rounds import PATIENCE, Player
 
@@ -60,7 +60,9 @@ def main() -> int:
     clean = whole and play.clean
     if asked.ledger:  # whatever came of it: a ledger of successes alone would prove nothing
         appended(play, asked.ledger)
-        written(added_up(read(asked.ledger), there.tree), asked.ledger.with_suffix(".md"))
+        plays = read(asked.ledger)
+        if any(play.count for play in plays):
+            written(newest(plays), asked.ledger.with_suffix(".md"))
         say(f"written to {asked.ledger}, and its document")
     if clean and not asked.keep:
         shutil.rmtree(folder, ignore_errors=True)

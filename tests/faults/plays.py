@@ -16,7 +16,7 @@ from tests.faults.checker import FAULTS
 from tests.faults.judging import LEAKS
 from tests.faults.lane import Lane
 
-__all__ = ["FOUND", "Code", "Play", "added_up", "appended", "code", "machine", "read"]
+__all__ = ["FOUND", "Code", "Play", "added_up", "appended", "code", "machine", "newest", "read"]
 
 FOUND = (*FAULTS, *LEAKS)
 ROOT = Path(__file__).parents[2]
@@ -125,6 +125,12 @@ def read(ledger: Path) -> list[Play]:
 def added_up(plays: Sequence[Play], tree: str) -> Play:
     """Those of one tree as one."""
     return _sum(tree, (play for play in plays if play.tree == tree))
+
+
+def newest(plays: Sequence[Play]) -> Play:
+    """What the document shows: those of the newest code that has rounds which were judged. A play that broke off before
+    its first set of lanes was judged has none."""
+    return added_up(plays, next(play.tree for play in reversed(plays) if play.count))
 
 
 def _sum(tree: str, plays: Iterable[Play]) -> Play:

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.faults.lane import CHOICES, drawn
-from tests.faults.plays import FOUND, Play, added_up, appended, code, read
+from tests.faults.plays import FOUND, Play, added_up, appended, code, newest, read
 from tests.faults.report import parsed, percentile, rendered, written
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reliability.md"
 LEDGER = DOCUMENT.with_suffix(".jsonl")
+MAY_LACK = ("deletion vectors",)
+"""Drawn for Spark's engine alone, so that a play of few lanes may have none; the table shows how many there were."""
 
 
 def played(tree: str, seed: int, **more: object) -> Play:
@@ -41,6 +43,7 @@ def test_plays_of_one_code_add_up_and_no_others(tmp_path: Path) -> None:
     assert whole.broken == ["ingest makes progress"]
     assert (whole.count, whole.seeds, whole.records_in, whole.stall) == (36, [1, 3, 3], 20, 3)
     assert whole.recoveries == {"ingest": [5.0, 5.0]} and whole.commits == ["c0ffee"] and whole.clean
+    assert newest([*read(ledger), Play(["c"], "c", [], [], [], broken=["x"])]).seeds == [1, 3, 3]
     assert whole.by("kind") == {"kill all": 24, "failpoint: raise": 12}
     assert sum(whole.by("engine").values()) == sum(whole.by("key").values()) == 36
 
@@ -74,7 +77,8 @@ def test_the_document_has_every_configuration_and_nothing_but_zeros() -> None:
     assert counts == dict.fromkeys(FOUND, "0")
     for dimension, choices in CHOICES.items():
         told = found[f"Rounds by {dimension}"]
-        assert [name for name in choices if told.get(name, "0") == "0"] == [], f"no round by {dimension}"
+        lacking = {name for name in choices if told.get(name, "0") == "0"}
+        assert lacking <= set(MAY_LACK), f"no round by {dimension}"
     assert found[""]["stretches sent file by file, that the logs still tell of"] != "0"
     assert found[""]["commit"] and {"ingest", "publish"} <= set(found["Recovery"])
 
@@ -82,5 +86,5 @@ def test_the_document_has_every_configuration_and_nothing_but_zeros() -> None:
 @pytest.mark.skipif(not LEDGER.exists(), reason="`make faults` has not been played on lanes yet")
 def test_the_document_is_what_the_ledger_adds_up_to() -> None:
     plays = read(LEDGER)
-    assert DOCUMENT.read_text(encoding="utf-8") == rendered(added_up(plays, plays[-1].tree))
+    assert DOCUMENT.read_text(encoding="utf-8") == rendered(newest(plays))
     assert all(set(json.loads(play.json())["found"]) >= set(FOUND) for play in plays)
