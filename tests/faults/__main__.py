@@ -103,7 +103,7 @@ def _episode(there: World, folder: Path, episode: Episode, seed: int, play: Play
             player.play(blow)
         player.finish()
         say("draining")
-        here.drain(PATIENCE)
+        here.drain(3 * PATIENCE)  # a lane that goes out file by file is slow at this size
         for job in here.jobs.values():
             job.stop()
         _judged(here, episode, play)
