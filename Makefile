@@ -32,7 +32,7 @@ faults: $(READY) ## Play ROUNDS=100 rounds of faults drawn by SEED, judge what i
 	$(BIN)/python -m tests.faults --rounds $(ROUNDS) --seed $(SEED) --ledger docs/reliability.jsonl
 
 faults-short: $(READY) ## Twelve lanes of other configurations each, each hit at least once, in minutes; nothing is written
-	$(BIN)/python -m tests.faults --episodes 2 --lanes 6 --blows 2 --seed $(SEED)
+	$(BIN)/python -m tests.faults --episodes 2 --lanes 6 --blows 1 --seed $(SEED)
 
 cases: $(READY) ## Run the acceptance cases in CASES (default ../shared/cases)
 	BRIDGE_CASES_DIR="$${BRIDGE_CASES_DIR:-$(CASES)}" $(BIN)/python -m tests.cases
