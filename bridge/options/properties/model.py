@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -188,10 +188,7 @@ def sending(
     reason: str = "",
 ) -> Setting:
     """The producer alone is told."""
-    name = librdkafka or key
-    changed = name != key or convert is not _text
-    treatment = Treatment.TRANSLATED if changed else Treatment.HONOURED
-    return Setting(key, kind, treatment, SENDING, name, convert, reason)
+    return replace(both(key, kind, librdkafka, convert=convert, reason=reason), clients=SENDING)
 
 
 def reading(key: str, kind: Kind[Any], reason: str = "") -> Setting:
