@@ -20,7 +20,8 @@ from pathlib import Path
 __all__ = ["hit"]
 
 _FOLDER = os.environ.get("BRIDGE_FAILPOINTS")
-_passed: Counter[str] = Counter()
+_passed: Counter[tuple[str, int]] = Counter()
+"""Hits that each arming let pass: an arming is a file of its own, so it does not go on with what a former one counted."""
 
 
 def _off(name: str) -> None:
@@ -31,10 +32,11 @@ def _hit(name: str) -> None:
     armed = Path(_FOLDER or "") / name
     try:
         action, _, after = armed.read_text().strip().partition(" after ")
+        arming = name, armed.stat().st_mtime_ns
     except OSError:
         return
-    _passed[name] += 1
-    if _passed[name] <= int(after or 0):
+    _passed[arming] += 1
+    if _passed[arming] <= int(after or 0):
         return
     fired = armed.with_name(f"{name}.hit")
     try:

@@ -55,6 +55,20 @@ def test_raise(tmp_path: Path) -> None:
     assert (code, out) == (1, ["0", "1", "2"]) and "RuntimeError: failpoint here" in error
 
 
+def test_each_arming_counts_its_own_hits(tmp_path: Path) -> None:
+    """Of two armings in one process the second must not go on with what the first let pass."""
+    code = (
+        "import sys; from pathlib import Path; from bridge import failpoints\n"
+        f"armed = Path({str(tmp_path / 'here')!r})\n"
+        "for _ in range(2):\n"
+        "    armed.write_text('raise after 2')\n"
+        "    for n in range(4):\n"
+        "        try: failpoints.hit('here')\n"
+        "        except RuntimeError: print(n)\n"
+    )
+    assert ended(tmp_path, code)[:2] == (0, ["2", "2"])
+
+
 def test_an_unknown_word(tmp_path: Path) -> None:
     (tmp_path / "here").write_text("explode")
     assert "failpoint here: 'explode' is unknown; legal are kill, raise, pause" in ended(tmp_path)[2]

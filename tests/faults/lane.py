@@ -70,12 +70,14 @@ class Lane:
             options=", ".join(f"'{k}' = '{v}'" for k, v in options.items()),
         )
         properties = "true" if "deletion vectors" in self.extras else "false"
+        # Versions that are large enough to go out by file, and few, since each is a stretch of its own.
+        trigger = "2 s" if verb == "ingest" and self.delivery == "exactly-once by file" else "500 ms"
         lines = [
             "version: 1",
             f"name: {self.name}-{verb}",
             f"topic:\n  ddl: |\n{ddl.rstrip()}",
             f"delta: {{path: table, properties: {{delta.enableDeletionVectors: '{properties}'}}}}",
-            f"run: {{checkpoint: {verb}s, trigger: 500 ms}}",
+            f"run: {{checkpoint: {verb}s, trigger: {trigger}}}",
             *(
                 self._ingest()
                 if verb == "ingest"
