@@ -21,7 +21,7 @@ __all__ = ["hit"]
 
 _FOLDER = os.environ.get("BRIDGE_FAILPOINTS")
 _passed: Counter[tuple[str, int]] = Counter()
-"""Hits that each arming let pass: an arming is a file of its own, so it does not go on with what a former one counted."""
+"""Hits that each arming let pass. An arming is told by its file's time: it starts to count at 0."""
 
 
 def _off(name: str) -> None:

@@ -6,6 +6,7 @@ not 10, where the table says nothing), clean without asking `delta.enableExpired
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import time
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NO_HOOKS", "after_commit", "tidy"]
 
+_log = logging.getLogger("bridge.delta")
+
 NO_HOOKS = {"create_checkpoint": False, "cleanup_expired_logs": False}
 """What delta-rs is told of its own ways."""
 
@@ -34,14 +37,23 @@ _CHECKSUM = re.compile(r"\.?(\d{20})\.(?:\S+\.)?crc")
 
 def after_commit(target: DeltaTable, table: Table, version: int) -> None:
     """After the commit of `version`: every `delta.checkpointInterval` versions a checkpoint, and the log is cleaned
-    as `tidy` says. It raises nothing: the commit stands, and what failed is tried at the next such version."""
-    if not _is_due(target.metadata().configuration, version):
+    as `tidy` says. It raises nothing: the commit stands. What failed is a warning of the logger `bridge.delta`
+    and tried again at the next such version."""
+    properties = target.metadata().configuration
+    if not _is_due(properties, version):
         return
     try:
         target.update_incremental()
         tidy(target, lambda: [c.version for c in Consumers(table).all()])
-    except Exception:  # delta-rs, the store, a notice that is half written: none of it is about this batch
-        return
+    except Exception as failed:  # delta-rs, the store, a notice half written: none of it is about this batch
+        _log.warning(
+            "%s: the log got no checkpoint at version %d, or no clean-up after it: %s: %s. Tried again in %s commits",
+            table,
+            version,
+            type(failed).__name__,
+            failed,
+            properties.get(_INTERVAL) or _EVERY,
+        )
 
 
 def tidy(target: DeltaTable, published: Callable[[], Iterable[int]]) -> None:

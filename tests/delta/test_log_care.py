@@ -97,6 +97,19 @@ def test_a_log_of_thousands_of_batches_stays_flat(
         )
 
 
+def test_what_fails_after_a_commit_is_logged_and_the_commit_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def consumers(table: Table) -> SimpleNamespace:
+        raise OSError("the store is away")
+
+    monkeypatch.setattr(log_care, "Consumers", consumers)
+    table(tmp_path / "t")
+    target = written(tmp_path / "t", 10)
+    after_commit(target, _nobody(), 10)
+    assert "no clean-up after it: OSError: the store is away. Tried again in 10 commits" in caplog.text
+
+
 def _nobody() -> Table:
     return SimpleNamespace()  # type: ignore[return-value]
 
