@@ -24,7 +24,7 @@ from benchmarks import goals, layout, performance, publishing
 from benchmarks.cores import gain
 from benchmarks.ground import Ground, Say
 from benchmarks.scenarios import PARTS, Found, Scale, play
-from bridge.kafka.broker import Broker
+from bridge.embedded.broker import Broker
 
 __all__ = ["main"]
 

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro, to_avro
 
 from benchmarks.rows import FLAT, NARROW, ORDERS, TEXT, Shape
-from bridge.fits.avro_derive import derive
+from bridge.format_rules.avro_derive import derive
 from bridge.schema import ArrayType, RowField, RowType, ScalarType
 
 __all__ = ["ENTRIES", "HALF", "Baseline", "Entry"]

@@ -26,7 +26,7 @@ from benchmarks.entries import ENTRIES, HALF, Entry
 from benchmarks.measure import Line, compare
 from benchmarks.rows import Shape, changes, rows
 from bridge.errors import BridgeError
-from bridge.formats import registry
+from bridge.formats import catalog
 from bridge.formats.base import PAYLOAD, Stepwise, StepwiseChangeEncoder, StepwiseEncoder
 from bridge.options.formats import FORMATS
 from bridge.options.model import Fate
@@ -102,7 +102,7 @@ class Bench:
     def _decoded(self, name: str, entry: Entry, shape: Shape, payloads: DataFrame) -> DataFrame:
         """As a batch is decoded: at a glance where that will do, else by the schemas that its payloads name."""
         key = (shape.type.fields[0].name,) if entry.changes and self.keyed else ()
-        decoder = registry.get(name).decoder(shape.type, self._options(name, entry), key=key)
+        decoder = catalog.get(name).decoder(shape.type, self._options(name, entry), key=key)
         wrong = None
         for glance in (True, False):
             if glance and isinstance(decoder, Stepwise):
@@ -117,7 +117,7 @@ class Bench:
         raise BridgeError(f"format '{name}' does not read what it wrote: {wrong and wrong[0]}")
 
     def _encoded(self, name: str, entry: Entry, shape: Shape) -> DataFrame:
-        encoder: Any = registry.get(name).encoder(shape.type, self._options(name, entry))
+        encoder: Any = catalog.get(name).encoder(shape.type, self._options(name, entry))
         source, before, after = self._input(shape, entry.changes), F.col("before"), F.col("after")
         if entry.changes and isinstance(encoder, StepwiseChangeEncoder):
             written = encoder.put_change(source, before, after, PAYLOAD)
@@ -150,7 +150,7 @@ class Bench:
 
     def _registry(self) -> str:
         if self._url is None:
-            from bridge.kafka.schema_registry import SchemaRegistry
+            from bridge.embedded.schema_registry import SchemaRegistry
 
             folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-registry-")))
             self._url = self._stack.enter_context(SchemaRegistry(folder)).url
@@ -176,7 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run and print; 0 when every goal is held, 1 when one is missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.formats", description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=int(os.environ.get("ROWS") or ROWS))
-    parser.add_argument("--only", type=lambda text: tuple(text.split(",")), default=registry.available())
+    parser.add_argument("--only", type=lambda text: tuple(text.split(",")), default=catalog.available())
     parser.add_argument("--unkeyed", action="store_true", help="changes are read for a table without a key")
     parser.add_argument("--out", type=Path, help="file for a JSON line per comparison")
     chosen = parser.parse_args(arguments)

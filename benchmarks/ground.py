@@ -20,7 +20,7 @@ from benchmarks.topics import FLINK, ROW, SPARK, Load, produce
 from bridge.config.model import PipelineFile
 from bridge.definition import DeltaTarget
 from bridge.delta.table import create_table
-from bridge.kafka.broker import Broker
+from bridge.embedded.broker import Broker
 from bridge.session import settings
 
 __all__ = ["Entry", "Ground", "Laid", "Say", "engines"]

@@ -26,11 +26,11 @@ from benchmarks.formats import table
 from benchmarks.measure import Line, line, race
 from bridge import config
 from bridge.definition import Definition, Topic
+from bridge.embedded.broker import Broker
 from bridge.encode import encode
-from bridge.kafka.broker import Broker
 from bridge.kafka.sink import produce
-from bridge.pipelines.ingest import ingest
-from bridge.pipelines.publish import publish
+from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.publish.run import publish
 
 __all__ = ["COLUMNS", "INGESTED", "TABLE", "Bench", "main"]
 

@@ -15,7 +15,7 @@ from benchmarks.ground import Say
 from benchmarks.measure import race
 from benchmarks.oracle import same
 from benchmarks.publish import COLUMNS, INGESTED, TABLE, Bench
-from bridge.kafka.broker import Broker
+from bridge.embedded.broker import Broker
 
 __all__ = ["outcomes"]
 

@@ -27,13 +27,14 @@ from benchmarks.measure import Line, line
 from bridge import config
 from bridge.columns import retracts
 from bridge.definition import Definition
+from bridge.embedded.broker import Broker
 from bridge.encode import encode
-from bridge.kafka.broker import Broker
 from bridge.metrics import BatchReport
-from bridge.pipelines import batch, fold
-from bridge.pipelines.ingest import ingest
-from bridge.pipelines.publish import publish
-from bridge.pipelines.survey import Survey, survey
+from bridge.pipelines.changes import changelog_decode
+from bridge.pipelines.changes.batch_stats import Survey, survey
+from bridge.pipelines.ingest import batch
+from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.publish.run import publish
 from bridge.quality.run import run
 from bridge.quality.suite import Suite, load
 
@@ -180,7 +181,7 @@ class Bench:
 def _surveyed(definition: Definition, changes: DataFrame, suite: Suite) -> Survey:
     """What a careful user would do: Great Expectations over the rows that were decoded and are in memory."""
     found = survey(definition, changes)
-    verdict = run(changes.where(fold.is_good() & ~retracts()), suite)
+    verdict = run(changes.where(changelog_decode.is_good() & ~retracts()), suite)
     assert verdict.success, verdict.failed
     return found
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from bridge.kafka.broker import Broker
+from bridge.embedded.broker import Broker
 
 __all__ = ["FLINK", "PARTITIONS", "ROW", "SPARK", "Fold", "Load", "load_together", "produce"]
 

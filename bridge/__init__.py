@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from bridge.config import load as load
     from bridge.definition import Definition as Definition
     from bridge.errors import BridgeError as BridgeError
-    from bridge.pipelines.check import check as check
-    from bridge.pipelines.ingest import ingest as ingest
-    from bridge.pipelines.publish import publish as publish
-    from bridge.pipelines.verify import verify as verify
+    from bridge.pipelines.compare.verify import verify as verify
+    from bridge.pipelines.ingest.run import ingest as ingest
+    from bridge.pipelines.publish.run import publish as publish
+    from bridge.pipelines.quality.check import check as check
 
 __all__ = ["BridgeError", "Definition", "check", "ingest", "load", "publish", "verify"]
 
 _HOMES = {
     "BridgeError": "bridge.errors",
     "Definition": "bridge.definition",
-    "check": "bridge.pipelines.check",
-    "ingest": "bridge.pipelines.ingest",
+    "check": "bridge.pipelines.quality.check",
+    "ingest": "bridge.pipelines.ingest.run",
     "load": "bridge.config",
-    "publish": "bridge.pipelines.publish",
-    "verify": "bridge.pipelines.verify",
+    "publish": "bridge.pipelines.publish.run",
+    "verify": "bridge.pipelines.compare.verify",
 }
 
 

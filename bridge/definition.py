@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bridge.choices import BadRecords, DeliveryGuarantee, Engine, GateAction, OnFailure
-from bridge.positions import Offsets
+from bridge.enums import BadRecords, DeliveryGuarantee, Engine, GateAction, OnFailure
+from bridge.offsets import Offsets
 from bridge.schema import RowType, TableSchema
 
 __all__ = [

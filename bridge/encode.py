@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from bridge.columns import AFTER, BEFORE, POSITION, ROUTE, col, members, retracts
 from bridge.definition import FormatSpec, Topic
-from bridge.formats import registry
+from bridge.formats import catalog
 from bridge.formats.base import ChangeEncoder, Encoder, StepwiseChangeEncoder, StepwiseEncoder
 from bridge.schema import MetadataColumn
 
@@ -114,7 +114,7 @@ def _record(topic: Topic, of: Callable[[str], Column]) -> list[Column]:
 
 
 def _encoder(spec: FormatSpec) -> Encoder:
-    return registry.get(spec.name).encoder(spec.row, spec.options)
+    return catalog.get(spec.name).encoder(spec.row, spec.options)
 
 
 def _document(spec: FormatSpec, of: Callable[[str], Column]) -> Column:

@@ -17,7 +17,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from bridge import classes, jars
+from bridge import appcds, jars
 from bridge.errors import BridgeError
 
 __all__ = ["build_session", "child", "log_file", "settings"]
@@ -164,7 +164,7 @@ def _extend_class_path(found: list[str]) -> None:
 
 def _java_options(conf: Mapping[str, str]) -> str:
     # A JVM that is to write its classes down takes none.
-    quick = "" if "ArchiveClassesAtExit" in conf.get(_JAVA_OPTIONS, "") else classes.options()
+    quick = "" if "ArchiveClassesAtExit" in conf.get(_JAVA_OPTIONS, "") else appcds.options()
     return f"{_logging_options()} {quick}".strip()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bridge.positions import TopicPartition
+from bridge.offsets import TopicPartition
 
 __all__ = ["Watermarks"]
 

@@ -5,7 +5,7 @@ spark-submit --py-files dist/*.whl jobs/check.py conf/orders.yaml
 
 import sys
 
-from bridge.cli import main
+from bridge.cli.app import main
 
 if __name__ == "__main__":
     code = main(["check", *sys.argv[1:]])

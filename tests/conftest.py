@@ -47,7 +47,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """The embedded broker, on a free port."""
-    from bridge.kafka.broker import Broker
+    from bridge.embedded.broker import Broker
 
     with Broker(tmp_path_factory.mktemp("broker")) as running:
         yield running
@@ -56,7 +56,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 @pytest.fixture(scope="session")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """The schema registry, on a free port; ids and subjects are shared by the session's tests."""
-    from bridge.kafka.schema_registry import SchemaRegistry
+    from bridge.embedded.schema_registry import SchemaRegistry
 
     with SchemaRegistry(tmp_path_factory.mktemp("registry")) as running:
         yield running

@@ -11,7 +11,7 @@ import typer
 import yaml
 
 from bridge import config
-from bridge.cli import app
+from bridge.cli.app import app
 from bridge.definition import Definition
 from bridge.quality.suite import load
 

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.demo.orders import changes, write
-from bridge.kafka.broker import Broker
+from bridge.embedded.broker import Broker
 from tests.reader import messages
 
 ROOT = Path(__file__).parents[1]
@@ -72,7 +72,7 @@ def test_a_job_is_a_verb_in_under_twenty_lines(job: Path) -> None:
 def test_spark_submit_runs_the_wheel(wheel: Path, tmp_path: Path) -> None:
     """The tests below would prove little if they ran the checkout."""
     probe = tmp_path / "probe.py"
-    probe.write_text("import bridge.cli\nprint('running', bridge.cli.__file__)\n")
+    probe.write_text("import bridge.cli.app\nprint('running', bridge.cli.app.__file__)\n")
     done = submit(wheel, probe, cwd=tmp_path)
     assert f"running {wheel}" in done.stdout, done.stdout + done.stderr
 

@@ -25,7 +25,9 @@ def test_imports_flow_down_only() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("module", ["bridge", "bridge.cli", "bridge.config", "bridge.rows", "bridge.jars"])
+@pytest.mark.parametrize(
+    "module", ["bridge", "bridge.cli.app", "bridge.config", "bridge.rows", "bridge.jars"]
+)
 def test_starting_up_loads_neither_spark_nor_kafka(module: str) -> None:
     """`bridge --help` and `bridge validate` answer at once."""
     program = f"import sys, {module}; print([name for name in {HEAVY} if name in sys.modules])"

@@ -13,7 +13,7 @@ import typer
 
 import bridge
 from bridge import config, ddl, errors, session
-from bridge.cli import app
+from bridge.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

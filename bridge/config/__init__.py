@@ -2,11 +2,11 @@
 
 from bridge.config.json_schema import json_schema
 from bridge.config.load import load
-from bridge.config.not_yet import refuse_topic
-from bridge.config.one_sided import without_effect
-from bridge.config.publishable import refuse_unpublishable
+from bridge.config.other_direction import without_effect
+from bridge.config.publish_table_rules import refuse_unpublishable
 from bridge.config.show import resolved
 from bridge.config.topic import resolve_topic
+from bridge.config.unsupported import refuse_topic
 
 __all__ = [
     "json_schema",

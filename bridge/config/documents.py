@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from bridge.config.schema_registry import registry_settings
+from bridge.config.registry_settings import registry_settings
 from bridge.definition import FormatSpec, Topic
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
-from bridge.fits.ask import refuse_unfit
+from bridge.format_rules.check import refuse_unfit
 from bridge.options import UPSERT, FormatUse, Given
 from bridge.options.client import is_secret
 from bridge.options.general import KEY_FIELDS, KEY_FIELDS_PREFIX, KEY_FORMAT, TOPIC, VALUE_FIELDS_INCLUDE

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from bridge.config import not_yet
-from bridge.config.complaints import explain, located
+from bridge.config import unsupported
 from bridge.config.ddl_text import read_ddl
+from bridge.config.definition_warnings import warnings
 from bridge.config.documents import refuse_unfit_documents
 from bridge.config.model import (
     CreateSection,
@@ -25,11 +25,11 @@ from bridge.config.model import (
     ResultsSection,
 )
 from bridge.config.paths import resolved_path
-from bridge.config.places import Kind, Overlap, Spot, refuse_overlaps, spots
-from bridge.config.publication import check_publication
+from bridge.config.publish_rules import check_publication
+from bridge.config.storage_locations import Kind, Overlap, Spot, refuse_overlaps, spots
 from bridge.config.substitute import Secrets, Substitution, databricks_secret
 from bridge.config.topic import given_of, resolve_topic
-from bridge.config.warn import warnings
+from bridge.config.yaml_errors import explain, located
 from bridge.config.yaml_tree import Document, Place, read
 from bridge.ddl import Ddl
 from bridge.definition import (
@@ -83,7 +83,7 @@ def load(
             sink=replace(topic.sink, headers=_table_id(file.delta.table, topic)),
         )
         made = _definition(file, topic, base)
-        not_yet.refuse_definition(made)
+        unsupported.refuse_definition(made)
         check_publication(made.publish, made.topic)
     except (OptionError, UnsupportedError) as error:
         raise located(document, ("topic",), error) from error

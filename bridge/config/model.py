@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from bridge.config import legal
+from bridge.config import validators
 
 __all__ = [
     "CreateSection",
@@ -25,7 +25,7 @@ def _kebab(name: str) -> str:
     return name.replace("_", "-")
 
 
-Properties = Annotated[dict[str, str], BeforeValidator(legal.words)]
+Properties = Annotated[dict[str, str], BeforeValidator(validators.words)]
 
 
 class _Section(BaseModel):
@@ -35,10 +35,10 @@ class _Section(BaseModel):
 class CreateSection(_Section):
     """How a publish creates topics that are not there."""
 
-    partitions: Annotated[int, BeforeValidator(legal.digits)] | None = Field(
+    partitions: Annotated[int, BeforeValidator(validators.digits)] | None = Field(
         default=None, gt=0, description="Number of partitions; by default the broker's num.partitions."
     )
-    replication: Annotated[int, BeforeValidator(legal.digits)] | None = Field(
+    replication: Annotated[int, BeforeValidator(validators.digits)] | None = Field(
         default=None, gt=0, description="Replicas of each partition; by default the broker's."
     )
     config: Properties = Field(
@@ -92,7 +92,7 @@ class DeltaSection(_Section):
         default=False,
         description="Whether an ingest adds columns that the DDL has and the table lacks, and widens types.",
     )
-    cluster_by: Annotated[list[str], AfterValidator(legal.clustering)] = Field(
+    cluster_by: Annotated[list[str], AfterValidator(validators.clustering)] = Field(
         default_factory=list,
         description="Columns that the table is clustered by (Delta's CLUSTER BY, at most 4): rows of near values come "
         "to lie in the same files, whenever OPTIMIZE runs.",
@@ -109,11 +109,11 @@ class RunSection(_Section):
     """When batches happen, and where Spark keeps its working state."""
 
     checkpoint: str = Field(min_length=1, description="Folder or URI of this pipeline alone.")
-    trigger: Annotated[str, AfterValidator(legal.trigger)] = Field(
+    trigger: Annotated[str, AfterValidator(validators.trigger)] = Field(
         default="available-now",
         description="available-now (take what is there, then end) or an interval: 10 s",
     )
-    max_offsets_per_batch: Annotated[int, BeforeValidator(legal.digits)] = Field(
+    max_offsets_per_batch: Annotated[int, BeforeValidator(validators.digits)] = Field(
         default=5_000_000,
         gt=0,
         description="Most records that one batch takes from the topic. A batch is as small as what is new, and as "
@@ -165,10 +165,10 @@ class MergeSection(_Section):
         description="spark: Delta's MERGE on the executors; delta-rs: in the driver, for batches and tables that are "
         "not large; auto: delta-rs where it is sure, else spark.",
     )
-    max_batch: Annotated[str, AfterValidator(legal.size)] = Field(
+    max_batch: Annotated[str, AfterValidator(validators.size)] = Field(
         default="256 mb", description="auto: larger batches, folded and in memory, go to spark."
     )
-    max_touched: Annotated[str, AfterValidator(legal.size)] = Field(
+    max_touched: Annotated[str, AfterValidator(validators.size)] = Field(
         default="1 gb", description="auto: batches that touch more bytes of the table's files go to spark."
     )
 
@@ -183,7 +183,7 @@ class MergeSection(_Section):
 class PublishSection(_Section):
     """Table to topic."""
 
-    start: Annotated[str, AfterValidator(legal.start)] = Field(
+    start: Annotated[str, AfterValidator(validators.start)] = Field(
         default="snapshot", description="First run: snapshot, latest, version:N or timestamp:ISO."
     )
     net_changes: bool = Field(
@@ -199,12 +199,12 @@ class PublishSection(_Section):
         default="ignore",
         description="Columns of the table that the DDL does not have: left out, or carried into the value.",
     )
-    snapshot_chunk_rows: Annotated[int, BeforeValidator(legal.digits)] = Field(
+    snapshot_chunk_rows: Annotated[int, BeforeValidator(validators.digits)] = Field(
         default=4_000_000,
         gt=0,
         description="About how many rows of a snapshot are sent before progress is written down.",
     )
-    transaction_rows: Annotated[int, BeforeValidator(legal.digits)] = Field(
+    transaction_rows: Annotated[int, BeforeValidator(validators.digits)] = Field(
         default=200_000,
         gt=0,
         description="About how many records a transaction holds at most (exactly-once), and memory until it ends.",
@@ -214,7 +214,7 @@ class PublishSection(_Section):
 class MaintenanceSection(_Section):
     """Care of the table between an ingest's batches, and what `bridge maintain` does. There is none without it."""
 
-    every: Annotated[str, AfterValidator(legal.interval)] = Field(
+    every: Annotated[str, AfterValidator(validators.interval)] = Field(
         default="1 d", description="How long after the last time: 1 d"
     )
     optimize: bool = Field(
@@ -224,7 +224,7 @@ class MaintenanceSection(_Section):
         default=True,
         description="VACUUM: delete files that nobody needs, never those that a registered publish still does.",
     )
-    retain: Annotated[str, AfterValidator(legal.retention)] | None = Field(
+    retain: Annotated[str, AfterValidator(validators.retention)] | None = Field(
         default=None,
         description="VACUUM's RETAIN: how long files are kept; default: the table's deletedFileRetentionDuration.",
     )
@@ -261,7 +261,7 @@ class QualitySection(_Section):
         default=None,
         description="Where the results of all checks are kept; default: `_quality` beside the table.",
     )
-    gate: Annotated[Literal["off", "warn", "quarantine", "fail"], BeforeValidator(legal.switch)] = Field(
+    gate: Annotated[Literal["off", "warn", "quarantine", "fail"], BeforeValidator(validators.switch)] = Field(
         default="off",
         description="What happens when rows of a batch are not as expected, before it is written or sent: fail stops, "
         "quarantine puts the rows aside (ingest only), warn counts them.",

@@ -9,9 +9,9 @@ from typing import Any
 
 from bridge.config.topic import given_of
 from bridge.definition import Definition, FormatSpec, Quality, Topic
+from bridge.offsets import Offsets
 from bridge.options import FORMATS, Effective
 from bridge.options.properties import PREFIX, SETTINGS
-from bridge.positions import Offsets
 from bridge.schema import Column, ComputedColumn, MetadataColumn, PhysicalColumn
 from bridge.secret import Secret
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from bridge.config import rules
 from bridge.config.documents import key_columns, key_document, value_document
-from bridge.config.range import bounded, startup
+from bridge.config.scan_bounds import bounded, startup
 from bridge.ddl import Ddl
 from bridge.definition import DeliveryGuarantee, Sink, Topic
 from bridge.options import UPSERT, Given

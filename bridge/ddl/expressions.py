@@ -18,7 +18,7 @@ from sqlglot.parsers.spark import SparkParser
 
 from bridge.ddl.cursor import Cursor
 from bridge.ddl.functions import CLOCKS, UNREPEATABLE, Refusal
-from bridge.ddl.meaning import adapt, check
+from bridge.ddl.operators import adapt, check
 from bridge.ddl.types import parse_type
 from bridge.schema import DataType, ScalarType
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 
 from bridge.definition import FormatSpec
-from bridge.formats import registry
+from bridge.formats import catalog
 from bridge.formats.base import PAYLOAD, Decoder, Stepwise
 
 __all__ = ["decoded"]
@@ -27,7 +27,7 @@ def decoded(
     Without `glance` a format may run a Spark job over `payload` first, to learn which schemas are in it. With it, keep
     the frame before filtering it: Spark moves a filter below the steps, and then takes each as often as it is used.
     """
-    decoder = registry.get(spec.name).decoder(spec.row, spec.options, metadata=spec.metadata, key=key)
+    decoder = catalog.get(spec.name).decoder(spec.row, spec.options, metadata=spec.metadata, key=key)
     if glance and isinstance(decoder, Stepwise):
         return decoder.look(frame, payload, name), decoder
     if not glance:

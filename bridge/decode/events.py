@@ -8,10 +8,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bridge.columns import BAD, KIND, POSITION, col
+from bridge.decode.column_names import DROPPED, KEPT, SKIP
+from bridge.decode.computed_columns import finished
 from bridge.decode.documents import decoded
-from bridge.decode.finish import finished
 from bridge.decode.metadata import PARTS, parts_of, record_metadata
-from bridge.decode.words import DROPPED, KEPT, SKIP
 from bridge.definition import Topic
 from bridge.formats.base import DOUBTFUL, Decoded, Decoder
 from bridge.options import METADATA, ROW_KIND

@@ -13,10 +13,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bridge.columns import BAD, KIND, LEADER_EPOCH, POSITION, col
+from bridge.decode.column_names import APART, DROPPED, SKIP
+from bridge.decode.computed_columns import finished
 from bridge.decode.documents import decoded
-from bridge.decode.finish import finished
 from bridge.decode.metadata import PARTS, parts_of, record_metadata
-from bridge.decode.words import APART, DROPPED, SKIP
 from bridge.definition import FormatSpec, Topic
 from bridge.errors import DefinitionError
 from bridge.formats.base import DOUBTFUL, Decoded

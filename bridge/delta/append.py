@@ -7,12 +7,12 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 
 from bridge.columns import col
-from bridge.delta.checks import refuse_unfit
-from bridge.delta.commit import committed_version, forget_last_version, last_version, settings_of
-from bridge.delta.failures import table_errors
-from bridge.delta.merging import MergeResult
-from bridge.delta.progress import IngestProgress
+from bridge.delta.delta_errors import table_errors
+from bridge.delta.ingest_progress import IngestProgress
+from bridge.delta.merge_contract import MergeResult
 from bridge.delta.table import Table
+from bridge.delta.table_checks import refuse_unfit
+from bridge.delta.txn_settings import committed_version, forget_last_version, last_version, settings_of
 from bridge.session import settings
 
 __all__ = ["append", "appended"]

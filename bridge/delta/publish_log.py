@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from bridge import storage
 from bridge.delta.write_once import write_once
 from bridge.errors import REPUBLISH, ConcurrentRunError, DefinitionError, GapError
-from bridge.published import PublishProgress
+from bridge.publish_progress import PublishProgress
 
 __all__ = ["PublishLog", "PublishProgress"]
 

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 
 from bridge.columns import BAD, POSITION, col
 from bridge.definition import DeltaTarget
-from bridge.delta.failures import retried, table_errors
-from bridge.delta.progress import committed_by
+from bridge.delta.delta_errors import retried, table_errors
+from bridge.delta.ingest_progress import committed_by
 from bridge.delta.table import Table, exists, handle
 
 __all__ = ["held", "mark", "put_aside", "records", "release", "settle", "topic_id"]

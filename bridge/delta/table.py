@@ -16,7 +16,8 @@ from pyspark.sql import types as T
 
 from bridge import storage
 from bridge.definition import DeltaTarget
-from bridge.delta.checks import (
+from bridge.delta.delta_errors import names, table_errors
+from bridge.delta.table_checks import (
     FEED,
     MARKER,
     is_on,
@@ -28,7 +29,6 @@ from bridge.delta.checks import (
     refuse_unfit,
     sql_name,
 )
-from bridge.delta.failures import names, table_errors
 from bridge.errors import TableError
 
 __all__ = ["Table", "claim", "create_table", "exists", "handle", "open_table"]

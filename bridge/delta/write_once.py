@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from bridge.delta.failures import names
+from bridge.delta.delta_errors import names
 
 __all__ = ["write_once"]
 

@@ -19,9 +19,9 @@ from enum import Enum
 from itertools import islice
 from typing import NamedTuple
 
+from bridge.kafka.producer import Writer
 from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records
-from bridge.kafka.writer import Writer
 
 __all__ = ["FIRST_ORDER", "Kind", "Order", "OrderChange", "changes", "write"]
 

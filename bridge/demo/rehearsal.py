@@ -2,7 +2,7 @@
 
     python -m bridge.demo.rehearsal     # what `make setup` calls; nothing to do where it has been done
 
-See `bridge.classes`. It needs the pipeline files in conf/, and a broker of its own for half a minute.
+See `bridge.appcds`. It needs the pipeline files in conf/, and a broker of its own for half a minute.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from pathlib import Path
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from bridge import classes
+from bridge import appcds
 from bridge.definition import Engine
 from bridge.demo import orders
 from bridge.demo.run import pipelines
-from bridge.kafka.broker import Broker
-from bridge.pipelines.ingest import ingest
-from bridge.pipelines.publish import publish
+from bridge.embedded.broker import Broker
+from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.publish.run import publish
 from bridge.session import build_session
 
 __all__ = ["main", "rehearse"]
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given:
         _written(Path(given[0]))
         return 0
-    file = classes.archive()
+    file = appcds.archive()
     if file.is_file():
         return 0
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _written(file: Path) -> None:
-    options = classes.made_at_exit(file)
+    options = appcds.made_at_exit(file)
     if not options:
         return
     spark = build_session("bridge rehearsal", conf={"spark.driver.extraJavaOptions": options})

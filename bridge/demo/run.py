@@ -17,13 +17,13 @@ from bridge import config
 from bridge.console import Screen, duration
 from bridge.definition import Definition
 from bridge.demo import orders
+from bridge.embedded.broker import Broker
 from bridge.errors import DefinitionError, DifferenceError, QualityError
-from bridge.kafka.broker import Broker
 from bridge.metrics import BatchReport, Summary
-from bridge.pipelines.check import Checked, check
-from bridge.pipelines.ingest import ingest
-from bridge.pipelines.publish import publish
-from bridge.pipelines.verify import Proof, verify
+from bridge.pipelines.compare.verify import Proof, verify
+from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.publish.run import publish
+from bridge.pipelines.quality.check import Checked, check
 from bridge.session import child
 
 __all__ = ["pipelines", "run"]

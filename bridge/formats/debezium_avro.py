@@ -8,12 +8,12 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from bridge.fits.avro_own import DEBEZIUM, envelope, event
-from bridge.fits.avro_schema import Node
-from bridge.formats.avro.client import Writer
+from bridge.format_rules.avro_own import DEBEZIUM, envelope, event
+from bridge.format_rules.avro_schema import Node
 from bridge.formats.avro.framing import FramedDecoder, FramedEncoder, Subject
+from bridge.formats.avro.registry_client import Writer
 from bridge.formats.base import NOTHING
-from bridge.formats.former import told, whole
+from bridge.formats.before_image import told, whole
 from bridge.formats.sql import Names, apply, let, literal, look, null, struct
 from bridge.schema import RowType
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
-from bridge.fits.raw import CHARSETS, SIZES, RawShape
+from bridge.format_rules.raw import CHARSETS, SIZES, RawShape
 from bridge.formats.base import NOTHING
 from bridge.formats.sql import Names, apply, let, literal, look, member, null, struct
 from bridge.schema import RowType

@@ -23,8 +23,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from bridge.definition import Topic
 from bridge.errors import KafkaError, OptionError, TopicMissingError
 from bridge.kafka.client import Conversation
-from bridge.kafka.groups import Group
-from bridge.positions import Offsets, TopicPartition
+from bridge.kafka.group_offsets import Group
+from bridge.offsets import Offsets, TopicPartition
 
 __all__ = [
     "TopicState",

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from bridge.definition import Topic
 from bridge.errors import KafkaError, OptionError, UnsupportedError
-from bridge.kafka.properties import for_java_admin
+from bridge.kafka.client_settings import for_java_admin
 
 __all__ = ["Transaction", "abort", "fence", "listed"]
 

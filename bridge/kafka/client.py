@@ -14,9 +14,9 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicColle
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from bridge.errors import KafkaError, TopicMissingError
-from bridge.kafka.certificate import expiry
-from bridge.kafka.properties import for_librdkafka, read_committed
-from bridge.positions import Offsets
+from bridge.kafka.certificate_expiry import expiry
+from bridge.kafka.client_settings import for_librdkafka, read_committed
+from bridge.offsets import Offsets
 
 __all__ = ["HOPELESS", "Conversation", "LastError", "behind", "committed", "refusal", "words"]
 

@@ -15,10 +15,10 @@ from confluent_kafka import KafkaException, Producer
 from bridge.definition import Topic
 from bridge.errors import ConcurrentRunError, DefinitionError, KafkaError
 from bridge.kafka.client import HOPELESS, LastError, words
+from bridge.kafka.client_settings import for_librdkafka
 from bridge.kafka.producer_settings import producer_settings
-from bridge.kafka.properties import for_librdkafka
 from bridge.kafka.transactions import FENCED, Notes, consumer_settings, init, transactional
-from bridge.published import PublishProgress
+from bridge.publish_progress import PublishProgress
 
 __all__ = ["Control", "newest", "taken_over"]
 

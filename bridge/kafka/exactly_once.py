@@ -10,16 +10,16 @@ from pyspark.sql import functions as F
 
 from bridge.columns import POSITION, ROUTE
 from bridge.definition import Topic
-from bridge.kafka.packing import SENT, Packing
+from bridge.kafka.arrow_records import SENT, Packing
+from bridge.kafka.client_settings import for_librdkafka
 from bridge.kafka.producer_settings import producer_settings
-from bridge.kafka.properties import for_librdkafka
-from bridge.kafka.provision import partitions
-from bridge.kafka.remote import Remote
-from bridge.kafka.share import Share
+from bridge.kafka.shard_state import Share
+from bridge.kafka.shard_task import RANK, SLOT, VERSION, SlotTask
 from bridge.kafka.sink import COUNTS, ProduceResult, collected, refuse_speculation
-from bridge.kafka.slot_task import RANK, SLOT, VERSION, SlotTask
+from bridge.kafka.task_errors import Remote
+from bridge.kafka.topic_creation import partitions
 from bridge.kafka.transactions import consumer_settings
-from bridge.published import Stretch
+from bridge.publish_progress import Stretch
 from bridge.session import settings
 
 __all__ = ["Sender", "produce_files", "produce_once"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bridge.errors import OptionError
-from bridge.kafka import stores
+from bridge.kafka import key_stores
 from bridge.options.properties import login
 from bridge.options.properties.jaas import jaas_text
 from bridge.options.properties.sasl import HANDLER
@@ -49,8 +49,8 @@ def _kind(plain: Mapping[str, str], store: str) -> str:
     if plain.get(f"{store}.type", "").upper() == "PEM":
         return "PEM"
     try:
-        found = stores.kind(plain[f"{store}.location"])
-    except stores.StoreError as failed:
+        found = key_stores.kind(plain[f"{store}.location"])
+    except key_stores.StoreError as failed:
         raise OptionError(f"'properties.{store}.location': the file {failed}") from None
     if found == "PEM":
         raise OptionError(
@@ -60,11 +60,11 @@ def _kind(plain: Mapping[str, str], store: str) -> str:
     return found
 
 
-def _opened(plain: Mapping[str, str], store: str) -> stores.Store:
+def _opened(plain: Mapping[str, str], store: str) -> key_stores.Store:
     location, password = plain[f"{store}.location"], plain.get(f"{store}.password", "")
     try:
-        return stores.read(location, password, plain.get("ssl.key.password"))
-    except stores.StoreError as failed:
+        return key_stores.read(location, password, plain.get("ssl.key.password"))
+    except key_stores.StoreError as failed:
         raise OptionError(f"'properties.{store}.location': the store {failed}") from None
 
 

@@ -22,16 +22,16 @@ from bridge import failpoints
 from bridge.columns import ROUTE
 from bridge.definition import DeliveryGuarantee, Topic
 from bridge.errors import KafkaError
-from bridge.kafka.buffer import Buffer
+from bridge.kafka.arrow_records import SENT, Packing
 from bridge.kafka.client import behind, words
-from bridge.kafka.packing import SENT, Packing
+from bridge.kafka.client_settings import for_librdkafka
+from bridge.kafka.flush_buffer import Buffer
+from bridge.kafka.producer_pool import lent
 from bridge.kafka.producer_settings import producer_settings
-from bridge.kafka.properties import for_librdkafka
-from bridge.kafka.provision import partitions
-from bridge.kafka.pulse import Pulse
 from bridge.kafka.records import Sent
-from bridge.kafka.remote import Remote
-from bridge.kafka.writers import lent
+from bridge.kafka.stall_detector import Pulse
+from bridge.kafka.task_errors import Remote
+from bridge.kafka.topic_creation import partitions
 from bridge.partitioners import BUILT_IN, opened
 
 __all__ = ["COUNTS", "ProduceResult", "collected", "counts_of", "produce", "refuse_speculation"]

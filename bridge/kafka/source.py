@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bridge.definition import Topic
 from bridge.kafka.admin import describe
-from bridge.kafka.properties import for_spark
-from bridge.positions import Offsets
+from bridge.kafka.client_settings import for_spark
+from bridge.offsets import Offsets
 
 __all__ = ["COLUMNS", "RECORDS", "read", "stream"]
 

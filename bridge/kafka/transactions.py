@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from bridge.errors import KafkaError
 from bridge.kafka.client import HOPELESS, LastError, committed, words
-from bridge.kafka.properties import for_librdkafka
+from bridge.kafka.client_settings import for_librdkafka
 
 __all__ = ["FENCED", "TIMEOUT_MS", "Notes", "consumer_settings", "init", "transactional"]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from bridge.errors import OptionError
+from bridge.options.catalog import declared, format_options, unknown_key
 from bridge.options.formats import DeclaredFormat, declared_format
 from bridge.options.general import CONNECTOR, FORMAT, KEY_FORMAT, VALUE_FORMAT
 from bridge.options.model import Fate, Option
 from bridge.options.properties import PREFIX, check_property
-from bridge.options.registry import declared, format_options, unknown_key
 
 __all__ = ["Effective", "FormatUse", "Given"]
 

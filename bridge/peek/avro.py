@@ -9,10 +9,10 @@ from typing import Any
 
 import fastavro
 
-from bridge.config.schema_registry import registry_settings
+from bridge.config.registry_settings import registry_settings
 from bridge.definition import FormatSpec
-from bridge.fits.avro_derive import derive
-from bridge.formats.avro.client import Registry, registry
+from bridge.format_rules.avro_derive import derive
+from bridge.formats.avro.registry_client import Registry, registry
 from bridge.peek.base import Reader, Undecodable, as_json
 
 __all__ = ["reader"]

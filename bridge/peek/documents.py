@@ -58,7 +58,7 @@ class _Csv:
     """One line; names are the DDL's columns, in its order, values are text as they stand."""
 
     def __init__(self, spec: FormatSpec) -> None:
-        from bridge.fits.csv_options import CsvOptions
+        from bridge.format_rules.csv_options import CsvOptions
 
         options = CsvOptions.of(spec.options)
         self._names = spec.row.names

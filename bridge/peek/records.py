@@ -17,8 +17,8 @@ from bridge.definition import Topic
 from bridge.errors import DefinitionError, KafkaError
 from bridge.kafka import admin
 from bridge.kafka.client import LastError, words
-from bridge.kafka.properties import for_librdkafka, read_committed
-from bridge.positions import Offsets, TopicPartition
+from bridge.kafka.client_settings import for_librdkafka, read_committed
+from bridge.offsets import Offsets, TopicPartition
 
 __all__ = ["Filter", "Record", "Start", "fetch"]
 

@@ -16,8 +16,8 @@ with quiet():
     from great_expectations.compatibility import pydantic
     from great_expectations.execution_engine.execution_engine import ExecutionEngine
 
-    from bridge.quality.measures import DuplicateKeys, Newest
-    from bridge.quality.sentences import Sentence
+    from bridge.quality.base_expectation import Sentence
+    from bridge.quality.gx_metrics import DuplicateKeys, Newest
 
 __all__ = ["ExpectKeyToBeUnique", "ExpectTableToBeFresh"]
 

@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.columns import col
-from bridge.quality.filters import recorded
 from bridge.quality.gx import quiet
-from bridge.quality.measures import DuplicateKeys, Newest, most_repeated
+from bridge.quality.gx_metrics import DuplicateKeys, Newest, most_repeated
+from bridge.quality.row_condition import recorded
 
 with quiet():
     from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine

@@ -73,9 +73,9 @@ class _Check:
         from great_expectations.validator.metric_configuration import MetricConfiguration
         from great_expectations.validator.metrics_calculator import MetricsCalculator
 
-        from bridge.quality.measures import Newest
+        from bridge.quality.base_expectation import FACTS
+        from bridge.quality.gx_metrics import Newest
         from bridge.quality.one_scan import OneScan
-        from bridge.quality.sentences import FACTS
 
         self.frame, self.key = frame, key
         # With a session and without persist the engine changes neither Spark's settings nor its cache.

@@ -56,8 +56,8 @@ def parsed(text: str, file: Path) -> Suite:
         from great_expectations.core import ExpectationSuite
 
         import bridge.quality.expectations
-        import bridge.quality.expectations_of_pipelines
-        import bridge.quality.references  # noqa: F401
+        import bridge.quality.pipeline_expectations
+        import bridge.quality.referential_integrity  # noqa: F401
 
         for number, item in enumerate(given, 1):
             _check(file, number, item)

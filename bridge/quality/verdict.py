@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from bridge.positions import Offsets
+from bridge.offsets import Offsets
 
 __all__ = ["Cost", "Outcome", "Subject", "Verdict"]
 

@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 from benchmarks.entries import ENTRIES
 from benchmarks.formats import Bench
 from bridge.errors import BridgeError
-from bridge.formats.registry import available
+from bridge.formats.catalog import available
 
 if TYPE_CHECKING:
-    from bridge.kafka.schema_registry import SchemaRegistry
+    from bridge.embedded.schema_registry import SchemaRegistry
 
 
 def test_every_format_has_an_entry() -> None:

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks.publish import Bench
-from bridge.kafka.broker import Broker
+from bridge.embedded.broker import Broker
 
 
 @pytest.mark.slow

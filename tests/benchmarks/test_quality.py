@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks.quality import GOAL, Bench
-from bridge.kafka.broker import Broker
+from bridge.embedded.broker import Broker
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from bridge.kafka.broker import Broker
+from bridge.embedded.broker import Broker
 from bridge.session import build_session
 from tests.cases.bench import World
 from tests.cases.case import load

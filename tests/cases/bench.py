@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bridge.columns import col
 from bridge.definition import Definition
-from bridge.kafka.broker import Broker
+from bridge.embedded.broker import Broker
 from bridge.schema import DataType
 from tests.cases import pipeline
 from tests.cases.case import Part

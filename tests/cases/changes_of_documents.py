@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 
 from bridge.columns import struct_type
 from bridge.definition import FormatSpec
-from bridge.formats import registry
+from bridge.formats import catalog
 from bridge.formats.base import ChangeEncoder, Decoded
 from bridge.schema import RowType
 from tests.cases import pipeline
@@ -35,7 +35,7 @@ def decode(bench: Bench, part: Part) -> None:
     record = part.take("record")
     if record is None:
         raise Unsupported("a document to decode without a record")
-    decoder = registry.get(spec.name).decoder(spec.row, spec.options, metadata=spec.metadata)
+    decoder = catalog.get(spec.name).decoder(spec.row, spec.options, metadata=spec.metadata)
     frame = bench.world.spark.createDataFrame([(payload(record["value"]),)], "payload binary")
     found = frame.select(decoder.closer(frame).decode(F.col("payload")).alias("d")).collect()[0]["d"]
     if found[_AT.error] is not None:
@@ -121,7 +121,7 @@ def _joined(changes: list[tuple[str, tuple[Any, ...]]]) -> Iterator[tuple[_Row, 
 
 
 def _encoded(spark: SparkSession, spec: FormatSpec, pairs: list[tuple[_Row, _Row]]) -> list[bytes]:
-    encoder = cast(ChangeEncoder, registry.get(spec.name).encoder(spec.row, spec.options))
+    encoder = cast(ChangeEncoder, catalog.get(spec.name).encoder(spec.row, spec.options))
     one = struct_type(spec.row.spark())
     shape = T.StructType(
         [T.StructField("i", T.IntegerType()), T.StructField("before", one), T.StructField("after", one)]
@@ -134,7 +134,7 @@ def _encoded(spark: SparkSession, spec: FormatSpec, pairs: list[tuple[_Row, _Row
 def _read_back(
     spark: SparkSession, spec: FormatSpec, documents: list[bytes], changes: list[tuple[str, tuple[Any, ...]]]
 ) -> None:
-    decoder = registry.get(spec.name).decoder(spec.row, spec.options)
+    decoder = catalog.get(spec.name).decoder(spec.row, spec.options)
     frame = spark.createDataFrame(list(enumerate(documents)), "i int, payload binary")
     found = sorted(frame.select("i", decoder.decode(F.col("payload")).alias("d")).collect())
     rows = [(r[_AT.kind], comparable(r[_AT.row], spec.row)) for f in found for r in f["d"][_AT.rows] or []]

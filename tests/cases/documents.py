@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 from bridge.columns import struct_type
 from bridge.definition import FormatSpec
 from bridge.errors import BridgeError
-from bridge.formats import registry
+from bridge.formats import catalog
 from bridge.formats.base import Decoded
 from bridge.schema import RowType, quote
 from tests.cases import pipeline
@@ -114,7 +114,7 @@ class _Document:
 
     def decode(self, value: Any) -> tuple[list[Any], str | None, bool]:
         """(rows, error, whether errors are skipped)."""
-        decoder = registry.get(self.spec.name).decoder(self.spec.row, self.spec.options)
+        decoder = catalog.get(self.spec.name).decoder(self.spec.row, self.spec.options)
         frame = self.spark.createDataFrame([(payload(value),)], "payload binary")
         found = frame.select(decoder.decode(F.col("payload")).alias("d")).collect()[0]["d"]
         if found is None:
@@ -123,7 +123,7 @@ class _Document:
         return rows, found[_AT.error], decoder.skips_errors
 
     def encode(self, row: tuple[Any, ...]) -> str:
-        encoder = registry.get(self.spec.name).encoder(self.spec.row, self.spec.options)
+        encoder = catalog.get(self.spec.name).encoder(self.spec.row, self.spec.options)
         shape = T.StructType([T.StructField("row", struct_type(self.spec.row.spark()))])
         frame = self.spark.createDataFrame([(row,)], shape, verifySchema=False)
         made = frame.select(encoder.encode(F.col(quote("row"))).alias("e")).collect()[0]["e"]

@@ -13,7 +13,7 @@ from delta.tables import DeltaTable
 from bridge.definition import Definition
 from bridge.errors import BadRecordError, BridgeError, DefinitionError, UnsupportedError
 from bridge.metrics import Summary
-from bridge.pipelines.ingest import ingest
+from bridge.pipelines.ingest.run import ingest
 from tests.cases import schema_changes, transactions
 from tests.cases.bench import Bench
 from tests.cases.case import Part

@@ -8,9 +8,9 @@ from itertools import chain
 from typing import Any
 
 from bridge.definition import Definition, FormatSpec
-from bridge.pipelines.ingest import ingest
-from bridge.pipelines.preflight import ingest_table
-from bridge.pipelines.publish import publish
+from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.publish.run import publish
+from bridge.pipelines.runtime.preflight import ingest_table
 from tests.cases import ingesting, routing
 from tests.cases.bench import Bench, Wire
 from tests.cases.case import Part

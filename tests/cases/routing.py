@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from confluent_kafka.admin import AdminClient
 
-from bridge.pipelines.preflight import ingest_table
-from bridge.pipelines.publish import publish
+from bridge.pipelines.publish.run import publish
+from bridge.pipelines.runtime.preflight import ingest_table
 from tests.cases.bench import Bench
 from tests.cases.case import Part
 from tests.cases.changelog import commit

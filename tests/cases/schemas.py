@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from pyspark.sql import SparkSession
 
-from bridge.kafka.schema_registry import SchemaRegistry
+from bridge.embedded.schema_registry import SchemaRegistry
 from tests.cases.outcome import Unsupported
 
 __all__ = ["Schemas"]

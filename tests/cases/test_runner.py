@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.kafka.broker import Broker
+from bridge.embedded.broker import Broker
 from tests.cases.__main__ import main, most_unsupported
 from tests.cases.bench import World
 from tests.cases.case import Case, Part, load

@@ -11,9 +11,9 @@ import yaml
 from bridge import config, ddl
 from bridge.definition import Topic
 from bridge.errors import BridgeError, DefinitionError, UnsupportedError
-from bridge.pipelines.ingest import ingest
-from bridge.pipelines.preflight import ingest_table
-from bridge.pipelines.publish import publish
+from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.publish.run import publish
+from bridge.pipelines.runtime.preflight import ingest_table
 from bridge.schema import quote
 from tests.cases import pipeline
 from tests.cases.bench import Bench

@@ -6,7 +6,7 @@ import pytest
 
 from bridge.config import resolve_topic
 from bridge.definition import Bounded, DeliveryGuarantee, Sink, Startup
-from bridge.positions import Offsets
+from bridge.offsets import Offsets
 from bridge.secret import Secret
 from tests.config.tables import kafka, upsert
 

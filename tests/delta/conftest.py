@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.delta.merge import LEAN
-from bridge.delta.merging import Merge
+from bridge.delta.merge_contract import Merge
+from bridge.delta.merge_spark import LEAN
 from tests.delta.tables import ENGINES
 
 

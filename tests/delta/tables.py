@@ -12,15 +12,15 @@ from pyspark.sql import types as T
 
 from bridge.columns import KIND
 from bridge.definition import DeltaTarget
-from bridge.delta import merge_rs
-from bridge.delta.merge import merge
-from bridge.delta.merging import Merge
-from bridge.delta.progress import IngestProgress
+from bridge.delta import merge_delta_rs
+from bridge.delta.ingest_progress import IngestProgress
+from bridge.delta.merge_contract import Merge
+from bridge.delta.merge_spark import merge
 from bridge.delta.table import Table, create_table
-from bridge.positions import Offsets
+from bridge.offsets import Offsets
 
 FIELDS = (T.StructField("id", T.LongType()), T.StructField("v", T.StringType()))
-ENGINES: Mapping[str, Merge] = {"spark": merge, "delta-rs": merge_rs.merge}
+ENGINES: Mapping[str, Merge] = {"spark": merge, "delta-rs": merge_delta_rs.merge}
 NO_VECTORS = {"delta.enableDeletionVectors": "false"}
 
 

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from bridge.definition import DeltaTarget
 from bridge.delta.append import append
-from bridge.delta.merging import MergeResult
-from bridge.delta.progress import read_progress
+from bridge.delta.ingest_progress import read_progress
+from bridge.delta.merge_contract import MergeResult
 from bridge.delta.table import claim, create_table, open_table
 from bridge.errors import ConcurrentRunError, TableError
 from tests.delta.tables import FIELDS, actions, at, content, frame, log_file, made

@@ -9,10 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from bridge.delta import change_feed
 from bridge.delta import data_files as module
-from bridge.delta import feed
 from bridge.delta.data_files import DataFile, data_files, digest
-from bridge.delta.merge import merge
+from bridge.delta.merge_spark import merge
 from bridge.delta.table import Table
 from tests.delta.tables import FIELDS, append, at, frame, made
 
@@ -41,14 +41,14 @@ def seen(rows: DataFrame) -> set[str]:
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_files_are_those_that_rows_come_from(table: Table, version: int) -> None:
     """Of an append and of a MERGE of the bridge's, as changes; and of all rows there are."""
-    for rows in (feed.changes(table, version, version), feed.snapshot(table, version)):
+    for rows in (change_feed.changes(table, version, version), change_feed.snapshot(table, version)):
         found = data_files(rows.where("id % 3 = 0 OR p IS NULL").select("id"))
         assert seen(rows) == {file.uri for file in found} != set()
         assert all(file.bytes > 0 for file in found)
         assert [file.name for file in found] == sorted(file.name for file in found)
-    assert data_files(feed.changes(table, 1, 3)) == tuple(
+    assert data_files(change_feed.changes(table, 1, 3)) == tuple(
         sorted(
-            (file for v in (1, 2, 3) for file in data_files(feed.changes(table, v, v))),
+            (file for v in (1, 2, 3) for file in data_files(change_feed.changes(table, v, v))),
             key=lambda file: file.name,
         )
     )
@@ -56,7 +56,7 @@ def test_files_are_those_that_rows_come_from(table: Table, version: int) -> None
 
 def test_rows_of_elsewhere_have_no_files(table: Table, tmp_path: Path, spark: SparkSession) -> None:
     """Without Delta's word for it nobody knows that files stay as they are."""
-    rows = feed.snapshot(table, 1).select("id")
+    rows = change_feed.snapshot(table, 1).select("id")
     rows.write.parquet(str(tmp_path / "plain"))
     plain = spark.read.parquet(str(tmp_path / "plain"))
     assert data_files(plain) == ()
@@ -67,12 +67,12 @@ def test_rows_of_elsewhere_have_no_files(table: Table, tmp_path: Path, spark: Sp
 
 def test_another_spark_has_no_files(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_DELTA", "com.databricks.sql.transaction.tahoe.")
-    assert data_files(feed.changes(table, 1, 1)) == ()
+    assert data_files(change_feed.changes(table, 1, 1)) == ()
 
 
 def test_more_files_than_anybody_wants_to_know(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOST", 1)
-    assert data_files(feed.changes(table, 1, 1)) == ()
+    assert data_files(change_feed.changes(table, 1, 1)) == ()
 
 
 def test_a_moved_table_has_the_same_digest() -> None:

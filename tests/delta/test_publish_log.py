@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.delta.progress import PublishLog, PublishProgress
+from bridge.delta.ingest_progress import PublishLog, PublishProgress
 from bridge.errors import ConcurrentRunError, DefinitionError, GapError
 
 

@@ -16,8 +16,8 @@ import pytest
 
 from bridge import config
 from bridge.demo.orders import FIRST_ORDER, Kind, Order, OrderChange, changes, write
+from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError
-from bridge.kafka.broker import Broker
 from bridge.rows import Change, RowKind, replay
 from tests.reader import messages
 

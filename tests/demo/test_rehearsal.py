@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge import classes, jars
+from bridge import appcds, jars
 from bridge.demo import rehearsal
 
 _ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_has_been_made_is_not_made_again(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    file = classes.archive()
+    file = appcds.archive()
     file.parent.mkdir(parents=True)
     file.write_bytes(b"made")
     assert rehearsal.main([]) == 0
@@ -55,7 +55,7 @@ def test_spark_takes_its_classes_from_what_was_made(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(_ROOT)
-    assert rehearsal.main([]) == 0 and classes.archive().is_file()
+    assert rehearsal.main([]) == 0 and appcds.archive().is_file()
     log = tmp_path / "loaded.txt"
     environ = {key: value for key, value in os.environ.items() if not key.startswith("PYSPARK_GATEWAY")}
     subprocess.run([sys.executable, "-c", _LOADED.replace("LOG", str(log))], env=environ, check=True)

@@ -18,8 +18,8 @@ from typing import Any
 from confluent_kafka import IsolationLevel
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 
-from bridge.kafka.broker import Broker
-from bridge.kafka.schema_registry import SchemaRegistry
+from bridge.embedded.broker import Broker
+from bridge.embedded.schema_registry import SchemaRegistry
 from tests.faults.jobs import Job
 from tests.faults.lane import Lane
 from tests.faults.reading import Observer, Stall, ends, progress_of

@@ -10,9 +10,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from bridge.definition import Engine, MergeSettings
-from bridge.kafka.broker import Broker
+from bridge.embedded.broker import Broker
 from bridge.metrics import Summary
-from bridge.pipelines.ingest import ingest
+from bridge.pipelines.ingest.run import ingest
 from tests.faults.checker import Verdict, judge
 from tests.faults.reading import Observer
 from tests.faults.writer import Writer

@@ -18,18 +18,18 @@ from pyspark.sql import types as T
 
 from bridge import failpoints
 from bridge.columns import col
-from bridge.delta.commit import settings_of
-from bridge.delta.progress import IngestProgress, read_progress
+from bridge.delta.ingest_progress import IngestProgress, read_progress
 from bridge.delta.table import Table
+from bridge.delta.txn_settings import settings_of
+from bridge.embedded.broker import Broker
 from bridge.errors import BridgeError, ConcurrentRunError
-from bridge.kafka.broker import Broker
+from bridge.kafka.producer import Writer
 from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records
-from bridge.kafka.share import Cursor, Share
-from bridge.kafka.slot import Slot
-from bridge.kafka.writer import Writer
-from bridge.pipelines import lease
-from bridge.positions import Offsets
+from bridge.kafka.shard import Slot
+from bridge.kafka.shard_state import Cursor, Share
+from bridge.offsets import Offsets
+from bridge.pipelines.runtime import lease
 from tests.delta.tables import ENGINES, at, content, frame, made
 from tests.faults.checker import judge
 from tests.faults.history import Acked, Commit, History, Record
@@ -57,13 +57,13 @@ def test_delta_s_txn_in_the_commit(judged: Judged, monkeypatch: Patch, guarded: 
         def unsigned(*given: Any) -> dict[str, str]:
             return {k: v for k, v in settings_of(*given).items() if k not in without}
 
-        monkeypatch.setattr("bridge.delta.merge.settings_of", unsigned)
+        monkeypatch.setattr("bridge.delta.merge_spark.settings_of", unsigned)
         monkeypatch.setattr("bridge.delta.append.settings_of", unsigned)
 
         def unsigned_commit(table: Table, progress: IngestProgress) -> CommitProperties:
             return CommitProperties(custom_metadata={"userMetadata": progress.to_json(table.id)})
 
-        monkeypatch.setattr("bridge.delta.merge_rs._commit", unsigned_commit)
+        monkeypatch.setattr("bridge.delta.merge_delta_rs._commit", unsigned_commit)
     second: list[object] = []
 
     def meanwhile(name: str) -> None:
@@ -97,7 +97,7 @@ def test_offsets_in_the_commit(judged: Judged, monkeypatch: Patch, guarded: bool
             half = {place: offset // 2 for place, offset in progress.offsets.by_partition.items()}
             return replace(progress, offsets=Offsets(half)), version
 
-        monkeypatch.setattr("bridge.pipelines.ingest.read_progress", stale)
+        monkeypatch.setattr("bridge.pipelines.ingest.run.read_progress", stale)
     judged.write(1)
     judged.ingest(max_offsets=15)
     verdict = judged.judged()
@@ -128,8 +128,8 @@ def test_null_safe_keys(
         return col(key[0], left) == col(key[0], right)
 
     if not guarded:
-        monkeypatch.setattr("bridge.delta.merge.same_key", plain)
-        monkeypatch.setattr("bridge.delta.merge_rs._same_key", lambda *_: "__t.id = __s.id")
+        monkeypatch.setattr("bridge.delta.merge_spark.same_key", plain)
+        monkeypatch.setattr("bridge.delta.merge_delta_rs._same_key", lambda *_: "__t.id = __s.id")
     fields = (T.StructField("id", T.LongType()), T.StructField("v", T.StringType()))
     table = made(spark, lake / "t", fields=fields)
     for batch, value in enumerate(("a", "b")):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.kafka.broker import Broker
+from bridge.embedded.broker import Broker
 from tests.faults.ground import World, ground
 from tests.faults.judging import judged, leaks
 from tests.faults.lane import DELIVERIES, Lane

@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from bridge.kafka.broker import Broker
+from bridge.embedded.broker import Broker
 from tests.faults.watched import Job
 from tests.pipelines.world import Record, World, tombstone, upsert
 

@@ -12,11 +12,11 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
+from bridge.embedded.broker import Broker
 from bridge.errors import BridgeError, KafkaError
-from bridge.kafka.broker import Broker
 from bridge.metrics import BatchReport
-from bridge.pipelines.ingest import ingest
-from bridge.pipelines.publish import publish
+from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.publish.run import publish
 from tests.faults.disks import Disk, mounted
 from tests.pipelines.world import World, key, upsert
 

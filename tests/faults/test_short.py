@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from bridge.embedded.broker import Broker
 from bridge.errors import BridgeError
-from bridge.kafka.broker import Broker
-from bridge.pipelines.ingest import ingest
+from bridge.pipelines.ingest.run import ingest
 from tests.faults.judged import Judged
 from tests.pipelines.world import World, tombstone, upsert
 

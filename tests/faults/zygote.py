@@ -27,7 +27,7 @@ SLOT_ROWS = 40
 
 _IMPORTED = (
     *("deltalake", "delta.tables", "pandas", "pyarrow.parquet", "pyspark.sql.streaming.query", "fastavro"),
-    *("bridge.config", "bridge.pipelines.ingest", "bridge.pipelines.publish", "tests.faults.carrier"),
+    *("bridge.config", "bridge.pipelines.ingest.run", "bridge.pipelines.publish.run", "tests.faults.carrier"),
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from bridge.formats import registry
+from bridge.formats import catalog
 from bridge.formats.base import DOUBTFUL, NOTHING, Decoder, Stepwise
 from bridge.options.formats import FORMATS
 from bridge.schema import RowField, RowType
@@ -41,7 +41,7 @@ def decoder_of(
 ) -> Decoder:
     """The format's decoder with its default options, changed by `options`."""
     made = options_of(format, options or {})
-    return registry.get(format).decoder(row, made, metadata=metadata, key=key)
+    return catalog.get(format).decoder(row, made, metadata=metadata, key=key)
 
 
 def metadata_of(format: str, *names: str) -> RowType:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bridge.kafka.schema_registry import SchemaRegistry
+from bridge.embedded.schema_registry import SchemaRegistry
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from bridge.formats import registry
+from bridge.formats import catalog
 from bridge.formats.base import DOUBTFUL
 from bridge.schema import RowType
 from tests.formats.support import decode_all
@@ -15,7 +15,7 @@ from tests.formats.support import decode_all
 
 def read(spark: SparkSession, row: RowType, payloads: Any, options: Mapping[str, Any]) -> list[Any]:
     """The values of the row, or the error; a glance has the same or is in doubt."""
-    decoder, documents = registry.get("csv").decoder(row, options), [p.encode() for p in payloads]
+    decoder, documents = catalog.get("csv").decoder(row, options), [p.encode() for p in payloads]
     found = decode_all(spark, decoder, documents)
     glanced = decode_all(spark, decoder, documents, glance=True, steps=True)
     for document, known, seen in zip(documents, found, glanced, strict=True):

@@ -12,11 +12,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from bridge.fits.avro_derive import derive
-from bridge.fits.avro_schema import parse
+from bridge.format_rules.avro_derive import derive
+from bridge.format_rules.avro_schema import parse
 from bridge.formats.avro import AvroFormat
 from bridge.formats.avro.decode import bound_memory, document
-from bridge.formats.avro.resolve import resolve
+from bridge.formats.avro.schema_resolution import resolve
 from bridge.formats.base import DOUBTFUL
 from bridge.formats.sql import Names, apply, struct
 from bridge.schema import ArrayType, MapType, RowType

@@ -13,10 +13,10 @@ from confluent_kafka.schema_registry.schema_registry_client import SchemaReferen
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from bridge.embedded.schema_registry import SchemaRegistry
 from bridge.errors import KafkaError, OptionError
-from bridge.formats import registry as formats
+from bridge.formats import catalog as formats
 from bridge.formats.base import DOUBTFUL
-from bridge.kafka.schema_registry import SchemaRegistry
 from bridge.secret import Secret
 from tests.formats.gate import Gate
 from tests.formats.support import decode_all, encode_all, row_type, scalar

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from bridge.fits.avro_derive import derive
+from bridge.format_rules.avro_derive import derive
 from bridge.formats.avro import AvroFormat
 from bridge.formats.base import DOUBTFUL
 from bridge.schema import ArrayType, MapType, RowType

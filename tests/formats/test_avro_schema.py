@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from bridge.errors import DefinitionError, OptionError
-from bridge.fits.avro_derive import check, derive
-from bridge.fits.avro_given import given
-from bridge.fits.avro_schema import parse
-from bridge.formats.avro.resolve import Incompatible, resolve
+from bridge.format_rules.avro_derive import check, derive
+from bridge.format_rules.avro_given import given
+from bridge.format_rules.avro_schema import parse
+from bridge.formats.avro.schema_resolution import Incompatible, resolve
 from bridge.schema import ArrayType, DataType, MapType
 from tests.formats.support import row_type, scalar
 

@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bridge import jars
-from bridge.config.schema_registry import registry_settings
+from bridge.config.registry_settings import registry_settings
+from bridge.embedded.schema_registry import SchemaRegistry
 from bridge.errors import KafkaError, OptionError
-from bridge.formats import registry as formats
-from bridge.formats.avro.stores import pem_settings
-from bridge.kafka.schema_registry import SchemaRegistry
+from bridge.formats import catalog as formats
+from bridge.formats.avro.key_stores import pem_settings
 from bridge.secret import Secret
 from tests.formats.gate import Gate
 from tests.formats.support import row_type, scalar

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.errors import OptionError
-from bridge.formats import registry
+from bridge.formats import catalog
 from tests.formats.changes import GOODS, UNREADABLE, changes, decoder_of, details, metadata_of
 from tests.formats.support import encode_changes, row_type, scalar
 
@@ -163,13 +163,13 @@ def test_an_insert_and_a_delete_are_flinks_bytes_an_update_is_one_message(spark:
     """The former state is whole, nulls included: a field that is not there would be one that did not change."""
     old, new = (1, None, 1.5), (1, "b", None)
     some = [(None, old), (old, None), (old, new), (None, None)]
-    assert encode_changes(spark, registry.get(NAME).encoder(GOODS, {}), GOODS, some) == [
+    assert encode_changes(spark, catalog.get(NAME).encoder(GOODS, {}), GOODS, some) == [
         b'{"data":[{"id":1,"name":null,"weight":1.5}],"type":"INSERT"}',
         b'{"data":[{"id":1,"name":null,"weight":1.5}],"type":"DELETE"}',
         b'{"old":[{"id":1,"name":null,"weight":1.5}],"data":[{"id":1,"name":"b","weight":null}],"type":"UPDATE"}',
         None,
     ]
-    sparing = registry.get(NAME).encoder(GOODS, {"encode.ignore-null-fields": True})
+    sparing = catalog.get(NAME).encoder(GOODS, {"encode.ignore-null-fields": True})
     written = encode_changes(spark, sparing, GOODS, some[:3])
     assert (
         written[2]

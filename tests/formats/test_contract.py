@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from bridge.formats import registry
+from bridge.formats import catalog
 from bridge.formats.base import DOUBTFUL, Decoder, Encoder, Format, Stepwise
 from bridge.schema import ArrayType, MapType, RowType
 from tests.formats.shapes import SHAPES, Sample, Shape, options_of
@@ -55,17 +55,17 @@ def _subject(name: str, request: pytest.FixtureRequest) -> _Subject:
     if sample is None:
         pytest.fail(f"format '{name}' has no entry in tests/formats/shapes.py: add one to SHAPES")
     more = request.getfixturevalue(sample.needs) if sample.needs else {}
-    return _Subject(registry.get(name), sample, options_of(name, sample.options, more))
+    return _Subject(catalog.get(name), sample, options_of(name, sample.options, more))
 
 
-@pytest.fixture(params=registry.available())
+@pytest.fixture(params=catalog.available())
 def subject(request: pytest.FixtureRequest) -> _Subject:
     return _subject(request.param, request)
 
 
 _SHAPES = [
     (name, shape)
-    for name in registry.available()
+    for name in catalog.available()
     for shape in (SHAPES[name].shapes if name in SHAPES else ["no entry"])
 ]
 
@@ -86,7 +86,7 @@ def test_what_is_written_is_read_back(
     assert [found for found, _ in read] == [[("+I", _named(drawn.read_back(r), drawn.row))] for r in rows]
 
 
-@pytest.mark.parametrize("name", [n for n in registry.available() if not registry.get(n).insert_only])
+@pytest.mark.parametrize("name", [n for n in catalog.available() if not catalog.get(n).insert_only])
 @settings(_FEW, max_examples=1)
 @given(data=st.data())
 def test_changes_that_are_written_are_read_back(
@@ -162,7 +162,7 @@ def test_a_document_without_a_field(spark: SparkSession, subject: _Subject) -> N
 
 def test_each_format_has_an_entry_of_its_own(subject: _Subject) -> None:
     """Its name and its row kinds are the registry's."""
-    assert registry.get(subject.format.name) is subject.format
+    assert catalog.get(subject.format.name) is subject.format
     assert hasattr(subject.encoder(), "encode_change") == (not subject.format.insert_only)
 
 

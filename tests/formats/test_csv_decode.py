@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.formats import registry
+from bridge.formats import catalog
 from bridge.formats.base import DOUBTFUL
 from bridge.formats.csv.decode import MALFORMED
 from bridge.schema import ArrayType
@@ -146,7 +146,7 @@ _LINES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 def test_a_glance_takes_quotes_for_what_they_are(spark: SparkSession) -> None:
     """Every line of up to six characters of those that count, and longer ones that are not in doubt."""
-    decoder = registry.get("csv").decoder(_TEXTS, {})
+    decoder = catalog.get("csv").decoder(_TEXTS, {})
     lines = ["".join(cs).encode() for n in range(7) for cs in product('a," ', repeat=n)]
     looks, glances = (
         decode_all(spark, decoder, lines, glance=glance, steps=glance) for glance in (False, True)
@@ -170,7 +170,7 @@ def test_a_glance_knows_the_usual_texts(spark: SparkSession) -> None:
         s=ArrayType(scalar("STRING")),
         r=row_type(p=scalar("STRING"), q=scalar("INT")),
     )
-    decoder = registry.get("csv").decoder(row, {"null-literal": "-"})
+    decoder = catalog.get("csv").decoder(row, {"null-literal": "-"})
     good = b'true,-7,1.5e3,12.30,2020-02-29,2020-02-29 12:00:01.25,2020-02-29 12:00:01Z,"aGk=",a;-;c,p;5'
     nulls = b"-,-,-,-,-,-,-,-,a,p;5"
     found = decode_all(spark, decoder, [good, nulls], glance=True, steps=True)

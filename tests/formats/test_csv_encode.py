@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
-from bridge.fits.csv_options import CsvOptions
-from bridge.formats import registry
+from bridge.format_rules.csv_options import CsvOptions
+from bridge.formats import catalog
 from bridge.schema import ArrayType, DataType, MapType
 from tests.formats.support import encode_all, row_type, scalar
 
@@ -97,7 +97,7 @@ def test_lines_are_written_as_flink_writes_them(
     spark: SparkSession, options: dict[str, Any], lines: list[str]
 ) -> None:
     """Quotes where Jackson sets them, numbers as Java writes them."""
-    written = encode_all(spark, registry.get("csv").encoder(_ROW, options), _ROW, _ROWS)
+    written = encode_all(spark, catalog.get("csv").encoder(_ROW, options), _ROW, _ROWS)
     assert [line.decode() for line in written if line is not None] == lines
 
 
@@ -166,4 +166,4 @@ def test_types_beyond_a_line_are_refused(
     side: str, type: DataType, error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=re.escape(words)):
-        getattr(registry.get("csv"), side)(row_type(a=type), {})
+        getattr(catalog.get("csv"), side)(row_type(a=type), {})

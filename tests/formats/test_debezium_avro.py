@@ -9,10 +9,10 @@ import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from pyspark.sql import SparkSession
 
+from bridge.embedded.schema_registry import SchemaRegistry
 from bridge.errors import OptionError
-from bridge.formats import registry as formats
+from bridge.formats import catalog as formats
 from bridge.formats.base import DOUBTFUL
-from bridge.kafka.schema_registry import SchemaRegistry
 from tests.formats.support import decode_all, encode_changes, row_type, scalar
 
 _FORMAT = formats.get("debezium-avro-confluent")
@@ -88,7 +88,7 @@ def test_each_op_means_what_it_means_in_flink(
     assert decode_all(spark, _FORMAT.decoder(_ROW, registry_options), alone) == [
         (None, _REPLICA_IDENTITY.format("UPDATE"))
     ]
-    # With a key what takes a row away is its key (bridge/formats/former.py), and no more of it is read.
+    # With a key what takes a row away is its key (bridge/formats/before_image.py), and no more of it is read.
     former = {"id": 1, "tiny": None}
     wanted = {
         alone[0]: ([("+U", two)], None),

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.errors import OptionError
-from bridge.formats import registry
+from bridge.formats import catalog
 from bridge.schema import ArrayType, MapType
 from tests.formats.changes import GOODS, UNREADABLE, changes, decoder_of, details, metadata_of
 from tests.formats.support import encode_changes, row_type, scalar
@@ -157,14 +157,14 @@ def test_a_placeholder_is_null_and_its_field_is_kept(spark: SparkSession) -> Non
 
 def test_an_insert_and_a_delete_are_flinks_bytes_an_update_is_one_message(spark: SparkSession) -> None:
     some = [(None, OLD), (OLD, None), (OLD, (1, None, 2.5)), (None, None)]
-    written = encode_changes(spark, registry.get(NAME).encoder(GOODS, {}), GOODS, some)
+    written = encode_changes(spark, catalog.get(NAME).encoder(GOODS, {}), GOODS, some)
     assert written == [
         b'{"before":null,"after":{"id":1,"name":"old","weight":1.5},"op":"c"}',
         b'{"before":{"id":1,"name":"old","weight":1.5},"after":null,"op":"d"}',
         b'{"before":{"id":1,"name":"old","weight":1.5},"after":{"id":1,"name":null,"weight":2.5},"op":"u"}',
         None,
     ]
-    sparing = registry.get(NAME).encoder(GOODS, {"encode.ignore-null-fields": True})
+    sparing = catalog.get(NAME).encoder(GOODS, {"encode.ignore-null-fields": True})
     assert encode_changes(spark, sparing, GOODS, [*some[:2], (None, (1, None, None))]) == [
         b'{"after":{"id":1,"name":"old","weight":1.5},"op":"c"}',
         b'{"before":{"id":1,"name":"old","weight":1.5},"op":"d"}',
@@ -173,7 +173,7 @@ def test_an_insert_and_a_delete_are_flinks_bytes_an_update_is_one_message(spark:
 
 
 def test_options_that_do_not_fit_are_refused() -> None:
-    debezium = registry.get(NAME)
+    debezium = catalog.get(NAME)
     with pytest.raises(OptionError, match="Debezium JSON serialization doesn't support"):
         debezium.encoder(GOODS, {"schema-include": True})
     with pytest.raises(

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from bridge.formats import registry
+from bridge.formats import catalog
 from bridge.schema import ArrayType, MapType
 from tests.formats.support import Outcome, decode_all, row_type, scalar
 
@@ -120,7 +120,7 @@ def _document(name: str, token: str) -> bytes:
 
 
 def _decode(spark: SparkSession, payloads: list[bytes], **options: Any) -> list[Outcome]:
-    decoder = registry.get("json").decoder(_ROW, {k.replace("_", "-"): v for k, v in options.items()})
+    decoder = catalog.get("json").decoder(_ROW, {k.replace("_", "-"): v for k, v in options.items()})
     return decode_all(spark, decoder, payloads)
 
 
@@ -158,7 +158,7 @@ def test_bad_fields_become_null_and_bad_documents_stay_errors_when_parse_errors_
     assert _only(inside)["row"] == {"flag": None, "text": "5", "list": [None, date(2020, 2, 28)]}
     assert garbage == (None, "neither a JSON object nor an array of objects")
     assert mixed == (None, "neither a JSON object nor an array of objects")
-    assert registry.get("json").decoder(_ROW, {"ignore-parse-errors": True}).skips_errors
+    assert catalog.get("json").decoder(_ROW, {"ignore-parse-errors": True}).skips_errors
 
 
 def test_errors_inside_name_the_way_to_the_field(spark: SparkSession) -> None:
@@ -182,13 +182,13 @@ def test_iso_8601(spark: SparkSession) -> None:
 def test_a_missing_field_fails_only_when_asked_to(spark: SparkSession) -> None:
     row = row_type(a=scalar("INT"), r=row_type(b=scalar("STRING")))
     payloads = [b'{"a":null,"r":null}', b'{"r":{"b":"x"}}', b'{"a":1,"r":{}}', b"[]"]
-    lax = decode_all(spark, registry.get("json").decoder(row, {}), payloads)
+    lax = decode_all(spark, catalog.get("json").decoder(row, {}), payloads)
     assert [_only(o) for o in lax[:3]] == [
         {"a": None, "r": None},
         {"a": None, "r": {"b": "x"}},
         {"a": 1, "r": {"b": None}},
     ]
-    strict = decode_all(spark, registry.get("json").decoder(row, {"fail-on-missing-field": True}), payloads)
+    strict = decode_all(spark, catalog.get("json").decoder(row, {"fail-on-missing-field": True}), payloads)
     assert strict[1:] == [(None, "field 'a' is missing"), (None, "field 'r.b' is missing"), ([], None)]
     assert _only(strict[0]) == {"a": None, "r": None}
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.formats import registry
+from bridge.formats import catalog
 from bridge.schema import ArrayType, MapType, RowType
 from tests.formats.support import encode_all, row_type, scalar
 
@@ -17,7 +17,7 @@ _DECIMALS = row_type(a=scalar("DECIMAL", 20, 0), b=scalar("DECIMAL", 11, 9), c=s
 
 
 def _encode(spark: SparkSession, row: RowType, rows: list[Any], **options: Any) -> list[str]:
-    encoder = registry.get("json").encoder(row, {k.replace("_", "-"): v for k, v in options.items()})
+    encoder = catalog.get("json").encoder(row, {k.replace("_", "-"): v for k, v in options.items()})
     return [made.decode() for made in encode_all(spark, encoder, row, rows) if made is not None]
 
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from bridge.fits.json_options import JsonOptions
+from bridge.format_rules.json_options import JsonOptions
 from bridge.formats.base import DOUBTFUL
 from bridge.formats.json.decode import JsonDecoder
-from bridge.formats.json.slow import Slow
+from bridge.formats.json.full_decode import Slow
 from bridge.formats.sql import Names, apply, let
 from bridge.schema import ArrayType, MapType
 from tests.formats.support import plain, row_type, scalar

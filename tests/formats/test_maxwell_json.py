@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from bridge.formats import registry
+from bridge.formats import catalog
 from bridge.schema import ArrayType, MapType
 from tests.formats.changes import GOODS, UNREADABLE, changes, decoder_of, details, metadata_of
 from tests.formats.support import encode_changes, row_type, scalar
@@ -88,7 +88,7 @@ def test_an_update_tells_the_fields_that_changed(spark: SparkSession) -> None:
     """Insert and delete are Flink's bytes. Nulls in `old` are told whatever the options say."""
     old, new = (1, None, 1.5), (1, "b", None)
     some = [(None, old), (old, None), (old, new), (new, old), (old, old), (None, None)]
-    assert encode_changes(spark, registry.get(NAME).encoder(GOODS, {}), GOODS, some) == [
+    assert encode_changes(spark, catalog.get(NAME).encoder(GOODS, {}), GOODS, some) == [
         b'{"data":{"id":1,"name":null,"weight":1.5},"type":"insert"}',
         b'{"data":{"id":1,"name":null,"weight":1.5},"type":"delete"}',
         b'{"data":{"id":1,"name":"b","weight":null},"old":{"weight":1.5,"name":null},"type":"update"}',
@@ -96,7 +96,7 @@ def test_an_update_tells_the_fields_that_changed(spark: SparkSession) -> None:
         b'{"data":{"id":1,"name":null,"weight":1.5},"old":{},"type":"update"}',
         None,
     ]
-    sparing = registry.get(NAME).encoder(GOODS, {"encode.ignore-null-fields": True})
+    sparing = catalog.get(NAME).encoder(GOODS, {"encode.ignore-null-fields": True})
     written = encode_changes(spark, sparing, GOODS, some[2:4])
     assert changes(spark, decoder_of(NAME), written) == [
         [("-U", *old), ("+U", *new)],
@@ -113,7 +113,7 @@ def test_columns_with_parts_are_told_and_read(spark: SparkSession) -> None:
         inner=row_type(a=scalar("INT")),
     )
     old, new = (1, {"a": 1}, ["x"], (1,)), (1, {"a": 1}, ["x"], (None,))
-    [written] = encode_changes(spark, registry.get(NAME).encoder(row, {}), row, [(old, new)])
+    [written] = encode_changes(spark, catalog.get(NAME).encoder(row, {}), row, [(old, new)])
     assert written is not None and b'"old":{"tags":{"a":1},"inner":{"a":1}}' in written
     assert changes(spark, decoder_of(NAME, row), [written]) == [
         [("-U", 1, {"a": 1}, ["x"], {"a": 1}), ("+U", 1, {"a": 1}, ["x"], {"a": None})]

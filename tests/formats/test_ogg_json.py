@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from bridge.formats import registry
+from bridge.formats import catalog
 from tests.formats.changes import GOODS, UNREADABLE, changes, decoder_of, details, metadata_of
 from tests.formats.support import encode_changes
 
@@ -71,7 +71,7 @@ def test_metadata_is_read_from_the_document(spark: SparkSession) -> None:
 
 def test_changes_are_written_with_both_states(spark: SparkSession) -> None:
     some = [(None, NEW), (OLD, None), (OLD, NEW), (None, None)]
-    assert encode_changes(spark, registry.get(NAME).encoder(GOODS, {}), GOODS, some) == [
+    assert encode_changes(spark, catalog.get(NAME).encoder(GOODS, {}), GOODS, some) == [
         b'{"before":null,"after":%s,"op_type":"I"}' % NEW_TEXT,
         b'{"before":%s,"after":null,"op_type":"D"}' % OLD_TEXT,
         b'{"before":%s,"after":%s,"op_type":"U"}' % (OLD_TEXT, NEW_TEXT),

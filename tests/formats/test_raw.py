@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
-from bridge.formats import registry
+from bridge.formats import catalog
 from bridge.formats.base import Decoder
 from bridge.schema import ArrayType, DataType, ScalarType
 from tests.formats.support import Outcome, decode_all, encode_all, row_type, scalar
@@ -38,7 +38,7 @@ def _read(spark: SparkSession, decoder: Decoder, payloads: Sequence[bytes | None
 @pytest.mark.parametrize("name", _NUMBERS)
 def test_numbers_have_their_size_and_the_order_that_is_asked_for(spark: SparkSession, name: str) -> None:
     code, values = _NUMBERS[name]
-    row, raw = row_type(x=scalar(name)), registry.get("raw")
+    row, raw = row_type(x=scalar(name)), catalog.get("raw")
     for endianness, sign in (("big-endian", ">"), ("little-endian", "<")):
         options = {"endianness": endianness}
         wanted = [struct.pack(sign + code, value) for value in values]
@@ -51,7 +51,7 @@ def test_numbers_have_their_size_and_the_order_that_is_asked_for(spark: SparkSes
 
 
 def test_any_byte_but_zero_is_true(spark: SparkSession) -> None:
-    decoder = registry.get("raw").decoder(row_type(x=scalar("BOOLEAN")), {})
+    decoder = catalog.get("raw").decoder(row_type(x=scalar("BOOLEAN")), {})
     assert _read(spark, decoder, [b"\xff", b"\x02"]) == [([("+I", {"x": True})], None)] * 2
 
 
@@ -72,7 +72,7 @@ _PYTHON = {"UTF-16": "utf-16-be", "UTF-32": "utf-32-be"}
 def test_text_is_text_in_its_charset(spark: SparkSession, charset: str) -> None:
     """Bytes that are none are an error (Flink: a replacement character)."""
     texts, broken = _TEXTS[charset]
-    row, raw = row_type(x=scalar("STRING")), registry.get("raw")
+    row, raw = row_type(x=scalar("STRING")), catalog.get("raw")
     options = {"charset": charset}
     mark = b"\xfe\xff" if charset == "UTF-16" else b""
     bytes = [mark + text.encode(_PYTHON.get(charset, charset)) for text in texts]
@@ -85,7 +85,7 @@ def test_text_is_text_in_its_charset(spark: SparkSession, charset: str) -> None:
 def test_a_character_the_charset_lacks_fails_the_row(spark: SparkSession) -> None:
     row = row_type(x=scalar("STRING"))
     for charset, text in (("US-ASCII", "hunter2é"), ("ISO-8859-1", "hunter2名")):
-        encoder = registry.get("raw").encoder(row, {"charset": charset})
+        encoder = catalog.get("raw").encoder(row, {"charset": charset})
         words = f"field 'x' holds a character that charset {charset} does not have"
         with pytest.raises(PySparkException, match=words) as failed:
             encode_all(spark, encoder, row, [(text,)])
@@ -93,7 +93,7 @@ def test_a_character_the_charset_lacks_fails_the_row(spark: SparkSession) -> Non
 
 
 def test_null_is_null_and_empty_is_not(spark: SparkSession) -> None:
-    raw = registry.get("raw")
+    raw = catalog.get("raw")
     for type, empty in ((scalar("STRING"), ""), (scalar("VARBINARY", 9), b"")):
         row = row_type(x=type)
         assert encode_all(spark, raw.encoder(row, {}), row, [(None,), None, (empty,)]) == [None, None, b""]
@@ -104,7 +104,7 @@ def test_null_is_null_and_empty_is_not(spark: SparkSession) -> None:
 @pytest.mark.parametrize("type", ["BOOLEAN", "SMALLINT", "BIGINT", "FLOAT", "DOUBLE"])
 def test_null_is_a_null_of_every_type(spark: SparkSession, type: str) -> None:
     row = row_type(x=scalar(type))
-    assert _read(spark, registry.get("raw").decoder(row, {}), [None]) == [([("+I", {"x": None})], None)]
+    assert _read(spark, catalog.get("raw").decoder(row, {}), [None]) == [([("+I", {"x": None})], None)]
 
 
 @pytest.mark.parametrize(
@@ -145,4 +145,4 @@ def test_what_raw_cannot_hold_is_refused_in_flinks_words(
     side: str, types: dict[str, DataType], options: dict[str, Any], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=re.escape(words)):
-        getattr(registry.get("raw"), side)(row_type(**types), options)
+        getattr(catalog.get("raw"), side)(row_type(**types), options)

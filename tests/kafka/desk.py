@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bridge.kafka.broker import Broker
+from bridge.embedded.broker import Broker
 from bridge.kafka.control import Control
+from bridge.kafka.producer import Writer
 from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records
-from bridge.kafka.share import Cursor, Share
-from bridge.kafka.slot import Slot
+from bridge.kafka.shard import Slot
+from bridge.kafka.shard_state import Cursor, Share
 from bridge.kafka.transactions import consumer_settings
-from bridge.kafka.writer import Writer
 from tests.kafka.topics import topic_of
 from tests.ledger import committed
 

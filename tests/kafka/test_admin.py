@@ -7,11 +7,11 @@ import pytest
 from confluent_kafka import Producer
 
 from bridge.definition import Bounded, Startup, Topic
+from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError, OptionError, TopicMissingError
 from bridge.kafka import admin
-from bridge.kafka.broker import Broker
-from bridge.kafka.groups import Group
-from bridge.positions import Offsets
+from bridge.kafka.group_offsets import Group
+from bridge.offsets import Offsets
 from bridge.secret import Secret
 from tests.kafka.topics import send, topic_of, transaction
 

@@ -10,9 +10,9 @@ from confluent_kafka import KafkaException, Producer
 from pyspark.sql import SparkSession
 
 from bridge.definition import DeliveryGuarantee, Sink, Topic
+from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError, OptionError, UnsupportedError
 from bridge.kafka import admin_transactions
-from bridge.kafka.broker import Broker
 from tests.kafka.topics import send, topic_of
 from tests.reader import messages
 

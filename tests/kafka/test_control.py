@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from bridge.embedded.broker import Broker
 from bridge.errors import ConcurrentRunError, DefinitionError, KafkaError
-from bridge.kafka.broker import Broker
 from bridge.kafka.control import Control
 from bridge.kafka.transactions import Notes, consumer_settings
-from bridge.published import PublishProgress, Stretch
+from bridge.publish_progress import PublishProgress, Stretch
 from tests.kafka.flaky import Flaky
 from tests.kafka.topics import topic_of
 

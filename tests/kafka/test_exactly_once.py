@@ -10,13 +10,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from bridge.definition import FormatSpec, Sink
+from bridge.embedded.broker import Broker
 from bridge.encode import encode
 from bridge.errors import KafkaError
 from bridge.kafka import exactly_once
-from bridge.kafka.broker import Broker
 from bridge.kafka.exactly_once import Sender, produce_files, produce_once
 from bridge.kafka.sink import ProduceResult
-from bridge.published import Stretch
+from bridge.publish_progress import Stretch
 from bridge.schema import (
     ArrayType,
     MetadataColumn,

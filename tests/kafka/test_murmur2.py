@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from bridge.kafka.broker import Broker
+from bridge.embedded.broker import Broker
 from bridge.kafka.murmur2 import places
+from bridge.kafka.producer import Writer
 from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records
-from bridge.kafka.writer import Writer
 from tests.reader import messages
 
 

@@ -11,12 +11,12 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from bridge.definition import Sink
+from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError
-from bridge.kafka.broker import Broker
+from bridge.kafka.producer import Writer
 from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records
 from bridge.kafka.sink import produce
-from bridge.kafka.writer import Writer
 from bridge.partitioners import opened
 from tests.kafka.topics import topic_of
 from tests.reader import messages

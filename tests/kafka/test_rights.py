@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from bridge.errors import BridgeError, KafkaError, TopicMissingError
 from bridge.metrics import BatchReport, Summary
-from bridge.pipelines.ingest import ingest
-from bridge.pipelines.publish import publish
+from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.publish.run import publish
 from bridge.session import log_file
 from tests.kafka.certificates import PASSWORD
 from tests.kafka.places import SECRETS, WRONG, Place, jaas

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.kafka.processes import free_port
-from bridge.kafka.schema_registry import SchemaRegistry
-from bridge.pipelines.publish import publish
+from bridge.embedded.processes import free_port
+from bridge.embedded.schema_registry import SchemaRegistry
+from bridge.pipelines.publish.run import publish
 from tests.kafka.certificates import PASSWORD
 from tests.kafka.places import Place
 from tests.pipelines.processes import CONF, Process

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from bridge.definition import Sink
 from bridge.errors import KafkaError
 from bridge.kafka import admin, admin_transactions, sink, source
-from bridge.positions import Offsets
+from bridge.offsets import Offsets
 from bridge.secret import Secret
 from tests.kafka.places import SECRETS, WRONG, Place, jaas
 

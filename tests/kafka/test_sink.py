@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bridge.definition import DeliveryGuarantee, Sink
+from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError
-from bridge.kafka.broker import Broker
-from bridge.kafka.packing import Packing
+from bridge.kafka.arrow_records import Packing
 from bridge.kafka.sink import ProduceResult, _Task, produce
 from bridge.secret import Secret
 from tests.kafka.topics import topic_of

@@ -9,9 +9,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from bridge.definition import Topic
+from bridge.embedded.broker import Broker
 from bridge.kafka import admin, source
-from bridge.kafka.broker import Broker
-from bridge.positions import Offsets
+from bridge.offsets import Offsets
 from tests.kafka.topics import send, topic_of, transaction
 
 Unique = Callable[[str], str]

@@ -12,7 +12,7 @@ import fastavro
 import pytest
 
 from bridge.definition import FormatSpec
-from bridge.fits.avro_derive import derive
+from bridge.format_rules.avro_derive import derive
 from bridge.options import FORMATS
 from bridge.peek.base import Undecodable
 from bridge.peek.documents import reader

@@ -13,10 +13,10 @@ import fastavro
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
-from bridge.cli import main
+from bridge.cli.app import main
+from bridge.embedded.broker import Broker
+from bridge.embedded.schema_registry import SchemaRegistry
 from bridge.errors import DefinitionError, KafkaError
-from bridge.kafka.broker import Broker
-from bridge.kafka.schema_registry import SchemaRegistry
 from bridge.peek import Start, peek
 from tests.kafka.topics import send, transaction
 from tests.peek.pipelines import definition, write
@@ -154,7 +154,7 @@ def test_it_starts_no_spark(tmp_path: Path, broker: Broker, topic: str) -> None:
     """Asked of a process of its own."""
     file = write(tmp_path, topic, servers=broker.bootstrap)
     program = (
-        "import sys; from bridge.cli import main; code = main(sys.argv[1:]); "
+        "import sys; from bridge.cli.app import main; code = main(sys.argv[1:]); "
         "import pyspark; assert pyspark.SparkContext._jvm is None; sys.exit(code)"
     )
     command = [sys.executable, "-c", program, "peek", str(file)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from bridge.kafka.broker import Broker
+from bridge.embedded.broker import Broker
 from tests.ledger import Ledger
 from tests.pipelines.world import World
 

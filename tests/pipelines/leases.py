@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from bridge import config
 from bridge.definition import Definition
-from bridge.pipelines import lease
-from bridge.pipelines.holder import Holder, myself
-from bridge.pipelines.lease import held
+from bridge.pipelines.runtime import lease
+from bridge.pipelines.runtime.lease import held
+from bridge.pipelines.runtime.lease_owner import Holder, myself
 
 EVERY = 0.2
 FILE = """\

@@ -14,11 +14,11 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 from pyspark.sql import SparkSession
 
+from bridge.embedded.broker import Broker
 from bridge.errors import REBUILD, BridgeError, GapError
-from bridge.kafka.broker import Broker
 from bridge.metrics import BatchReport
-from bridge.pipelines.ingest import ingest
-from bridge.pipelines.verify import verify
+from bridge.pipelines.compare.verify import verify
+from bridge.pipelines.ingest.run import ingest
 from tests.kafka.topics import transaction
 from tests.pipelines.world import World, tombstone, upsert
 

@@ -11,14 +11,14 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
+from bridge.embedded.broker import Broker
 from bridge.errors import REPUBLISH, BridgeError, GapError, TableError
-from bridge.kafka.broker import Broker
 from bridge.metrics import BatchReport
-from bridge.pipelines.ingest import ingest
-from bridge.pipelines.publish import publish
-from bridge.pipelines.resync_ingest import resync
+from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.publish.run import publish
+from bridge.pipelines.resync.topic_to_table import resync
+from tests.pipelines.publish.test_run import folded, sql, table
 from tests.pipelines.test_gaps_ingest import add_partitions
-from tests.pipelines.test_publish import folded, sql, table
 from tests.pipelines.world import World, upsert
 
 Make = Callable[..., World]

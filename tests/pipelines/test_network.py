@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.kafka.broker import Broker
+from bridge.embedded.broker import Broker
 from bridge.metrics import BatchReport, Summary
-from bridge.pipelines.ingest import ingest
-from bridge.pipelines.publish import publish
+from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.publish.run import publish
 from tests.pipelines.processes import prepared, wait_beside
 from tests.pipelines.world import World, upsert
 

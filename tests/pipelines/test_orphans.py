@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from bridge.embedded.broker import Broker
 from bridge.errors import ConcurrentRunError
-from bridge.kafka.broker import Broker
-from bridge.pipelines.ingest import ingest
-from bridge.pipelines.publish import publish
+from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.publish.run import publish
 from tests.ledger import committed
 from tests.pipelines.processes import Process, Run, prepared
 from tests.pipelines.world import World, upsert

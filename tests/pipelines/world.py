@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bridge import config
 from bridge.definition import Definition
-from bridge.kafka.broker import Broker
+from bridge.embedded.broker import Broker
 from tests.reader import messages
 
 COLUMNS = "id BIGINT, name STRING, amount DECIMAL(10, 2), PRIMARY KEY (id) NOT ENFORCED"

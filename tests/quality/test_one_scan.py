@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from bridge.quality import one_scan
-from bridge.quality.cost import Meter, metered
 from bridge.quality.gx import quiet
 from bridge.quality.run import run
+from bridge.quality.scan_cost import Meter, metered
 from bridge.quality.suite import load
 from bridge.quality.verdict import Verdict
 from tests.quality.test_suite import ORDERS

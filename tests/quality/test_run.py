@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bridge.errors import TableError
-from bridge.positions import Offsets
+from bridge.offsets import Offsets
 from bridge.quality.run import Subject, Verdict, run
 from bridge.quality.suite import load
 from tests.quality.conftest import Checked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
-from bridge.positions import Offsets
+from bridge.offsets import Offsets
 from bridge.quality.history import Course, History, Past
 from bridge.quality.verdict import Outcome, Subject, Verdict
 from tests.quality.pages import HOSTILE

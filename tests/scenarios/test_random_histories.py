@@ -15,14 +15,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.definition import Engine, MergeSettings
-from bridge.delta.engine import Engines
-from bridge.delta.progress import IngestProgress
-from bridge.kafka.broker import Broker
-from bridge.pipelines.batch import apply
-from bridge.pipelines.ingest import ingest
-from bridge.pipelines.preflight import ingest_table
-from bridge.pipelines.publish import publish
-from bridge.positions import Offsets
+from bridge.delta.engine_choice import Engines
+from bridge.delta.ingest_progress import IngestProgress
+from bridge.embedded.broker import Broker
+from bridge.offsets import Offsets
+from bridge.pipelines.ingest.batch import apply
+from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.publish.run import publish
+from bridge.pipelines.runtime.preflight import ingest_table
 from tests.cases.bench import Bench, World, rows_of
 from tests.cases.expectations import check_same
 from tests.scenarios.scenario import Model, Record, Scenario, Step

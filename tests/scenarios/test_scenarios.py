@@ -12,17 +12,17 @@ from pyspark.sql import DataFrame, SparkSession
 from bridge.columns import POSITION
 from bridge.compact import net, upserts
 from bridge.definition import Definition, Engine, MergeSettings
-from bridge.delta import feed
-from bridge.delta.engine import Engines
-from bridge.delta.progress import IngestProgress
+from bridge.delta import change_feed
+from bridge.delta.engine_choice import Engines
+from bridge.delta.ingest_progress import IngestProgress
+from bridge.embedded.broker import Broker
 from bridge.encode import encode
-from bridge.kafka.broker import Broker
-from bridge.pipelines.batch import apply
-from bridge.pipelines.ingest import ingest
-from bridge.pipelines.preflight import ingest_table
-from bridge.pipelines.publish import publish
-from bridge.pipelines.verify import verify
-from bridge.positions import Offsets
+from bridge.offsets import Offsets
+from bridge.pipelines.compare.verify import verify
+from bridge.pipelines.ingest.batch import apply
+from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.publish.run import publish
+from bridge.pipelines.runtime.preflight import ingest_table
 from tests.cases.bench import Bench, World, rows_of
 from tests.cases.changelog import commit
 from tests.cases.expectations import check_same
@@ -82,7 +82,7 @@ def test_the_spark_steps_agree_with_the_file(
     model = Model(scenario, definition)
     table = ingest_table(spark, definition)
     engines = Engines(MergeSettings(engine))
-    offset, batch, done = 0, 0, feed.latest_version(table)
+    offset, batch, done = 0, 0, change_feed.latest_version(table)
     for at, step in enumerate(scenario.steps):
         commit(spark, definition, model.shape, step.changes)
         size = scenario.cut or max(1, len(step.records))
@@ -94,12 +94,16 @@ def test_the_spark_steps_agree_with_the_file(
             offset, batch = offset + len(records), batch + 1
         found = rows_of(spark.read.format("delta").load(str(definition.delta.path)), model.shape)
         check_same("table", [model.row(row) for row in step.table], found)
-        latest = feed.latest_version(table)
+        latest = change_feed.latest_version(table)
         if at + 1 == scenario.publish["after"]:
             snapshot = scenario.publish["start"] == "snapshot"
-            changes = feed.snapshot(table, latest) if snapshot else feed.snapshot(table, latest).limit(0)
+            changes = (
+                change_feed.snapshot(table, latest)
+                if snapshot
+                else change_feed.snapshot(table, latest).limit(0)
+            )
         elif at + 1 > scenario.publish["after"] and latest > done:
-            changes = feed.changes(table, done + 1, latest)
+            changes = change_feed.changes(table, done + 1, latest)
         else:
             done = latest
             assert not out_of(scenario, at)

@@ -7,12 +7,12 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
-from bridge.fits.avro_own import bare
-from bridge.fits.avro_schema import Node
+from bridge.format_rules.avro_own import bare
+from bridge.format_rules.avro_schema import Node
 from bridge.formats.avro.decode import bound_memory, document
 from bridge.formats.avro.encode import written
 from bridge.formats.avro.json_text import AvroJsonDecoder, AvroJsonEncoder
-from bridge.formats.avro.resolve import resolve
+from bridge.formats.avro.schema_resolution import resolve
 from bridge.formats.base import NOTHING
 from bridge.formats.sql import Names, apply, literal, look, null, struct
 from bridge.schema import RowType

@@ -7,9 +7,9 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
-from bridge.fits.avro_own import CONFLUENT, framed
-from bridge.formats.avro.client import Writer
+from bridge.format_rules.avro_own import CONFLUENT, framed
 from bridge.formats.avro.framing import FramedDecoder, FramedEncoder, Subject
+from bridge.formats.avro.registry_client import Writer
 from bridge.formats.base import NOTHING
 from bridge.formats.sql import Names, apply, literal, look, null, struct
 from bridge.schema import RowType

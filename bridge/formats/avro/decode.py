@@ -15,9 +15,9 @@ from typing import Any
 
 from pyspark import SparkContext
 
-from bridge.fits.avro_schema import Node
-from bridge.formats.avro.judge import glanced, judged
-from bridge.formats.avro.resolve import Reader
+from bridge.format_rules.avro_schema import Node
+from bridge.formats.avro.conversion import glanced, judged
+from bridge.formats.avro.schema_resolution import Reader
 from bridge.formats.base import DOUBTFUL
 from bridge.formats.sql import Names, let, literal, member
 from bridge.schema import RowType

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from bridge.fits.avro_schema import Node
+from bridge.format_rules.avro_schema import Node
 from bridge.formats.avro.decode import bare
-from bridge.formats.avro.resolve import cut
+from bridge.formats.avro.schema_resolution import cut
 from bridge.formats.sql import Names, literal, member, null
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 

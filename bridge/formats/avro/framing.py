@@ -10,14 +10,14 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from bridge.config.schema_registry import registry_settings
+from bridge.config.registry_settings import registry_settings
 from bridge.errors import DefinitionError, OptionError
-from bridge.fits.avro_given import difference
-from bridge.fits.avro_schema import Node, parse
-from bridge.formats.avro.client import Registry, Writer, registry
+from bridge.format_rules.avro_given import difference
+from bridge.format_rules.avro_schema import Node, parse
 from bridge.formats.avro.decode import bound_memory, document, record
 from bridge.formats.avro.encode import written
-from bridge.formats.avro.resolve import Incompatible, resolve
+from bridge.formats.avro.registry_client import Registry, Writer, registry
+from bridge.formats.avro.schema_resolution import Incompatible, resolve
 from bridge.formats.base import DOUBTFUL, PAYLOAD
 from bridge.formats.sql import Names, apply, literal, look, null, struct
 from bridge.schema import DataType, RowType

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 from pyspark.sql import Column, DataFrame
 
-from bridge.fits.avro_schema import Node
-from bridge.fits.json_options import JsonOptions
+from bridge.format_rules.avro_schema import Node
+from bridge.format_rules.json_options import JsonOptions
 from bridge.formats.avro.encode import filled, lacking, unit
-from bridge.formats.avro.resolve import cut
+from bridge.formats.avro.schema_resolution import cut
 from bridge.formats.base import DOUBTFUL
 from bridge.formats.json.decode import JsonDecoder
 from bridge.formats.json.encode import JsonEncoder

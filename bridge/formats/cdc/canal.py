@@ -9,13 +9,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bridge.errors import OptionError
-from bridge.fits.cdc_options import CdcOptions
-from bridge.fits.json_rows import check
+from bridge.format_rules.cdc_options import CdcOptions
+from bridge.format_rules.json_rows import check
 from bridge.formats.base import NOTHING
-from bridge.formats.cdc.changed import ChangedDecoder
+from bridge.formats.cdc.changed_fields import ChangedDecoder
 from bridge.formats.cdc.encode import CanalEncoder
 from bridge.formats.cdc.metadata import BIGINT, STRING, Metadata, Place, millis
-from bridge.formats.cdc.types import Types
+from bridge.formats.cdc.operation_types import Types
 from bridge.formats.sql import literal
 from bridge.schema import ArrayType, MapType, RowType, ScalarType
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 
-from bridge.fits.cdc_options import CdcOptions
+from bridge.format_rules.cdc_options import CdcOptions
 from bridge.formats.base import DOUBTFUL
+from bridge.formats.before_image import told, whole
 from bridge.formats.cdc.metadata import Metadata
-from bridge.formats.former import told, whole
-from bridge.formats.json.slow import Slow
+from bridge.formats.json.full_decode import Slow
 from bridge.formats.sql import Names, apply, let, literal, look, null, struct
 from bridge.schema import RowType
 

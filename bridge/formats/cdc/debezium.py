@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bridge.errors import OptionError
-from bridge.fits.cdc_options import CdcOptions
-from bridge.fits.json_rows import check
+from bridge.format_rules.cdc_options import CdcOptions
+from bridge.format_rules.json_rows import check
 from bridge.formats.base import NOTHING
-from bridge.formats.cdc import placeholder
+from bridge.formats.cdc import unavailable_value
+from bridge.formats.cdc.before_after import Operations, PairDecoder
 from bridge.formats.cdc.encode import PairEncoder
 from bridge.formats.cdc.metadata import BIGINT, Metadata, Place, as_is, millis, millis_of_text
-from bridge.formats.cdc.pairs import Operations, PairDecoder
 from bridge.formats.sql import Names, let, null, struct
 from bridge.schema import RowType
 
@@ -40,10 +40,10 @@ class _Decoder(PairDecoder):
 
     def known(self, state: str, row: RowType, names: Names, body: Callable[[str, str], str]) -> str:
         """See PairDecoder.known: a placeholder is null in the row, and its field's name is in `kept`."""
-        held = placeholder.held(row, state)
+        held = unavailable_value.held(row, state)
         if not held:
             return body(state, null("ARRAY<STRING>"))
-        rare = struct(row=placeholder.known(row, state), kept=placeholder.kept(row, state))
+        rare = struct(row=unavailable_value.known(row, state), kept=unavailable_value.kept(row, state))
         plain = struct(row=state, kept=null("ARRAY<STRING>"))
         return let(names, f"IF({held}, {rare}, {plain})", lambda told: body(f"{told}.row", f"{told}.kept"))
 

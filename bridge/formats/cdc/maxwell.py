@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bridge.fits.cdc_options import CdcOptions
-from bridge.fits.json_rows import check
+from bridge.format_rules.cdc_options import CdcOptions
+from bridge.format_rules.json_rows import check
 from bridge.formats.base import NOTHING
-from bridge.formats.cdc.changed import ChangedDecoder
+from bridge.formats.cdc.changed_fields import ChangedDecoder
 from bridge.formats.cdc.encode import MaxwellEncoder
 from bridge.formats.cdc.metadata import BIGINT, STRING, Metadata, Place, seconds
-from bridge.formats.cdc.types import Types
+from bridge.formats.cdc.operation_types import Types
 from bridge.schema import ArrayType, RowType
 
 __all__ = ["MaxwellJsonFormat"]

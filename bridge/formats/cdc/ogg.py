@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bridge.fits.cdc_options import CdcOptions
-from bridge.fits.json_rows import check
+from bridge.format_rules.cdc_options import CdcOptions
+from bridge.format_rules.json_rows import check
 from bridge.formats.base import NOTHING
+from bridge.formats.cdc.before_after import Operations, PairDecoder
 from bridge.formats.cdc.encode import PairEncoder
 from bridge.formats.cdc.metadata import STRING, Metadata, Place, moment
-from bridge.formats.cdc.pairs import Operations, PairDecoder
 from bridge.schema import ArrayType, RowType
 
 __all__ = ["OggJsonFormat"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 
-from bridge.fits.csv_options import CsvOptions
-from bridge.formats.csv.fast import Fast
-from bridge.formats.csv.glance import Glance
-from bridge.formats.csv.leaves import value
+from bridge.format_rules.csv_options import CsvOptions
+from bridge.formats.csv.fast_path import Glance
+from bridge.formats.csv.from_csv import Fast
+from bridge.formats.csv.scalars import value
 from bridge.formats.csv.shape import BLANK, given, part
 from bridge.formats.csv.tokens import Tokens, split
 from bridge.formats.sql import Names, apply, let, literal, look, member, null, struct

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 
-from bridge.fits.csv_options import CsvOptions
+from bridge.format_rules.csv_options import CsvOptions
 from bridge.formats.csv.shape import pattern
+from bridge.formats.java_text import decimal, scientific, shortened, timestamp
 from bridge.formats.sql import Names, apply, let, literal, look, member, struct
-from bridge.formats.texts import decimal, scientific, shortened, timestamp
 from bridge.schema import ArrayType, DataType, RowType, ScalarType
 
 __all__ = ["CsvEncoder"]

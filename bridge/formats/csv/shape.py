@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bridge.fits.csv_options import CsvOptions
+from bridge.format_rules.csv_options import CsvOptions
 from bridge.formats.sql import literal
 
 __all__ = ["BLANK", "CONTROLS", "given", "part", "pattern"]

@@ -7,7 +7,7 @@ ones recurse, and a long value would overflow the stack.
 
 from __future__ import annotations
 
-from bridge.fits.csv_options import CsvOptions
+from bridge.format_rules.csv_options import CsvOptions
 from bridge.formats.csv.shape import CONTROLS, pattern
 from bridge.formats.sql import Names, let, literal
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from bridge.fits.json_options import JsonOptions
+from bridge.format_rules.json_options import JsonOptions
 from bridge.formats.base import DOUBTFUL
-from bridge.formats.json.fast import Fast
-from bridge.formats.json.slow import Slow
+from bridge.formats.json.fast_path import Fast
+from bridge.formats.json.full_decode import Slow
 from bridge.formats.sql import Names, apply, let, literal, null, struct
 from bridge.schema import RowType
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 
-from bridge.fits.json_options import JsonOptions
-from bridge.fits.json_rows import types
+from bridge.format_rules.json_options import JsonOptions
+from bridge.format_rules.json_rows import types
+from bridge.formats.java_text import PLAIN_PLACES, stripped
 from bridge.formats.sql import Names, apply, let, literal, look, member
-from bridge.formats.texts import PLAIN_PLACES, stripped
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
 __all__ = ["JsonEncoder", "Part", "parts"]

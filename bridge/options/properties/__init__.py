@@ -1,10 +1,10 @@
 """`properties.*`: every setting of Kafka's clients as a value, and what becomes of it."""
 
+from bridge.options.properties.catalog import SETTINGS, check_property, idle_words
+from bridge.options.properties.combinations import check_together, useless
 from bridge.options.properties.jaas import parse_jaas
 from bridge.options.properties.login import Login, login
 from bridge.options.properties.model import PREFIX, Client, Setting, Treatment
-from bridge.options.properties.registry import SETTINGS, check_property, idle_words
-from bridge.options.properties.together import check_together, useless
 
 __all__ = [
     "PREFIX",

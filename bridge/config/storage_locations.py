@@ -1,0 +1,124 @@
+"""The places of a pipeline, and which of them lie in one another.
+
+Delta's VACUUM deletes what it does not know in a table's folder, and two writers in one folder take each other's files
+for their own. So no two places of a pipeline may be the same, or lie in one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from bridge.config.canonical_path import Address, address
+from bridge.config.yaml_tree import Place
+from bridge.definition import Definition, DeltaTarget
+from bridge.errors import DefinitionError
+
+__all__ = ["Kind", "Overlap", "Spot", "default_report", "refuse_overlaps", "spots"]
+
+
+class Kind(Enum):
+    """What stands at a place."""
+
+    TABLE = "a Delta table"
+    CHECKPOINT = "a checkpoint"
+    WRITTEN = "a file that the bridge writes"
+    READ = "a file that the bridge reads"
+
+    @property
+    def is_file(self) -> bool:
+        return self in (Kind.WRITTEN, Kind.READ)
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A place that a pipeline file names, or that follows from what it names."""
+
+    key: Place
+    """Where it is set in the pipeline file."""
+    kind: Kind
+    path: str | None
+    """None for a table that is known by its name alone."""
+    table: str | None = None
+    default: bool = False
+
+    def __str__(self) -> str:
+        name = ".".join(map(str, self.key)) or "the pipeline file"
+        shown = self.table or self.path
+        at = f" at {self.path}" if self.table and self.path else ""
+        return f"{name}{' (by default)' if self.default else ''}, {shown}{at}"
+
+
+def default_report(definition: Definition) -> str:
+    """Where `bridge check` writes its report when `quality.report` does not say."""
+    return str(definition.base / "reports" / f"{definition.name}.html")
+
+
+def spots(definition: Definition, locations: Mapping[str, str] | None = None) -> list[Spot]:
+    """All places of `definition`; `locations` are folders of tables that are known by name."""
+
+    def table(key: Place, target: DeltaTarget) -> Spot:
+        name = target.table
+        path = target.path if name is None else (locations or {}).get(name)
+        return Spot(key, Kind.TABLE, path, name)
+
+    found = [table(("delta",), definition.delta)]
+    found.append(Spot(("run", "checkpoint"), Kind.CHECKPOINT, definition.run.checkpoint))
+    if definition.quarantine is not None:
+        found.append(table(("ingest", "quarantine"), definition.quarantine))
+    quality = definition.quality
+    if quality is not None:
+        found.append(table(("quality", "results"), quality.results))
+        report, none = quality.report, quality.report is None
+        path = default_report(definition) if report is None else str(report)
+        found.append(Spot(("quality", "report"), Kind.WRITTEN, path, default=none))
+        found.append(Spot(("quality", "suite"), Kind.READ, str(quality.suite)))
+        if quality.gate is not None and quality.gate.own:
+            found.append(Spot(("quality", "gate-suite"), Kind.READ, str(quality.gate.suite)))
+    return found
+
+
+def refuse_overlaps(found: Sequence[Spot]) -> None:
+    """Raise `Overlap` for the first two of `found` that are the same, or lie in one another, where that could cost
+    data: everything but two files that are only read, and a file that is read inside of the checkpoint."""
+    at = [(spot, address(spot.path)) if spot.path is not None else (spot, None) for spot in found]
+    for number, (one, here) in enumerate(at):
+        for other, there in at[:number]:
+            if Kind.READ in (one.kind, other.kind) and not _risky(one, here, other, there):
+                continue
+            said = _said(one, here, other, there)
+            if said is not None:
+                raise Overlap(said, one.key)
+
+
+class Overlap(DefinitionError):
+    """Two places lie in one another; `key` is one of the two, to be set to another place."""
+
+    def __init__(self, message: str, key: Place = ()) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+def _risky(one: Spot, here: Address | None, other: Spot, there: Address | None) -> bool:
+    if one.kind is other.kind:
+        return False
+    if Kind.CHECKPOINT not in (one.kind, other.kind):
+        return True
+    return here is not None and there is not None and here.holds(there) and there.holds(here)
+
+
+def _said(one: Spot, here: Address | None, other: Spot, there: Address | None) -> str | None:
+    way_out = "give each a place of its own, side by side"
+    if one.table is not None and other.table is not None and one.table.lower() == other.table.lower():
+        return f"{one} is also {other}; {way_out}"
+    if here is None or there is None:
+        return None
+    inside, around = here.holds(there), there.holds(here)
+    if inside and around:
+        return f"{one} is the same place as {other}; {way_out}"
+    if inside:
+        one, other = other, one
+    if not (inside or around):
+        return None
+    return f"{one} lies in {other}, and files in there may be deleted or taken for its own; {way_out}"

@@ -1,0 +1,229 @@
+"""Delta -> changes: a snapshot of one version, or the change data feed of a range of versions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from bridge.columns import KIND, POSITION, col, fingerprint
+from bridge.delta.columnar_feed import columnar
+from bridge.delta.commit_history import NO_ROWS
+from bridge.delta.delta_errors import SHAPE_CHANGED, names, reading, table_errors
+from bridge.delta.table import Table
+from bridge.errors import REPUBLISH, DefinitionError, GapError
+from bridge.rows import RowKind
+
+__all__ = [
+    "changed_ms",
+    "changes",
+    "check_feed",
+    "check_same",
+    "chunk",
+    "key_moves",
+    "latest_version",
+    "oldest",
+    "reading",
+    "row_count",
+    "snapshot",
+    "version_at",
+]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_KINDS = {
+    "insert": RowKind.INSERT,
+    "update_preimage": RowKind.UPDATE_BEFORE,
+    "update_postimage": RowKind.UPDATE_AFTER,
+    "delete": RowKind.DELETE,
+}
+
+
+def snapshot(table: Table, version: int) -> DataFrame:
+    """All rows of one version as changes: kind +I, `__position` struct<version bigint>; no order.
+
+    Raises GapError when the log no longer holds that version; wrap actions in `reading`, as its files
+    may have been vacuumed.
+    """
+    with reading(table, version, version):
+        rows = table.read({"versionAsOf": str(version)})
+        return _as_changes(table, rows, F.lit(RowKind.INSERT.value), F.lit(version).cast("bigint"))
+
+
+def row_count(table: Table, version: int) -> int:
+    """How many rows that version has. Delta counts by its statistics where it can, without reading data."""
+    with reading(table, version, version):
+        return table.read({"versionAsOf": str(version)}).count()
+
+
+def chunk(table: Table, snapshot: DataFrame, key: Sequence[str], number: int, of: int) -> DataFrame:
+    """The rows of `snapshot` that chunk `number` of `of` holds: every row is in one, by a hash of its key (of all its
+    columns where it has none), so the same rows are in the same chunk at every call."""
+    if of == 1:
+        return snapshot
+    fields = [f for f in table.fields if f.name in key] if key else list(table.fields)
+    return snapshot.where(F.pmod(fingerprint(fields), F.lit(of)) == number)
+
+
+def changed_ms(table: Table, version: int) -> int | None:
+    """When the newest version up to `version` was committed that is no upkeep of the table alone, in epoch ms."""
+    with table_errors(table):
+        log = (
+            table.delta().history().where((F.col("version") <= version) & ~F.col("operation").isin(*NO_ROWS))
+        )
+        at = log.agg(F.max_by(F.unix_millis("timestamp"), "version")).collect()[0][0]
+    return None if at is None else int(at)
+
+
+def key_moves(table: Table, versions: Sequence[int], key: Sequence[str]) -> list[int]:
+    """Which of `versions` changed a row's primary key. One Spark job over the key columns of their changes, without a
+    shuffle of rows; none where there are no versions.
+
+    Where no key changed, the updates of a version have the same keys before and after; the two sides are compared by
+    their numbers and by the exclusive or of 64-bit hashes, so a change is overlooked once in 2^64 versions.
+    """
+    if not versions:
+        return []
+    frame = changes(table, versions[0], versions[-1])
+    version, hashed = F.col(f"{POSITION}.version"), fingerprint([f for f in table.fields if f.name in key])
+    before, after = ((col(KIND) == kind.value) for kind in (RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER))
+    sides = (
+        frame.select(version.alias("version"), hashed.alias("h"), before.alias("b"), after.alias("a"))
+        .groupBy("version")
+        .agg(
+            (F.count_if("b") == F.count_if("a")).alias("as_many"),
+            F.expr("(bit_xor(h) FILTER (WHERE b)) <=> (bit_xor(h) FILTER (WHERE a))").alias("alike"),
+        )
+    )
+    with reading(table, versions[0], versions[-1]):
+        moved = sides.where("NOT (as_many AND alike)").select("version").collect()  # a row per version
+    return sorted(int(row[0]) for row in moved if row[0] in set(versions))
+
+
+def changes(table: Table, first: int, last: int) -> DataFrame:
+    """Every row change of versions first..last, both inclusive, as changes; no order.
+
+    Kinds are +I, -U, +U, -D; an update gives -U and +U at the same version, whether or not it moved the key;
+    `__position` is struct<version bigint>. Commits that changed no rows (OPTIMIZE, progress alone) give nothing. Raises
+    GapError when the log no longer reaches back; call `check_feed` first and wrap actions in `reading`.
+    """
+    options = {"readChangeFeed": "true", "startingVersion": str(first), "endingVersion": str(last)}
+    with reading(table, first, last):
+        rows = columnar(table.read(options))
+        kind = F.lit(None)
+        for change, name in _KINDS.items():  # a map would be searched for each row
+            kind = F.when(col("_change_type") == change, name.value).otherwise(kind)
+        return _as_changes(table, rows, kind, col("_commit_version"))
+
+
+def _as_changes(table: Table, rows: DataFrame, kind: Column, version: Column) -> DataFrame:
+    position = F.struct(version.alias("version"))
+    return rows.select(*(col(n) for n in table.columns), kind.alias(KIND), position.alias(POSITION))
+
+
+def latest_version(table: Table) -> int:
+    """The newest version of the table. Raises TableError when the table has gone."""
+    with table_errors(table):
+        return int(table.delta().history(1).select("version").collect()[0][0])
+
+
+def oldest(table: Table, last: int) -> int:
+    """The first version from which the change feed up to `last` can be planned; `last` + 1 where none can. Files of it
+    may have been vacuumed all the same. Reads the log, no data."""
+    with table_errors(table):
+        low = int(table.delta().history().agg(F.min("version")).collect()[0][0])
+    high = last + 1
+    while low < high:
+        middle = (low + high) // 2
+        try:
+            _plan(table, middle, last)
+            high = middle
+        except GapError:
+            low = middle + 1
+    return low
+
+
+def version_at(table: Table, timestamp: str) -> int:
+    """The first version committed at `timestamp` (ISO 8601; UTC where it names no zone) or later.
+
+    Raises DefinitionError when it is no timestamp, when the table has no commit that late, or when the log may
+    have held an earlier one and does no more.
+    """
+    moment = _parsed(timestamp)
+    # Whole microseconds: seconds as a float would round a commit's own time away.
+    micros = (moment - _EPOCH) // timedelta(microseconds=1)
+    with table_errors(table):
+        log = table.delta().history().select("version", F.unix_micros("timestamp").alias("at"))
+        kept = log.agg(F.min("version"), F.max("version"), F.min("at"), F.max("at")).collect()[0]
+        found = log.where(F.col("at") >= micros).agg(F.min("version")).collect()[0][0]
+    oldest, newest, first_at, last_at = kept
+    if found is None:
+        raise DefinitionError(
+            f"publish.start: no version of table {table} was committed at {moment.isoformat()} or later; the newest, "
+            f"version {newest}, is of {_shown(last_at)}"
+        )
+    if found == oldest and oldest > 0 and micros < first_at:
+        raise DefinitionError(
+            f"publish.start: {moment.isoformat()} is before version {oldest} of {_shown(first_at)}, the oldest that "
+            f"the log of table {table} still holds; start from `snapshot`, or at that time or later"
+        )
+    return int(found)
+
+
+def check_same(table: Table, known_id: str) -> dict[str, str]:
+    """The properties that the table has by now. Raises GapError when it is another one than the progress belongs to
+    (dropped, replaced)."""
+    with table_errors(table):
+        there = table.delta().detail().select("id", "properties").collect()[0]
+    if there["id"] != known_id:
+        raise GapError(
+            f"table {table} was replaced: progress belongs to table id {known_id}, there is now {there['id']}; "
+            f"{REPUBLISH}"
+        )
+    return dict(there["properties"])
+
+
+def check_feed(table: Table, first: int, last: int, known_id: str, *, newest: int | None = None) -> None:
+    """Raise GapError unless the change feed of versions first..last can be read from the table known by that id, whose
+    columns must be those of the version before. `newest` is its newest version, for those who have just asked.
+
+    Reads the log of those versions, no data: files that were vacuumed show up in the action itself.
+    """
+    properties = check_same(table, known_id)
+    newest = latest_version(table) if newest is None else newest
+    if last > newest:
+        raise GapError(
+            f"table {table}: versions {first} to {last} wanted, but the newest is {newest}: its log was "
+            f"cut back; {REPUBLISH}"
+        )
+    _plan(table, first, last)
+    if first > 0 and properties.get("delta.columnMapping.mode", "none") != "none":
+        # Delta compares columns inside of a range; here they may have changed in its first version.
+        try:
+            _plan(table, first - 1, last)
+        except GapError as gap:
+            if gap.__cause__ is not None and names(gap.__cause__) & SHAPE_CHANGED:
+                raise
+
+
+def _plan(table: Table, first: int, last: int) -> None:
+    frame = changes(table, first, last)
+    with reading(table, first, last):
+        frame._jdf.queryExecution().executedPlan()
+
+
+def _shown(micros: int) -> str:
+    return (_EPOCH + timedelta(microseconds=micros)).isoformat()
+
+
+def _parsed(timestamp: str) -> datetime:
+    try:
+        # Python 3.10 does not read the Z.
+        moment = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", timestamp))
+    except ValueError:
+        raise DefinitionError(
+            f"publish.start: {timestamp!r} is no timestamp; write one as 2026-01-31T12:00:00Z"
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)

@@ -1,0 +1,147 @@
+"""delta-rs beside Spark: how a table is opened, what of it delta-rs is trusted with, and its errors in our words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from pyspark.sql import types as T
+
+from bridge.delta.delta_errors import table_error
+from bridge.delta.int96_timestamps import misread
+from bridge.delta.table import Table
+from bridge.errors import BridgeError, TableError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from deltalake import DeltaTable
+
+__all__ = ["Unfit", "opened", "refuse_unknown", "table_errors", "touched_bytes"]
+
+_READS = {"deletionVectors", "timestampNtz", "vacuumProtocolCheck"}
+_WRITES = {*_READS, "appendOnly", "changeDataFeed", "invariants"}
+_OLD_WRITER = 4
+"""The last protocol version before table features that has no column mapping and no identity columns."""
+_NESTED = (T.ArrayType, T.MapType, T.StructType)
+"""Entries of maps have no order to compare them in; arrays inside structs have made a join of delta-rs panic."""
+_KEY_TYPES = (
+    T.BinaryType,
+    T.BooleanType,
+    T.ByteType,
+    T.DateType,
+    T.DecimalType,
+    T.IntegerType,
+    T.LongType,
+    T.ShortType,
+    T.StringType,
+    T.TimestampNTZType,
+    T.TimestampType,
+)
+
+
+class Unfit(Exception):
+    """Why delta-rs is not the engine for this table or batch: the end of a sentence."""
+
+
+def opened(table: Table) -> DeltaTable:
+    """The table at its newest version. Raises Unfit where delta-rs is not installed or cannot reach the files,
+    TableError when another table is in the place of this one."""
+    try:
+        from deltalake import DeltaTable
+    except ImportError:
+        raise Unfit("the package deltalake is not installed") from None
+    place = urlsplit(table.location)
+    if place.scheme != "file":
+        raise Unfit(f"the table is kept in {place.scheme or 'an unknown'} storage, not in local files")
+    with table_errors(table):
+        found = DeltaTable(unquote(place.path))
+        if str(found.metadata().id) != table.id:
+            raise TableError(
+                f"table {table} was replaced by another one while this run was at work; start it again, it says what "
+                "is to be done"
+            )
+    return found
+
+
+def refuse_unknown(target: DeltaTable, table: Table, key: Sequence[str]) -> None:
+    """Raise Unfit unless every feature of the table is one that delta-rs has been seen to keep as Spark does."""
+    protocol = target.protocol()
+    read, written = set(protocol.reader_features or ()), set(protocol.writer_features or ())
+    if strange := sorted((read - _READS) | (written - _WRITES)):
+        raise Unfit(f"the table has the feature {strange[0]!r}")
+    if protocol.writer_features is None and protocol.min_writer_version > _OLD_WRITER:
+        raise Unfit(f"the table has the writer version {protocol.min_writer_version}")
+    properties = target.metadata().configuration
+    if constraint := next((k for k in properties if k.startswith("delta.constraints.")), None):
+        raise Unfit(f"the table has the constraint {constraint.removeprefix('delta.constraints.')!r}")
+    for field in json.loads(target.schema().to_json())["fields"]:
+        marks = set(field["metadata"]) - {"comment"}
+        if marks or not field["nullable"]:
+            raise Unfit(f"column {field['name']!r} is {min(marks, default='NOT NULL')}")
+    for f in table.fields:
+        if f.name in key and not isinstance(f.dataType, _KEY_TYPES):
+            raise Unfit(f"the key column {f.name!r} is {f.dataType.simpleString().upper()}")
+        if isinstance(f.dataType, _NESTED):
+            raise Unfit(f"column {f.name!r} is {f.dataType.simpleString().upper()}")
+    if name := misread(target, table.fields):
+        raise Unfit(
+            f"files of Spark's hold (INT96) timestamps of column {name!r} that may be before 1678 or after 2261"
+        )
+
+
+def touched_bytes(target: DeltaTable, source: pa.Table, key: Sequence[str]) -> int:
+    """The bytes of the files that may hold a key of `source`, by the statistics of each key column."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    files = pa.table(target.get_add_actions(flatten=True))
+    if not files.num_rows:
+        return 0
+    may = pa.array([True] * files.num_rows)
+    for name in key:
+        low, high = f"min.{name}", f"max.{name}"
+        column, present = source[name], {low, high} <= set(files.column_names)
+        if not present or column.null_count or not _is_ordered(column.type):
+            continue
+        ends = pc.min_max(column)
+        before = pc.less(files[high], ends["min"].cast(files[high].type, safe=False))
+        behind = pc.greater(files[low], ends["max"].cast(files[low].type, safe=False))
+        may = pc.and_(may, pc.invert(pc.fill_null(pc.or_(before, behind), False)))
+    return int(pc.sum(pc.filter(files["size_bytes"], may)).as_py() or 0)
+
+
+def _is_ordered(type: pa.DataType) -> bool:
+    import pyarrow.types as is_
+
+    return bool(is_.is_integer(type) or is_.is_string(type) or is_.is_date(type) or is_.is_timestamp(type))
+
+
+@contextmanager
+def table_errors(table: Table) -> Iterator[None]:
+    """What delta-rs says of the table as the bridge's errors. Its words may quote values, so they are not passed on;
+    a lost commit and what is not known here pass as they are."""
+    try:
+        yield
+    except Exception as error:
+        ours = _told(table, error)
+        if ours is None:
+            raise
+        raise ours from error
+
+
+def _told(table: Table, error: Exception) -> BridgeError | None:
+    from deltalake.exceptions import TableNotFoundError
+
+    text = str(error)
+    if isinstance(error, TableNotFoundError):
+        said = "DELTA_TABLE_NOT_FOUND"
+    elif "multiple source rows" in text:
+        said = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+    elif "Object at location" in text and "not found" in text:
+        said = "DELTA_FILE_NOT_FOUND"
+    else:
+        return None
+    return table_error(table, frozenset({said}))

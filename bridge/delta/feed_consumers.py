@@ -1,0 +1,137 @@
+"""Who reads a table's changes, and how far each is: a small file for every publish, beside the table's data.
+
+VACUUM does not look into folders whose names begin with an underscore. The files are a notice for `maintain`; a
+publish goes on from its own progress, never from here.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from pyspark.sql import functions as F
+
+from bridge import storage
+from bridge.delta.change_feed import latest_version
+from bridge.delta.delta_errors import table_errors
+from bridge.delta.table import Table
+from bridge.errors import TableError
+from bridge.metrics import now_ms
+
+__all__ = ["MARGIN_SECONDS", "Consumer", "Consumers", "Lag", "lags"]
+
+MARGIN_SECONDS = 3600
+"""Files of a version are written before its commit; no commit of the bridge takes so long."""
+
+_READS = 3
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """A publish, as it has told of itself."""
+
+    pipeline: str
+    version: int
+    """It still needs what came after this table version, and the rows of this one. -1: of the first version, too."""
+    table_id: str
+    at: int
+    """When it told, in epoch milliseconds."""
+    checkpoint: str
+
+
+@dataclass(frozen=True)
+class Lag:
+    """A consumer against the table's log."""
+
+    consumer: Consumer
+    versions: int
+    """How many it has not published."""
+    since_ms: int | None
+    """When the table left the consumer's version; None for a consumer that has everything, or is `lost`."""
+    lost: bool = False
+    """True when the log no longer holds what it needs next: it cannot go on, whatever is kept."""
+
+    def seconds(self, now_ms: int) -> float:
+        """For how long it has been behind."""
+        return 0.0 if self.since_ms is None else max(0.0, (now_ms - self.since_ms) / 1000)
+
+
+class Consumers:
+    """The notices at one table."""
+
+    def __init__(self, table: Table) -> None:
+        self._spark, self._table = table.spark, table
+        location = table.target.path
+        if location is None:
+            with table_errors(table):
+                location = str(table.delta().detail().select("location").collect()[0][0])
+        self.folder = f"{location.rstrip('/')}/_bridge/consumers"
+
+    def tell(self, pipeline: str, version: int, checkpoint: str) -> None:
+        """Write down how far `pipeline` is. Raises whatever the store says when it refuses."""
+        told = Consumer(pipeline, version, self._table.id, now_ms(), checkpoint)
+        storage.TextFile(self._spark, self._file(pipeline)).write(json.dumps(asdict(told)))
+
+    def all(self) -> list[Consumer]:
+        """Those of this very table, by name; a table of another id that was here before had its own.
+
+        Raises TableError for a notice that cannot be read, as nobody knows what its pipeline still needs.
+        """
+        names = [n for n in storage.list_names(self._spark, self.folder) if n.endswith(".json")]
+        found = [self._read(name.removesuffix(".json")) for name in names if not name.startswith(".")]
+        return [c for c in found if c is not None and c.table_id == self._table.id]
+
+    def forget(self, pipeline: str) -> bool:
+        """Take the notice away; False when there is none."""
+        if f"{pipeline}.json" not in storage.list_names(self._spark, self.folder):
+            return False
+        storage.delete_file(self._spark, self._file(pipeline))
+        return True
+
+    def _read(self, pipeline: str) -> Consumer | None:
+        failure: Exception | None = None
+        for attempt in range(_READS):
+            time.sleep(0.2 * attempt)  # a store without atomic replacement may show half of it
+            try:
+                return Consumer(**json.loads(storage.read_text(self._spark, self._file(pipeline))))
+            except FileNotFoundError:
+                return None
+            except (ValueError, TypeError) as error:
+                failure = error
+        raise TableError(
+            f"{self._file(pipeline)} cannot be read, so it is not known what the publish {pipeline!r} still needs. Its "
+            "next run writes it anew; if it is stopped for good, run `bridge maintain FILE --forget-consumer "
+            f"{pipeline}`"
+        ) from failure
+
+    def _file(self, pipeline: str) -> str:
+        return f"{self.folder}/{pipeline}.json"
+
+
+def lags(table: Table, consumers: Sequence[Consumer]) -> list[Lag]:
+    """Each consumer against the log: one job over the commits since the slowest of them."""
+    if not consumers:
+        return []
+    newest = latest_version(table)
+    with table_errors(table):
+        slowest = min(c.version for c in consumers)
+        log = table.delta().history(max(1, newest - slowest + 1))
+        wanted = {v for c in consumers for v in (c.version, c.version + 1)}
+        times: dict[int, int] = dict(
+            log.where(F.col("version").isin(sorted(wanted)))
+            .select("version", F.unix_millis("timestamp"))
+            .collect()  # two rows per consumer at most
+        )
+    return [_lag(c, newest, times) for c in consumers]
+
+
+def _lag(consumer: Consumer, newest: int, times: dict[int, int]) -> Lag:
+    behind = newest - consumer.version
+    if behind <= 0:
+        return Lag(consumer, 0, None)
+    following = times.get(consumer.version + 1)
+    if following is None:
+        return Lag(consumer, behind, None, lost=True)
+    return Lag(consumer, behind, times.get(consumer.version, following))

@@ -1,0 +1,129 @@
+"""OPTIMIZE and VACUUM, and what the table's log tells about them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import functions as F
+
+from bridge.delta.delta_errors import names, retried, table_errors
+from bridge.delta.table import Table
+from bridge.delta.table_checks import sql_name
+from bridge.errors import TableError
+from bridge.session import settings
+
+__all__ = [
+    "LOG_RETENTION",
+    "Optimized",
+    "interval_seconds",
+    "last_done",
+    "optimize",
+    "retention_seconds",
+    "vacuum",
+]
+
+FILE_RETENTION = "delta.deletedFileRetentionDuration"
+LOG_RETENTION = "delta.logRetentionDuration"
+_DEFAULTS = {FILE_RETENTION: "1 week", LOG_RETENTION: "30 days"}
+_SECONDS = {
+    "week": 604_800.0,
+    "day": 86_400.0,
+    "hour": 3600.0,
+    "minute": 60.0,
+    "second": 1.0,
+    "millisecond": 1e-3,
+    "microsecond": 1e-6,
+}
+_PART = re.compile(r"(\d+)\s+([a-z]+?)s?(?=\s|$)")
+_LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+_LOOK_BACK = 2000
+
+
+@dataclass(frozen=True)
+class Optimized:
+    """What an OPTIMIZE did."""
+
+    removed: int
+    added: int
+
+
+def optimize(table: Table) -> Optimized:
+    """Rewrite small files as large ones, clustered where the table has clustering columns; no rows change.
+
+    Another writer that commits meanwhile is tolerated as far as Delta can; else it is tried again with growing pauses.
+    Raises TableError when that did not help.
+    """
+
+    def commit() -> Optimized:
+        row = table.spark.sql(f"OPTIMIZE {sql_name(table.target)}").collect()[0]["metrics"]
+        return Optimized(row["numFilesRemoved"], row["numFilesAdded"])
+
+    way_out = (
+        "nothing was changed. Let the ingest do it between its batches: add the section `maintenance` to its pipeline "
+        "file"
+    )
+    return retried(table, commit, f"table {table}: OPTIMIZE", way_out)
+
+
+def vacuum(table: Table, retain_seconds: float) -> int:
+    """Delete files that no version of the last `retain_seconds` needs, change files among them; how many they were.
+
+    Delta counts in whole hours: parts are kept as a whole one. Raises TableError when that is less than
+    delta.deletedFileRetentionDuration and Delta's own check is on.
+    """
+    hours = math.ceil(retain_seconds / 3600)
+    kept = retention_seconds(table, FILE_RETENTION)
+    # Delta lists a table's folders in 10,000 tasks by default, which takes over a minute on two cores.
+    tasks = {_LISTING: str(4 * table.spark.sparkContext.defaultParallelism)}
+    try:
+        with table_errors(table), settings(table.spark, tasks):
+            table.spark.sql(f"VACUUM {sql_name(table.target)} RETAIN {hours} HOURS")
+    except Exception as error:
+        if "IllegalArgumentException" not in names(error) or hours * 3600 >= kept:
+            raise
+        raise TableError(
+            f"table {table}: VACUUM to the last {hours} hours is refused, as the table promises its readers "
+            f"{kept / 3600:g} hours. Raise `maintenance.retain`, or leave it out, or set the table property "
+            f"{FILE_RETENTION}"
+        ) from error
+    with table_errors(table):
+        done = table.delta().history(20).where("operation = 'VACUUM END'").orderBy(F.desc("version"))
+        row = done.select("operationMetrics").first()
+    return 0 if row is None else int((row[0] or {}).get("numDeletedFiles", 0))
+
+
+def last_done(table: Table) -> dict[str, int]:
+    """When the table was last looked after, by whomever: operation (OPTIMIZE, VACUUM) -> epoch milliseconds.
+
+    As far as the newest 2,000 commits tell; an OPTIMIZE with nothing to do leaves no trace.
+    """
+    with table_errors(table):
+        found = (
+            table.delta()
+            .history(_LOOK_BACK)
+            .where(F.col("operation").isin("OPTIMIZE", "VACUUM END"))
+            .groupBy("operation")
+            .agg(F.max(F.unix_millis("timestamp")))
+            .collect()  # two rows
+        )
+    return {operation.removesuffix(" END"): at for operation, at in found}
+
+
+def retention_seconds(table: Table, key: str) -> float:
+    """A table property that is an interval, Delta's default where it is not set."""
+    try:
+        return interval_seconds(table.properties, key)
+    except ValueError as error:
+        raise TableError(f"table {table}: {error}") from error
+
+
+def interval_seconds(properties: Mapping[str, str | None], key: str) -> float:
+    """As `retention_seconds`, of these properties; ValueError for what is no interval."""
+    text = properties.get(key) or _DEFAULTS[key]
+    parts = _PART.findall(text.lower())
+    if not parts or any(unit not in _SECONDS for _, unit in parts):
+        raise ValueError(f"{key} = {text!r} is no interval of weeks to microseconds")
+    return sum(int(number) * _SECONDS[unit] for number, unit in parts)

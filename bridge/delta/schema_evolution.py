@@ -1,0 +1,82 @@
+"""A table that follows its definition: columns added, types widened; never a column or a value taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+from bridge.definition import DeltaTarget
+from bridge.delta.delta_errors import table_errors
+from bridge.delta.table import handle
+from bridge.delta.table_checks import refuse_unfit, sql_name
+from bridge.errors import TableError
+from bridge.schema import quote
+
+__all__ = ["merge_schema"]
+
+_WIDENING = "delta.enableTypeWidening"
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+
+
+def merge_schema(
+    spark: SparkSession,
+    target: DeltaTarget,
+    fields: Sequence[T.StructField],
+    *,
+    pipeline: str,
+    appends: bool = False,
+) -> list[str]:
+    """Add columns of `fields` that the table lacks (null in its present rows), and widen types that hold fewer values.
+
+    Each is a commit of its own; says what was done, nothing when there was nothing to do. What no widening reaches (see
+    Delta: type widening) is left as it is, for `open_table` to refuse. Raises TableError for a table that `pipeline`
+    must not ingest into, and for a column that Delta does not add, with its reason.
+    """
+    with table_errors(target):
+        opened = handle(spark, target)
+        refuse_unfit(target, opened.detail().select("properties").collect()[0][0], pipeline, appends=appends)
+        present = {f.name: f.dataType for f in opened.toDF().schema}
+    missing = [f for f in fields if f.name not in present]
+    wider = [f for f in fields if f.name in present and _widens(present[f.name], f.dataType)]
+    name = sql_name(target)
+    statements = []
+    if missing:
+        added = ", ".join(f"{quote(f.name)} {f.dataType.simpleString()}" for f in missing)
+        statements.append(f"ALTER TABLE {name} ADD COLUMNS ({added})")
+    if wider:
+        statements.append(f"ALTER TABLE {name} SET TBLPROPERTIES ({_WIDENING} = true)")
+    statements += [
+        f"ALTER TABLE {name} ALTER COLUMN {quote(f.name)} TYPE {f.dataType.simpleString()}" for f in wider
+    ]
+    with table_errors(target):
+        for statement in statements:
+            try:
+                spark.sql(statement)
+            except AnalysisException as error:
+                reason = str(error).splitlines()[0][:300]  # names of columns, no data
+                raise TableError(f"table {target} cannot follow the DDL: {reason}") from error
+    return [f"column {f.name!r} added" for f in missing] + [
+        f"column {f.name!r} widened from {present[f.name].simpleString()} to {f.dataType.simpleString()}"
+        for f in wider
+    ]
+
+
+def _widens(old: T.DataType, new: T.DataType) -> bool:
+    """True when every value of `old` is one of `new`, by a change that Delta can make without rewriting files."""
+    before, after = old.simpleString(), new.simpleString()
+    if before == after:
+        return False
+    if before in _WHOLE and after in _WHOLE:
+        return _WHOLE.index(before) < _WHOLE.index(after)
+    if isinstance(new, T.DecimalType):
+        whole = new.precision - new.scale
+        if isinstance(old, T.DecimalType):
+            return new.scale >= old.scale and whole >= old.precision - old.scale
+        return whole >= _DIGITS.get(before, 99)
+    if after == "double":
+        return before in ("float", *_WHOLE[:3])
+    return (before, after) == ("date", "timestamp_ntz")

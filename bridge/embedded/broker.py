@@ -1,0 +1,252 @@
+"""A real Kafka broker in a folder: one process, one node, KRaft; for demos and tests, not for production.
+
+The folder keeps everything (data, cluster id, port, log), so a broker started on it again carries on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from bridge import jars
+from bridge.embedded.listeners import Listeners
+from bridge.embedded.processes import HOST, end, free_port, is_free, watch
+from bridge.errors import KafkaError
+from bridge.kafka import admin
+
+__all__ = ["Broker"]
+
+_START_SECONDS = 60.0
+_STOP_SECONDS = 15.0
+# Kafka's pom leaves the binding of slf4j to the distribution; Spark ships one, so nothing else is fetched.
+_LOGGING = ("slf4j-api-2.*.jar", "log4j-slf4j2-impl-*.jar", "log4j-api-2.*.jar", "log4j-core-2.*.jar")
+_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
+# Retention goes by the records' own timestamps: tests and demos that set old ones would lose them.
+_SERVER = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@{host}:{controller}
+controller.listener.names=CONTROLLER
+listeners={listeners},CONTROLLER://{host}:{controller}
+advertised.listeners={listeners}
+log.dirs={data}
+num.partitions=1
+log.retention.ms=-1
+auto.create.topics.enable=false
+group.initial.rebalance.delay.ms=0
+offsets.topic.num.partitions=4
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+log.cleaner.dedupe.buffer.size=16777216
+"""
+_LOG4J = """\
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {file}
+appender.file.filePattern = {file}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 5MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 1
+"""
+
+
+class Broker:
+    """A broker on 127.0.0.1 that lives in `folder` and ends with this process, whatever ends it.
+
+    `port` None keeps the folder's port where that is still free, else takes a free one. Use it as a context
+    manager, or call start() and stop(). Topics are never created by accident: see `create_topic`.
+    `listeners` are further ways in; the open one stays, and the users are those of the folder's first start. `settings`
+    are the broker's own, over those of here.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        port: int | None = None,
+        heap_mb: int = 512,
+        listeners: Listeners | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.folder = Path(folder).absolute()
+        self.log = self.folder / "broker.log"
+        self._port = port
+        self._heap_mb = heap_mb
+        self._listeners = listeners
+        self._settings = settings or {}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._watchdog: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port` for clients; raises KafkaError before the first start()."""
+        if self._port is None:
+            raise KafkaError("the broker has no address before it is started")
+        return f"{HOST}:{self._port}"
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int | None:
+        """The broker's process, while it runs."""
+        return self._process.pid if self._process and self.running else None
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster id the folder was prepared with; None before the first start()."""
+        kept = self.folder / "data" / "meta.properties"
+        lines = kept.read_text().splitlines() if kept.exists() else []
+        return next((x.partition("=")[2] for x in lines if x.startswith("cluster.id=")), None)
+
+    def start(self) -> Broker:
+        """Start, or do nothing when running; returns when the broker answers.
+
+        Raises KafkaError with the log file and its last words when it does not within 60 seconds.
+        """
+        if self.running:
+            return self
+        data = self.folder / "data"
+        data.mkdir(parents=True, exist_ok=True)
+        self._port = self._choose_port()
+        server = self.folder / "server.properties"
+        listeners, more = f"PLAINTEXT://{self.bootstrap}", ""
+        if self._listeners is not None:
+            others, more = self._listeners.server_properties()
+            listeners = f"{listeners},{others}"
+        made = _SERVER.format(host=HOST, listeners=listeners, controller=free_port(), data=data)
+        server.touch(mode=0o600)
+        own = "".join(f"{name}={value}\n" for name, value in self._settings.items())
+        server.write_text(made + more + own)
+        (self.folder / "log4j2.properties").write_text(_LOG4J.format(file=self.log))
+        if self.cluster_id is None:
+            self._format(server)
+        with self.log.open("ab") as out:
+            self._process = subprocess.Popen(
+                self._command("kafka.Kafka", str(server)),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,  # Ctrl-C in a terminal is for us; we stop the broker when we are done
+            )
+        self._watchdog = watch(self._process.pid)
+        try:
+            self._wait_until_up(self._process)
+        except BaseException:
+            self.stop()
+            raise
+        (self.folder / "port").write_text(f"{self._port}\n")
+        return self
+
+    def stop(self) -> None:
+        """End the broker in good order, within 15 seconds by force. Harmless when stopped."""
+        process, self._process = self._process, None
+        watchdog, self._watchdog = self._watchdog, None
+        end(process, watchdog, _STOP_SECONDS)
+
+    def kill(self) -> None:
+        """End the broker as a power cut would (SIGKILL); data in the folder is kept."""
+        if self._process is not None and self.running:
+            self._process.kill()
+            self._process.wait()
+        self.stop()
+
+    def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+        """Create a topic; returns when clients can see it. Raises KafkaError when it exists."""
+        if not admin.ensure_topic({"bootstrap.servers": self.bootstrap}, name, partitions, config or {}):
+            raise KafkaError(f"topic '{name}' exists already on {self.bootstrap}")
+
+    def __enter__(self) -> Broker:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _choose_port(self) -> int:
+        if self._port is not None:
+            return self._port
+        kept = self.folder / "port"
+        if kept.exists() and is_free(wanted := int(kept.read_text())):
+            return wanted
+        return free_port()
+
+    def _command(self, *arguments: str) -> list[str]:
+        shipped = find_spec("pyspark")
+        folders = (shipped.submodule_search_locations if shipped else None) or []
+        spark_jars = Path(next(iter(folders))) / "jars"
+        parts = [p for pattern in _LOGGING for p in sorted(spark_jars.glob(pattern))]
+        parts += jars.fetch("broker", jars.broker_coordinates())
+        logging = (self.folder / "log4j2.properties").as_uri()
+        heap = f"-Xmx{self._heap_mb}m"
+        class_path = os.pathsep.join(map(str, parts))
+        return [
+            jars.java(),
+            heap,
+            *_JVM,
+            f"-Dlog4j2.configurationFile={logging}",
+            "-cp",
+            class_path,
+            *arguments,
+        ]
+
+    def _format(self, server: Path) -> None:
+        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # With `=`, because an id may start with a dash.
+        options = [f"--cluster-id={cluster}", "--config", str(server)]
+        if self._listeners is not None:
+            options += self._listeners.format_options()
+        tool = self._command("kafka.tools.StorageTool", "format", *options)
+        with self.log.open("ab") as out:
+            done = subprocess.run(tool, stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False)
+        if done.returncode:
+            raise self._failed("could not prepare its folder")
+
+    def _wait_until_up(self, process: subprocess.Popen[bytes]) -> None:
+        """Until this very process holds the port and answers; another broker's answer does not count."""
+        deadline = time.monotonic() + _START_SECONDS
+        client = AdminClient(
+            {"bootstrap.servers": self.bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 200}
+        )
+        while process.poll() is None:
+            try:
+                if client.list_topics(timeout=1.0).cluster_id == self.cluster_id:
+                    return
+            except KafkaException:
+                pass  # not up yet; the deadline decides
+            if time.monotonic() > deadline:
+                raise self._failed(f"did not answer within {_START_SECONDS:.0f} s")
+            time.sleep(0.05)
+        raise self._failed(f"ended with code {process.returncode} while starting")
+
+    def _failed(self, what: str) -> KafkaError:
+        lines = [x for x in self.log.read_text(errors="replace").splitlines() if x.strip()]
+        telling = [
+            x for x in lines if re.search(r"ERROR|FATAL|Error|Exception", x) and not x.startswith("\t")
+        ]
+        last = (telling or lines or ["(the log is empty)"])[-1].strip()
+        return KafkaError(f"the broker on {self.bootstrap} {what}: {last}\nits log is {self.log}")

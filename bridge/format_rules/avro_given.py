@@ -1,0 +1,95 @@
+"""The option `schema`: an Avro schema instead of the derived one, which has to say the same as the table."""
+
+from __future__ import annotations
+
+from bridge.errors import OptionError
+from bridge.format_rules.avro_schema import Node, parse
+from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
+
+__all__ = ["difference", "given"]
+
+_KINDS = {
+    "BOOLEAN": "boolean",
+    "TINYINT": "int",
+    "SMALLINT": "int",
+    "INT": "int",
+    "BIGINT": "long",
+    "FLOAT": "float",
+    "DOUBLE": "double",
+}
+
+
+def given(text: str, type: DataType, option: str, words: str) -> Node:
+    """The schema in `text`. `words` begin the refusal of one that is not of `type`.
+
+    Nullability may differ (Flink's may not): what the schema has no null for cannot be written as null, and that
+    is judged by row. Raises OptionError.
+    """
+    node = parse(text, f"'{option}'")
+    found = difference(type, node, "")
+    if found is None and _has_alias(type, node):
+        found = "aliases are not followed: give the fields their present names"
+    if found is not None:
+        raise OptionError(f"{words}: {text}\n('{option}': {found})")
+    return node
+
+
+def difference(type: DataType, node: Node, path: str) -> str | None:
+    """What in `node` is not of `type`, or None; fields are told apart by name, and none is left over."""
+    branches = [branch for branch in node.branches if branch.kind != "null"]
+    if len(branches) != 1:
+        return f"{_at(path)}a union of {len(branches)} types is not {type.flink()}"
+    (node,) = branches
+    if isinstance(type, RowType):
+        if node.kind != "record":
+            return f"{_at(path)}{node.kind} is not {type.flink()}"
+        theirs = {f.name: f.node for f in node.fields}
+        if set(theirs) != set(type.names):
+            odd = sorted(set(theirs) ^ set(type.names))
+            return f"{_at(path)}only one of schema and table has {', '.join(odd)}"
+        below = ((f"{path}.{f.name}" if path else f.name, f.type, theirs[f.name]) for f in type.fields)
+        return next((d for at, part, its in below if (d := difference(part, its, at))), None)
+    if isinstance(type, ArrayType):
+        return (
+            difference(type.element, node.items, path) if node.kind == "array" else _unlike(type, node, path)
+        )
+    if isinstance(type, MapType):
+        return difference(type.value, node.values, path) if node.kind == "map" else _unlike(type, node, path)
+    assert isinstance(type, ScalarType)
+    return None if _is(type, node) else _unlike(type, node, path)
+
+
+def _is(type: ScalarType, node: Node) -> bool:
+    if type.name in _KINDS:
+        return node.kind == _KINDS[type.name] and node.logical not in ("date", "time-millis", "time-micros")
+    if type.is_string:
+        return node.kind in ("string", "enum")
+    if type.is_binary:
+        return node.kind in ("bytes", "fixed") and node.logical != "decimal"
+    if type.name == "DECIMAL":
+        parts = (node.number("precision"), node.number("scale"))
+        return node.kind in ("bytes", "fixed") and node.logical == "decimal" and parts == type.parameters
+    if type.name == "DATE":
+        return node.kind == "int" and node.logical == "date"
+    unit = node.logical.removeprefix("local-")
+    return node.kind == "long" and unit in (
+        ("timestamp-millis", "timestamp-micros") if type.parameters[0] <= 3 else ("timestamp-micros",)
+    )
+
+
+def _unlike(type: DataType, node: Node, path: str) -> str:
+    return f"{_at(path)}{f'{node.kind} {node.logical}'.strip()} is not {type.flink()}"
+
+
+def _at(path: str) -> str:
+    return f"field '{path}': " if path else ""
+
+
+def _has_alias(type: DataType, node: Node) -> bool:
+    node = next((branch for branch in node.branches if branch.kind != "null"), node)
+    if isinstance(type, RowType):
+        types = {f.name: f.type for f in type.fields}
+        return any(f.aliases or _has_alias(types[f.name], f.node) for f in node.fields)
+    if isinstance(type, ArrayType):
+        return _has_alias(type.element, node.items)
+    return isinstance(type, MapType) and _has_alias(type.value, node.values)

@@ -1,0 +1,189 @@
+"""Schemas by id and subject from a schema registry, remembered for the life of the process."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from bridge.config.registry_settings import RegistrySettings
+from bridge.errors import KafkaError
+from bridge.formats.avro.key_stores import pem_settings
+from bridge.secret import Secret
+
+if TYPE_CHECKING:
+    from confluent_kafka.schema_registry import RegisteredSchema, Schema, SchemaRegistryClient
+
+__all__ = ["Registry", "Writer", "registry"]
+
+T = TypeVar("T")
+
+_NOT_FOUND = 404
+_NEWEST = 5
+_lock = threading.Lock()
+_registries: dict[RegistrySettings, Registry] = {}
+
+
+@dataclass(frozen=True)
+class Writer:
+    """What is under an id: the Avro schema's text, or the reason why it is of no use here."""
+
+    text: str = ""
+    problem: str = ""
+
+
+def registry(settings: RegistrySettings) -> Registry:
+    """The process's one client for these settings."""
+    with _lock:
+        if settings not in _registries:
+            _registries[settings] = Registry(settings)
+        return _registries[settings]
+
+
+class Registry:
+    """A registry. Every method may raise KafkaError, which names the address and never the credentials.
+
+    What an id means never changes, so it is asked for once. Safe to use from several threads.
+    """
+
+    def __init__(self, settings: RegistrySettings) -> None:
+        self.settings = settings
+        self._client: SchemaRegistryClient | None = None
+        self._writers: dict[int, Writer] = {}
+        self._seen: dict[str, dict[int, None]] = {}
+        self._registered: dict[tuple[str, str], int] = {}
+
+    def known(self, subject: str | None) -> dict[int, Writer]:
+        """The ids that documents under `subject` have had so far; at first those of its newest versions."""
+        if subject is not None and subject not in self._seen:
+            versions = self._ask(f"the versions of '{subject}'", lambda c: c.get_versions(subject)) or []
+            ids = []
+            for number in versions[-_NEWEST:]:
+                version = self._version(subject, number)
+                if version is not None and version.schema_id is not None:
+                    ids.append(version.schema_id)
+            self._seen[subject] = dict.fromkeys(ids)
+        return self.writers(self._seen.get(subject or "", ()), subject)
+
+    def writers(self, ids: Iterable[int], subject: str | None) -> dict[int, Writer]:
+        """What these ids mean, those left out that the registry does not know."""
+        found = {id: made for id in ids if (made := self._writer(id)) is not None}
+        self._seen.setdefault(subject or "", {}).update(dict.fromkeys(found))
+        return found
+
+    def register(self, subject: str, schema: str) -> int:
+        """The id of `schema` under `subject`: registered where it is not, unless the settings say to look only.
+
+        With `use.latest.version` the id of the newest schema of the subject, whatever it is.
+        """
+        if self.settings.use_latest:
+            latest = self._ask(f"'{subject}'", lambda c: c.get_latest_version(subject))
+            if latest is None or latest.schema_id is None:
+                raise self._failed(f"subject '{subject}' has no schema to be the latest one")
+            return int(latest.schema_id)
+        if (subject, schema) not in self._registered:
+            id = self._registered[subject, schema] = self._register(subject, schema)
+            self._seen.setdefault(subject, {})[id] = None
+        return self._registered[subject, schema]
+
+    def _register(self, subject: str, schema: str) -> int:
+        from confluent_kafka.schema_registry import Schema
+
+        wanted, normalize = Schema(schema, "AVRO"), self.settings.normalize
+        if self.settings.auto_register:
+            made = self._ask(
+                f"registering under '{subject}'",
+                lambda c: c.register_schema(subject, wanted, normalize_schemas=normalize),
+            )
+            if made is None:
+                raise self._failed(f"it has no subject '{subject}' and makes none")
+            return int(made)
+        found = self._ask(f"'{subject}'", lambda c: c.lookup_schema(subject, wanted, normalize))
+        if found is None or found.schema_id is None:
+            raise self._failed(
+                f"the table's schema is not registered under '{subject}', and 'auto.register.schemas' is false"
+            )
+        return int(found.schema_id)
+
+    def _version(self, subject: str, number: int | None) -> RegisteredSchema | None:
+        return self._ask(f"'{subject}'", lambda client: client.get_version(subject, number or "latest"))
+
+    def _writer(self, id: int) -> Writer | None:
+        if id not in self._writers:
+            schema = self._ask(f"schema id {id}", lambda c: c.get_schema(id))
+            if schema is None:
+                return None
+            self._writers[id] = self._readable(schema)
+        return self._writers[id]
+
+    def _readable(self, schema: Schema) -> Writer:
+        if schema.schema_type not in (None, "AVRO"):
+            return Writer(problem=f"is of type {schema.schema_type}, not AVRO")
+        if not schema.references:
+            return Writer(str(schema.schema_str))
+        return Writer(json.dumps(self._inlined(schema, set())))
+
+    def _inlined(self, schema: Schema, done: set[str]) -> Any:
+        """The schema with the first use of each referenced type replaced by its definition."""
+        raw = json.loads(schema.schema_str or "null")
+        for reference in schema.references or []:
+            if reference.name in done:
+                continue
+            done.add(str(reference.name))
+            found = self._version(str(reference.subject), reference.version)
+            if found is None:
+                raise self._failed(f"subject '{reference.subject}', which a schema refers to, is not there")
+            raw, _ = _replaced(raw, str(reference.name), self._inlined(found.schema, done))
+        return raw
+
+    def _ask(self, what: str, call: Callable[[SchemaRegistryClient], T]) -> T | None:
+        """The answer; None for what the registry does not have."""
+        from confluent_kafka.schema_registry.error import SchemaRegistryError
+
+        try:
+            if self._client is None:
+                self._client = _connect(self.settings)
+            return call(self._client)
+        except SchemaRegistryError as error:
+            if error.http_status_code == _NOT_FOUND:
+                return None
+            if error.http_status_code in (401, 403):
+                raise self._failed(
+                    f"it refuses the credentials ({error.http_status_code}) for {what}; see 'basic-auth.*', "
+                    "'bearer-auth.*'"
+                ) from None
+            raise self._failed(f"{what}: {error.error_message} ({error.http_status_code})") from None
+        except KafkaError:
+            raise
+        except Exception as error:  # httpx's and ssl's own, whose texts may hold the url with its credentials
+            raise self._failed(f"{what}: it cannot be reached ({type(error).__name__})") from None
+
+    def _failed(self, why: str) -> KafkaError:
+        return KafkaError(f"schema registry {self.settings.shown}: {why}")
+
+
+def _connect(settings: RegistrySettings) -> SchemaRegistryClient:
+    from confluent_kafka.schema_registry import SchemaRegistryClient
+
+    conf = {key: value.reveal() if isinstance(value, Secret) else value for key, value in settings.client}
+    return SchemaRegistryClient({**conf, **pem_settings(settings)})
+
+
+def _replaced(raw: Any, name: str, definition: Any) -> tuple[Any, bool]:
+    """`raw` with the first mention of the type `name` replaced; whether there was one."""
+    if raw == name:
+        return definition, True
+    if isinstance(raw, list):
+        for at, part in enumerate(raw):
+            made, found = _replaced(part, name, definition)
+            if found:
+                return [*raw[:at], made, *raw[at + 1 :]], True
+    if isinstance(raw, dict):
+        for key in ("type", "items", "values", "fields"):
+            if key in raw:
+                made, found = _replaced(raw[key], name, definition)
+                if found:
+                    return {**raw, key: made}, True
+    return raw, False

@@ -1,0 +1,256 @@
+"""How a writer's schema is read as a row: Avro's schema resolution, with what Spark and the table need besides.
+
+The reader's schema is made for each writer's. Avro compares no logical types (a writer's microseconds would be
+read as the table's milliseconds, a DECIMAL's scale would be the reader's), so the reader takes the writer's and
+the value is converted afterwards. What Avro's Java library reads and more (enums and fixed as STRING and BYTES)
+is read; anything else is refused with the name of its field.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bridge.format_rules.avro_schema import Node, SchemaField
+from bridge.formats.sql import null
+from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
+
+__all__ = ["Incompatible", "Reader", "Sql", "cut", "resolve"]
+
+Sql = Callable[[str], str]
+
+_SOURCES = {
+    "BOOLEAN": ("boolean", ("boolean",)),
+    "TINYINT": ("int", ("int",)),
+    "SMALLINT": ("int", ("int",)),
+    "INT": ("int", ("int",)),
+    "BIGINT": ("long", ("long", "int")),
+    "FLOAT": ("float", ("float", "long", "int")),
+    "DOUBLE": ("double", ("double", "float", "long", "int")),
+}
+"""The reader's Avro type, and the writer's types that Avro makes it from."""
+_RANGES = {"TINYINT": (-(2**7), 2**7 - 1), "SMALLINT": (-(2**15), 2**15 - 1)}
+_WIDEST = 38
+
+
+class Incompatible(Exception):
+    """The writer's schema cannot be read as the table; says which field, and what each side has."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One value: its part of the reader's schema, and SQL for what `from_avro` gives for it."""
+
+    type: DataType
+    schema: Any
+    convert: Sql | None = None
+    """From Spark's value to the table's; null for a value that does not fit."""
+    misfit: Callable[[str, str], str] | None = None
+    """Of the value and what `convert` made of it: true when it does not fit; null or false else."""
+    reason: str = ""
+    """What a misfit is."""
+    may_lack: bool = False
+    """The type is NOT NULL, and the writer may have written null."""
+    is_text: bool = False
+    """Text that `from_avro` takes as it is, valid UTF-8 or not."""
+    parts: tuple[Reader, ...] = ()
+    """Of a ROW its fields, of an ARRAY its element, of a MAP its value."""
+
+    @property
+    def converts(self) -> bool:
+        """Whether the table's value is another than Spark's, here or further down."""
+        return self.convert is not None or any(part.converts for part in self.parts)
+
+
+def resolve(type: DataType, own: Node, writer: Node) -> Reader:
+    """The reader of `type`, for documents of `writer`. `own` is the table's own schema: it has the defaults.
+
+    Raises Incompatible.
+    """
+    return _Resolving().value(type, own, writer, "")
+
+
+@dataclass
+class _Resolving:
+    numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    defined: set[str] = field(default_factory=set)
+
+    def value(self, type: DataType, own: Node, writer: Node, path: str) -> Reader:
+        """The first of the writer's branches that can be read; null is one that any type takes."""
+        own = next((b for b in own.branches if b.kind != "null"), own)
+        refused: Incompatible | None = None
+        for branch in writer.branches:
+            if branch.kind == "null":
+                continue
+            before = set(self.defined)
+            try:
+                made = self._required(type, own, branch, path)
+            except Incompatible as error:
+                refused, self.defined = refused or error, before
+                continue
+            if not writer.is_nullable and not type.nullable:
+                return made
+            return replace(made, schema=["null", made.schema], may_lack=not type.nullable)
+        raise refused or Incompatible(f"{_at(path)}the writer has nothing but null, the table {type.flink()}")
+
+    def _required(self, type: DataType, own: Node, writer: Node, path: str) -> Reader:
+        if isinstance(type, RowType):
+            self._expect(writer, type, path, "record")
+            return self._record(type, own, writer, path)
+        if isinstance(type, ArrayType):
+            self._expect(writer, type, path, "array")
+            element = self.value(type.element, own.items, writer.items, path)
+            return Reader(type, {"type": "array", "items": element.schema}, parts=(element,))
+        if isinstance(type, MapType):
+            self._expect(writer, type, path, "map")
+            value = self.value(type.value, own.values, writer.values, path)
+            return Reader(type, {"type": "map", "values": value.schema}, parts=(value,))
+        assert isinstance(type, ScalarType)
+        return self._scalar(type, own, writer, path)
+
+    def _expect(self, writer: Node, type: DataType, path: str, *kinds: str) -> None:
+        if writer.kind not in kinds:
+            has = f"{writer.kind} {writer.logical}".strip()
+            raise Incompatible(f"{_at(path)}the writer has {has}, the table {type.flink()}")
+
+    def _record(self, row: RowType, own: Node, writer: Node, path: str) -> Reader:
+        theirs = {f.name: f for f in writer.fields}
+        ours = {f.name: f for f in own.fields}
+        name = f"r{next(self.numbers)}"
+        parts, fields = [], []
+        for f in row.fields:
+            below = f"{path}.{f.name}" if path else f.name
+            part, more = self._field(f.type, ours[f.name], theirs.get(f.name), below)
+            parts.append(part)
+            fields.append({"name": f.name, "type": part.schema, **more})
+        return Reader(row, {"type": "record", "name": name, "fields": fields}, parts=tuple(parts))
+
+    def _field(
+        self, type: DataType, own: SchemaField, writer: SchemaField | None, path: str
+    ) -> tuple[Reader, dict[str, Any]]:
+        if writer is not None:
+            return self.value(type, own.node, writer.node, path), {}
+        if not own.has_default:
+            raise Incompatible(
+                f"{_at(path)}the writer's schema has no such field, and the table's {type.flink()} no default"
+            )
+        made = self.value(type, own.node, own.node, path)
+        if own.default is not None and isinstance(made.schema, list):
+            # A default has to be of a union's first branch.
+            made = replace(made, schema=[made.schema[1], "null"])
+        return made, {"default": own.default}
+
+    def _scalar(self, type: ScalarType, own: Node, writer: Node, path: str) -> Reader:
+        if type.name in _SOURCES:
+            schema, sources = _SOURCES[type.name]
+            self._expect(writer, type, path, *sources)
+            return _narrow(type, schema) if type.name in _RANGES else Reader(type, schema)
+        if type.is_string:
+            self._expect(writer, type, path, "string", "enum", "bytes")
+            if writer.kind == "enum":
+                return Reader(type, self._named(writer, "symbols"))
+            return Reader(type, "string", is_text=True)
+        if type.is_binary:
+            self._expect(writer, type, path, "bytes", "fixed", "string")
+            return Reader(type, self._named(writer, "size") if writer.kind == "fixed" else "bytes")
+        if type.name == "DATE":
+            self._expect(writer, type, path, "int")
+            return Reader(type, {"type": "int", "logicalType": "date"})
+        if type.name == "DECIMAL":
+            self._expect(writer, type, path, "bytes", "fixed")
+            return self._decimal(type, own, writer, path)
+        self._expect(writer, type, path, "long")
+        return _moment(type, own, writer, path)
+
+    def _decimal(self, type: ScalarType, own: Node, writer: Node, path: str) -> Reader:
+        source = writer if writer.logical == "decimal" else own
+        scale = source.number("scale")
+        # The writer's precision is no bound of what it wrote, and Spark would let a long of it wrap.
+        digits = _WIDEST
+        if writer.kind == "fixed":
+            digits = min(_WIDEST, max(1, len(str(2 ** (8 * writer.number("size") - 1) - 1)) - 1))
+        if scale > digits:
+            raise Incompatible(f"{_at(path)}the writer's scale is {scale}, of {digits} at most")
+        logical = {"logicalType": "decimal", "precision": digits, "scale": scale}
+        schema: Any
+        if writer.kind == "fixed":
+            named = self._named(writer, "size")
+            schema = {**named, **logical} if isinstance(named, dict) else named
+        else:
+            schema = {"type": "bytes", **logical}
+        if type.parameters == (digits, scale):
+            return Reader(type, schema)
+        cast = f"AS {type.spark()})"
+        return Reader(
+            type,
+            schema,
+            convert=lambda v: f"TRY_CAST({v} {cast}",
+            misfit=lambda v, made: f"({v} IS NOT NULL AND {made} IS NULL)",
+            reason=f"out of range of {type.flink()}",
+        )
+
+    def _named(self, writer: Node, key: str) -> Any:
+        """The writer's own definition of an enum or fixed; by name where it has been given already."""
+        if writer.full_name in self.defined:
+            return writer.full_name
+        self.defined.add(writer.full_name)
+        return self._definition(writer, key)
+
+    def _definition(self, writer: Node, key: str) -> dict[str, Any]:
+        space, _, short = writer.full_name.rpartition(".")
+        return {"type": writer.kind, "name": short, "namespace": space, key: writer.raw[key]}
+
+
+def _at(path: str) -> str:
+    return f"field '{path}': " if path else "the document: "
+
+
+def _narrow(type: ScalarType, schema: str) -> Reader:
+    low, high = _RANGES[type.name]
+    return Reader(
+        type,
+        schema,
+        convert=lambda v: f"TRY_CAST({v} AS {type.spark()})",
+        misfit=lambda v, _: f"{v} NOT BETWEEN {low} AND {high}",
+        reason=f"out of range of {type.flink()}",
+    )
+
+
+def _moment(type: ScalarType, own: Node, writer: Node, path: str) -> Reader:
+    """Read in the writer's unit; without one in the table's own."""
+    logical = writer.logical if writer.logical.startswith(("timestamp-", "local-timestamp-")) else own.logical
+    unit = logical.rpartition("-")[2]
+    if unit not in ("millis", "micros"):
+        raise Incompatible(
+            f"{_at(path)}the writer has {logical}, the table {type.flink()}, which Spark keeps in microseconds"
+        )
+    zone = "" if type.name == "TIMESTAMP_LTZ" else "local-"
+    schema = {"type": "long", "logicalType": f"{zone}timestamp-{unit}"}
+    convert = cut(type, 3 if unit == "millis" else 6, minus="try_subtract({}, {})")
+    if convert is None:
+        return Reader(type, schema)
+    return Reader(
+        type,
+        schema,
+        convert=convert,
+        misfit=lambda v, made: f"({v} IS NOT NULL AND {made} IS NULL)",
+        reason=f"out of range of {type.flink()}",
+    )
+
+
+def cut(type: ScalarType, digits: int, *, minus: str = "{} - {}") -> Sql | None:
+    """SQL that cuts the digits a timestamp of `type` does not have from one with `digits` of them.
+
+    None where there are none to cut. `minus` decides about the first moment of all, which has none before it."""
+    step = 10 ** (6 - type.parameters[0])
+    if type.parameters[0] >= digits:
+        return None
+
+    def truncated(value: str) -> str:
+        micros = f"unix_micros(CAST({value} AS TIMESTAMP))"
+        made = f"timestamp_micros({minus.format(micros, f'pmod({micros}, {step})')})"
+        return f"IF({value} IS NULL, {null(type.spark())}, CAST({made} AS {type.spark()}))"
+
+    return truncated

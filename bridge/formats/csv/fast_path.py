@@ -1,0 +1,94 @@
+"""A line at a glance: the fast path, and of each type the texts that are usual; all else is in doubt."""
+
+from __future__ import annotations
+
+from bridge.format_rules.csv_options import CsvOptions
+from bridge.formats.base import DOUBTFUL
+from bridge.formats.csv.from_csv import Fast
+from bridge.formats.csv.scalars import usual
+from bridge.formats.csv.shape import BLANK, given, part
+from bridge.formats.csv.tokens import split
+from bridge.formats.sql import Names, let, literal, member, null, struct
+from bridge.schema import ArrayType, RowField, RowType, ScalarType
+
+__all__ = ["Glance"]
+
+
+class Glance:
+    """SQL for lines of one shape, which Spark compiles but for lists and rows in columns."""
+
+    def __init__(self, row: RowType, options: CsvOptions) -> None:
+        self.row, self.options, self.fast = row, options, Fast(row, options)
+
+    def outcome(self, text: str, names: Names) -> str:
+        """See Decoder.decode; `text` is a column or a variable, valid UTF-8 and not null, or its outcome is nothing."""
+        if not self.fast.possible:
+            return self.none(literal(DOUBTFUL))
+        return let(
+            names,
+            self.fast.parse(text),
+            lambda parsed: let(
+                names,
+                self._texts(parsed),
+                lambda texts: self._judged(self.fast.doubtful(text, parsed), texts, names),
+            ),
+        )
+
+    def none(self, error: str) -> str:
+        """The outcome of a document without rows; `error` is SQL."""
+        return struct(rows=null(f"ARRAY<STRUCT<kind: STRING, row: {self.row.spark()}>>"), error=error)
+
+    def _texts(self, parsed: str) -> str:
+        """The struct t0, t1, ... of texts, null for the null literal, which those of lists and rows know nothing of."""
+        made = {}
+        for i, f in enumerate(self.row.fields):
+            token = self.fast.token(parsed, i)
+            made[f"t{i}"] = self._text(token) if isinstance(f.type, ScalarType) else token
+        return struct(**made)
+
+    def _text(self, token: str) -> str:
+        return given(token, self.options)
+
+    def _judged(self, doubtful: str, texts: str, names: Names) -> str:
+        fields = list(enumerate(self.row.fields))
+        inner = names.lambdas()
+        pairs = [f"{literal(f.name)}, {self._value(f, f'{texts}.t{i}', inner)}" for i, f in fields]
+
+        def judged(made: str) -> str:
+            doubts = [doubtful]
+            for i, f in fields:
+                doubts += self._doubts(f, member(made, f.name), f"{texts}.t{i}")
+            rows = struct(rows=f"array({struct(kind=literal('+I'), row=made)})", error=null("STRING"))
+            return f"IF({' OR '.join(doubts)}, {self.none(literal(DOUBTFUL))}, {rows})"
+
+        return let(names, f"named_struct({', '.join(pairs)})", judged)
+
+    def _value(self, field: RowField, text: str, names: Names) -> str:
+        if isinstance(field.type, ScalarType):
+            return usual(text, field.type)
+        parts = split(text, self.options.array_delimiter)
+        if isinstance(field.type, ArrayType):
+            assert isinstance(field.type.element, ScalarType)
+            item = names.fresh()
+            value = usual(part(item, self.options), field.type.element)
+            return f"transform({parts}, {item} -> {value})"
+        assert isinstance(field.type, RowType)
+        pairs = [
+            f"{literal(f.name)}, {usual(part(f'get({parts}, {i})', self.options), f.type)}"
+            for i, f in enumerate(field.type.fields)
+            if isinstance(f.type, ScalarType)
+        ]
+        return f"named_struct({', '.join(pairs)})"
+
+    def _doubts(self, field: RowField, found: str, text: str) -> list[str]:
+        """Conditions of doubt in a field; none is null. A null in a list or row may be a null literal or a bad text."""
+        if isinstance(field.type, ScalarType):
+            return [] if field.type.is_string else [f"({found} IS NULL AND {text} IS NOT NULL)"]
+        blank = f"{text} RLIKE {literal(BLANK)}"
+        if isinstance(field.type, ArrayType):
+            assert isinstance(field.type.element, ScalarType)
+            return [blank] if field.type.element.is_string else [blank, f"exists({found}, x -> x IS NULL)"]
+        assert isinstance(field.type, RowType)
+        size = f"size({split(text, self.options.array_delimiter)}) <> {len(field.type.fields)}"
+        inner = [f for f in field.type.fields if isinstance(f.type, ScalarType) and not f.type.is_string]
+        return [blank, size, *(f"{member(found, f.name)} IS NULL" for f in inner)]

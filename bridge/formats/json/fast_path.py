@@ -1,0 +1,190 @@
+"""The fast path: one `from_json` with types, taken only where Spark's strict success is Flink's result too.
+
+Where Spark is laxer than Flink the leaf is read as something else and converted here (TINYINT would wrap; DECIMAL
+would drop commas and spend minutes on 1e999999999; moments have formats of their own), or the value is put in
+doubt, and a document in doubt goes the slow path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bridge.format_rules.json_options import JsonOptions
+from bridge.format_rules.json_rows import types
+from bridge.formats.json.shape import is_temporal, moment_pattern, usual_moment
+from bridge.formats.sql import Names, let, literal, member, null
+from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, quote
+
+__all__ = ["FROM_JSON", "Fast", "corrupt_name", "moment"]
+
+FROM_JSON = (
+    "map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', {corrupt}, 'allowSingleQuotes', 'false', "
+    "'allowNonNumericNumbers', 'false', 'allowUnquotedControlChars', 'true')"
+)
+
+# Spark reads a fraction as DOUBLE before it becomes STRING: 1.10 turns into 1.1, 1e400 into "Infinity", -0 into 0.
+_LIKE_A_DOUBLE = "^-?[0-9]+[.][0-9]+(?:E-?[0-9]+)?$"
+_AS_DOUBLES_GO = """('0', '"Infinity"', '"-Infinity"')"""
+_LONGEST_DOUBLE = 30
+_BARE_FRACTION = r"[:\[,]\s*(?:-?[0-9]+[.eE]|-0)"
+
+# The length of a moment without fraction; a sign or a year of more digits makes it longer, never shorter.
+_SECONDS = len("2020-02-29 12:00:00")
+
+# So many decimal digits survive the way through DOUBLE.
+_DOUBLE_DIGITS = 15
+
+
+_Test = Callable[[str, str, DataType], str]
+
+
+def corrupt_name(row: RowType) -> str:
+    """A name for the corrupt-record column that no field of `row` has."""
+    name = "__corrupt"
+    while name.lower() in {n.lower() for n in row.names}:
+        name += "_"
+    return name
+
+
+def moment(text: str, type: ScalarType, options: JsonOptions) -> str:
+    """The moment that `text` names by Flink's rules, digits beyond the declared precision cut; null if none."""
+    exact = text
+    if type.name != "DATE" and type.parameters[0] < 6:
+        digits = type.parameters[0]
+        kept = rf"([.][0-9]{{{digits}}})[0-9]+" if digits else "[.][0-9]*"
+        cut = f"regexp_replace({text}, '{kept}', '{'$1' if digits else ''}')"
+        exact = f"IF(octet_length({text}) > {_SECONDS + (digits and digits + 1)}, {cut}, {text})"
+    pattern = moment_pattern(type, options.iso_8601)
+    if not options.iso_8601:
+        pattern = f"{usual_moment(type)}|{pattern}"
+    return f"IF({text} RLIKE {literal(pattern)}, TRY_CAST({exact} AS {type.spark()}), NULL)"
+
+
+def _short_decimal(type: ScalarType) -> str:
+    """Texts that name the decimal that was written, though a fraction came by way of DOUBLE: no rounding to do."""
+    precision, scale = type.parameters
+    before = min(precision - scale, _DOUBLE_DIGITS - 1)
+    after = min(scale, _DOUBLE_DIGITS - max(before, 1))
+    fraction = f"[.][0-9]{{1,{after}}}" if after else "[.]0"
+    whole, short = max(precision - scale, 1), max(before, 1)
+    if whole == short:
+        return f"^-?[0-9]{{1,{whole}}}(?:{fraction})?$"
+    return f"^-?(?:[0-9]{{1,{whole}}}|[0-9]{{1,{short}}}{fraction})$"
+
+
+class Fast:
+    """SQL for the fast path over documents of one shape."""
+
+    def __init__(self, row: RowType, options: JsonOptions, names: Names) -> None:
+        self.row, self.options, self.names = row, options, names
+        self.corrupt = corrupt_name(row)
+        self.converts = any(self._converts(f.type) for f in row.fields)
+        """Whether `convert` does more than leave the corrupt record out."""
+
+    def parse(self, text: str) -> str:
+        """The struct that Spark reads from `text`; null when there is no object."""
+        schema = f"{self._type(self.row)[:-1]}{',' if self.row.fields else ''}{quote(self.corrupt)}: STRING>"
+        return f"from_json({text}, {literal(schema)}, {FROM_JSON.format(corrupt=literal(self.corrupt))})"
+
+    def convert(self, parsed: str) -> str:
+        """`parsed` in the types of the row; what does not fit is null."""
+        return self._row(parsed, self.row)
+
+    def doubtful(self, text: str, parsed: str, converted: str) -> str:
+        """True (never null) when `converted` may differ from what Flink makes of `text`."""
+        reasons = [f"{parsed} IS NULL", f"{member(parsed, self.corrupt)} IS NOT NULL"]
+        if any(isinstance(t, ScalarType) and t.is_string for t in types(self.row)):
+            looks = self._any(parsed, "", self.row, self._like_a_double)
+            if looks:
+                reasons.append(f"(({looks}) AND {text} RLIKE {literal(_BARE_FRACTION)})")
+        if self.options.fail_on_missing_field:
+            reasons.append(self._any(parsed, "", self.row, lambda x, y, t: f"{x} IS NULL"))
+        reasons.append(self._any(parsed, converted, self.row, self._misfit))
+        return f"coalesce({' OR '.join(r for r in reasons if r)}, FALSE)"
+
+    def _type(self, type: DataType) -> str:
+        if isinstance(type, RowType):
+            return "STRUCT<" + ",".join(f"{quote(f.name)}: {self._type(f.type)}" for f in type.fields) + ">"
+        if isinstance(type, ArrayType):
+            return f"ARRAY<{self._type(type.element)}>"
+        if isinstance(type, MapType):
+            return f"MAP<STRING,{self._type(type.value)}>"
+        assert isinstance(type, ScalarType)
+        if is_temporal(type) or type.name == "DECIMAL":
+            return "STRING"
+        return "SMALLINT" if type.name == "TINYINT" else type.spark()
+
+    def _converts(self, type: DataType) -> bool:
+        return self._type(type) != type.spark()
+
+    def _row(self, value: str, type: RowType) -> str:
+        fields = [f"{literal(f.name)}, {self._value(member(value, f.name), f.type)}" for f in type.fields]
+        return f"named_struct({', '.join(fields)})"
+
+    def _value(self, value: str, type: DataType) -> str:
+        if not self._converts(type):
+            return value
+        if isinstance(type, ScalarType):
+            if is_temporal(type):
+                return moment(value, type, self.options)
+            cast = f"TRY_CAST({value} AS {type.spark()})"
+            if type.name == "DECIMAL":
+                return f"IF({value} RLIKE {literal(_short_decimal(type))}, {cast}, NULL)"
+            return cast
+        item = self.names.fresh()
+        if isinstance(type, ArrayType):
+            return f"transform({value}, {item} -> {self._value(item, type.element)})"
+        if isinstance(type, MapType):
+            key = self.names.fresh()
+            return f"transform_values({value}, ({key}, {item}) -> {self._value(item, type.value)})"
+        assert isinstance(type, RowType)
+        return f"IF({value} IS NULL, {null(type.spark())}, {self._row(value, type)})"
+
+    def _like_a_double(self, value: str, converted: str, type: DataType) -> str:
+        if not (isinstance(type, ScalarType) and type.is_string):
+            return ""
+        # Below ':' are digits, signs and the quote: most texts are done with after one comparison.
+        short = f"{value} < ':' AND octet_length({value}) < {_LONGEST_DOUBLE}"
+        fraction = f"contains({value}, '.') AND {value} RLIKE {literal(_LIKE_A_DOUBLE)}"
+        return f"({short} AND ({value} IN {_AS_DOUBLES_GO} OR {fraction}))"
+
+    def _misfit(self, value: str, converted: str, type: DataType) -> str:
+        if isinstance(type, ScalarType) and self._converts(type):
+            return f"({converted} IS NULL AND {value} IS NOT NULL)"
+        if isinstance(type, MapType):
+            return f"size(array_distinct(map_keys({value}))) != size(map_keys({value}))"
+        return ""
+
+    def _any(self, value: str, converted: str, type: DataType, test: _Test) -> str:
+        """True or null-or-false: whether `test` holds for any part of `type` below its top; '' when it cannot.
+
+        `converted` is '' for a test that does not look at it."""
+        if isinstance(type, RowType):
+            found = []
+            for f in type.fields:
+                x, y = member(value, f.name), converted and member(converted, f.name)
+                found += [test(x, y, f.type), self._any(x, y, f.type, test)]
+            return " OR ".join(f for f in found if f)
+        if isinstance(type, ArrayType):
+            return self._any_item(value, converted, type.element, test)
+        if isinstance(type, MapType):
+            values = converted and f"map_values({converted})"
+            return self._any_item(f"map_values({value})", values, type.value, test)
+        return ""
+
+    def _any_item(self, items: str, converted: str, type: DataType, test: _Test) -> str:
+        x, i, hit = (self.names.fresh() for _ in range(3))
+
+        def inner(y: str) -> str:
+            found = " OR ".join(t for t in (test(x, y, type), self._any(x, y, type, test)) if t)
+            return found and f"coalesce({found}, FALSE)"
+
+        if not inner(converted):
+            return ""
+        if not converted:
+            found = f"exists({items}, {x} -> {inner('')})"
+            # Most lists of texts are done with before there is a lambda function.
+            low = isinstance(type, ScalarType) and type.is_string and test == self._like_a_double
+            return f"IF(array_min({items}) < ':', {found}, FALSE)" if low else found
+        per_item = let(self.names, f"get({converted}, {i})", inner)
+        return f"exists(transform({items}, ({x}, {i}) -> {per_item}), {hit} -> {hit})"

@@ -1,0 +1,97 @@
+"""Kafka client settings, given under their Java names, as the two clients of the bridge take them.
+
+Records are read by Spark's source (the Java client); all else is done with librdkafka, whose names and ranges
+differ. `bridge.options.properties` says of each setting who is told of it, and under which name; what it refuses
+is refused here, too, for topics that no pipeline file made.
+
+Secrets become text here and in `security`, nowhere else: never log what these functions return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from bridge.kafka import security
+from bridge.options.model import KAFKA
+from bridge.options.properties import SETTINGS, Client, check_property, check_together
+from bridge.options.properties.producer import LEVELS
+from bridge.secret import Secret
+
+__all__ = ["Role", "for_java_admin", "for_librdkafka", "for_spark", "read_committed"]
+
+Role = Literal["admin", "producer"]
+# Spark's source refuses these as options; what they mean is done by the bridge (see admin.start_offsets).
+_NOT_FOR_SPARK = frozenset({"auto.offset.reset", "group.id"})
+
+
+def for_spark(properties: Mapping[str, str]) -> dict[str, str]:
+    """Options of Spark's Kafka source for `properties`: `kafka.*`, read_committed unless they say otherwise.
+
+    `group.id` becomes `groupIdPrefix`: Spark's readers of one pipeline must not share a group, and an ACL
+    on the prefix still lets them in. The committed offsets of the group itself are `admin`'s business.
+    Raises OptionError for a setting that is refused, without its value where it is secret.
+    """
+    # Spark reads to offsets that it knows are there, and its readers ask ahead for what comes behind. The broker would
+    # hold that request for half a second, and with it the next batch, which has the reader now.
+    made = {"kafka.isolation.level": "read_committed", "kafka.fetch.max.wait.ms": "10"}
+    made |= {f"kafka.{key}": value for key, value in _for_java(properties, Client.READER).items()}
+    if "group.id" in properties:
+        made["groupIdPrefix"] = properties["group.id"]
+    return made
+
+
+def for_java_admin(properties: Mapping[str, str]) -> dict[str, str]:
+    """Settings of Kafka's Java AdminClient for `properties`. Raises OptionError as `for_spark` does."""
+    return _for_java(properties, Client.ADMIN)
+
+
+def for_librdkafka(properties: Mapping[str, str], role: Role = "admin") -> dict[str, str]:
+    """librdkafka's configuration for `properties`, without those that do not concern `role`.
+
+    Raises OptionError for a setting that is refused, with the reason and the way out.
+    """
+    plain = _checked(properties)
+    codec = plain.get("compression.type", "none")
+    client = Client.PRODUCER if role == "producer" else Client.ADMIN
+    made = {}
+    for key, text in plain.items():
+        setting = SETTINGS[key]
+        if not setting.taken or setting.librdkafka is None or client not in setting.clients:
+            continue
+        if key not in LEVELS or key == f"compression.{codec}.level":
+            made[setting.librdkafka] = setting.rdkafka(text)
+    if role == "producer" and "request.timeout.ms" in plain:
+        made["request.timeout.ms"] = made["socket.timeout.ms"]
+    made |= (security_made := security.for_librdkafka(plain))
+    if "ssl.key.pem" in security_made:
+        made.pop("ssl.key.password", None)  # the key has been taken out of its store
+    return made
+
+
+def read_committed(properties: Mapping[str, str]) -> bool:
+    """True unless `isolation.level` says `read_uncommitted`; the bridge's default differs from Kafka's."""
+    level = _text(properties.get("isolation.level", "read_committed"))
+    return str(SETTINGS["isolation.level"].parse(level)) == "read_committed"
+
+
+def _for_java(properties: Mapping[str, str], client: Client) -> dict[str, str]:
+    plain = _checked(properties)
+    made = {
+        key: SETTINGS[key].java(text)
+        for key, text in plain.items()
+        if SETTINGS[key].taken and client in SETTINGS[key].clients and key not in _NOT_FOR_SPARK
+    }
+    return made | security.for_java(plain)
+
+
+def _text(value: str) -> str:
+    return value.reveal() if isinstance(value, Secret) else str(value)
+
+
+def _checked(properties: Mapping[str, str]) -> dict[str, str]:
+    plain = {key: _text(value).strip() for key, value in properties.items()}  # as Java does
+    for key, text in plain.items():
+        check_property(KAFKA, key, text, masked=isinstance(properties[key], Secret))
+    check_together(plain, "none")
+    return plain

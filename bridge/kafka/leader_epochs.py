@@ -1,0 +1,136 @@
+"""The leader epoch of records, which Spark's source leaves out.
+
+A partition's epochs never go down along its offsets (KIP-101), so a batch needs no more than the offsets at which a new
+one begins. They are found by reading a record here and there: two in a batch without an election.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from types import TracebackType
+
+import confluent_kafka
+from confluent_kafka import Consumer
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from bridge.columns import LEADER_EPOCH
+from bridge.definition import Topic
+from bridge.errors import KafkaError
+from bridge.kafka.client import words
+from bridge.kafka.client_settings import for_librdkafka, read_committed
+from bridge.offsets import Offsets
+
+__all__ = ["Epochs", "with_leader_epochs"]
+
+_TIMEOUT = 20.0
+
+_log = logging.getLogger("bridge.kafka")
+
+Beginning = tuple[str, int, int, "int | None"]
+"""Topic, partition, the first offset of an epoch, the epoch."""
+
+
+def with_leader_epochs(records: DataFrame, topic: Topic, start: Offsets, end: Offsets) -> DataFrame:
+    """`records` of the range from `start` to `end` with the column `leaderEpoch` (int), where the table asks for it.
+
+    Null for records that the broker keeps no epoch of. Raises KafkaError when the broker does not answer in time.
+    """
+    if not any(column.key == "leader-epoch" for column in topic.schema.metadata):
+        return records
+    with Epochs(topic) as epochs:
+        found = [
+            at
+            for name, number, stop in end
+            for at in epochs.of(name, number, start.get(name, number) or 0, stop)
+        ]
+    at = F.struct("topic", "partition")
+    newest_first = sorted(found, key=lambda b: b[2], reverse=True)
+    cases = [
+        F.when(
+            (at == F.struct(F.lit(name).alias("topic"), F.lit(number).alias("partition")))
+            & (F.col("offset") >= offset),
+            F.lit(epoch).cast("int"),
+        )
+        for name, number, offset, epoch in newest_first
+    ]
+    return records.withColumn(LEADER_EPOCH, F.coalesce(*cases, F.lit(None).cast("int")))
+
+
+class Epochs:
+    """A consumer that looks at single records; a context manager."""
+
+    def __init__(self, topic: Topic) -> None:
+        level = "read_committed" if read_committed(topic.properties) else "read_uncommitted"
+        settings = {
+            **for_librdkafka(topic.properties),
+            "group.id": topic.group,
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": level,
+            "fetch.wait.max.ms": 50,
+        }
+        self._consumer = Consumer(settings, logger=_log)
+
+    def of(self, topic: str, partition: int, start: int, end: int) -> list[Beginning]:
+        """Where epochs begin among the records from `start` to `end` (exclusive), in order; [] without records."""
+        found: list[Beginning] = []
+        at = self._first(topic, partition, start, end)
+        while at is not None:
+            offset, epoch = at
+            found.append((topic, partition, offset, epoch))
+            at = self._next(topic, partition, offset, epoch, end)
+        return found
+
+    def _next(
+        self, topic: str, partition: int, offset: int, epoch: int | None, end: int
+    ) -> tuple[int, int | None] | None:
+        """The first record after `offset` of another epoch."""
+        step, low = 1, offset
+        last = None
+        while last is None and end - step > low:  # what is last may be a transaction's marker, not a record
+            last = self._first(topic, partition, end - step, end)
+            step *= 2
+        if last is None or last[1] == epoch:
+            return None
+        high, found = last[0], last
+        while low + 1 < high:
+            middle = (low + high) // 2
+            at = self._first(topic, partition, middle, end) or last
+            if at[1] == epoch:
+                low = max(middle, at[0])
+            else:
+                high, found = middle, at
+        return found
+
+    def _first(self, topic: str, partition: int, offset: int, end: int) -> tuple[int, int | None] | None:
+        """Offset and epoch of the first record at or after `offset`; None when there is none before `end`."""
+        if offset >= end:
+            return None
+        self._consumer.assign([confluent_kafka.TopicPartition(topic, partition, offset)])
+        deadline = time.monotonic() + _TIMEOUT
+        while time.monotonic() < deadline:
+            message = self._consumer.poll(0.2)
+            if message is None:
+                continue
+            error = message.error()
+            if error is not None:
+                if error.code() == confluent_kafka.KafkaError._PARTITION_EOF:
+                    return None
+                raise KafkaError(f"{topic}-{partition}: its leader epochs cannot be read: {words(error)}")
+            at = message.offset()
+            assert at is not None
+            return (at, message.leader_epoch()) if at < end else None
+        raise KafkaError(
+            f"{topic}-{partition}: its leader epochs cannot be read: no record at offset {offset} within "
+            f"{_TIMEOUT:.0f} s"
+        )
+
+    def __enter__(self) -> Epochs:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._consumer.close()

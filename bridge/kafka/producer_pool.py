@@ -1,0 +1,79 @@
+"""Producers that outlive the task that made them, in a Python worker that Spark uses again (ADR 015).
+
+librdkafka waits half a second, by a timer that no setting moves, before an idempotent producer without transactions has
+its id and sends its first record. A batch every second should pay that once, not each time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from bridge.kafka.arrow_records import Packing
+from bridge.kafka.producer import Writer
+from bridge.partitioners import Partitioner
+
+__all__ = ["lent"]
+
+_IDLE_SECONDS = 60.0
+"""As long as Spark keeps a Python worker that has nothing to do."""
+
+
+@dataclass(frozen=True)
+class _Idle:
+    packing: Packing
+    settings: dict[str, Any]
+    checked: bool
+    writer: Writer
+    since: float
+
+
+_MOST = 8
+_idle: list[_Idle] = []
+"""The last that were left; a worker runs one task at a time, so more than one are of different pipelines."""
+
+
+@contextmanager
+def lent(
+    packing: Packing,
+    settings: Mapping[str, Any],
+    *,
+    checked: bool = True,
+    partitioner: Partitioner | None = None,
+    counts: Mapping[str, int] | None = None,
+) -> Iterator[Writer]:
+    """A Writer for the `with` block: a new one, or one that an earlier block of this process with the same topics and
+    settings has left in good order. What Writer guarantees holds for the block; it raises what Writer raises.
+
+    One that was left is asked for the partitions of its topics first, so that it knows those that were added. One whose
+    block failed, or that has told of any error, is never used again; nor is one after a minute, or when eight others
+    were left since.
+    """
+    made = dict(settings)
+    writer = _left(packing, made, checked, partitioner, counts)
+    if writer is None:
+        writer = Writer(made, checked=checked, partitioner=partitioner, counts=counts)
+    with writer:
+        yield writer
+    _idle.append(_Idle(packing, made, checked, writer, time.monotonic()))
+    del _idle[:-_MOST]
+
+
+def _left(
+    packing: Packing,
+    settings: dict[str, Any],
+    checked: bool,
+    partitioner: Partitioner | None,
+    counts: Mapping[str, int] | None,
+) -> Writer | None:
+    oldest = time.monotonic() - _IDLE_SECONDS
+    _idle[:] = [idle for idle in _idle if idle.since > oldest]
+    for idle in list(_idle):
+        if (idle.packing, idle.settings, idle.checked) == (packing, settings, checked):
+            _idle.remove(idle)
+            if idle.writer.again(partitioner, counts):
+                return idle.writer
+    return None

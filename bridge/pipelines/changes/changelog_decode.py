@@ -1,0 +1,112 @@
+"""records -> changes, decoded and compacted in the order that connector and `bad-records` ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from bridge import compact
+from bridge.columns import BAD, KIND, col
+from bridge.decode import APART, DROPPED, KEPT, SKIP, decode_events, decode_keys, decode_values
+from bridge.definition import BadRecords, Definition
+from bridge.formats.base import DOUBTFUL
+from bridge.pipelines.changes import row_gate, unavailable_values
+
+__all__ = [
+    "Held",
+    "any_row",
+    "compacts_first",
+    "decoded",
+    "filled",
+    "folded",
+    "held_by",
+    "is_good",
+    "settled",
+    "told",
+]
+
+Held = Callable[[DataFrame], DataFrame]
+"""Persists a frame for as long as it is used, and gives it back."""
+
+
+def held_by(stack: ExitStack) -> Held:
+    """Frames are let go with `stack`."""
+
+    def held(frame: DataFrame) -> DataFrame:
+        stack.callback(frame.unpersist)
+        return frame.persist()
+
+    return held
+
+
+def compacts_first(definition: Definition) -> bool:
+    """True where only the last record of a key need be decoded: the record's key names the row, and under
+    `bad-records: fail` no bad record may be in the fold anyway. Where a gate puts rows aside the one before counts."""
+    fails = definition.bad_records is BadRecords.FAIL
+    return definition.topic.is_upsert and fails and not definition.diverts
+
+
+def is_good() -> Column:
+    """True for rows that change the table."""
+    return col(BAD).isNull() & ~col(KIND).isin(SKIP, DROPPED)
+
+
+def decoded(records: DataFrame, definition: Definition, *, glance: bool = False) -> DataFrame:
+    """Changes with `__bad`, as the module `decode` and the gate give them; nothing bad is dropped.
+
+    Where `compacts_first`: one row per key, the last one, and superseded values are never looked at. Otherwise all.
+    With `glance` a record may be DOUBTFUL instead: then the frame is good for nothing but to be made again without.
+    """
+    if not definition.topic.is_upsert:
+        return row_gate.diverted(decode_events(records, definition.topic, glance=glance), definition)
+    keyed = decode_keys(records, definition.topic, glance=glance)
+    if compacts_first(definition):
+        keyed = compact.latest_by_offset(keyed, [*definition.primary_key, APART])
+    return row_gate.diverted(decode_values(keyed, definition.topic, glance=glance), definition)
+
+
+def filled(changes: DataFrame, table: DataFrame, definition: Definition) -> DataFrame:
+    """keep.filled of `decoded` changes, for all columns that are told; what was filled in the gate judges now."""
+    key = definition.primary_key
+    told = [c.name for c in definition.topic.schema.physical if c.name not in key]
+    return row_gate.diverted(unavailable_values.filled(changes, table, key=key, columns=told), definition)
+
+
+def settled(records: DataFrame, definition: Definition, held: Held) -> DataFrame:
+    """`decoded` records, at a glance where that will do; `held` keeps a frame for as long as it is used."""
+    changes = held(decoded(records, definition, glance=True))
+    if any_row(changes, col(BAD) == DOUBTFUL):
+        return held(decoded(records, definition))
+    return changes
+
+
+def folded(changes: DataFrame, definition: Definition) -> DataFrame:
+    """The good ones among `decoded` changes: the last one per key, or all of a table without a key."""
+    good = changes.where(is_good())
+    if definition.topic.appends or compacts_first(definition):
+        return good
+    return compact.latest_by_offset(good, list(definition.primary_key))
+
+
+def told(
+    changes: DataFrame,
+    definition: Definition,
+    held: Held,
+    table: DataFrame | None = None,
+) -> DataFrame:
+    """`settled` changes of topics from their beginning, with a value for every column that an update leaves out: the
+    key's own earlier one, else that of its row in `table`. Where neither tells it, the change is bad and says so."""
+    if KEPT not in changes.columns or not any_row(changes, F.size(KEPT) > 0):
+        return changes
+    rows = changes.limit(0) if table is None else table
+    present = rows.select(*[col(c.name) for c in definition.topic.schema.physical])
+    return held(filled(changes, present, definition))
+
+
+def any_row(frame: DataFrame, condition: Column) -> bool:
+    """Whether it holds for a row. Spark's isEmpty would look at one partition, then at four, ... as there is none."""
+    row = frame.agg(F.bool_or(condition)).first()
+    return row is not None and bool(row[0])

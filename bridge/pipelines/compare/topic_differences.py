@@ -1,0 +1,152 @@
+"""What a topic holds, compared with the rows of a table's version: what makes the topic equal to it, as records.
+
+Both a resync (the whole topic) and a publish that is not alone (the end of the topic) mend by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from bridge import compact
+from bridge.columns import AFTER, BAD, BEFORE, KIND, POSITION, col, differs, members, retracts, same_key
+from bridge.decode import DROPPED, SKIP, decode_keys
+from bridge.definition import Definition, Topic
+from bridge.delta import change_feed
+from bridge.delta.table import Table
+from bridge.encode import encode, encode_changes
+from bridge.errors import BadRecordError, TableError
+from bridge.kafka import source
+from bridge.kafka.leader_epochs import with_leader_epochs
+from bridge.offsets import Offsets
+from bridge.options import FORMATS
+from bridge.pipelines.changes import changelog_decode
+from bridge.rows import RowKind
+
+__all__ = ["UNKNOWN", "Differences"]
+
+UNKNOWN = "__unknown"
+"""True for a key whose last record cannot be decoded: what it says is not known."""
+_PLACE = ("topic", "partition", "offset")
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Of a definition's topics (those that are there, with the columns that the table has) and one table version.
+
+    Wrap actions in `delta.failures.reading`. Raises TableError for a table that holds a key twice, BadRecordError for a
+    record whose key cannot be decoded.
+    """
+
+    definition: Definition
+    table: Table
+    version: int
+
+    def whole(self, start: Offsets, end: Offsets, held: changelog_decode.Held) -> DataFrame:
+        """As compact.net, what makes the topic up to `end` equal to the version, and UNKNOWN; it begins at `start`."""
+        rows = self._rows()
+        self._refuse_twice(rows)
+        return self._compared(self._state(start, end, held).where(~retracts()), rows)
+
+    def within(self, start: Offsets, end: Offsets, held: changelog_decode.Held) -> DataFrame:
+        """The same for the keys of the records from `start` to `end` alone, as the last of these say."""
+        key = self.definition.primary_key
+        last = held(self._state(start, end, held))
+        asked = last.select(*(col(name) for name in key)).alias("k")
+        rows = self._rows().alias("r").join(asked, same_key(key, "r", "k"), "left_semi")
+        self._refuse_twice(rows)
+        return self._compared(last.where(~retracts()), rows)
+
+    def records(self, sides: DataFrame) -> DataFrame:
+        """What is to be sent for BEFORE, AFTER and POSITION of what differs."""
+        topic = self.definition.topic
+        if FORMATS[topic.value.name].insert_only:
+            return encode(compact.upserts(sides), topic)
+        return encode_changes(sides, topic, pair=self.definition.publish.pair)
+
+    def _rows(self) -> DataFrame:
+        rows = change_feed.snapshot(self.table, self.version)
+        return rows.select(*(col(name) for name in self.table.columns))
+
+    def _compared(self, there: DataFrame, rows: DataFrame) -> DataFrame:
+        key, columns = self.definition.primary_key, self.table.columns
+        there = there.select(*(col(name) for name in columns), col(UNKNOWN))
+        there = there.withColumn("__there", F.lit(True)).alias("s")
+        wanted = rows.withColumn("__wanted", F.lit(True)).alias("t")
+        only_topic, only_table = col("__wanted", "t").isNull(), col("__there", "s").isNull()
+        rest = [f for f in self.table.fields if f.name not in key]
+        unknown = F.coalesce(col(UNKNOWN, "s"), F.lit(False))
+        # Of a row that cannot be read only the key is said to have been there, and only to take it away.
+        before, after = (F.struct(*(col(n, side).alias(n) for n in columns)) for side in ("s", "t"))
+        joined = there.join(wanted, same_key(key, "s", "t"), "full_outer")
+        changed = only_topic | only_table | unknown | differs(rest, "s", "t")
+        return joined.where(changed).select(
+            F.when(~only_table & (only_topic | ~unknown), before).alias(BEFORE),
+            F.when(~only_topic, after).alias(AFTER),
+            F.struct(F.lit(self.version).cast("bigint").alias("version")).alias(POSITION),
+            unknown.alias(UNKNOWN),
+        )
+
+    def _refuse_twice(self, rows: DataFrame) -> None:
+        key = [col(name) for name in self.definition.primary_key]
+        twice = rows.groupBy(*key).count().where("count > 1").count()
+        if twice:
+            raise TableError(
+                f"table {self.table}, version {self.version}: {twice} keys stand more than once, and a topic has one "
+                "row per key; delete the rows that are too many, then run again"
+            )
+
+    def _state(self, start: Offsets, end: Offsets, held: changelog_decode.Held) -> DataFrame:
+        """The last change of every key from `start` to `end`, and UNKNOWN."""
+        definition, topic = self.definition, self.definition.topic
+        records = source.read(self.table.spark, topic, start, end)
+        records = with_leader_epochs(records, topic, start, end)
+        changes = changelog_decode.told(changelog_decode.settled(records, definition, held), definition, held)
+        doubtful = col(BAD).isNotNull() | (col(KIND) == DROPPED)
+        if topic.is_upsert:
+            doubtful = doubtful | (col(KIND) == SKIP)
+        if not changelog_decode.any_row(changes, doubtful):
+            return changelog_decode.folded(changes, definition).withColumn(UNKNOWN, F.lit(False))
+        good = changes.where(changelog_decode.is_good()).withColumn(UNKNOWN, F.lit(False))
+        both = good.unionByName(_keys(records, changes.where(doubtful), topic, good, held))
+        return compact.latest_by_offset(both, list(definition.primary_key))
+
+
+def _keys(
+    records: DataFrame, bad: DataFrame, topic: Topic, like: DataFrame, held: changelog_decode.Held
+) -> DataFrame:
+    """One add per `bad` change, of its key alone, in the columns of `like`. Raises BadRecordError where a record does
+    not tell its key."""
+    places = held(bad.select(*(col(POSITION).getField(part).alias(part) for part in _PLACE)).distinct())
+    primary = topic.schema.primary_key
+    if topic.key is None or not set(primary) <= set(topic.key.columns):
+        raise _undecodable(places, topic, "its key is in the value")
+    found = held(decode_keys(records.join(F.broadcast(places), list(_PLACE), "left_semi"), topic))
+    lost = col(BAD).isNotNull() | col(KIND).isNotNull()
+    if changelog_decode.any_row(found, lost):
+        at = (col(POSITION).getField(part).alias(part) for part in _PLACE)
+        raise _undecodable(found.where(lost).select(*at, col(BAD)), topic, None)
+    type = like.schema[POSITION].dataType.simpleString()
+    parts = [col(POSITION).getField(part) for part in (*_PLACE, "timestamp")]
+    row = [F.lit(0).alias("row")] if "row" in members(like, POSITION) else []
+    known = {name: col(name) for name in primary} | {
+        KIND: F.lit(RowKind.UPDATE_AFTER.value),
+        POSITION: F.struct(*parts, *row).cast(type),
+        UNKNOWN: F.lit(True),
+    }
+    nothing = {f.name: F.lit(None).cast(f.dataType) for f in like.schema.fields}
+    return found.select(*(known.get(name, nothing[name]).alias(name) for name in like.columns))
+
+
+def _undecodable(places: DataFrame, topic: Topic, why: str | None) -> BadRecordError:
+    first = places.orderBy(*_PLACE).first()
+    assert first is not None
+    reason = why or first[BAD] or "its key is dropped by ignore-parse-errors"
+    return BadRecordError(
+        f"{first['topic']}-{first['partition']} at offset {first['offset']} cannot be decoded, and {reason}: so it is "
+        f"not known which row it is of. Nothing is sent. If {topic.title} holds records of others, publish to a new "
+        "topic with a new run.checkpoint; else correct the key's format in the DDL, or delete the records up to there "
+        "(kafka-delete-records.sh) and run again"
+    )

@@ -1,0 +1,177 @@
+"""Proof: fold(topic) == table, at positions that do not move while both sides do."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bridge.columns import BAD, col
+from bridge.decode import decode_keys
+from bridge.definition import Definition, Topic
+from bridge.delta import change_feed
+from bridge.delta.delta_errors import reading
+from bridge.delta.publish_log import PublishLog
+from bridge.delta.table import Table
+from bridge.errors import DefinitionError, GapError
+from bridge.kafka import admin, source
+from bridge.kafka.leader_epochs import with_leader_epochs
+from bridge.kafka.offset_availability import check_reachable
+from bridge.offsets import Offsets
+from bridge.pipelines.changes import changelog_decode
+from bridge.pipelines.compare.row_comparison import Comparison, compare, compare_bags
+from bridge.pipelines.runtime.preflight import ingested, published_table, whole_table
+from bridge.publish_progress import NOTHING
+
+__all__ = ["Proof", "verify"]
+
+_PATIENCE_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What was compared, where, and what the comparison found."""
+
+    pipeline: str
+    direction: str
+    """`ingest`: the table follows the topic; `publish`: the topic follows the table."""
+    version: int
+    offsets: Offsets
+    comparison: Comparison
+
+    @property
+    def equal(self) -> bool:
+        """True when topic and table hold the same rows."""
+        return self.comparison.equal
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields, JSON-ready."""
+        return {**asdict(self), "offsets": self.offsets.to_json(), "equal": self.equal}
+
+
+@dataclass(frozen=True)
+class _Pinned:
+    table: Table
+    version: int
+    end: Offsets
+
+
+def verify(
+    spark: SparkSession, definition: Definition, *, direction: str | None = None, show_values: bool = False
+) -> Proof:
+    """Compare the fold of the topic with the table, row by row, and say what differs. Reads only. Rows of a table
+    without a PRIMARY KEY are counted: each must be on both sides as many times. Rows are told with `show_values` alone.
+
+    ingest: the topic up to the offsets of the newest ingest commit, against the newest version of the table that this
+    ingest had not gone beyond: what others have changed in the table since shows.
+    publish: the topic up to the ends that it had when the newest published version was in it, against that version:
+    what others have written to the topic before that shows.
+    Neither is disturbed by ingests, publishes and writers that go on meanwhile, nor by compaction (see
+    Comparison.superseded). Without `direction`, the one that has progress is taken; DefinitionError when there is none
+    or both. Raises GapError when the topic does not start at its beginning any more, or is another one than was read.
+    """
+    resolved = admin.resolve(definition.topic)
+    state = admin.describe(resolved)
+    pinned, direction = _pinned(spark, definition, direction, resolved, state)
+    start = _beginning(state.earliest, pinned.end)
+    table, version = pinned.table, pinned.version
+    with ExitStack() as stack, reading(table, version, version):
+        held = changelog_decode.held_by(stack)
+        records = source.read(spark, definition.topic, start, pinned.end)
+        records = with_leader_epochs(records, definition.topic, start, pinned.end)
+        changes = changelog_decode.told(changelog_decode.settled(records, definition, held), definition, held)
+        topic, rows = changelog_decode.folded(changes, definition), change_feed.snapshot(table, version)
+        if definition.topic.appends:
+            found = compare_bags(topic, rows, fields=table.fields)
+        else:
+            key, fields = definition.primary_key, table.fields
+            found = compare(topic, rows, key=key, fields=fields, show_values=show_values)
+            if found.missing_in_topic and _compacts(resolved):
+                now = admin.describe(resolved).end
+                later = _keys(source.read(spark, definition.topic, pinned.end, now), definition)
+                found = compare(topic, rows, key=key, fields=fields, show_values=show_values, later=later)
+    return Proof(definition.name, direction, version, pinned.end, found)
+
+
+def _pinned(
+    spark: SparkSession, definition: Definition, direction: str | None, topic: Topic, state: admin.TopicState
+) -> tuple[_Pinned, str]:
+    table = whole_table(spark, definition)
+    newest = change_feed.latest_version(table)
+    followed = ingested(table, definition)
+    published = PublishLog(spark, definition.run.checkpoint, definition.name).last()
+    direction = direction or _direction(definition, followed is not None, published is not None)
+    if direction == "ingest":
+        if followed is None:
+            raise DefinitionError(f"{definition.name!r} has not ingested into {table}: nothing to verify")
+        if definition.topic.startup.mode != "earliest-offset":
+            raise DefinitionError(
+                f"{definition.name!r} does not start at the earliest offset ('scan.startup.mode' = "
+                f"'{definition.topic.startup.mode}'), so the topic alone does not say what {table} should be"
+            )
+        progress, version = followed
+        _beginning(state.earliest, progress.offsets)
+        check_reachable(progress.offsets, state, progress.topic_ids)
+        # Versions between the two are not the ingest's: it was looked for after `newest`.
+        return _Pinned(table, max(version, newest), progress.offsets), direction
+    if published is None or published.version == NOTHING:
+        raise DefinitionError(f"{definition.name!r} has not published {table} (whole): nothing to verify")
+    table = published_table(spark, definition)
+    change_feed.check_same(table, published.table_id)
+    end = published.ends or state.end
+    _await(topic, end)
+    return _Pinned(table, published.version, end), direction
+
+
+def _await(topic: Topic, end: Offsets) -> None:
+    """Wait until records up to `end` may be read: the broker writes the markers of transactions by and by."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not (state := admin.describe(topic)).end.reaches(end):
+        if time.monotonic() > deadline:
+            if admin.written_ends(topic).reaches(end):
+                raise GapError(
+                    f"{topic.title}: a transaction is open before the end that was published "
+                    f"({end.to_json()}), so what is there cannot be read yet; see `bridge txn list`"
+                )
+            check_reachable(end, state)
+        time.sleep(0.1)
+
+
+def _direction(definition: Definition, ingested: bool, published: bool) -> str:
+    if ingested and published:
+        raise DefinitionError(
+            f"{definition.name!r} both ingests and publishes: say --direction ingest or --direction publish"
+        )
+    if not (ingested or published):
+        raise DefinitionError(
+            f"{definition.name!r} has neither ingested nor published yet: nothing to verify"
+        )
+    return "ingest" if ingested else "publish"
+
+
+def _beginning(earliest: Offsets, end: Offsets) -> Offsets:
+    """Where every partition of `end` starts. Compaction keeps the start at 0; deletion by age or size moves it."""
+    for topic, partition, offset in earliest:
+        if offset > 0:
+            raise GapError(
+                f"{topic}-{partition} starts at offset {offset}: what was before is deleted, so the topic alone no "
+                "longer says what the table should be. A topic that can be verified has cleanup.policy=compact; "
+                "`bridge resync FILE` makes both equal as they are now"
+            )
+    return Offsets({key: 0 for key in end.by_partition})
+
+
+def _compacts(topic: Topic) -> bool:
+    policies = (admin.topic_setting(topic, name, "cleanup.policy") for name in topic.names)
+    return any(policy is None or "compact" in policy for policy in policies)
+
+
+def _keys(records: DataFrame, definition: Definition) -> DataFrame:
+    """The keys that records name."""
+    topic, names = definition.topic, [col(name) for name in definition.primary_key]
+    if topic.is_upsert:
+        return decode_keys(records, topic).where(col(BAD).isNull()).select(*names)
+    return changelog_decode.decoded(records, definition).where(changelog_decode.is_good()).select(*names)

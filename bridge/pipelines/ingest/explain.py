@@ -1,0 +1,218 @@
+"""What the next batch of an ingest would touch in the table, and why; nothing is applied."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from math import ceil, floor
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bridge.columns import col, retracts
+from bridge.definition import Definition
+from bridge.delta.engine_choice import Engines
+from bridge.delta.ingest_progress import read_progress
+from bridge.delta.table import Table, exists
+from bridge.kafka import admin, source
+from bridge.kafka.leader_epochs import with_leader_epochs
+from bridge.kafka.offset_availability import check_reachable
+from bridge.offsets import Offsets
+from bridge.pipelines.changes import changelog_decode
+from bridge.pipelines.runtime.preflight import whole_table
+
+__all__ = ["Explained", "explain", "next_end"]
+
+_MOST = 0.8
+"""From this share of all files on, keys lie everywhere."""
+_APART = 0.1
+"""From so many files per key on, keys lie far apart."""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """The next batch against the table as it is. Bytes are those of whole files."""
+
+    pipeline: str
+    table: str
+    pending_records: int
+    """Offsets that no batch has applied yet."""
+    records: int
+    """Those of the next batch."""
+    keys: int
+    """Keys that the batch changes, after the fold; rows, where the table has no key."""
+    deletes: int
+    files: int
+    bytes: int
+    rows: int
+    """Of the whole table."""
+    files_in_range: int
+    """Files whose smallest and largest key enclose a key of the batch: statistics cannot rule them out."""
+    bytes_in_range: int
+    files_touched: int
+    """Files that hold a row of a key of the batch."""
+    bytes_touched: int
+    rows_touched: int
+    """Rows whose key is in the batch."""
+    why: str
+    engine: str = ""
+    """What would merge the batch, and why that; empty where there is no table yet, or nothing to merge."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields, JSON-ready."""
+        return asdict(self)
+
+
+def explain(spark: SparkSession, definition: Definition) -> Explained:
+    """Read what the next batch would read, fold it, and look for its keys in the table's files.
+
+    Reads the key columns of the whole table once, and writes nothing. Raises what an ingest would raise before its
+    first batch: KafkaError, TableError, GapError.
+    """
+    topic = admin.resolve(definition.topic)
+    state = admin.describe(topic)
+    table = whole_table(spark, definition) if exists(spark, definition.delta) else None
+    known = read_progress(table, definition.name) if table else None
+    start = known[0].offsets if known else admin.start_offsets(topic, state)
+    if known:
+        check_reachable(start, state, known[0].topic_ids)
+    start = Offsets({**state.earliest.by_partition, **start.by_partition})
+    end = admin.end_offsets(topic, state) or state.end
+    until = next_end(start, end, definition.run.max_offsets_per_batch)
+    with ExitStack() as stack:
+        held = changelog_decode.held_by(stack)
+        records = with_leader_epochs(source.read(spark, topic, start, until), topic, start, until)
+        changes = held(
+            changelog_decode.folded(changelog_decode.settled(records, definition, held), definition)
+        )
+        told = changes.agg(F.count(F.lit(1)), F.count_if(retracts())).first()
+        assert told is not None
+        files = _files(table, changes, definition) if table else None
+        found = _summed(files) if files is not None else dict.fromkeys(_SUMS, 0)
+        engine = ""
+        if table and told[0] and not definition.topic.appends:
+            engine = Engines(definition.merge).foreseen(table, changes, key=definition.primary_key)
+    return Explained(
+        pipeline=definition.name,
+        table=str(definition.delta),
+        pending_records=start.behind(end),
+        records=start.behind(until),
+        keys=told[0],
+        deletes=told[1],
+        **found,
+        why=_why(
+            found,
+            told[0],
+            appends=definition.topic.appends,
+            clustered=table is not None and _clustered(table),
+        ),
+        engine=engine,
+    )
+
+
+def next_end(start: Offsets, end: Offsets, limit: int) -> Offsets:
+    """Where the next batch ends: at `end`, or where Spark ends a batch of at most `limit` offsets, which it shares out
+    to the partitions by what is left in each."""
+    left = {key: max(0, stop - start.by_partition.get(key, 0)) for key, stop in end.by_partition.items()}
+    total = sum(left.values())
+    if total <= limit:
+        return end
+    shares = {key: limit * count / total for key, count in left.items()}
+    return Offsets(
+        {
+            key: start.by_partition.get(key, 0) + min(left[key], ceil(share) if share < 1 else floor(share))
+            for key, share in shares.items()
+        }
+    )
+
+
+_SUMS = (
+    *("files", "bytes", "rows", "files_in_range", "bytes_in_range"),
+    *("files_touched", "bytes_touched", "rows_touched"),
+)
+
+
+def _files(table: Table, changes: DataFrame, definition: Definition) -> DataFrame:
+    """A row per file: `bytes`, `rows`, `rows_touched`, and `in_range` by its first key column."""
+    key = definition.primary_key
+    rows = table.delta().toDF()
+    meta = F.col("_metadata")
+    places = [meta.getField("file_path").alias("__file"), meta.getField("file_size").alias("__bytes")]
+    if not key:
+        found = rows.select(*places).groupBy("__file").agg(_bytes(), F.count(F.lit(1)).alias("rows"))
+        return found.select("bytes", "rows", F.lit(0).alias("rows_touched"), F.lit(False).alias("in_range"))
+    wanted = changes.select(*(col(name) for name in key), F.lit(True).alias("__wanted"))
+    first = col(key[0])
+    same = [col(name, "t").eqNullSafe(col(name, "w")) for name in key]
+    joined = (
+        rows.select(*(col(name) for name in key), *places).alias("t").join(wanted.alias("w"), same, "left")
+    )
+    found = joined.groupBy("__file").agg(
+        _bytes(),
+        F.count(F.lit(1)).alias("rows"),
+        F.count("__wanted").alias("rows_touched"),
+        F.min(col(key[0], "t")).alias("__low"),
+        F.max(col(key[0], "t")).alias("__high"),
+    )
+    within = first.between(F.col("__low"), F.col("__high"))
+    enclosing = found.join(wanted.select(first), within, "left_semi").select(
+        "__file", F.lit(True).alias("in_range")
+    )
+    ranged = found.join(enclosing, "__file", "left")
+    return ranged.select(
+        "bytes", "rows", "rows_touched", F.coalesce("in_range", F.lit(False)).alias("in_range")
+    )
+
+
+def _bytes() -> Any:
+    return F.first("__bytes").alias("bytes")
+
+
+def _summed(files: DataFrame) -> dict[str, int]:
+    near, hit = F.col("in_range"), F.col("rows_touched") > 0
+    row = files.agg(
+        F.count(F.lit(1)).alias("files"),
+        F.sum("bytes").alias("bytes"),
+        F.sum("rows").alias("rows"),
+        F.count_if(near).alias("files_in_range"),
+        F.sum(F.when(near, F.col("bytes"))).alias("bytes_in_range"),
+        F.count_if(hit).alias("files_touched"),
+        F.sum(F.when(hit, F.col("bytes"))).alias("bytes_touched"),
+        F.sum("rows_touched").alias("rows_touched"),
+    ).first()
+    assert row is not None
+    return {name: row[name] or 0 for name in _SUMS}
+
+
+def _clustered(table: Table) -> bool:
+    detail = table.delta().detail().select("clusteringColumns", "partitionColumns").first()
+    return detail is not None and bool(detail[0] or detail[1])
+
+
+def _why(found: dict[str, int], keys: int, *, appends: bool, clustered: bool) -> str:
+    files, near, hit = found["files"], found["files_in_range"], found["files_touched"]
+    if not keys:
+        return "there is nothing to apply"
+    if appends:
+        return (
+            "the table has no PRIMARY KEY: rows are added in new files, and no file that is there is touched"
+        )
+    if not files:
+        return "the table is empty: rows are written, and nothing need be looked up"
+    if not hit:
+        return "no key of the batch is in the table: its rows are new"
+    if hit >= _MOST * files:
+        return (
+            f"the keys lie everywhere: {hit:,} of {files:,} files hold one. No layout of files helps where keys are "
+            "random; fewer, larger batches do"
+        )
+    if near > 2 * hit:
+        layout = "OPTIMIZE has not been run since" if clustered else "the table is not clustered by its key"
+        return (
+            f"the keys lie together, but {near:,} files may hold one by their smallest and largest key where {hit:,} "
+            f"do: {layout} (`delta.cluster-by` or ALTER TABLE ... CLUSTER BY, then `bridge maintain`)"
+        )
+    if hit > _APART * keys:
+        return f"the keys lie far apart: {hit:,} of {files:,} files hold one of {keys:,}; statistics rule out others"
+    return f"the keys lie together: {hit:,} of {files:,} files hold one, and statistics rule out others"

@@ -1,0 +1,194 @@
+"""quarantine -> records -decode-> changes -compact-> changes -merge-> Delta
+
+Records that were put aside and can be read by now (their bytes were corrected in the quarantine table, or the DDL was)
+are applied as if they had been good when they came.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bridge import failpoints
+from bridge.columns import BAD, POSITION, col, same_key
+from bridge.decode import KEPT
+from bridge.definition import Definition, DeltaTarget, Topic
+from bridge.delta import quarantine
+from bridge.delta.append import append
+from bridge.delta.file_statistics import mended
+from bridge.delta.ingest_progress import IngestProgress, read_progress
+from bridge.delta.merge_spark import merge
+from bridge.delta.table import Table, exists
+from bridge.errors import DefinitionError, GapError
+from bridge.kafka import admin, source
+from bridge.kafka.leader_epochs import with_leader_epochs
+from bridge.offsets import Offsets
+from bridge.pipelines.changes import changelog_decode
+from bridge.pipelines.runtime.preflight import ingest_table
+from bridge.pipelines.runtime.storage_checks import check_places
+
+__all__ = ["Replay", "replay"]
+
+_AT = ["topic", "partition", "offset"]
+_Held = Callable[[DataFrame], DataFrame]
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What became of the records that were kept aside."""
+
+    pipeline: str
+    version: int | None = None
+    """The table version that holds them; None when there was nothing to apply."""
+    replayed: int = 0
+    """Good by now, applied, and no longer kept aside."""
+    overtaken: int = 0
+    """How many of these changed nothing, since a newer record of their key had come."""
+    still_bad: int = 0
+    former_topic: int = 0
+    """Records of a topic that was deleted since: nobody knows what came after them, so they stay."""
+    warning: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields, JSON-ready."""
+        return asdict(self)
+
+
+def replay(spark: SparkSession, definition: Definition, *, force: bool = False) -> Replay:
+    """Apply the kept records of the pipeline that are good now, in one commit, and take them out of the quarantine.
+
+    A record never overtakes a newer one: it is folded together with all that its topic holds from there to where the
+    table is, and only keys with a replayed record are written. Of a table without a PRIMARY KEY every record is
+    added, once, also when a replay is killed and run again.
+
+    Raises DefinitionError without `bad-records: quarantine` and before the first ingest; GapError when the topic no
+    longer holds what came after a record: it has expired, or the record is older than `delete.retention.ms`, after
+    which compaction takes tombstones away (`force` replays the latter all the same). ConcurrentRunError when an ingest
+    runs at the same time; nothing is written then.
+    """
+    target = definition.quarantine
+    if target is None:
+        raise DefinitionError(
+            f"{definition.name!r} keeps no bad records aside: set ingest: {{bad-records: quarantine}}, or quality: "
+            "{gate: quarantine}"
+        )
+    check_places(spark, definition)
+    table = ingest_table(spark, definition)
+    warning = mended(table)
+    known = read_progress(table, definition.name)
+    if known is None:
+        raise DefinitionError(f"{definition.name!r} has not ingested into {table} yet: nothing to replay")
+    if not exists(spark, target):
+        return Replay(definition.name, warning=warning)
+    quarantine.settle(table, target, definition.name)
+    topic = admin.resolve(definition.topic)
+    done = _Run(definition, topic, admin.describe(topic), table, target, known[0]).run(force)
+    return replace(done, warning=warning)
+
+
+@dataclass(frozen=True)
+class _Run:
+    definition: Definition
+    topic: Topic
+    state: admin.TopicState
+    table: Table
+    target: DeltaTarget
+    known: IngestProgress
+
+    def run(self, force: bool) -> Replay:
+        name, result = self.definition.name, Replay(self.definition.name)
+        with ExitStack() as stack:
+            held = changelog_decode.held_by(stack)
+            # Cut off from its table: with each commit there Spark would plan and compute anew whatever hangs on it.
+            aside = quarantine.records(self.table.spark, self.target, name).localCheckpoint()
+            now = quarantine.topic_id(self.state.ids)
+            same = F.coalesce(F.col("topic_id") == now, F.lit(False))
+            result = replace(result, former_topic=aside.where(~same).count())
+            records = aside.where(same).select(*source.COLUMNS)
+            first, through, oldest_ms = _range(records)
+            if oldest_ms is None:
+                return result
+            _check_range(self.topic, self.state, first, oldest_ms, force)
+            records = with_leader_epochs(records, self.topic, first, through)
+            changes = changelog_decode.settled(records, self.definition, held)
+            good = changes.where(col(BAD).isNull())
+            places = held(good.select(*_place()).distinct())
+            result = replace(result, replayed=places.count())
+            result = replace(result, still_bad=records.count() - result.replayed)
+            if not result.replayed:
+                return result
+            progress = replace(self.known, run=uuid.uuid4().hex[:12], batch=self.known.batch + 1)
+            ours = places.withColumns({"pipeline": F.lit(name), "topic_id": now})
+            quarantine.mark(self.table.spark, self.target, ours, progress.run)
+            if self.definition.topic.appends:
+                rows = changelog_decode.folded(good, self.definition)
+                merged = append(self.table, rows, rows=result.replayed, progress=progress)
+            else:
+                folded = held(self._folded(records, good, first, held))
+                merged = merge(
+                    self.table, folded, key=self.definition.primary_key, progress=progress, persisted=True
+                )
+                newest = folded.select(*_place()).join(places, _AT, "left_semi").count()
+                result = replace(result, overtaken=result.replayed - newest)
+            failpoints.hit("replay.committed")
+            quarantine.release(self.table.spark, self.target, name, progress.run)
+            return replace(result, version=merged.version)
+
+    def _folded(self, aside: DataFrame, good: DataFrame, first: Offsets, held: _Held) -> DataFrame:
+        """The last record of each key that has a good one aside, among these and all that the topic has since."""
+        key, spark = self.definition.primary_key, self.table.spark
+        reached = self.known.offsets.by_partition
+        end = Offsets({place: reached.get(place, offset) for place, offset in first.by_partition.items()})
+        since = with_leader_epochs(source.read(spark, self.topic, first, end), self.topic, first, end)
+        others = since.join(F.broadcast(aside.select(*_AT)), _AT, "left_anti").select(*aside.columns)
+        changes = changelog_decode.settled(others.unionByName(aside), self.definition, held)
+        if KEPT in changes.columns:
+            changes = changelog_decode.filled(changes, self.table.delta().toDF(), self.definition)
+        keys = good.where(changelog_decode.is_good()).select(*(col(name) for name in key)).distinct()
+        last = changelog_decode.folded(changes, self.definition)
+        return last.alias("c").join(F.broadcast(keys.alias("k")), same_key(key, "c", "k"), "left_semi")
+
+
+def _place() -> list[Column]:
+    return [col(POSITION).getField(part).alias(part) for part in _AT]
+
+
+def _range(records: DataFrame) -> tuple[Offsets, Offsets, int | None]:
+    """The first offset of each partition, the one after the last, and the time of the oldest record in ms."""
+    spans = records.groupBy("topic", "partition").agg(
+        F.min("offset"), F.max("offset"), F.min(F.unix_millis("timestamp"))
+    )
+    rows = spans.collect()  # a row per partition
+    return (
+        Offsets.of((row[0], row[1], row[2]) for row in rows),
+        Offsets.of((row[0], row[1], row[3] + 1) for row in rows),
+        min((row[4] for row in rows), default=None),
+    )
+
+
+def _check_range(topic: Topic, state: admin.TopicState, first: Offsets, oldest_ms: int, force: bool) -> None:
+    way_out = "have the keys sent again by their producer, then delete these records from the quarantine"
+    for name, partition, offset in first:
+        earliest = state.earliest.get(name, partition)
+        if earliest is not None and earliest > offset:
+            raise GapError(
+                f"{name}-{partition}: a record aside has offset {offset}, but the topic begins at {earliest}: what "
+                f"came in between is not known; {way_out}"
+            )
+    if topic.appends or force:
+        return
+    told = [admin.topic_setting(topic, name, "delete.retention.ms") for name in topic.names]
+    age = int(time.time() * 1000) - oldest_ms
+    limit = min((int(ms) for ms in told if ms is not None), default=age)
+    if age > limit:
+        raise GapError(
+            f"a record aside is {age} ms old, older than the topic's delete.retention.ms ({limit}): a tombstone that "
+            f"came after it may be gone; {way_out}, or run again with --force if no such key was deleted"
+        )

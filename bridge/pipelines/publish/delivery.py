@@ -1,0 +1,287 @@
+"""The two ways to publish: what is sent when, and what is written down before and after."""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import cached_property
+from types import TracebackType
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bridge import failpoints
+from bridge.columns import POSITION, members
+from bridge.definition import Definition, DeliveryGuarantee, Topic
+from bridge.delta.data_files import data_files, digest
+from bridge.delta.publish_log import PublishLog
+from bridge.errors import REPUBLISH, GapError
+from bridge.kafka import admin, admin_transactions, sink
+from bridge.kafka.control import Control
+from bridge.kafka.exactly_once import Sender, produce_files, produce_once
+from bridge.kafka.sink import ProduceResult
+from bridge.partitioners import TASK_FREE
+from bridge.pipelines.publish.destination import Destination
+from bridge.pipelines.publish.plan_fingerprint import fingerprint, is_unique
+from bridge.pipelines.publish.take_over import readable, reconciled
+from bridge.publish_progress import NOTHING, PublishProgress, Stretch
+
+__all__ = ["AtLeastOnce", "ExactlyOnce", "Outlet", "outlet"]
+
+
+_RECENT_SECONDS = 20.0
+"""A note of a slot that is older is written again with the next stretch: far less than Kafka keeps one (at least a
+minute), and far more than a small batch takes."""
+
+_SLOT_ROWS = 500_000
+_MOST = 8
+"""A task that sorts more than so many rows is slower for each of them: its memory is soon full. More slots than that
+for each task that Spark runs at a time are not worth their transactional ids."""
+
+
+class Outlet(Protocol):
+    """A context manager that sends stretches and remembers them."""
+
+    def slots(self, rows: int) -> int:
+        """What a new stretch of about so many rows is cut into; 0 without transactions."""
+        ...
+
+    @property
+    def file_tasks(self) -> int:
+        """How many tasks send at a time where a new stretch may have a data file for a slot; 0 where it may not."""
+        ...
+
+    @property
+    def destination(self) -> Destination:
+        """The topics as they were when it was first asked for; see there."""
+        ...
+
+    def __enter__(self) -> Outlet: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def take_over(self) -> PublishProgress | None:
+        """What the runs before have written down; None before the first. A stretch that is open is to be sent again.
+        Raises GapError when it belongs to another topic, or to another key."""
+        ...
+
+    def start_anew(self) -> PublishProgress | None:
+        """`take_over` for a resync: of what the runs before have written down no more is needed than can be read, and
+        nothing that is open will be finished. Their transactions are ended."""
+        ...
+
+    def record(self, progress: PublishProgress) -> PublishProgress:
+        """Write the progress down with its key and topics, and give it back as it is written. Raises
+        ConcurrentRunError, GapError when something was sent and a topic is by now another one."""
+        ...
+
+    def send(self, records: DataFrame, stretch: Stretch) -> ProduceResult:
+        """Send the records of a stretch whose opening is recorded; returns when the broker has all of them."""
+        ...
+
+
+def outlet(spark: SparkSession, definition: Definition, topic: Topic) -> Outlet:
+    """The one that `sink.delivery-guarantee` asks for; `topic` is the definition's with its names looked up."""
+    if topic.sink.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE:
+        return ExactlyOnce(spark, definition, topic)
+    return AtLeastOnce(spark, definition, topic)
+
+
+class AtLeastOnce:
+    """Progress is written down after the broker has acknowledged: a crash in between sends a stretch again."""
+
+    def __init__(self, spark: SparkSession, definition: Definition, topic: Topic) -> None:
+        self._definition, self._topic = definition, topic
+        self._log = PublishLog(spark, definition.run.checkpoint, definition.name)
+
+    def slots(self, rows: int) -> int:
+        return 0
+
+    @property
+    def file_tasks(self) -> int:
+        return 0
+
+    def __enter__(self) -> AtLeastOnce:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    @cached_property
+    def destination(self) -> Destination:
+        return Destination(self._definition, self._topic)
+
+    def take_over(self) -> PublishProgress | None:
+        found = self._log.last()
+        self.destination.check(found)
+        if found is None or found.open is None or not found.open.slots:
+            return found
+        # The stretch was begun with transactions, before the guarantee was changed: it is sent again, whole.
+        again = found.open.snapshot or found.open.resync
+        return replace(found, open=replace(found.open, slots=0, files="", noted=False) if again else None)
+
+    def start_anew(self) -> PublishProgress | None:
+        found = readable(self._log)
+        self.destination.check_resync(found)
+        return found
+
+    def record(self, progress: PublishProgress) -> PublishProgress:
+        begun = progress.open
+        if begun is not None and not (begun.snapshot or begun.resync):
+            return progress  # it would tell nothing that `version` does not
+        self.destination.check_still()
+        written = self.destination.bound(replace(progress, batch=progress.batch + 1, run=None))
+        written = _with_ends(written, self._topic)
+        self._log.write(written)
+        return written
+
+    def send(self, records: DataFrame, stretch: Stretch) -> ProduceResult:
+        # Its parts, not itself: of a struct Spark's sort knows no first bytes to compare.
+        order = [f"{POSITION}.{part}" for part in members(records, POSITION)]
+        return sink.produce(records, self._topic, order_by=order, once=_once(self._topic, stretch))
+
+
+class ExactlyOnce:
+    """Progress is in Kafka, beside the records it speaks of; the log keeps a copy, for when Kafka forgets.
+
+    The order is: log, control, slots, control, log. So the log never lacks a stretch that may have been begun.
+    """
+
+    def __init__(self, spark: SparkSession, definition: Definition, topic: Topic) -> None:
+        sink_options = topic.sink
+        assert sink_options.transactional_id_prefix is not None
+        self._tasks = sink_options.parallelism or spark.sparkContext.defaultParallelism
+        # Where the user has set their number, or a slot's own number decides the partition, it stays what it is.
+        self._grows = sink_options.parallelism is None and sink_options.partitioner in TASK_FREE
+        self._spark, self._definition, self._topic = spark, definition, topic
+        self._prefix = sink_options.transactional_id_prefix
+        self._resync = ""
+        self._begun: Stretch | None = None
+        """The stretch that Kafka has open: its slots may have sent of it."""
+        self._noted: dict[int, float] = {}
+        """When this run wrote a slot's note last, by time.monotonic."""
+        self._max_rows = definition.publish.transaction_rows
+        self._manner = fingerprint(definition, topic)
+        self._log = PublishLog(spark, definition.run.checkpoint, definition.name)
+        self._control = Control(topic, self._prefix, definition.name)
+        self._stack = ExitStack()
+
+    def slots(self, rows: int) -> int:
+        wanted = -(-rows // (self._tasks * _SLOT_ROWS)) if self._grows else 1
+        return self._tasks * min(max(wanted, 1), _MOST)
+
+    @property
+    def file_tasks(self) -> int:
+        # Files have no order among them, so no key may be in two.
+        return self._tasks if self._grows and is_unique(self._topic) else 0
+
+    def __enter__(self) -> ExactlyOnce:
+        self._stack.enter_context(self._control)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    @cached_property
+    def destination(self) -> Destination:
+        return Destination(self._definition, self._topic)
+
+    def take_over(self) -> PublishProgress | None:
+        noted, logged = self._control.take_over(), self._log.last()
+        if noted is None:
+            # Before it is asked what Kafka has forgotten: with a topic its notes go, too.
+            self.destination.check(logged)
+        found = reconciled(noted, logged, self._prefix)
+        if found is None:
+            return None
+        if noted is not None:
+            self._begun = noted.open
+        if not found.topics and logged is not None:
+            found = replace(found, topics=logged.topics)
+        self.destination.check(found)
+        if logged is not None and logged.version == found.version:
+            found = replace(found, ends=logged.ends)
+        if found.open is not None and not found.open.slots:
+            found = replace(found, open=replace(found.open, slots=self.slots(0)))
+        # In the log, too: what the run before us still writes there meets our entry, and ends it, not us.
+        return self.record(found)
+
+    def start_anew(self) -> PublishProgress | None:
+        noted, logged = self._control.take_over(), readable(self._log)
+        admin_transactions.fence(self._spark, self._topic)
+        found = max((p for p in (noted, logged) if p is not None), key=lambda p: p.batch, default=None)
+        self.destination.check_resync(found)
+        return found
+
+    def record(self, progress: PublishProgress) -> PublishProgress:
+        bound = self.destination.bound(progress)
+        written = replace(bound, batch=bound.batch + 1, run=self._control.run)
+        notes: dict[str, str] = {}
+        if written.open is not None and written.open != self._begun:
+            written, notes = self._opening(written, written.open)
+        else:
+            self.destination.check_still()
+        if written.open is not None:
+            self._log.write(written)
+            failpoints.hit("publish.logged")
+            self._control.record(written, notes)
+        else:
+            self._control.record(written)
+            written = _with_ends(written, self._topic)
+            self._log.write(written)
+        self._resync, self._begun = written.resync, written.open
+        return written
+
+    def _opening(self, progress: PublishProgress, stretch: Stretch) -> tuple[PublishProgress, dict[str, str]]:
+        """`progress` with a stretch of which no slot has sent anything yet, and the notes that say so in Kafka once it
+        is recorded with them: from then on a slot without a note has been forgotten."""
+        if progress.resync != self._resync:
+            self._noted.clear()
+        now = time.monotonic()
+        old = [n for n in range(stretch.slots) if now - self._noted.get(n, -math.inf) > _RECENT_SECONDS]
+        self._noted.update(dict.fromkeys(old, now))
+        stretch = replace(stretch, noted=True)
+        sender = self._sender(stretch, progress.resync)
+        return replace(progress, open=stretch), sender.first_notes(self._topic, stretch, old)
+
+    def _sender(self, stretch: Stretch, resync: str) -> Sender:
+        return Sender(
+            prefix=self._prefix,
+            run=self._control.run,
+            max_rows=self._max_rows,
+            manner=f"{self._manner}{stretch.files}",
+            resync=resync,
+        )
+
+    def send(self, records: DataFrame, stretch: Stretch) -> ProduceResult:
+        sender = self._sender(stretch, self._resync)
+        if not stretch.files:
+            return produce_once(records, self._topic, stretch, sender, unique=is_unique(self._topic))
+        files = data_files(records)
+        if digest(files) != stretch.files:
+            raise GapError(
+                f"version {stretch.last} was being sent file by file, and its files are not seen as they were then "
+                "(Spark, Delta or a plug-in of theirs is another one): what of it was sent is not known. Finish it "
+                f"with the former ones, or {REPUBLISH}"
+            )
+        return produce_files(records, self._topic, stretch, sender, [file.uri for file in files])
+
+
+def _with_ends(progress: PublishProgress, topic: Topic) -> PublishProgress:
+    """The topic's ends, for `verify`: asked for once all up to the version is sent, and kept while more is."""
+    if progress.ends is not None or progress.version == NOTHING:
+        return progress
+    return replace(progress, ends=admin.written_ends(topic))
+
+
+def _once(topic: Topic, stretch: Stretch) -> bool:
+    """Whether no key has two records in the stretch: an upsert topic's, of one version."""
+    return is_unique(topic) and stretch.first == stretch.last

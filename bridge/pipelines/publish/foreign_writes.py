@@ -1,0 +1,205 @@
+"""Whether an at-least-once publish was the only one to write, told by the topic's ends; and what it does if it was not.
+
+A run that was stopped, taken over and woken sends what it had queued behind newer records. No broker fences it, as
+there is no transaction. But the topic's ends have then grown by more records than this run has sent (ADR 021).
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import DataFrame
+
+from bridge import failpoints
+from bridge.columns import AFTER, BEFORE, POSITION, col, retracts
+from bridge.definition import Definition, DeliveryGuarantee
+from bridge.delta import change_feed
+from bridge.delta.delta_errors import reading
+from bridge.delta.table import Table
+from bridge.errors import REPUBLISH, BadRecordError, GapError, KafkaError, TableError
+from bridge.kafka import admin
+from bridge.offsets import Offsets
+from bridge.pipelines.changes import changelog_decode
+from bridge.pipelines.compare.topic_differences import Differences
+from bridge.pipelines.publish.delivery import Outlet
+from bridge.publish_progress import NOTHING, PublishProgress, Stretch
+
+__all__ = ["Settled", "settled", "watched"]
+
+_ROUNDS = 3
+"""Somebody who goes on writing is met again after the next stretch."""
+
+_log = logging.getLogger("bridge.publish")
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What came of a look at the topic's ends."""
+
+    progress: PublishProgress
+    """With the ends up to which the topic is known to hold what the version says."""
+    sent: int = 0
+    """Records that mended it."""
+    tombstones: int = 0
+    warning: str | None = None
+
+
+def watched(definition: Definition) -> bool:
+    """Whether ends are looked at: at-least-once, into a topic of keys. Transactions fence by themselves; without a key
+    no record is newer than another; and `none` promises nothing."""
+    topic = definition.topic
+    return topic.sink.delivery_guarantee is DeliveryGuarantee.AT_LEAST_ONCE and not topic.appends
+
+
+def settled(
+    definition: Definition,
+    table: Table,
+    outlet: Outlet,
+    done: PublishProgress,
+    *,
+    before: Offsets | None,
+    sent: int,
+) -> Settled:
+    """`done`, which is not written down yet, with the topic's ends; after `sent` records since the ends `before`.
+
+    Where there are more records since `before`, others wrote them (a run that was taken over, or killed in the middle
+    of a stretch, or a task that Spark repeated): the keys of all records since then are compared with the table at
+    `done.version`, and sent again where the topic's last record says something else. A key that the topic has and the
+    table has not is taken away only if the change feed tells that the table had it: else it is another writer's.
+    `definition` has the topics that are there and the table's columns.
+
+    Raises GapError where a partition ends before `before`, KafkaError where there are fewer records than were sent:
+    the topic has lost acknowledged records, and `done` must not be written down.
+    """
+    if not watched(definition) or done.version == NOTHING:
+        return Settled(done)
+    ends = admin.written_ends(definition.topic)
+    if before is None:
+        return Settled(replace(done, ends=ends))
+    found = Settled(replace(done, ends=ends))
+    foreign = _more(before, ends, sent)
+    for _ in range(_ROUNDS):
+        if not foreign:
+            return found
+        failpoints.hit("publish.overlap")
+        there = admin.describe(definition.topic)
+        # Records behind an open transaction cannot be read yet: they are met again.
+        readable = ends.capped(there.end)
+        mended = _mended(definition, table, outlet, done.version, _kept(before, there), readable)
+        warning = _told(before, readable, foreign, mended)
+        before, ends = readable, admin.written_ends(definition.topic)
+        foreign = _more(before, ends, mended.sent)
+        found = Settled(
+            replace(done, ends=before if foreign else ends),
+            found.sent + mended.sent,
+            found.tombstones + mended.tombstones,
+            "; ".join(filter(None, (found.warning, warning))) or None,
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class _Mended:
+    sent: int = 0
+    tombstones: int = 0
+    left: int = 0
+    """Keys that the table never had."""
+    refused: str = ""
+    """Why nothing was compared."""
+
+
+def _more(before: Offsets, ends: Offsets, sent: int) -> int:
+    """How many records of others there are."""
+    for topic, partition, at in before:
+        there = ends.get(topic, partition)
+        if there is None or there < at:
+            raise GapError(
+                f"{topic}-{partition} ended at offset {at} and ends at {there or 0} by now: it was made anew, or its "
+                f"leader has lost records (unclean.leader.election.enable); {REPUBLISH}"
+            )
+    more = before.behind(ends) - sent
+    if more < 0:
+        raise KafkaError(
+            f"{', '.join(sorted({t for t, _, _ in ends}))}: {sent} records were acknowledged, and {sent + more} are "
+            "there: the topic's leader has lost some (unclean.leader.election.enable, 'properties.acks' below all). "
+            "Run again: what was under way is sent again"
+        )
+    return more
+
+
+def _mended(
+    definition: Definition, table: Table, outlet: Outlet, version: int, start: Offsets, end: Offsets
+) -> _Mended:
+    differences = Differences(definition, table, version)
+    with ExitStack() as stack, reading(table, version, version):
+        held = changelog_decode.held_by(stack)
+        try:
+            found = held(differences.within(start, end, held))
+            ghosts = held(found.where(col(AFTER).isNull()))
+            left = ghosts.count()
+        except (BadRecordError, TableError) as refused:
+            return _Mended(refused=str(refused))
+        todo = found.where(col(AFTER).isNotNull())
+        if left:
+            ours = held(_once_ours(definition, table, version, ghosts, held))
+            left -= ours.count()
+            todo = todo.unionByName(ours)
+        # Held: what is sent changes what differs, also for a task that is repeated.
+        todo = held(todo.select(BEFORE, AFTER, POSITION))
+        if not todo.count():
+            return _Mended(left=left)
+        result = outlet.send(differences.records(todo), Stretch(version, version, resync=True))
+    return _Mended(result.records, result.tombstones, left)
+
+
+def _kept(start: Offsets, there: admin.TopicState) -> Offsets:
+    """`start` in all partitions; behind records that have been deleted by now."""
+    return Offsets({(t, p): max(start.get(t, p) or 0, at) for t, p, at in there.earliest})
+
+
+def _once_ours(
+    definition: Definition, table: Table, version: int, ghosts: DataFrame, held: changelog_decode.Held
+) -> DataFrame:
+    """Those of `ghosts` that the table had: as far back as its change feed can be read."""
+    key = definition.primary_key
+    first = change_feed.oldest(table, version)
+    while first <= version:
+        gone = change_feed.changes(table, first, version).where(retracts())
+        keys = gone.select(*(col(name) for name in key)).alias("g")
+        same = reduce(and_, (col(BEFORE, "s").getField(n).eqNullSafe(col(n, "g")) for n in key))
+        try:
+            with reading(table, first, version):
+                found = held(ghosts.alias("s").join(keys, same, "left_semi"))
+                found.count()
+                return found
+        except GapError:  # files of the older versions were vacuumed
+            first = (first + version) // 2 + 1
+    return ghosts.limit(0)
+
+
+def _told(start: Offsets, end: Offsets, foreign: int, mended: _Mended) -> str | None:
+    """A warning where something had to be done, or should be; else a line in the log."""
+    grown = (
+        (f"{t}-{p} from offset {start.get(t, p) or 0}", at) for t, p, at in end if at > (start.get(t, p) or 0)
+    )
+    where = ", ".join(name for name, _ in grown)
+    said = f"{foreign} records in {where} were not sent by this run (another run that was stopped or killed, or a "
+    said += "writer of its own)"
+    if mended.refused:
+        return f"{said}, and cannot be compared with the table: {mended.refused}"
+    if mended.sent:
+        said += f"; {mended.sent} keys were stale there and have been sent again"
+    if mended.left:
+        said += (
+            f"; {mended.left} keys that the table does not hold, and by its change feed never held, are left as they "
+            "are (`bridge resync FILE` takes them away)"
+        )
+    if mended.sent or mended.left:
+        _log.warning("%s", said)
+        return said
+    _log.info("%s; nothing in the topic is stale", said)
+    return None

@@ -1,0 +1,44 @@
+"""How many partitions the topics of a publish had when it last looked: with another number keys change partitions."""
+
+from __future__ import annotations
+
+import json
+
+from pyspark.sql import SparkSession
+
+from bridge.definition import Definition, Topic
+from bridge.kafka.topic_creation import partitions
+from bridge.storage import TextFile
+
+__all__ = ["Partitions"]
+
+
+class Partitions:
+    """The numbers are kept in `run.checkpoint`, as no more than a warning hangs on them."""
+
+    def __init__(self, spark: SparkSession, definition: Definition) -> None:
+        self._file = TextFile(spark, f"{definition.run.checkpoint.rstrip('/')}/publish.partitions.json")
+        self._known = _parsed(self._file.read())
+
+    def warnings(self, topic: Topic) -> list[str]:
+        """A warning for each topic whose keys may have moved since the last call, also one of a run before; none for
+        records without a key. Raises KafkaError."""
+        if topic.key is None:
+            return []
+        now = partitions(topic)
+        changed = {name: self._known[name] for name in now if self._known.get(name, now[name]) != now[name]}
+        if {**self._known, **now} != self._known:
+            self._known = {**self._known, **now}
+            self._file.write(json.dumps(self._known))
+        return [
+            f"topic '{name}' has {now[name]} partitions by now, it had {before}: most keys have moved to another "
+            "partition, and readers may see their older records there after newer ones"
+            for name, before in changed.items()
+        ]
+
+
+def _parsed(text: str | None) -> dict[str, int]:
+    try:
+        return {str(name): int(count) for name, count in json.loads(text or "{}").items()}
+    except (ValueError, TypeError, AttributeError):
+        return {}

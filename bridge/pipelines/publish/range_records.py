@@ -1,0 +1,50 @@
+"""What a stretch of a publish sends: the feed's changes, grouped where they must be, then encoded."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from bridge import compact
+from bridge.columns import AFTER
+from bridge.definition import Definition, Topic
+from bridge.delta import change_feed
+from bridge.delta.table import Table
+from bridge.encode import encode, encode_changes
+from bridge.options import FORMATS
+from bridge.pipelines.runtime.preflight import refuse_retractions
+from bridge.publish_progress import Stretch
+
+__all__ = ["changes_of", "encoded"]
+
+
+def changes_of(
+    stretch: Stretch, definition: Definition, topic: Topic, table: Table, *, direct: bool
+) -> DataFrame:
+    """What a stretch sends, not encoded yet: changes, or the columns of compact.net; the same rows each time.
+
+    `direct`: its rows without -U are what is to be sent (see Stretches.direct). Raises TableError for updates and
+    deletes of a table without a PRIMARY KEY, where the format has only inserts.
+    """
+    key, insert_only = definition.primary_key, FORMATS[topic.value.name].insert_only
+    if stretch.snapshot:
+        rows = change_feed.snapshot(table, stretch.last)
+        rows = change_feed.chunk(table, rows, key, stretch.chunk, stretch.chunks)
+        return rows if insert_only else compact.each(rows)
+    changes = change_feed.changes(table, stretch.first, stretch.last)
+    if topic.appends:
+        if insert_only:
+            refuse_retractions(changes, table)
+            return changes
+        return compact.each(changes)
+    if direct:
+        return compact.without_former(changes)
+    return compact.net(changes, key, across_versions=definition.publish.net_changes)
+
+
+def encoded(changes: DataFrame, definition: Definition, topic: Topic) -> DataFrame:
+    """The records of what `changes_of` gives."""
+    if AFTER not in changes.columns:
+        return encode(changes, topic)
+    if FORMATS[topic.value.name].insert_only:
+        return encode(compact.upserts(changes), topic)
+    return encode_changes(changes, topic, pair=definition.publish.pair)

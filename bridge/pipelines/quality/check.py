@@ -1,0 +1,147 @@
+"""Delta -quality suite-> verdict, results and report."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from bridge.columns import col
+from bridge.config.storage_locations import default_report
+from bridge.definition import Definition
+from bridge.delta import change_feed
+from bridge.delta.change_counts import mix
+from bridge.delta.delta_errors import reading
+from bridge.delta.table import Table
+from bridge.errors import DefinitionError, KafkaError, TableError
+from bridge.kafka import admin
+from bridge.offsets import Offsets
+from bridge.pipelines.quality.changed_rows import changed_rows, only, parts
+from bridge.pipelines.quality.facts import facts_of
+from bridge.pipelines.runtime.check_results import earlier, keep, past
+from bridge.pipelines.runtime.preflight import ingested, whole_table
+from bridge.pipelines.runtime.storage_checks import check_places
+from bridge.quality import report, suite
+from bridge.quality.history import History, Past
+from bridge.quality.run import Subject, Verdict, run
+from bridge.quality.scan_cost import metered
+from bridge.quality.suite import Suite
+from bridge.version import own_version
+
+__all__ = ["Checked", "check"]
+
+_PATIENCE_SECONDS = 5.0
+"""How long a broker may take to tell the topic's end; the check goes on without it."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The verdict, what runs before it found, and where its report was written."""
+
+    verdict: Verdict
+    version: int
+    report: Path
+    suite: Suite
+    history: History
+    now: Past
+    """This run among the others."""
+
+
+def check(
+    spark: SparkSession, definition: Definition, *, since: int | None = None, trigger: str = "check"
+) -> Checked:
+    """Run the pipeline's suite over the newest version of its table, write the HTML report and keep the results.
+
+    The version is fixed before the first expectation runs, so all of them judge the same rows. With `since` only rows
+    that changed after that version are judged; expectations that those cannot answer (see `since.parts`) are judged
+    on the whole table all the same, and say so. What a failure means is the caller's matter (`on-failure`).
+
+    Raises DefinitionError without a `quality` section, TableError when the results cannot be kept: the report is
+    written then, and the message says what was found.
+    """
+    quality = definition.quality
+    if quality is None:
+        raise DefinitionError(
+            f"{definition.name!r} has no `quality` section: add `quality: {{suite: expectations/NAME.json}}`"
+        )
+    check_places(spark, definition)
+    expectations = suite.load(quality.suite)
+    table = whole_table(spark, definition)
+    history = earlier(spark, quality.results, definition.name, expectations.name)
+    version, followed = change_feed.latest_version(table), ingested(table, definition)
+    subject = Subject(
+        pipeline=definition.name,
+        topic=definition.topic.title,
+        table=str(table),
+        version=version,
+        offsets=followed[0].offsets if followed else None,
+        since=since,
+        suite_file=str(quality.suite),
+        run=uuid.uuid4().hex,
+        trigger=trigger,
+        bridge=own_version(),
+    )
+    with metered(spark, f"bridge check {definition.name}") as meter:
+        verdict = _judged(table, definition, expectations, subject)
+        verdict = replace(verdict, cost=meter.read())
+    last = history.runs[-1] if history.runs else None
+    now = past(
+        verdict,
+        mix(table, last.version if last else None, version),
+        lag=_lag(definition, subject.offsets),
+        event_time=verdict.event_time,
+    )
+    if now.arrival is None and last is not None:
+        now = replace(now, arrival=last.arrival)
+    where = quality.report or Path(default_report(definition))
+    report.write_report(verdict, history, now, where)
+    try:
+        keep(spark, quality.results, verdict, now)
+    except TableError as error:
+        found = f"{len(verdict.failed)} of {len(verdict.expectations)} expectations failed"
+        raise TableError(f"{error}. The check itself is done: {found}; see {where}") from error
+    return Checked(verdict, version, where, expectations, history, now)
+
+
+def _judged(table: Table, definition: Definition, suite: Suite, subject: Subject) -> Verdict:
+    version, since, key = subject.version, subject.since, definition.primary_key
+    assert version is not None
+    watermark = definition.topic.schema.watermark
+    column = watermark.column if watermark else None
+    facts = facts_of(table.spark, definition, table, version, subject.offsets)
+    with reading(table, version, version):
+        whole = table.read({"versionAsOf": str(version)}).select(*(col(name) for name in table.columns))
+        if since is None:
+            return run(whole, suite, key=key, subject=subject, facts=facts, watermark=column)
+        by_row, by_table = parts(suite)
+        changed = changed_rows(table, key, since, version)
+        verdict = run(changed, only(suite, by_row), key=key, subject=subject)
+        rest = run(whole, only(suite, by_table), key=key, subject=subject, facts=facts, watermark=column)
+    none = "" if verdict.row_count else "no row to check"
+    outcomes = {
+        n: replace(o, judged="changes", observed=o.observed or none)
+        for n, o in zip(by_row, verdict.expectations, strict=True)
+    }
+    outcomes |= dict(zip(by_table, rest.expectations, strict=True))
+    return replace(
+        verdict,
+        success=verdict.success and rest.success,
+        expectations=tuple(outcomes[n] for n in range(len(suite))),
+        row_count=rest.row_count,
+        changed_rows=verdict.row_count,
+        seconds=verdict.seconds + rest.seconds,
+        event_time=rest.event_time,
+    )
+
+
+def _lag(definition: Definition, offsets: Offsets | None) -> int | None:
+    """Offsets between the table and the topic's end; None where the table follows none, or no broker answers."""
+    if offsets is None:
+        return None
+    try:
+        topic = admin.resolve(definition.topic, timeout=_PATIENCE_SECONDS)
+        return offsets.behind(admin.describe(topic, timeout=_PATIENCE_SECONDS).end)
+    except KafkaError:
+        return None

@@ -1,0 +1,119 @@
+"""Delta -profile-> a suite to begin with (`bridge check --init`)."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from bridge.columns import col
+from bridge.definition import Definition
+from bridge.delta import change_feed
+from bridge.pipelines.runtime.preflight import whole_table
+from bridge.quality.suite_proposal import FEW, ColumnFacts, proposed, write_suite
+
+__all__ = ["Proposal", "propose"]
+
+_MOST_AHEAD_SECONDS = 300.0
+"""What expect_table_to_be_fresh lets pass."""
+
+_LARGEST = 10**15
+"""Beyond it JSON's readers lose digits."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The file that was written, and what it was made from."""
+
+    suite: Path
+    expectations: int
+    rows: int
+    version: int
+
+
+def propose(spark: SparkSession, definition: Definition, *, overwrite: bool = False) -> Proposal:
+    """Write a suite that the newest version of the pipeline's table meets: into the file of `quality.suite`, else into
+    `expectations/NAME.json` beside the pipeline file.
+
+    One aggregate over the table, and a second one where columns have few values. Nothing but aggregates and the few
+    values come to the driver. Raises DefinitionError when the file is there and `overwrite` is not set, TableError
+    without a table.
+    """
+    file = definition.quality.suite if definition.quality else _default(definition)
+    # Before the table is read: a refusal should not take minutes.
+    if file.exists() and not overwrite:
+        write_suite({}, file, overwrite=False)
+    table = whole_table(spark, definition)
+    version = change_feed.latest_version(table)
+    with change_feed.reading(table, version, version):
+        frame = table.read({"versionAsOf": str(version)}).select(*(col(name) for name in table.columns))
+        rows, columns = _profile(frame)
+    key = definition.primary_key
+    suite = proposed(definition.name, columns, rows=rows, key=key, fresh=_event_time(definition, columns))
+    write_suite(suite, file, overwrite=overwrite)
+    return Proposal(file, len(suite["expectations"]), rows, version)
+
+
+def _default(definition: Definition) -> Path:
+    return definition.base / "expectations" / f"{definition.name}.json"
+
+
+def _profile(frame: DataFrame) -> tuple[int, list[ColumnFacts]]:
+    fields = frame.schema.fields
+    # By number: aliases may hold no dots to be found again.
+    measures = [m.alias(f"{n}_{what}") for n, f in enumerate(fields) for what, m in _measures(f).items()]
+    row = frame.agg(F.count(F.lit(1)).alias("rows"), *measures).collect()[0]
+    found = [_facts(f, n, row) for n, f in enumerate(fields)]
+    few = [n for n, f in enumerate(fields) if 0 < row.asDict().get(f"{n}_distinct", 0) <= 2 * FEW]
+    if few:
+        sets = frame.agg(*[F.array_sort(F.collect_set(col(fields[n].name))).alias(str(n)) for n in few])
+        values = sets.collect()[0]
+        for n in few:
+            found[n] = replace(found[n], values=tuple(values[str(n)]))
+    return row["rows"], found
+
+
+def _measures(field: T.StructField) -> dict[str, Column]:
+    column, type = col(field.name), field.dataType
+    made = {"present": F.count(column)}
+    if isinstance(type, T.StringType):
+        made["distinct"] = F.approx_count_distinct(column)
+    elif isinstance(type, T.NumericType):
+        made |= {"low": F.min(column), "high": F.max(column)}
+        if isinstance(type, T.FloatType | T.DoubleType):
+            made["odd"] = F.count_if(F.isnan(column) | (F.abs(column) == float("inf")))
+    elif isinstance(type, T.TimestampType | T.TimestampNTZType):
+        made["newest"] = F.unix_micros(F.max(column).cast("timestamp"))
+    return made
+
+
+def _facts(field: T.StructField, number: int, row: Row) -> ColumnFacts:
+    told = {what: row[f"{number}_{what}"] for what in _measures(field) if row[f"{number}_{what}"] is not None}
+    made = ColumnFacts(field.name, type(field.dataType).__name__, told["present"])
+    if "low" in told and not told.get("odd"):
+        low, high = _decimal(told["low"]), _decimal(told["high"])
+        if max(abs(low), abs(high)) < _LARGEST:
+            made = replace(made, low=low, high=high)
+    if "newest" in told:
+        made = replace(made, newest_age_seconds=time.time() - told["newest"] / 1_000_000)
+    return made
+
+
+def _decimal(value: Any) -> Decimal:
+    return Decimal(str(value))
+
+
+def _event_time(definition: Definition, columns: list[ColumnFacts]) -> str | None:
+    """The WATERMARK's column, else the time column with the newest value that is no promise for the future."""
+    known = {c.name: c.newest_age_seconds for c in columns if c.newest_age_seconds is not None}
+    past = {name: age for name, age in known.items() if age > -_MOST_AHEAD_SECONDS}
+    watermark = definition.topic.schema.watermark
+    if watermark is not None and watermark.column in past:
+        return watermark.column
+    return min(past, key=lambda name: past[name], default=None)

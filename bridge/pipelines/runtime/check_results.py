@@ -1,0 +1,237 @@
+"""Results between those who judge (a check, a gate) and the table that keeps them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from typing import Any, overload
+
+from pyspark.sql import Column, Row, SparkSession, Window
+from pyspark.sql import functions as F
+
+from bridge.definition import Definition, DeltaTarget
+from bridge.delta import quality_results
+from bridge.delta.change_counts import Mix
+from bridge.delta.delta_errors import table_errors
+from bridge.quality.gate_rules import Count
+from bridge.quality.history import Course, History, Past
+from bridge.quality.verdict import Verdict
+from bridge.version import own_version
+
+__all__ = ["earlier", "keep", "keep_found", "past"]
+
+_RUNS = 30
+"""How many earlier runs are drawn."""
+
+
+def keep(spark: SparkSession, target: DeltaTarget, verdict: Verdict, now: Past) -> None:
+    """Add the outcomes of `verdict`, whose numbers are `now`, to the results at `target`, in one commit.
+
+    Raises TableError when they cannot be kept.
+    """
+    subject = verdict.subject
+    run = {
+        "run_id": subject.run,
+        "pipeline": subject.pipeline,
+        "suite": verdict.suite,
+        "started": verdict.started_at,
+        "seconds": verdict.seconds,
+        "trigger": subject.trigger,
+        "since_version": subject.since,
+        "changed_rows": verdict.changed_rows,
+        "table": subject.table,
+        "table_version": subject.version,
+        "topic": subject.topic,
+        "offsets": None if subject.offsets is None else subject.offsets.to_json(),
+        "row_count": verdict.row_count,
+        "lag": now.lag,
+        "inserted": now.inserted,
+        "updated": now.updated,
+        "deleted": now.deleted,
+        "newest_event_time": now.event_time,
+        "newest_arrival": now.arrival,
+        "bridge_version": subject.bridge,
+    }
+    rows: list[dict[str, Any]] = [
+        {
+            **run,
+            "number": number,
+            "expectation": o.type,
+            "title": o.title,
+            "columns": list(o.columns),
+            "severity": o.severity,
+            "success": o.success,
+            "observed": o.observed,
+            "expected": o.expected,
+            "unexpected_count": o.unexpected_count,
+            "unexpected_percent": None if o.unexpected_percent is None else float(o.unexpected_percent),
+            "reason": o.reason,
+            "judged": o.judged,
+        }
+        for number, o in enumerate(verdict.expectations, 1)
+    ]
+    quality_results.append(spark, target, rows)
+
+
+def keep_found(spark: SparkSession, definition: Definition, suite: str, found: Sequence[Count]) -> None:
+    """Add what a gate `found` in one batch to the pipeline's results, in one commit: a row for each expectation of the
+    gate, in their order, met or not.
+
+    Raises TableError when they cannot be kept.
+    """
+    assert definition.quality is not None
+    run = {
+        "run_id": uuid.uuid4().hex,
+        "pipeline": definition.name,
+        "suite": suite,
+        "started": datetime.now(timezone.utc),
+        "trigger": "gate",
+        "table": str(definition.delta),
+        "topic": definition.topic.title,
+        "bridge_version": own_version(),
+        "judged": "batch",
+    }
+    rows: list[dict[str, Any]] = [
+        {
+            **run,
+            "number": number,
+            "expectation": c.rule.type,
+            "title": c.title,
+            "columns": list(c.rule.columns),
+            "severity": c.rule.severity,
+            "success": c.success,
+            "observed": f"{c.unexpected:,} of {c.judged:,} rows are not so",
+            "expected": "all rows" if c.rule.mostly >= 1 else f"at least {c.rule.mostly:.0%} of rows",
+            "unexpected_count": c.unexpected,
+            "unexpected_percent": 100 * c.unexpected / c.judged if c.judged else 0.0,
+            "changed_rows": c.judged,
+        }
+        for number, c in enumerate(found, 1)
+    ]
+    quality_results.append(spark, definition.quality.results, rows)
+
+
+def earlier(spark: SparkSession, target: DeltaTarget, pipeline: str, suite: str) -> History:
+    """What the newest runs of the suite on the whole table found. Two queries; thirty runs come to the driver."""
+    frame = quality_results.kept(spark, target)
+    if frame is None:
+        return History()
+    whole = frame.where(
+        (F.col("pipeline") == pipeline)
+        & (F.col("suite") == suite)
+        & F.col("since_version").isNull()
+        & (F.col("trigger") != "gate")
+    )
+    at = F.struct("started", "run_id")
+    with table_errors(target):
+        runs = (
+            whole.groupBy("run_id", "started")
+            .agg(
+                *(F.first(name).alias(name) for name in _OF_A_RUN),
+                *(
+                    F.count_if(_failed(severity)).alias(severity)
+                    for severity in ("critical", "warning", "info")
+                ),
+                F.count(F.lit(1)).alias("total"),
+            )
+            .orderBy(at.desc())
+            .limit(_RUNS)
+            .collect()
+        )
+        if not runs:
+            return History()
+        of_one = Window.partitionBy("expectation", "title")
+        passed = F.max(F.when(F.col("success"), F.col("started"))).over(of_one)
+        after = passed.isNull() | (F.col("started") > passed)
+        courses = (
+            whole.select(
+                "expectation", "title", "started", "success", passed.alias("passed"), after.alias("after")
+            )
+            .groupBy("expectation", "title")
+            .agg(
+                F.first("passed").alias("passed"),
+                F.min(F.when(F.col("after") & ~F.col("success"), F.col("started"))).alias("since"),
+                F.slice(
+                    F.reverse(F.sort_array(F.collect_list(F.struct("started", "success")))), 1, _RUNS
+                ).alias("results"),
+            )
+            .collect()
+        )
+    return History(
+        runs=tuple(_past(row) for row in reversed(runs)),
+        courses={(row["expectation"], row["title"]): _course(row) for row in courses},
+    )
+
+
+def past(verdict: Verdict, mix: Mix, *, lag: int | None = None, event_time: datetime | None = None) -> Past:
+    """The run that has just been, as the ones before it."""
+    counts = {s: sum(o.severity == s for o in verdict.failed) for s in ("critical", "warning", "info")}
+    return Past(
+        run=verdict.subject.run,
+        started=verdict.started_at,
+        version=verdict.subject.version,
+        rows=verdict.row_count,
+        lag=lag,
+        critical=counts["critical"],
+        warnings=counts["warning"],
+        infos=counts["info"],
+        total=len(verdict.expectations),
+        inserted=mix.inserted,
+        updated=mix.updated,
+        deleted=mix.deleted,
+        event_time=event_time,
+        arrival=mix.arrival,
+    )
+
+
+_OF_A_RUN = (
+    "table_version",
+    "row_count",
+    "lag",
+    "inserted",
+    "updated",
+    "deleted",
+    "newest_event_time",
+    "newest_arrival",
+)
+
+
+def _failed(severity: str) -> Column:
+    return ~F.col("success") & (F.col("severity") == severity)
+
+
+def _past(row: Row) -> Past:
+    return Past(
+        run=row["run_id"],
+        started=_utc(row["started"]),
+        version=row["table_version"],
+        rows=row["row_count"],
+        lag=row["lag"],
+        critical=row["critical"],
+        warnings=row["warning"],
+        infos=row["info"],
+        total=row["total"],
+        inserted=row["inserted"],
+        updated=row["updated"],
+        deleted=row["deleted"],
+        event_time=_utc(row["newest_event_time"]),
+        arrival=_utc(row["newest_arrival"]),
+    )
+
+
+def _course(row: Row) -> Course:
+    return Course(
+        results=tuple((_utc(r["started"]), r["success"]) for r in reversed(row["results"])),
+        last_passed=_utc(row["passed"]),
+        failing_since=_utc(row["since"]),
+    )
+
+
+@overload
+def _utc(moment: datetime) -> datetime: ...
+@overload
+def _utc(moment: None) -> None: ...
+def _utc(moment: datetime | None) -> datetime | None:
+    """Spark hands out points in time without a zone, in that of the process."""
+    return None if moment is None else moment.astimezone(timezone.utc)

@@ -1,0 +1,63 @@
+"""Spark's working state of one streaming run.
+
+Structured Streaming insists on a checkpoint. The bridge gives each run a fresh one and throws it away, since
+progress lives in the table (docs/adr/001): a lost, stale or copied checkpoint cannot be mistaken for progress.
+What is thrown away carries the pipeline's mark (docs/adr/024): `run.checkpoint` may hold folders of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+from bridge import storage
+from bridge.definition import Definition
+from bridge.errors import BridgeError
+from bridge.offsets import Offsets
+
+__all__ = ["batch_end", "folder"]
+
+_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+_BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
+
+
+@contextmanager
+def folder(spark: SparkSession, definition: Definition, verb: str, run: str) -> Iterator[str]:
+    """A fresh folder below `run.checkpoint` for this run, removed at its end; so is what earlier runs of the same
+    pipeline left behind. No other folder is ever removed, whatever its name. BridgeError when it cannot be made.
+
+    Sets how the session's streaming queries write there, where that is a local disk and nobody has said how."""
+    checkpoint, pipeline = definition.run.checkpoint, definition.name
+    if storage.is_local(spark, checkpoint) and not spark.conf.get(_MANAGER, ""):
+        # Spark's own choice starts a process for each look at a link, some thirty in a batch, for an atomicity that a
+        # rename has on a local disk anyway.
+        spark.conf.set(_MANAGER, _BY_FILE_SYSTEM)
+    parent = f"{checkpoint.rstrip('/')}/{verb}"
+    for left_behind in storage.list_names(spark, parent):
+        storage.delete_owned(spark, f"{parent}/{left_behind}", pipeline)
+    place = f"{parent}/{run}"
+    try:
+        storage.own(spark, place, pipeline)
+    except Exception as failed:
+        first = (str(failed).splitlines() or [""])[0][:300]
+        raise BridgeError(
+            f"run.checkpoint: {place} cannot be written: {type(failed).__name__}: {first}"
+        ) from failed
+    try:
+        yield f"{place}/state"
+    finally:
+        storage.delete_owned(spark, place, pipeline)
+
+
+def batch_end(spark: SparkSession, checkpoint: str, batch_id: int) -> Offsets:
+    """The end offsets Spark chose for a batch: exact, past transaction markers, for every partition.
+
+    Read from the write-ahead offset log (version line, metadata line, one line per source), which Spark
+    writes before it calls foreachBatch.
+    """
+    version, _metadata, source = storage.read_text(spark, f"{checkpoint}/offsets/{batch_id}").splitlines()[:3]
+    if version != "v1":
+        raise ValueError(f"Spark's offset log has version {version!r}; the bridge reads v1")
+    return Offsets.from_json(source)

@@ -1,0 +1,138 @@
+"""Pipelines that are so far behind that what they still need may soon be gone: told in time, with the way out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from bridge.console import duration
+from bridge.definition import Topic
+from bridge.delta import optimize_vacuum
+from bridge.delta.feed_consumers import Lag
+from bridge.delta.table import Table
+from bridge.errors import REPUBLISH, KafkaError
+from bridge.kafka import admin
+from bridge.metrics import now_ms
+from bridge.offsets import Offsets
+
+__all__ = ["TopicLag", "log_warning", "log_warnings"]
+
+_LEVELS = (0.5, 0.8, 1.0)
+"""Shares of a retention time at which to warn."""
+
+_EVERY_SECONDS = 60.0
+
+_KEYS = ("cleanup.policy", "delete.retention.ms", "retention.ms")
+
+
+def log_warnings(table: Table, found: Sequence[Lag]) -> list[str]:
+    """A sentence for each publish of `table` whose lag nears delta.logRetentionDuration, or is beyond it."""
+    now = now_ms()
+    told = []
+    for lag in found:
+        name = f"publish {lag.consumer.pipeline!r}"
+        if lag.lost:
+            told.append(
+                f"{name} is at version {lag.consumer.version}, and the log of table {table} no longer holds the next "
+                f"one; {REPUBLISH}"
+            )
+            continue
+        warning = log_warning(table, name, lag.seconds(now))
+        if warning is not None:
+            told.append(warning)
+    return told
+
+
+def log_warning(table: Table, name: str, seconds: float) -> str | None:
+    """A sentence when a reader that has been behind for `seconds` nears delta.logRetentionDuration; else None."""
+    kept = optimize_vacuum.retention_seconds(table, optimize_vacuum.LOG_RETENTION)
+    if not seconds or seconds < _LEVELS[0] * kept:
+        return None
+    return (
+        f"{name} has been behind for {duration(seconds)}, {seconds / kept:.0%} of {optimize_vacuum.LOG_RETENTION} "
+        f"({duration(kept)}) of table {table}: after that Delta forgets versions it still needs. Let it run, or raise "
+        f"the table property {optimize_vacuum.LOG_RETENTION}"
+    )
+
+
+class TopicLag:
+    """The age of what an ingest has not read yet, against how long the topic keeps records and deletes.
+
+    It never counts more than the table's own age: whoever reads a topic from its beginning meets old records, and
+    no delete that it could have missed.
+    """
+
+    def __init__(self, topic: Topic, table: Table) -> None:
+        self._topic, self._table = topic, table
+        self._told: dict[tuple[str, str], float] = {}
+        self._last = time.monotonic()
+
+    def regularly(self, position: Offsets, end: Offsets) -> str | None:
+        """As `warning`, once a minute."""
+        if time.monotonic() - self._last < _EVERY_SECONDS:
+            return None
+        self._last = time.monotonic()
+        return self.warning(position, end)
+
+    def warning(self, position: Offsets, end: Offsets) -> str | None:
+        """What is new since the last call; None when nothing is. A broker that does not answer has no news."""
+        behind = {(t, p): o for t, p, o in position if o < (end.get(t, p) or 0)}
+        if not behind:
+            return None
+        try:
+            settings = admin.topic_settings(self._topic, sorted({topic for topic, _ in behind}), _KEYS)
+            told = [
+                self._judged(topic, key, kept, Offsets(behind), end)
+                for topic, found in settings.items()
+                for key, kept in _limits(found, appends=self._topic.appends).items()
+            ]
+        except KafkaError:
+            return None
+        return "; ".join(text for text in told if text is not None) or None
+
+    def _judged(self, topic: str, key: str, kept_ms: int, behind: Offsets, end: Offsets) -> str | None:
+        level, late = 0.0, 0
+        mine = Offsets.of((t, p, o) for t, p, o in behind if t == topic)
+        now = now_ms()
+        for share in _LEVELS:
+            if now - self._table.created_ms < share * kept_ms:
+                break
+            since = admin.first_since(self._topic, mine, now - int(share * kept_ms))
+            # Before the first record of that age or younger, all are older.
+            found = [o for t, p, o in mine if o < since.by_partition.get((t, p), end.by_partition[t, p])]
+            if not found:
+                break
+            level, late = share, len(found)
+        if level <= self._told.get((topic, key), 0.0):
+            return None
+        self._told[topic, key] = level
+        return (
+            f"topic '{topic}': in {late} of its partitions records older than {duration(level * kept_ms / 1000)} are "
+            f"not applied yet, {level:.0%} of {key} = {kept_ms}{_REASONS[key, level >= 1]}"
+        )
+
+
+_REASONS = {
+    ("delete.retention.ms", False): (
+        ": beyond it Kafka forgets deletes, and their rows would stay in the table. Let the ingest run, or raise it"
+    ),
+    ("delete.retention.ms", True): (
+        ": Kafka may have forgotten deletes by now, whose rows then stay in the table; `bridge resync` takes them out"
+    ),
+    ("retention.ms", False): (
+        ": beyond it Kafka deletes records that were not read. Let the ingest run, or raise it"
+    ),
+    ("retention.ms", True): ": Kafka deletes such records any moment. Let the ingest run, or raise it",
+}
+
+
+def _limits(settings: Mapping[str, str], *, appends: bool) -> dict[str, int]:
+    """Which retention times matter by cleanup.policy, in milliseconds. Without rows to delete tombstones do not."""
+    policies = settings.get("cleanup.policy", "").split(",")
+    keys = []
+    if "compact" in policies and not appends:
+        keys.append("delete.retention.ms")
+    if "delete" in policies:
+        keys.append("retention.ms")
+    found = {key: int(settings.get(key, "-1")) for key in keys}
+    return {key: kept for key, kept in found.items() if kept >= 0}

@@ -1,0 +1,60 @@
+"""The places of a pipeline as its run sees them: tables by name have a folder by now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from bridge.config.storage_locations import Spot, refuse_overlaps, spots
+from bridge.definition import Definition, DeltaTarget
+from bridge.delta.table import exists, handle
+from bridge.errors import BridgeError
+
+__all__ = ["check_places"]
+
+
+def check_places(spark: SparkSession, definition: Definition) -> None:
+    """Raise DefinitionError when two places of the pipeline are the same, or lie in one another.
+
+    As `config.load`, which knows neither where a table by name is nor what a path without a scheme means to Spark.
+    Reads only. A table whose folder nobody can tell yet (another catalog makes it up) is passed over.
+    """
+    results = definition.quality.results if definition.quality else None
+    targets = (definition.delta, definition.quarantine, results)
+    locations = {}
+    for target in targets:
+        if target is not None and target.table is not None:
+            location = _location(spark, target)
+            if location is not None:
+                locations[target.table] = location
+    refuse_overlaps([_qualified(spark, spot) for spot in spots(definition, locations)])
+
+
+def _location(spark: SparkSession, target: DeltaTarget) -> str | None:
+    assert target.table is not None
+    try:
+        if exists(spark, target):
+            return str(handle(spark, target).detail().select("location").collect()[0][0])
+    except BridgeError:
+        return None  # whoever opens it says what is wrong
+    try:
+        state: Any = spark._jsparkSession.sessionState()
+        name = state.sqlParser().parseTableIdentifier(target.table)
+        return str(state.catalog().defaultTablePath(name))
+    except Exception:
+        return None
+
+
+def _qualified(spark: SparkSession, spot: Spot) -> Spot:
+    """With the scheme of Spark's default file system where the path has none, except for files that Python opens."""
+    if spot.path is None or spot.kind.is_file:
+        return spot
+    jvm: Any = spark._jvm
+    try:
+        where = jvm.org.apache.hadoop.fs.Path(spot.path)
+        system = where.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+        return replace(spot, path=str(system.makeQualified(where)))
+    except Exception:
+        return spot  # a store that Spark has no jar of: whoever opens it says so

@@ -1,0 +1,233 @@
+"""Expectations about what a table alone does not tell: its topic, its change feed, when something last arrived.
+
+They ask the pipeline (`facts`), as `bridge check` runs them. Where a fact cannot be had they fail and say why.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from bridge.quality.base_expectation import FromFacts
+from bridge.quality.facts import Compared, Moment, Share, Split
+from bridge.quality.gx import quiet
+from bridge.quality.wording import age, counted, percent
+
+with quiet():
+    from great_expectations.compatibility import pydantic
+
+__all__ = [
+    "ExpectArrivalToBeFresh",
+    "ExpectChangeFeedToGiveTable",
+    "ExpectKeysToStayInTheirPartition",
+    "ExpectTableToEqualTopic",
+    "ExpectTombstoneRatioToBeBetween",
+]
+
+_Result = dict[str, Any]
+
+
+class _Comparison(FromFacts):
+    """Two sides that must hold the same rows."""
+
+    sides: ClassVar[tuple[str, str]]
+
+    def _validate(
+        self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
+    ) -> _Result:
+        found = self.fact(metrics, Compared)
+        one, other = self.sides
+        observed = (
+            f"{counted(found.rows, 'row')} on both sides, checksum {found.checksum}"
+            if not found.differing
+            else f"{counted(found.differing, 'key')} not the same: {one} {counted(found.rows, 'row')}, checksum "
+            f"{found.checksum}; {other} {counted(found.other_rows, 'row')}, checksum {found.other_checksum}"
+        )
+        return {
+            "success": not found.differing,
+            "result": {
+                "observed_value": f"{observed} ({found.at})",
+                "element_count": max(found.rows, found.other_rows),
+                "unexpected_count": found.differing,
+                "partial_unexpected_index_list": list(found.examples),
+            },
+        }
+
+
+class ExpectTableToEqualTopic(_Comparison):
+    """The table holds exactly the rows that its topic says, at one offset of each partition and one table version.
+
+    What `bridge verify` proves, and by the same means. `direction` is ingest (the table follows the topic) or publish
+    (the topic follows the table); by default the one that has progress.
+    """
+
+    direction: Literal["ingest", "publish"] | None = None
+
+    asks_for = "equality"
+    asks_with = ("direction",)
+    sides = ("topic", "table")
+    success_keys: ClassVar[tuple[str, ...]] = ("direction",)
+    args_keys = ("direction",)
+
+    @classmethod
+    def _sentence(cls, kwargs: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+        return "The table holds the rows that its topic says.", {}
+
+
+class ExpectChangeFeedToGiveTable(_Comparison):
+    """Replaying the change data feed of the versions after `from_version` up to `to_version` over the table as it was
+    then gives the table as it is at `to_version`: what a publish reads is what happened.
+
+    `to_version` is by default the version that is checked, and `from_version` that minus `last_versions`, at least 0.
+    Rows are added and taken away one by one, so a row before an update must have been there, too.
+    """
+
+    last_versions: int = 10
+    from_version: int | None = None
+    to_version: int | None = None
+
+    asks_for = "feed"
+    asks_with = ("last_versions", "from_version", "to_version")
+    sides = ("replayed", "table")
+    success_keys: ClassVar[tuple[str, ...]] = ("last_versions", "from_version", "to_version")
+    args_keys = ("last_versions", "from_version", "to_version")
+
+    @pydantic.validator("last_versions")
+    def _some(cls, number: int) -> int:
+        if number < 1:
+            raise ValueError("must be 1 version or more")
+        return number
+
+    @pydantic.validator("from_version", "to_version")
+    def _not_negative(cls, number: int | None) -> int | None:
+        if number is not None and number < 0:
+            raise ValueError("must be a table version, 0 or more")
+        return number
+
+    @classmethod
+    def _sentence(cls, kwargs: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+        if kwargs.get("from_version") is not None:
+            since = {"since": f"version {kwargs['from_version']}"}
+        else:
+            since = {"since": counted(kwargs.get("last_versions", 10), "version") + " ago"}
+        return "Replaying the change feed over the table of $since gives the table.", since
+
+
+class ExpectKeysToStayInTheirPartition(FromFacts):
+    """No key of the topic has records in more than one partition: there Kafka keeps no order between them.
+
+    Counts every record that the topic still holds, tombstones too, up to where the pipeline has read it.
+    """
+
+    asks_for = "partitions"
+    success_keys: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def _sentence(cls, kwargs: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+        return "All records of a key are in one partition.", {}
+
+    def _validate(
+        self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
+    ) -> _Result:
+        found = self.fact(metrics, Split)
+        observed = (
+            f"{counted(found.in_two, 'key')} in more than one partition" if found.in_two else "each in one"
+        )
+        return {
+            "success": not found.in_two,
+            "result": {
+                "observed_value": observed,
+                "element_count": found.keys,
+                "unexpected_count": found.in_two,
+                "unexpected_percent": 100 * found.in_two / found.keys if found.keys else 0.0,
+                "partial_unexpected_index_list": list(found.examples),
+            },
+        }
+
+
+class ExpectArrivalToBeFresh(FromFacts):
+    """Something has arrived within `max_age_seconds` before the check runs.
+
+    `of: record` looks at the time stamp of the newest records that the pipeline has read (Kafka's, set by the producer
+    or the broker), `of: commit` at the time of the table's newest commit that changed rows or progress. Nothing at all
+    is not fresh. A time stamp more than `max_ahead_seconds` in the future fails as well.
+    """
+
+    max_age_seconds: float
+    of: Literal["record", "commit"] = "record"
+    max_ahead_seconds: float = 300
+
+    asks_for = "arrival"
+    asks_with = ("of",)
+    success_keys: ClassVar[tuple[str, ...]] = ("max_age_seconds", "of", "max_ahead_seconds")
+    args_keys = ("max_age_seconds", "of", "max_ahead_seconds")
+
+    @pydantic.validator("max_age_seconds", "max_ahead_seconds")
+    def _not_negative(cls, seconds: float) -> float:
+        if not seconds >= 0:
+            raise ValueError("must be 0 seconds or more")
+        return seconds
+
+    @classmethod
+    def _sentence(cls, kwargs: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+        words = {"of": kwargs.get("of", "record"), "age": age(kwargs["max_age_seconds"])}
+        return "The newest $of is at most $age old.", words
+
+    def _validate(
+        self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
+    ) -> _Result:
+        ms = self.fact(metrics, Moment).ms
+        if ms is None:
+            return {"success": False, "result": {"observed_value": f"no {self.of}"}}
+        old = time.time() - ms / 1000
+        fresh = -self.max_ahead_seconds <= old <= self.max_age_seconds
+        observed = f"{age(old)} old" if old >= 0 else f"{age(-old)} in the future"
+        return {"success": fresh, "result": {"observed_value": observed}}
+
+
+class ExpectTombstoneRatioToBeBetween(FromFacts):
+    """The share of deletes is between `min_ratio` and `max_ratio`, both 0 to 1 and inclusive: more of them than usual
+    often means that a source was emptied by mistake.
+
+    `of: topic` takes the records that the topic still holds up to where the pipeline has read it, and counts null
+    values; `of: changes` takes the rows added, updated and deleted by the table's last `last_versions` versions.
+    Nothing at all has the ratio 0.
+    """
+
+    max_ratio: float = 1.0
+    min_ratio: float = 0.0
+    of: Literal["topic", "changes"] = "topic"
+    last_versions: int = 10
+
+    asks_for = "tombstones"
+    asks_with = ("of", "last_versions")
+    success_keys: ClassVar[tuple[str, ...]] = ("max_ratio", "min_ratio", "of", "last_versions")
+    args_keys = ("max_ratio", "min_ratio", "of", "last_versions")
+
+    @pydantic.validator("max_ratio", "min_ratio")
+    def _share(cls, ratio: float) -> float:
+        if not 0 <= ratio <= 1:
+            raise ValueError("must be between 0 and 1")
+        return ratio
+
+    @pydantic.validator("last_versions")
+    def _some(cls, number: int) -> int:
+        if number < 1:
+            raise ValueError("must be 1 version or more")
+        return number
+
+    @classmethod
+    def _sentence(cls, kwargs: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+        low, high = (percent(100 * kwargs.get(f"{side}_ratio", of)) for side, of in (("min", 0), ("max", 1)))
+        what = "records of the topic" if kwargs.get("of", "topic") == "topic" else "changes of the table"
+        return f"Between $low and $high of the {what} are deletes.", {"low": low, "high": high}
+
+    def _validate(
+        self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
+    ) -> _Result:
+        found = self.fact(metrics, Share)
+        ratio = found.part / found.whole if found.whole else 0.0
+        noun = "record" if self.of == "topic" else "change"
+        observed = f"{percent(100 * ratio)} ({found.part:,} of {counted(found.whole, noun)})"
+        return {"success": self.min_ratio <= ratio <= self.max_ratio, "result": {"observed_value": observed}}

@@ -1,0 +1,142 @@
+"""Referential integrity: rows of the table refer to rows of another Delta table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from pathlib import PurePosixPath
+from typing import Any, ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from bridge.columns import col
+from bridge.errors import QualityError
+from bridge.quality.base_expectation import FACTS, Sentence
+from bridge.quality.facts import NO_FACTS, Facts
+from bridge.quality.gx import quiet
+from bridge.quality.wording import counted
+
+with quiet():
+    from great_expectations.compatibility import pydantic
+    from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
+    from great_expectations.expectations.metrics.metric_provider import metric_value
+    from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
+
+__all__ = ["ExpectRowsToReferToTable"]
+
+_EXAMPLES = 5
+
+
+class Dangling(TableMetricProvider):
+    """Rows whose reference leads nowhere: {"refer": how many do refer, "rows": how many in vain, "examples"}."""
+
+    metric_name = "bridge.dangling"
+    value_keys = ("column_list", "other_path", "other_table", "other_column_list")
+
+    @metric_value(engine=SparkDFExecutionEngine)
+    def _spark(
+        cls,
+        execution_engine: SparkDFExecutionEngine,
+        metric_domain_kwargs: dict[str, Any],
+        metric_value_kwargs: dict[str, Any],
+        **_: Any,
+    ) -> dict[str, Any]:
+        frame: DataFrame = execution_engine.get_domain_records(domain_kwargs=metric_domain_kwargs)
+        names = list(metric_value_kwargs["column_list"])
+        others = list(metric_value_kwargs.get("other_column_list") or names)
+        facts: Facts = getattr(execution_engine, FACTS, NO_FACTS)
+        there = _other(frame, metric_value_kwargs, facts)
+        for name in others:
+            if name not in there.columns:
+                raise QualityError(
+                    f"the other table has no column {name!r}; it has {', '.join(there.columns)}"
+                )
+        whole = reduce(lambda a, b: a & b, [col(name).isNotNull() for name in names])
+        refer = frame.where(whole)
+        same = [col(name, "r") == col(other, "o") for name, other in zip(names, others, strict=True)]
+        lost = refer.alias("r").join(there.alias("o"), reduce(lambda a, b: a & b, same), "left_anti")
+        simple = [f.name for f in frame.schema.fields if "." not in f.name]
+        found = lost.agg(F.count(F.lit(1))).collect()[0][0]
+        worst = lost.select(*map(col, simple)).limit(_EXAMPLES).collect() if found else []
+        return {"refer": refer.count(), "rows": found, "examples": [row.asDict() for row in worst]}
+
+
+class ExpectRowsToReferToTable(Sentence):
+    """The values of `column_list` are those of `other_column_list` (by default the same names) in some row of another
+    Delta table: `other_path` (relative to the pipeline file) or `other_table`.
+
+    As SQL's MATCH SIMPLE: a row with a null in any of its columns refers to nothing, and is as expected. The other
+    table is read as it is when the check runs; it need not be unique.
+    """
+
+    column_list: Sequence[str]
+    other_path: str | None = None
+    other_table: str | None = None
+    other_column_list: Sequence[str] | None = None
+
+    metric_dependencies = (Dangling.metric_name,)
+    success_keys: ClassVar[tuple[str, ...]] = (
+        "column_list",
+        "other_path",
+        "other_table",
+        "other_column_list",
+    )
+    args_keys = ("column_list", "other_path", "other_table", "other_column_list")
+
+    @pydantic.validator("column_list", "other_column_list")
+    def _at_least_one(cls, names: Sequence[str] | None) -> Sequence[str] | None:
+        if names is not None and (isinstance(names, str) or not names):
+            raise ValueError('must be a list of at least one column name, e.g. ["customer_id"]')
+        return names
+
+    @pydantic.root_validator(skip_on_failure=True)
+    def _one_place(cls, values: dict[str, Any]) -> dict[str, Any]:
+        if (values.get("other_path") is None) == (values.get("other_table") is None):
+            raise ValueError("exactly one of other_path and other_table is needed")
+        others = values.get("other_column_list")
+        if others is not None and len(others) != len(values["column_list"]):
+            raise ValueError("other_column_list must have as many columns as column_list")
+        return values
+
+    @classmethod
+    def _sentence(cls, kwargs: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+        others = kwargs.get("other_column_list") or kwargs["column_list"]
+        words = {
+            "columns": ", ".join(kwargs["column_list"]),
+            "others": ", ".join(others),
+            "table": str(kwargs.get("other_table") or kwargs.get("other_path")),
+        }
+        return "$columns refer to $others of a row in $table.", words
+
+    def _validate(
+        self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
+    ) -> dict[str, Any]:
+        found = metrics[Dangling.metric_name]
+        refer, lost = found["refer"], found["rows"]
+        return {
+            "success": not lost,
+            "result": {
+                "observed_value": f"{lost:,} of {counted(refer, 'row')} refer to nothing"
+                if lost
+                else "all do",
+                "element_count": refer,
+                "unexpected_count": lost,
+                "unexpected_percent": 100 * lost / refer if refer else 0.0,
+                "partial_unexpected_index_list": found["examples"],
+            },
+        }
+
+
+def _other(frame: DataFrame, given: Mapping[str, Any], facts: Facts) -> DataFrame:
+    spark = frame.sparkSession
+    if given.get("other_table"):
+        return spark.read.table(given["other_table"])
+    path = str(given["other_path"])
+    if "://" not in path and not PurePosixPath(path).is_absolute():
+        if facts.base is None:
+            raise QualityError(
+                f"{path} is relative to a pipeline file: run it by `bridge check`, or give a whole path"
+            )
+        path = str(facts.base / path)
+    return spark.read.format("delta").load(path)

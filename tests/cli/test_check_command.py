@@ -1,0 +1,91 @@
+"""`bridge check` as people and CI systems meet it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree as XML
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.cli.app import main
+from bridge.cli.check_command import _level
+from bridge.embedded.broker import Broker
+from tests.config.files import WHOLE, loaded
+from tests.pipelines.world import World, upsert
+
+SUITE = {
+    "name": "orders",
+    "expectations": [
+        {"type": "expect_key_to_be_unique", "kwargs": {"column_list": ["id"]}},
+        {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "name"}, "severity": "warning"},
+    ],
+}
+
+
+def test_a_whole_life(
+    spark: SparkSession,
+    broker: Broker,
+    lake: Path,
+    unique: Callable[[str], str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A warning does not fail it; `--fail-on warn` does; a duplicate does; the lag and the changes are known."""
+    (lake / "orders.json").write_text(json.dumps(SUITE))
+    world = World.make(spark, broker, lake, unique, sections="quality: {suite: orders.json}\n")
+    world.send([upsert(1, "a"), upsert(2, None)])
+    world.definition()
+    file, junit, summary = str(lake / "orders.yaml"), lake / "junit.xml", lake / "ci" / "summary.md"
+    assert main(["ingest", file, "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["check", file, "--junit", str(junit), "--data-docs", str(lake / "docs")]) == 0
+    out = capsys.readouterr().out
+    lines = [line for line in out.splitlines() if "met" in line]
+    assert "! not met (warning)" in lines[0] and "1 of 2 values fails" in lines[0]
+    assert "✓ met" in lines[1] and "for example id = 2" in out
+    assert (
+        "Passed with warnings: 1 of 2 expectations is not met. Looked at: 2 rows. The table has everything"
+        in out
+    )
+    assert XML.parse(junit).getroot().attrib["skipped"] == "1"
+    assert (lake / "docs" / "index.html").is_file()
+
+    world.send([upsert(n, "b") for n in (3, 4, 5)])
+    spark.sql(f"INSERT INTO delta.`{lake}/table` VALUES (1, 'again', 2.0)")
+    arguments = ["--fail-on", "warn", "--markdown", str(summary), "--json", "--scheduled"]
+    assert main(["check", file, *arguments]) == 3
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert (found["state"], found["row_count"], found["subject"]["trigger"]) == ("failed", 3, "schedule")
+    assert "2 of 2 expectations failed; see " in err
+    assert summary.read_text(encoding="utf-8").startswith(
+        "## orders: Failed: 2 of 2 expectations are not met\n"
+    )
+    assert "is 3 records behind its topic" in summary.read_text(encoding="utf-8")
+    rows = spark.read.format("delta").load(f"{lake}/table_quality").where("trigger = 'schedule'").collect()
+    assert {(r["lag"], r["inserted"], r["updated"], r["deleted"]) for r in rows} == {(3, 1, 0, 0)}
+    assert json.loads(rows[0]["offsets"])[world.topic]
+
+
+@pytest.mark.parametrize(
+    ("on_failure", "fail_on", "level"),
+    [
+        ("fail", None, "error"),
+        ("warn", None, None),
+        ("warn", "error", "error"),
+        ("warn", "warn", "warn"),
+        ("fail", "warn", "warn"),
+    ],
+)
+def test_the_command_line_wins_over_the_file(
+    tmp_path: Path, on_failure: str, fail_on: str | None, level: str | None
+) -> None:
+    section = f"quality: {{suite: s.json, on-failure: {on_failure}}}\n"
+    assert _level(loaded(tmp_path, WHOLE + section), fail_on) == level
+
+
+def test_a_level_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "absent.yaml", "--fail-on", "info"]) == 2
+    assert "--fail-on info: legal values are error, warn" in capsys.readouterr().err

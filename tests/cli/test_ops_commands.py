@@ -1,0 +1,63 @@
+"""The verbs that look after a pipeline, as people meet them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.cli.app import main
+from bridge.embedded.broker import Broker
+from tests.pipelines.world import World, upsert
+
+
+def test_a_whole_life(
+    spark: SparkSession,
+    broker: Broker,
+    lake: Path,
+    unique: Callable[[str], str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """ingest, status, verify; then a difference, found with exit code 4, and healed."""
+    world = World.make(spark, broker, lake, unique)
+    world.send([upsert(1, "a"), upsert(2, "b")])
+    world.definition()
+    file = str(lake / "orders.yaml")
+    assert main(["ingest", file]) == 0
+    out = capsys.readouterr().out
+    assert "ingest orders  batch 0" in out and "+I 2" in out
+    assert main(["status", file, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["pending_records"] == 0
+    assert main(["verify", file, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["equal"] is True
+
+    spark.sql(f"DELETE FROM delta.`{lake}/table` WHERE id = 2")
+    world.send([upsert(1, "a")])
+    assert main(["ingest", file, "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["verify", file]) == 4
+    out, err = capsys.readouterr()
+    assert "1 keys missing in the table" in err and '{"id":2}' in err
+    assert "missing in table; topic: " in out and " at offset " in out and '"name"' not in out
+
+    assert main(["resync", file, "--dry-run"]) == 0
+    assert "what a resync of orders would do" in capsys.readouterr().out
+    assert main(["resync", file, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["direction"], found["inserted"], found["unchanged"]) == ("ingest", 1, 1)
+    assert main(["verify", file, "--quiet"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["verify", "--direction", "both"], "--direction both: legal values are ingest, publish"),
+        (["resync", "--missing", "perhaps"], "--missing perhaps: legal values are delete, keep"),
+    ],
+)
+def test_a_choice_that_is_none(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([arguments[0], "absent.yaml", *arguments[1:]]) == 2
+    assert words in capsys.readouterr().err

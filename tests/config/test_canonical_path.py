@@ -1,0 +1,73 @@
+"""Two ways to write one place are told to be one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bridge.config.canonical_path import address
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("/lake/orders", "/lake/orders/"),
+        ("/lake/orders", "file:/lake/orders"),
+        ("/lake/orders", "file:///lake//orders/."),
+        ("/lake/orders", "FILE://localhost/lake/x/../orders"),
+        ("s3://bucket/orders", "s3a://bucket/orders/"),
+        ("s3n://bucket/orders", "S3A://bucket/x/../orders"),
+        ("s3a://key:word@bucket/orders", "s3a://bucket/orders"),
+        ("abfss://c@account.dfs.core.windows.net/t", "wasbs://c@account.blob.core.windows.net/t"),
+        ("hdfs:///t", "hdfs://name:8020/t"),
+        ("hdfs://name/t", "hdfs://name:8020/t"),
+        ("dbfs:/lake/t", "/dbfs/lake/t"),
+        ("dbfs:/Volumes/a/b/c", "/Volumes/a/b/c"),
+    ],
+)
+def test_the_same_place(one: str, other: str) -> None:
+    assert address(one).holds(address(other)) and address(other).holds(address(one))
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner"),
+    [("/lake", "/lake/orders"), ("s3://b", "s3a://b/orders"), ("dbfs:/", "/dbfs/t"), ("/", "/t")],
+)
+def test_inside(outer: str, inner: str) -> None:
+    assert address(outer).holds(address(inner)) and not address(inner).holds(address(outer))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("/lake/orders", "/lake/orders_quality"),
+        ("s3://a/orders", "s3://b/orders"),
+        ("s3://a/orders", "gs://a/orders"),
+        ("/lake/orders", "dbfs:/lake/orders"),
+        ("s3://a/orders", "s3://a/Orders"),
+        ("abfss://c@one.dfs.core.windows.net/t", "abfss://c@two.dfs.core.windows.net/t"),
+    ],
+)
+def test_apart(one: str, other: str) -> None:
+    assert not address(one).holds(address(other)) and not address(other).holds(address(one))
+
+
+def test_links_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "lake")
+    (tmp_path / "broken").symlink_to(tmp_path / "none")
+    lake = address(str(tmp_path / "lake"))
+    assert lake.holds(address(str(tmp_path / "link" / "orders")))
+    assert lake.holds(address(f"file:{tmp_path}/link/orders"))
+    assert not lake.holds(address(str(tmp_path / "broken" / "orders")))
+
+
+def test_a_mount_is_known_by_its_inode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a file system to which upper case is lower case; the disk of this test need not be one."""
+    for name in ("lake", "Lake"):
+        (tmp_path / name).mkdir()
+    inodes = {str(tmp_path / "lake"): (1, 7), str(tmp_path / "Lake"): (1, 7)}
+    monkeypatch.setattr("bridge.config.canonical_path._inode", inodes.get)
+    assert address(str(tmp_path / "lake")).holds(address(str(tmp_path / "Lake" / "orders")))
+    assert not address(str(tmp_path / "lake")).holds(address(str(tmp_path / "more" / "orders")))

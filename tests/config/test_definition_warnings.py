@@ -1,0 +1,62 @@
+"""What is accepted with a word about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.config import resolve_topic
+from bridge.config.definition_warnings import warnings
+from bridge.ddl import Ddl
+from tests.config.tables import kafka
+
+_KEY = {"key__format": "json", "key__fields": "id"}
+_ROWS = "id INT, PRIMARY KEY (id) NOT ENFORCED"
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (kafka("id INT", format="json", sink__partitioner="fixed"), None),
+        (kafka("id INT", format="json", sink__partitioner="round-robin"), None),
+        (kafka("id INT", format="json", sink__partitioner="fixed", **_KEY), "set 'sink.parallelism'"),
+        (kafka("id INT", format="json", sink__partitioner="fixed", sink__parallelism="2", **_KEY), None),
+        (kafka(_ROWS, format="debezium-json", sink__partitioner="round-robin"), "in no fixed order"),
+        (kafka(_ROWS, format="debezium-json", sink__partitioner="fixed"), "in no fixed order"),
+    ],
+)
+def test_partitioners_that_part_the_changes_of_a_key(table: Ddl, words: str | None) -> None:
+    found = list(warnings(resolve_topic(table)))
+    assert len(found) == (words is not None)
+    assert words is None or words in found[0]
+
+
+_ONCE = {"sink__delivery_guarantee": "exactly-once", "sink__transactional_id_prefix": "p"}
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "words"),
+    [
+        (
+            "id INT",
+            {"scan__watermark__idle_timeout": "1 min"},
+            "idle-timeout' has no effect without a WATERMARK",
+        ),
+        (
+            "id INT, at TIMESTAMP(3), WATERMARK FOR at AS at",
+            {"scan__watermark__idle_timeout": "1 min"},
+            None,
+        ),
+        (
+            "id INT",
+            {"sink__transaction_naming_strategy": "pooling"},
+            "no effect without 'sink.delivery-guarantee'",
+        ),
+        ("id INT", {"sink__transaction_naming_strategy": "pooling", **_ONCE}, None),
+        ("id INT", {"sink__transaction_naming_strategy": "default", **_ONCE}, "'default' is 'pooling' here"),
+        ("id INT", _ONCE, None),
+    ],
+)
+def test_options_without_effect_are_named(columns: str, options: dict[str, str], words: str | None) -> None:
+    found = list(warnings(resolve_topic(kafka(columns, format="json", **options))))
+    assert len(found) == (words is not None), found
+    assert words is None or words in found[0]

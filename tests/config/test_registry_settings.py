@@ -1,0 +1,101 @@
+"""A registry's options: what they come to, and what is refused by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bridge import config, ddl
+from bridge.config.definition_warnings import warnings
+from bridge.config.registry_settings import registry_settings
+from bridge.definition import Topic
+from bridge.errors import OptionError
+from bridge.secret import Secret
+
+_URL = "http://127.0.0.1:8081"
+
+
+def _topic(more: str = "", topic: str = "orders") -> Topic:
+    return config.resolve_topic(
+        ddl.parse(
+            "CREATE TABLE t (id BIGINT, v STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'upsert-kafka',"
+            f" 'topic' = '{topic}', 'properties.bootstrap.servers' = 'h:1', 'key.format' = 'avro-confluent',"
+            f" 'key.avro-confluent.url' = '{_URL}', 'value.format' = 'avro-confluent',"
+            f" 'value.avro-confluent.url' = '{_URL}'{more})"
+        )
+    )
+
+
+def test_subjects_are_named_after_the_topic() -> None:
+    topic = _topic(", 'value.avro-confluent.subject' = 'mine'")
+    assert topic.key is not None
+    assert (topic.key.options["subject"], topic.value.options["subject"]) == ("orders-key", "mine")
+
+
+def test_several_topics_give_no_subject_and_cannot_be_published() -> None:
+    topic = _topic(topic="a;b")
+    assert "subject" not in topic.value.options
+    with pytest.raises(
+        OptionError, match=r"'topic' metadata column|Option 'avro-confluent.subject' is required"
+    ):
+        config.refuse_unpublishable(topic)
+
+
+def test_secrets_stay_secret() -> None:
+    topic = _topic(", 'value.avro-confluent.basic-auth.user-info' = 'me:hidden'")
+    assert topic.value.options["basic-auth.user-info"] == Secret("me:hidden")
+    assert "hidden" not in repr(topic)
+    settings = registry_settings(
+        {"url": "http://me:hidden@h:1/x", "basic-auth.credentials-source": "URL"}, ""
+    )
+    assert settings.shown == "http://h:1/x" and "hidden" not in repr(settings)
+
+
+def test_keys_with_a_schema_id_are_warned_of() -> None:
+    assert any("sends the same key to another partition" in text for text in warnings(_topic()))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"url": "localhost:8081"}, "'value.x.url': it must be http://host:port"),
+        ({"basic-auth.credentials-source": "SASL_INHERIT"}, "of Kafka are not handed to the registry"),
+        ({"basic-auth.credentials-source": "NO"}, "legal values are USER_INFO, URL"),
+        (
+            {"basic-auth.credentials-source": "USER_INFO"},
+            "'value.x.basic-auth.user-info': USER_INFO needs it",
+        ),
+        ({"basic-auth.user-info": "hidden"}, "as <user>:<password>"),
+        (
+            {"basic-auth.user-info": "me:hidden", "basic-auth.credentials-source": "URL"},
+            "'value.x.basic-auth.user-info': it is of no use",
+        ),
+        ({"basic-auth.user-info": "me:hidden", "url": "http://a:hidden@h:1"}, "the url has credentials, too"),
+        ({"bearer-auth.credentials-source": "OAUTHBEARER"}, "use STATIC_TOKEN"),
+        (
+            {"bearer-auth.credentials-source": "STATIC_TOKEN"},
+            "'value.x.bearer-auth.token': STATIC_TOKEN needs it",
+        ),
+        (
+            {"bearer-auth.token": "hidden", "basic-auth.user-info": "a:hidden"},
+            "basic credentials are given, too",
+        ),
+        ({"ssl.keystore.password": "hidden"}, "of no use without 'ssl.keystore.location'"),
+        ({"properties.foo": "hidden"}, "'value.x.properties.foo': .* it follows auto.register.schemas"),
+        ({"properties.max.retries": "hidden"}, "'value.x.properties.max.retries': .* a whole number"),
+        ({"properties.bearer.auth.logical.cluster": "c"}, "of no use without 'bearer-auth.token'"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(OptionError, match=words) as refused:
+        registry_settings({"url": _URL, **options}, "value.x.")
+    assert "hidden" not in str(refused.value)
+
+
+def test_known_properties_are_translated() -> None:
+    settings = registry_settings(
+        {"url": _URL, "properties.auto.register.schemas": "false", "properties.http.read.timeout.ms": "1500"},
+        "",
+    )
+    assert not settings.auto_register and dict(settings.client)["timeout"] == 1.5

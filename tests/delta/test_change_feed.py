@@ -1,0 +1,160 @@
+"""Snapshots and the change data feed as changes."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from bridge.columns import KIND, POSITION
+from bridge.delta import change_feed
+from bridge.delta.merge_spark import merge
+from bridge.delta.table import Table, open_table
+from bridge.errors import DefinitionError, GapError
+from tests.delta.tables import append, at, commit_by_hand, frame, log_file, made
+
+
+@pytest.fixture(scope="module")
+def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """Version 0 empty, 1 an append, 2 a MERGE, 3 a changed key, 4 OPTIMIZE, 5 progress alone."""
+    made_here = made(spark, tmp_path_factory.mktemp("feed") / "t", rows=[(1, "a"), (2, "b"), (3, "c")])
+    changes = frame(made_here, [("+U", 1, "x"), ("-D", 2, None), ("+U", 3, "c"), ("+U", 4, None)])
+    merge(made_here, changes, key=["id"], progress=at(0))
+    spark.sql(f"UPDATE delta.`{made_here.target.path}` SET id = 30 WHERE id = 3")
+    made_here.delta().optimize().executeCompaction()
+    merge(made_here, frame(made_here, []), key=["id"], progress=at(1))
+    return made_here
+
+
+def rows(changes: DataFrame) -> list[tuple[Any, ...]]:
+    """(version, kind, *columns) in order."""
+    position = [f"{POSITION}.version", KIND]
+    names = [n for n in changes.columns if not n.startswith("__")]
+    return sorted(map(tuple, changes.select(*position, *names).collect()), key=str)
+
+
+def test_a_snapshot_is_all_inserts_of_that_version(table: Table) -> None:
+    changes = change_feed.snapshot(table, 1)
+    assert changes.columns == ["id", "v", KIND, POSITION]
+    assert changes.schema[POSITION].dataType.simpleString() == "struct<version:bigint>"
+    assert rows(changes) == [(1, "+I", 1, "a"), (1, "+I", 2, "b"), (1, "+I", 3, "c")]
+    assert rows(change_feed.snapshot(table, 0)) == []
+    assert rows(change_feed.snapshot(table, 5)) == [(5, "+I", 1, "x"), (5, "+I", 30, "c"), (5, "+I", 4, None)]
+
+
+def test_changes_have_flinks_kinds_and_their_version(table: Table) -> None:
+    changes = change_feed.changes(table, 1, 5)
+    assert changes.columns == ["id", "v", KIND, POSITION]
+    assert changes.schema[POSITION].dataType.simpleString() == "struct<version:bigint>"
+    assert rows(changes) == [
+        (1, "+I", 1, "a"),
+        (1, "+I", 2, "b"),
+        (1, "+I", 3, "c"),
+        (2, "+I", 4, None),
+        (2, "+U", 1, "x"),
+        (2, "-D", 2, "b"),
+        (2, "-U", 1, "a"),
+        (3, "+U", 30, "c"),
+        (3, "-U", 3, "c"),
+    ]
+
+
+def test_both_ends_are_inclusive(table: Table) -> None:
+    assert {row[0] for row in rows(change_feed.changes(table, 2, 3))} == {2, 3}
+    assert {row[0] for row in rows(change_feed.changes(table, 3, 3))} == {3}
+
+
+def test_commits_without_row_changes_give_nothing(table: Table) -> None:
+    assert rows(change_feed.changes(table, 0, 0)) == rows(change_feed.changes(table, 4, 5)) == []
+
+
+def test_only_the_definitions_columns_are_read(spark: SparkSession, table: Table) -> None:
+    narrow = open_table(spark, table.target, table.fields[1:], extra_columns=True)
+    assert (
+        change_feed.changes(narrow, 2, 2).columns
+        == change_feed.snapshot(narrow, 2).columns
+        == ["v", KIND, POSITION]
+    )
+
+
+def test_a_column_added_later_is_null_before(spark: SparkSession, lake: Path) -> None:
+    old = made(spark, lake / "t", rows=[(1, "a")])
+    spark.sql(f"ALTER TABLE delta.`{lake}/t` ADD COLUMN w STRING")
+    new = open_table(spark, old.target, [*old.fields, T.StructField("w", T.StringType())])
+    append(new, [(2, "b", "c")])
+    assert rows(change_feed.changes(new, 0, 3)) == [(1, "+I", 1, "a", None), (3, "+I", 2, "b", "c")]
+
+
+def test_latest_version(table: Table) -> None:
+    assert change_feed.latest_version(table) == 5
+
+
+def test_the_feed_of_a_sound_table_passes_the_check(table: Table) -> None:
+    change_feed.check_feed(table, 0, 5, table.id)
+
+
+def test_the_version_at_a_time(spark: SparkSession, lake: Path) -> None:
+    """Commits by hand are a millisecond apart; so commit times are known."""
+    table = made(spark, lake / "t", properties={"delta.checkpointInterval": "3"})
+    base = 1_700_000_000_000
+    log = [log_file(table, 0), *(log_file(table, v) for v in (1, 2))]
+    for version in (1, 2):
+        commit_by_hand(table, version)
+
+    for version, file in enumerate(log):
+        os.utime(file, ns=((base + version) * 10**6, (base + version) * 10**6))
+
+    def moment(milliseconds: float, zone: timezone = timezone.utc) -> str:
+        at = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=base + milliseconds)
+        return at.astimezone(zone).isoformat()
+
+    assert [change_feed.version_at(table, moment(m)) for m in (-5, 0, 0.5, 1, 2)] == [0, 0, 1, 1, 2]
+    assert change_feed.version_at(table, moment(1, timezone(timedelta(hours=5)))) == 1
+    assert change_feed.version_at(table, moment(1).replace("+00:00", "Z")) == 1
+    assert change_feed.version_at(table, moment(1).removesuffix("+00:00")) == 1
+    with pytest.raises(
+        DefinitionError, match=r"no version of table .* was committed at .* or later; the newest, version 2"
+    ):
+        change_feed.version_at(table, moment(2.5))
+    with pytest.raises(DefinitionError, match=r"'noon' is no timestamp; write one as 2026-01-31T12:00:00Z"):
+        change_feed.version_at(table, "noon")
+
+
+def test_a_time_before_the_kept_log_is_refused(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t", rows=[(1, "a")], properties={"delta.checkpointInterval": "2"})
+    append(table, [(2, "b")])
+    append(table, [(3, "c")])
+    log_file(table, 0).unlink()
+    log_file(table, 1).unlink()
+    with pytest.raises(
+        DefinitionError, match=r"2001-01-01T00:00:00\+00:00 is before version 2 of .*, the oldest"
+    ):
+        change_feed.version_at(table, "2001-01-01")
+
+
+def test_a_range_past_the_newest_version_is_a_gap(table: Table) -> None:
+    with pytest.raises(
+        GapError, match=r"versions 5 to 9 wanted, but the newest is 5.*`bridge resync FILE` heals it"
+    ):
+        change_feed.check_feed(table, 5, 9, table.id)
+
+
+def test_a_version_that_changes_keys(table: Table) -> None:
+    assert change_feed.key_moves(table, [2, 3], ["id"]) == [3]
+    assert change_feed.key_moves(table, [], ["id"]) == []
+
+
+def test_every_row_of_a_snapshot_is_in_one_chunk(spark: SparkSession, tmp_path: Path) -> None:
+    table = made(spark, tmp_path / "t", rows=[(n, "x") for n in range(50)])
+    newest = change_feed.latest_version(table)
+    assert change_feed.row_count(table, newest) == 50
+    snapshot = change_feed.snapshot(table, newest)
+    for key in (["id"], []):
+        parts = [[r["id"] for r in change_feed.chunk(table, snapshot, key, n, 3).collect()] for n in range(3)]
+        assert sorted(id for part in parts for id in part) == list(range(50))
+        assert all(parts)

@@ -1,0 +1,76 @@
+"""Who wrote a version, and how many rows it says it changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.delta.append import append as append_batch
+from bridge.delta.commit_history import Commits, commits
+from bridge.delta.ingest_progress import read_progress
+from tests.delta.tables import ENGINES, NO_VECTORS, append, at, frame, made
+
+
+@pytest.fixture(scope="module")
+def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Commits:
+    """Version 0 empty, 1 an append of 3 rows, 2 and 3 a batch by each engine, 4 an UPDATE of 2 rows, 5 OPTIMIZE,
+    6 progress alone, 7 a DELETE of 1 row."""
+    table = made(
+        spark,
+        tmp_path_factory.mktemp("commits") / "t",
+        rows=[(1, "a"), (2, "b"), (3, "c")],
+        properties=NO_VECTORS,
+    )
+    for batch, name in enumerate(sorted(ENGINES)):
+        changes = [("+U", 1, "x"), ("-D", 2, None), ("+U", 4, name)] if batch == 0 else [("+U", 5, "y")]
+        ENGINES[name](table, frame(table, changes), key=["id"], progress=at(batch))
+    spark.sql(f"UPDATE delta.`{table.target.path}` SET v = 'z' WHERE id >= 4")
+    table.delta().optimize().executeCompaction()
+    ENGINES["spark"](table, frame(table, []), key=["id"], progress=at(2))
+    spark.sql(f"DELETE FROM delta.`{table.target.path}` WHERE id = 3")
+    return commits(table, 1, 7, ["id"])
+
+
+def test_versions_that_others_wrote(told: Commits) -> None:
+    assert told.by_others(1, 7) == [1, 4, 7]
+    assert told.by_others(2, 3) == told.by_others(5, 6) == []
+    assert told.by_others(1, 7, ("UPDATE", "MERGE")) == [4]
+
+
+def test_rows_are_counted_whoever_changed_them(told: Commits) -> None:
+    """By Delta's metrics and by delta-rs's."""
+    assert [told.changed(version, version) for version in range(1, 8)] == [3, 3, 1, 2, 0, 0, 1]
+    assert told.changed(1, 7) == 10
+
+
+def test_only_the_versions_asked_for(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t", rows=[(1, "a")])
+    append(table, [(2, "b"), (3, "c")])
+    append(table, [(4, "d")])
+    told = commits(table, 2, 2, ["id"])
+    assert (told.by_others(0, 9), told.changed(0, 9)) == ([2], 2)
+
+
+def test_a_resync_is_no_batch(spark: SparkSession, lake: Path) -> None:
+    """A key may have two changes in it."""
+    table = made(spark, lake / "t")
+    append(table, [(1, "a")], userMetadata=replace(at(0), key=("id",)).to_json(table.id))
+    append(table, [(2, "b")], userMetadata=replace(at(1), key=("id",), resync=True).to_json(table.id))
+    assert commits(table, 1, 2, ["id"]).by_others(1, 2) == [2]
+    assert read_progress(table, "p") == (at(1), 2)
+
+
+def test_a_batch_by_other_columns_is_another_writers(spark: SparkSession, lake: Path) -> None:
+    """Version 1 is appended, 2 to 4 are merged by one key and another, by either engine, 5 is of a bridge that did not
+    say by which. The order of a key's columns changes nothing."""
+    table = made(spark, lake / "t", properties=NO_VECTORS)
+    append_batch(table, frame(table, [("+I", 1, "a")]), rows=1, progress=at(0))
+    keys = (("spark", ["id"]), ("delta-rs", ["id", "v"]), ("spark", ["v", "id"]))
+    for batch, (engine, key) in enumerate(keys, start=1):
+        ENGINES[engine](table, frame(table, [("+U", batch, "x")]), key=key, progress=at(batch))
+    append(table, [(9, "z")], userMetadata=at(4).to_json(table.id))
+    for key, others in ((["id"], [1, 3, 4, 5]), (["id", "v"], [1, 2, 5]), (["v"], [1, 2, 3, 4, 5])):
+        assert commits(table, 1, 5, key).by_others(1, 5) == others

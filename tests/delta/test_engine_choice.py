@@ -1,0 +1,110 @@
+"""Which engine merges a batch, and what it says of that."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from bridge.definition import Engine, MergeSettings
+from bridge.delta.engine_choice import Engines, Merged
+from bridge.delta.ingest_progress import read_progress
+from bridge.delta.merge_contract import MergeResult
+from bridge.delta.table import Table
+from bridge.errors import TableError
+from tests.delta.tables import FIELDS, actions, at, content, frame, made
+
+SMALL = MergeSettings(max_batch_bytes=1)
+NARROW = MergeSettings(max_touched_bytes=1)
+
+
+def batch(table: Table, *changes: tuple[object, ...]) -> DataFrame:
+    held = frame(table, changes).persist()
+    held.count()
+    return held
+
+
+def operation(table: Table, version: int) -> str:
+    return str(next(a["commitInfo"] for a in actions(table, version) if "commitInfo" in a)["operation"])
+
+
+def told(table: Table) -> str:
+    found = read_progress(table, "p")
+    assert found is not None
+    return found[0].engine
+
+
+def test_auto_takes_delta_rs_and_writes_it_down(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t")
+    done = Engines(MergeSettings()).merge(
+        table, batch(table, ("+U", 1, "a")), key=["id"], adds=1, progress=at(0)
+    )
+    assert done == Merged(MergeResult(1, inserted=1), Engine.DELTA_RS, "")
+    assert told(table) == str(done) == "delta-rs"
+
+
+def test_a_batch_that_is_too_large_fills_an_empty_table_and_is_merged_by_spark_later(
+    spark: SparkSession, lake: Path
+) -> None:
+    table, engines = made(spark, lake / "t"), Engines(SMALL)
+    first = batch(table, ("+U", 1, "a"), ("+I", 2, "a"), ("-D", 3, None))
+    done = engines.merge(table, first, key=["id"], adds=2, progress=at(0))
+    assert done.result == MergeResult(1, inserted=2)
+    assert str(done) == told(table)
+    assert str(done) == (
+        "spark (the batch has 0 MiB, more than 0 MiB; the table was empty, so nothing was merged)"
+    )
+    assert operation(table, 1) == "WRITE"
+    done = engines.merge(
+        table, batch(table, ("+U", 1, "b"), ("-D", 2, None)), key=["id"], adds=1, progress=at(1)
+    )
+    assert (done.result.updated, done.result.deleted) == (1, 1)
+    assert str(done) == told(table) == "spark (the batch has 0 MiB, more than 0 MiB)"
+    assert operation(table, 2) == "MERGE"
+    assert content(table) == {(1, "b")}
+
+
+def test_a_batch_that_touches_too_much_is_sparks(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t", rows=[(1, "a")])
+    done = Engines(NARROW).merge(table, batch(table, ("+U", 1, "b")), key=["id"], adds=1, progress=at(0))
+    assert str(done) == "spark (the batch touches files of 0 MiB, more than 0 MiB)"
+    assert content(table) == {(1, "b")}
+
+
+@pytest.mark.slow
+def test_retractions_alone_need_no_table_with_rows(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t")
+    for number, wanted in enumerate((MergeSettings(), SMALL, MergeSettings(Engine.SPARK))):
+        done = Engines(wanted).merge(
+            table, batch(table, ("-D", 1, None)), key=["id"], adds=0, progress=at(number)
+        )
+        assert done.result == MergeResult(number + 1)
+
+
+def test_what_delta_rs_cannot_keep(spark: SparkSession, lake: Path) -> None:
+    fields = [*FIELDS, T.StructField("m", T.MapType(T.StringType(), T.LongType()))]
+    table = made(spark, lake / "t", fields=fields)
+    changes = batch(table, ("+U", 1, "a", {"x": 1}))
+    message = (
+        f"table {table}: `merge.engine: delta-rs` cannot keep it, as column 'm' is MAP<STRING,BIGINT>; leave the "
+        "option out, and Spark does where delta-rs cannot"
+    )
+    with pytest.raises(TableError, match=re.escape(message)):
+        Engines(MergeSettings(Engine.DELTA_RS)).merge(table, changes, key=["id"], adds=1, progress=at(0))
+    done = Engines(MergeSettings()).merge(table, changes, key=["id"], adds=1, progress=at(0))
+    assert done.engine is Engine.SPARK
+    assert done.reason.startswith("column 'm' is MAP<STRING,BIGINT>; ")
+
+
+def test_who_asks_for_an_engine_gets_it(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t", rows=[(1, "a")])
+    for number, engine in enumerate((Engine.SPARK, Engine.DELTA_RS)):
+        wanted = MergeSettings(engine, max_batch_bytes=1, max_touched_bytes=1)
+        done = Engines(wanted).merge(
+            table, batch(table, ("+U", 1, engine.value)), key=["id"], adds=1, progress=at(number)
+        )
+        assert str(done) == f"{engine.value} (asked for)"
+        assert content(table) == {(1, engine.value)}

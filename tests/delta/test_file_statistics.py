@@ -1,0 +1,135 @@
+"""No reader passes over a file for what its statistics say, whoever wrote them, at the limits of every type."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from bridge.columns import KIND, col
+from bridge.delta import merge_delta_rs
+from bridge.delta.merge_spark import merge as by_spark
+from bridge.delta.table import Table
+from tests.delta.limits import KINDS
+from tests.delta.tables import at, frame, log_file, made
+
+FIELDS = [T.StructField("id", T.LongType()), *(T.StructField(n, k.type) for n, k in KINDS.items())]
+FIELDS.append(T.StructField("v", T.LongType()))
+KEY = [n for n in KINDS if n != "float"]
+ROWS = max(len(kind.limits) for kind in KINDS.values())
+ARROW = pa.schema(
+    [("id", pa.int64()), *((n, k.arrow) for n, k in KINDS.items()), ("v", pa.int64()), (KIND, pa.string())]
+)
+
+Row = dict[str, Any]
+
+
+LIMITS: list[Row] = [
+    {"id": i, **{n: k.limits[i % len(k.limits)] for n, k in KINDS.items()}} for i in range(ROWS)
+]
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> list[Row]:
+    return [{"id": i, **{n: draw(k.drawn) for n, k in KINDS.items()}} for i in range(ROWS)]
+
+
+def arrow(rows: Sequence[Row], v: int) -> pa.Table:
+    return pa.Table.from_pylist([{**row, "v": v, KIND: "+U"} for row in rows], ARROW)
+
+
+def rows_of(spark: SparkSession, rows: Sequence[Row], v: int) -> DataFrame:
+    shape = T.StructType([*FIELDS, T.StructField(KIND, T.StringType())])
+    held = spark.createDataFrame(arrow(rows, v), shape).persist()
+    held.count()
+    return held
+
+
+def seen_by_spark(table: Table, rows: Sequence[Row], names: Sequence[str]) -> set[int]:
+    """The ids of rows that a filter on all their values finds. One scan for all: a file of one row is read only where
+    its statistics allow all values of that row."""
+    same = (reduce(Column.__and__, (col(n) == KINDS[n].spark(row[n]) for n in names)) for row in rows)
+    return {row[0] for row in table.delta().toDF().where(reduce(Column.__or__, same)).select("id").collect()}
+
+
+def seen_by_rust(table: Table, rows: Sequence[Row], names: Sequence[str]) -> set[int]:
+    queries = QueryBuilder().register("t", DeltaTable(str(table.target.path)))
+    told = (" AND ".join(f'"{n}" = {KINDS[n].rust(row[n])}' for n in names) for row in rows)
+    found = (pa.table(queries.execute(f"SELECT id FROM t WHERE {text}").read_all()) for text in told)
+    return {id for ids in found for id in ids["id"].to_pylist()}
+
+
+def missed(
+    seen: Callable[[Table, Sequence[Row], Sequence[str]], set[int]], table: Table, rows: Sequence[Row]
+) -> list[tuple[str, Any]]:
+    """The column and value of each row that is not found, by a look at every column of these alone."""
+    lost = [row for row in rows if row["id"] not in seen(table, rows, KEY)]
+    return [(n, row[n]) for row in lost[:2] for n in KEY if row["id"] not in seen(table, [row], [n])] or [
+        ("all", row["id"]) for row in lost
+    ]
+
+
+def no_row_is_missed(spark: SparkSession, place: Path, rows: Sequence[Row]) -> None:
+    ours, theirs = (made(spark, place / name, fields=FIELDS) for name in ("delta-rs", "spark"))
+    for number, row in enumerate(rows):
+        target = DeltaTable(str(ours.target.path))
+        merge_delta_rs._committed(target, arrow([row], 0), ours, ["id"], at(number))
+    said = rows_of(spark, rows, 0)
+    plain = said.drop(KIND).repartitionByRange(len(rows), "id")
+    plain.write.format("delta").mode("append").save(theirs.target.path)
+    for table in (ours, theirs):
+        assert table.delta().toDF().count() == len(rows)
+        for seen in (seen_by_spark, seen_by_rust):
+            assert not missed(seen, table, rows), f"{seen.__name__} in files of {table}"
+        nan = table.delta().toDF().where("float = CAST('NaN' AS DOUBLE)").count()
+        assert nan == sum(math.isnan(row["float"]) for row in rows)
+    for table, engines in (
+        (ours, (by_spark, merge_delta_rs.merge)),
+        (theirs, (merge_delta_rs.merge, by_spark)),
+    ):
+        for v, merge in enumerate(engines, 1):
+            said = rows_of(spark, rows, v)
+            done = merge(table, said, key=KEY, progress=at(len(rows) + v), persisted=True)
+            assert (done.inserted, done.updated) == (0, len(rows)), f"{merge} into {table}"
+        assert table.delta().toDF().count() == len(rows)
+
+
+def test_values_at_the_limits_are_found_by_every_reader(spark: SparkSession, lake: Path) -> None:
+    no_row_is_missed(spark, lake, LIMITS)
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=10,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.generate],  # an example takes seconds, and `missed` names the column
+)
+@given(rows=tables())
+def test_many_values_are_found_by_every_reader(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, rows: list[Row]
+) -> None:
+    no_row_is_missed(spark, tmp_path_factory.mktemp("many"), rows)
+
+
+@pytest.mark.parametrize("type", [T.StringType(), T.BinaryType()], ids=["string", "binary"])
+def test_commits_do_not_grow_with_the_values(spark: SparkSession, lake: Path, type: T.DataType) -> None:
+    table = made(spark, lake / "t", fields=[T.StructField("k", type), T.StructField("v", T.StringType())])
+    for batch, (first, second) in enumerate((("a", "b"), ("b", "c"))):
+        keys = [
+            c * 100_000 if isinstance(type, T.StringType) else c.encode() * 100_000 for c in (first, second)
+        ]
+        said = frame(table, [("+U", key, str(batch) * 100_000) for key in keys])
+        merge_delta_rs.merge(table, said, key=["k"], progress=at(batch))
+        assert log_file(table, batch + 1).stat().st_size < 5000
+    assert table.delta().toDF().count() == 3

@@ -1,0 +1,195 @@
+"""A log stays as long as its retention, whoever commits; no Spark here, except where it reads what is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, Schema
+from pyspark.sql import SparkSession
+
+from bridge.delta import log_cleanup, merge_delta_rs
+from bridge.delta.feed_consumers import Consumers
+from bridge.delta.log_cleanup import after_commit, tidy
+from bridge.delta.merge_spark import merge as by_spark
+from bridge.delta.table import Table
+from tests.delta.tables import at, content, frame, made
+
+HOUR = {"delta.logRetentionDuration": "interval 1 hours"}
+
+
+def table(place: Path, **properties: str) -> DeltaTable:
+    shape = Schema.from_arrow(pa.schema([("id", pa.int64())]))
+    wanted = {**HOUR, **{f"delta.{name}": value for name, value in properties.items()}}
+    return DeltaTable.create(str(place), schema=shape, configuration=wanted)
+
+
+def commit(place: Path, version: int) -> None:
+    """What a small batch leaves: one file comes, the one before goes."""
+    at, file = version * 1000, "part-00000-{:032}-c000.snappy.parquet"
+    stats = json.dumps({"numRecords": 1, "minValues": {"id": 0}, "maxValues": {"id": version}})
+    add = {"path": file.format(version), "partitionValues": {}, "size": 500, "modificationTime": at}
+    actions: list[dict[str, Any]] = [{"add": {**add, "dataChange": True, "stats": stats}}]
+    if version > 1:
+        gone = {"path": file.format(version - 1), "deletionTimestamp": at, "dataChange": True}
+        actions.append({"remove": gone})
+    text = "\n".join(map(json.dumps, [{"commitInfo": {"timestamp": at, "operation": "MERGE"}}, *actions]))
+    log(place, version).write_text(text)
+
+
+def log(place: Path, version: int) -> Path:
+    return place / "_delta_log" / f"{version:020}.json"
+
+
+def age(place: Path, below: int) -> None:
+    """Versions before `below` were committed two hours ago."""
+    for path in (place / "_delta_log").iterdir():
+        if path.name.lstrip(".")[:20].isdigit() and int(path.name.lstrip(".")[:20]) < below:
+            os.utime(path, (time.time() - 7200, time.time() - 7200))
+
+
+def versions(place: Path) -> list[int]:
+    return sorted(int(p.stem) for p in (place / "_delta_log").glob("*.json") if p.stem.isdigit())
+
+
+def written(place: Path, last: int, every: int = 10) -> DeltaTable:
+    for version in range(1, last + 1):
+        commit(place, version)
+        if version % every == 0:
+            DeltaTable(str(place)).create_checkpoint()
+    return DeltaTable(str(place))
+
+
+@pytest.mark.parametrize(
+    "batches", [pytest.param(2000, id="2000"), pytest.param(10_000, id="10000", marks=pytest.mark.slow)]
+)
+def test_a_log_of_thousands_of_batches_stays_flat(
+    tmp_path: Path, batches: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Retention is as long as a hundred batches take."""
+    monkeypatch.setattr(log_cleanup, "Consumers", lambda table: SimpleNamespace(all=list))
+    place, seen = tmp_path / "t", {}
+    target, nobody = table(place, deletedFileRetentionDuration="interval 1 seconds"), _nobody()
+    for version in range(1, batches + 1):
+        commit(place, version)
+        if version % 10 == 0:
+            age(place, version - 100)
+        after_commit(target, nobody, version)
+        if version % (batches // 10) == 5:
+            files = list((place / "_delta_log").iterdir())
+            started = time.perf_counter()
+            DeltaTable(str(place))
+            took = time.perf_counter() - started
+            seen[version] = (len(files), sum(f.stat().st_size for f in files), took)
+    early, *rest = list(seen.values())[1:]
+    assert versions(place)[-1] == batches and versions(place)[0] >= batches - 120
+    assert all(files <= early[0] + 15 and size <= early[1] * 1.3 for files, size, _ in rest), seen
+    with capsys.disabled():
+        print(
+            f"\n{batches:,} batches: {early[0]} -> {rest[-1][0]} files, {early[1]:,} -> {rest[-1][1]:,} bytes, "
+            f"opened in {early[2] * 1000:.1f} -> {rest[-1][2] * 1000:.1f} ms"
+        )
+
+
+def test_what_fails_after_a_commit_is_logged_and_the_commit_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def consumers(table: Table) -> SimpleNamespace:
+        raise OSError("the store is away")
+
+    monkeypatch.setattr(log_cleanup, "Consumers", consumers)
+    table(tmp_path / "t")
+    target = written(tmp_path / "t", 10)
+    after_commit(target, _nobody(), 10)
+    assert "no clean-up after it: OSError: the store is away. Tried again in 10 commits" in caplog.text
+
+
+def _nobody() -> Table:
+    return SimpleNamespace()  # type: ignore[return-value]
+
+
+def test_what_versions_within_the_retention_need_stays(tmp_path: Path) -> None:
+    table(tmp_path / "t")
+    target = written(tmp_path / "t", 35)
+    for name in ("{:020}.crc", ".{:020}.json.crc"):
+        for version in range(36):
+            (tmp_path / "t/_delta_log" / name.format(version)).write_text("")
+    age(tmp_path / "t", 25)
+    tidy(target, list)
+    assert versions(tmp_path / "t") == list(range(20, 36)), "20 is the checkpoint that 25 is read from"
+    sums = {p.name.lstrip(".")[:20] for p in (tmp_path / "t/_delta_log").glob("*crc")}
+    assert min(map(int, sums)) == 20 and len(sums) == 16
+    assert DeltaTable(str(tmp_path / "t"), version=25).file_uris() == [
+        str(tmp_path / "t" / f"part-00000-{25:032}-c000.snappy.parquet")
+    ]
+
+
+def test_a_log_that_is_not_to_be_cleaned_is_not(tmp_path: Path) -> None:
+    table(tmp_path / "t", enableExpiredLogCleanup="false")
+    target = written(tmp_path / "t", 25)
+    age(tmp_path / "t", 24)
+    tidy(target, list)
+    assert versions(tmp_path / "t") == list(range(26))
+
+
+@pytest.mark.parametrize(
+    ("published", "kept"),
+    [
+        pytest.param([-1], 0, id="nothing yet"),
+        pytest.param([3], 0, id="before the retention"),
+        pytest.param([35, 12], 0, id="the slowest counts"),
+        pytest.param([35], 20, id="has everything"),
+        pytest.param([30], 20, id="within the retention"),
+    ],
+)
+def test_what_a_publish_needs_stays(tmp_path: Path, published: list[int], kept: int) -> None:
+    table(tmp_path / "t")
+    target = written(tmp_path / "t", 35)
+    age(tmp_path / "t", 25)
+    tidy(target, lambda: published)
+    assert versions(tmp_path / "t")[0] == kept
+
+
+def test_a_publish_that_is_lost_holds_nothing_back(tmp_path: Path) -> None:
+    table(tmp_path / "t")
+    target = written(tmp_path / "t", 35)
+    for version in range(11):
+        log(tmp_path / "t", version).unlink()
+    age(tmp_path / "t", 25)
+    tidy(target, lambda: [5])
+    assert versions(tmp_path / "t")[0] == 20
+
+
+def test_batches_make_checkpoints_and_clean_as_the_table_says(spark: SparkSession, lake: Path) -> None:
+    """Every second version here; rows that Spark has marked as gone stay gone in a checkpoint of delta-rs."""
+    place = lake / "t"
+    ours = made(
+        spark,
+        place,
+        rows=[(1, "a"), (2, "a"), (3, "a")],
+        properties={**HOUR, "delta.checkpointInterval": "2"},
+    )
+    Consumers(ours).tell("p", 1, "x")
+    by_spark(ours, frame(ours, [("-D", 3, None)]), key=["id"], progress=at(0))
+    age(place, 9)
+    merge_delta_rs.merge(ours, frame(ours, [("+U", 1, "b")]), key=["id"], progress=at(1))
+    merge_delta_rs.merge(ours, frame(ours, [("+U", 1, "b")]), key=["id"], progress=at(2))
+    assert (place / f"_delta_log/{4:020}.checkpoint.parquet").exists(), "a batch that changes nothing counts"
+    assert versions(place) == [0, 1, 2, 3, 4], "the publish needs what came after version 1"
+    Consumers(ours).tell("p", 6, "x")
+    age(place, 5)
+    for batch in (3, 4):
+        merge_delta_rs.merge(ours, frame(ours, [("+U", 1, str(batch))]), key=["id"], progress=at(batch))
+    assert versions(place)[0] == 4
+    jvm = spark._jvm
+    assert jvm is not None
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    assert content(ours) == {(1, "4"), (2, "a")}
+    feed = spark.read.format("delta").option("readChangeFeed", True).option("startingVersion", 5)
+    assert feed.load(str(place)).where("_change_type = 'update_postimage'").count() == 2

@@ -1,0 +1,35 @@
+"""OPTIMIZE follows the table's clustering; VACUUM keeps whole hours and leaves the notices of publishes alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.delta.feed_consumers import Consumers
+from bridge.delta.optimize_vacuum import Optimized, last_done, optimize, vacuum
+from bridge.delta.table import open_table
+from tests.delta.tables import FIELDS, actions, append, target
+
+
+@pytest.mark.slow
+def test_a_clustered_table_is_clustered(spark: SparkSession, lake: Path) -> None:
+    place = lake / "t"
+    spark.sql(
+        f"CREATE TABLE delta.`{place}` (id BIGINT, v STRING) USING delta CLUSTER BY (id) "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    table = open_table(spark, target(place), FIELDS)
+    assert last_done(table) == {}
+    for n in range(3):
+        append(table, [(n, "a")])
+    assert optimize(table) == Optimized(removed=3, added=1)
+    (info,) = [a["commitInfo"] for a in actions(table, 4) if "commitInfo" in a]
+    assert info["operationParameters"]["clusterBy"] == '["id"]'
+    assert info["operationParameters"]["zOrderBy"] == "[]"
+    consumers = Consumers(table)
+    consumers.tell("p", 1, "x")
+    assert vacuum(table, 167.5 * 3600) == 0  # a week, which Delta's own check lets pass
+    assert [c.pipeline for c in consumers.all()] == ["p"]
+    assert set(last_done(table)) == {"OPTIMIZE", "VACUUM"}

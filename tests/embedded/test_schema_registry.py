@@ -1,0 +1,78 @@
+"""The registry as a process; what clients do with it is tested with avro-confluent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from bridge.embedded.schema_registry import SchemaRegistry
+from bridge.errors import KafkaError
+
+
+def _gone(pid: int, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_it_answers_and_keeps_a_small_log(registry: SchemaRegistry) -> None:
+    with urllib.request.urlopen(f"{registry.url}/subjects", timeout=5) as answer:
+        assert answer.status == 200
+    assert registry.running and registry.pid is not None and registry.start() is registry
+    assert registry.log.stat().st_size < 100_000
+
+
+def test_there_is_no_address_before_the_start(tmp_path: Path) -> None:
+    with pytest.raises(KafkaError, match="no address before it is started"):
+        _ = SchemaRegistry(tmp_path).url
+
+
+def test_a_taken_port_is_told(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(KafkaError, match=f"cannot have port {port} on 127.0.0.1: it is in use"):
+            SchemaRegistry(tmp_path, port=port).start()
+
+
+def test_a_registry_that_does_not_start_is_told_with_its_log(tmp_path: Path) -> None:
+    with pytest.raises(KafkaError, match=r"ended with code .* while starting: .*[Hh]eap") as failed:
+        SchemaRegistry(tmp_path, heap_mb=1).start()
+    assert str(tmp_path / "registry.log") in str(failed.value)
+
+
+@pytest.mark.slow
+def test_the_registry_dies_with_its_parent(tmp_path: Path) -> None:
+    """kill -9 of the process that started it leaves no registry behind."""
+    code = (
+        "import sys, time; from pathlib import Path; from bridge.embedded.schema_registry import SchemaRegistry;"
+        "r = SchemaRegistry(Path(sys.argv[1])).start(); print(r.pid, flush=True); time.sleep(60)"
+    )
+    root = Path(__file__).resolve().parents[2]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    ) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        assert not _gone(pid, 0.2)
+        parent.send_signal(signal.SIGKILL)
+    assert _gone(pid, 15)

@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from bridge.errors import OptionError
+from bridge.kafka.client_settings import Role, for_librdkafka, for_spark, read_committed
+from bridge.secret import Secret
+
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+_HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+_BEARER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+
+
+def _sasl(mechanism: str, jaas: str) -> dict[str, str]:
+    return {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": mechanism,
+        "sasl.jaas.config": Secret(jaas),
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ({}, {"kafka.isolation.level": "read_committed"}),
+        ({"isolation.level": "read_uncommitted"}, {"kafka.isolation.level": "read_uncommitted"}),
+        ({"group.id": "g"}, {"groupIdPrefix": "g"}),
+        ({"max.poll.records": "10"}, {"kafka.max.poll.records": "10"}),
+        ({"fetch.max.wait.ms": "500"}, {"kafka.fetch.max.wait.ms": "500"}),
+        ({"auto.offset.reset": "earliest", "session.timeout.ms": "1"}, {}),
+        ({"acks": "all", "linger.ms": "5", "compression.zstd.level": "3"}, {}),
+        ({"ssl.truststore.password": Secret("s3cret")}, {"kafka.ssl.truststore.password": "s3cret"}),
+    ],
+)
+def test_spark_gets_what_concerns_reading(given: dict[str, str], made: dict[str, str]) -> None:
+    """Reading is read_committed and waits for nothing by default; what Spark refuses or sending needs is not handed
+    over."""
+    own = {"kafka.isolation.level": "read_committed", "kafka.fetch.max.wait.ms": "10"}
+    expected = {**own, "kafka.bootstrap.servers": "b:1", **made}
+    assert for_spark({"bootstrap.servers": "b:1", **given}) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "role", "made"),
+    [
+        ({"client.id": "me"}, "admin", {"client.id": "me"}),
+        ({"acks": "all"}, "producer", {"acks": "all"}),
+        ({"acks": "all"}, "admin", {}),
+        ({"fetch.min.bytes": "1", "isolation.level": "read_committed"}, "producer", {}),
+        ({"group.id": "g", "auto.offset.reset": "latest"}, "admin", {}),
+        ({"metrics.num.samples": "2", "default.api.timeout.ms": "60000"}, "admin", {}),
+        ({"max.request.size": "2097152"}, "producer", {"message.max.bytes": "2097152"}),
+        ({"buffer.memory": "33554432"}, "producer", {"queue.buffering.max.kbytes": "32768"}),
+        ({"send.buffer.bytes": "-1"}, "admin", {"socket.send.buffer.bytes": "0"}),
+        (
+            {"request.timeout.ms": "5000"},
+            "producer",
+            {"socket.timeout.ms": "5000", "request.timeout.ms": "5000"},
+        ),
+        ({"metadata.max.age.ms": "300000"}, "admin", {"topic.metadata.refresh.interval.ms": "300000"}),
+        ({"delivery.timeout.ms": "2147483647"}, "producer", {"delivery.timeout.ms": "2147483647"}),
+        (
+            {"compression.type": "zstd", "compression.zstd.level": "12", "compression.gzip.level": "9"},
+            "producer",
+            {"compression.type": "zstd", "compression.level": "12"},
+        ),
+        (
+            {"ssl.endpoint.identification.algorithm": ""},
+            "admin",
+            {"ssl.endpoint.identification.algorithm": "none"},
+        ),
+        (
+            _sasl("PLAIN", f'{_PLAIN} username="u" password="p";'),
+            "admin",
+            {
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": "u",
+                "sasl.password": "p",
+            },
+        ),
+        (
+            _sasl("SCRAM-SHA-512", f"{_SCRAM} username='u' password='p'"),
+            "producer",
+            {
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanism": "SCRAM-SHA-512",
+                "sasl.username": "u",
+                "sasl.password": "p",
+            },
+        ),
+        (
+            {
+                **_sasl("OAUTHBEARER", f'{_BEARER} clientId="c" clientSecret="s" scope="k";'),
+                "sasl.oauthbearer.token.endpoint.url": "https://login.example/token",
+                "sasl.login.callback.handler.class": _HANDLER,
+            },
+            "admin",
+            {
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanism": "OAUTHBEARER",
+                "sasl.oauthbearer.method": "oidc",
+                "sasl.oauthbearer.client.id": "c",
+                "sasl.oauthbearer.client.secret": "s",
+                "sasl.oauthbearer.scope": "k",
+                "sasl.oauthbearer.token.endpoint.url": "https://login.example/token",
+            },
+        ),
+    ],
+)
+def test_librdkafka_gets_its_own_names(given: dict[str, str], role: Role, made: dict[str, str]) -> None:
+    """Names and ranges are librdkafka's, keys of the other role are left out, and librdkafka agrees."""
+    properties = {"bootstrap.servers": "127.0.0.1:1", **given}
+    settings = for_librdkafka(properties, role)
+    assert settings == {"bootstrap.servers": "127.0.0.1:1", **made}
+    assert all(type(v) is str for v in settings.values())
+    client = Producer if role == "producer" else AdminClient
+    client({**settings, "log_level": 0})
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        (
+            {"ssl.truststore.location": "ca.pem", "ssl.truststore.type": "PEM"},
+            {"ssl.ca.location": "ca.pem"},
+        ),
+        ({"ssl.truststore.certificates": "-----BEGIN"}, {"ssl.ca.pem": "-----BEGIN"}),
+        (
+            {"ssl.keystore.location": "me.pem", "ssl.keystore.type": "PEM", "ssl.key.password": "x"},
+            {
+                "ssl.certificate.location": "me.pem",
+                "ssl.key.location": "me.pem",
+                "ssl.key.password": "x",
+            },
+        ),
+        (
+            {"ssl.keystore.key": "key", "ssl.keystore.certificate.chain": "chain"},
+            {"ssl.key.pem": "key", "ssl.certificate.pem": "chain"},
+        ),
+    ],
+)
+def test_stores_become_files_librdkafka_reads(given: dict[str, str], made: dict[str, str]) -> None:
+    assert for_librdkafka({"bootstrap.servers": "b:1", **given}) == {"bootstrap.servers": "b:1", **made}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"ssl.truststore.location": "ca.jks"}, "the file cannot be read: No such file"),
+        ({"ssl.keystore.location": __file__}, "the file is no key store: neither PEM nor PKCS#12 nor JKS"),
+        (
+            {
+                "ssl.truststore.location": "a",
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.password": "x",
+                "security.protocol": "SSL",
+            },
+            "a PEM file has none",
+        ),
+        ({"ssl.enabled.protocols": "TLSv1.3"}, "cannot be kept from TLS 1.2"),
+        ({"no.such.key": "1"}, "'properties.no.such.key' is not a setting"),
+        ({"linger.ms": "soon"}, "'properties.linger.ms': 'soon' is not legal; librdkafka, which sends"),
+        ({"partitioner.class": "x"}, "murmur2"),
+        ({"value.deserializer": "x"}, "'value.format'"),
+        ({"interceptor.classes": "x"}, "refuses interceptors"),
+        ({"transactional.id": "x"}, "sink.transactional-id-prefix"),
+        ({"enable.auto.commit": "true"}, "in the commit that holds the data"),
+        ({"security.protocol": "SASL_SSL"}, "'GSSAPI' is refused"),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"},
+            "'properties.sasl.jaas.config' is missing",
+        ),
+        (
+            _sasl("PLAIN", f'{_SCRAM} username="u" password="hunter2";'),
+            "needs org.apache.kafka.common.security.plain.PlainLoginModule",
+        ),
+        (_sasl("PLAIN", f'{_PLAIN} username="u";'), "no 'password'"),
+        (_sasl("PLAIN", f'{_PLAIN} username="u" password="hunter2'), "cannot be read after username"),
+        (_sasl("PLAIN", "hunter2"), "must read: <login module> required"),
+        (
+            {
+                **_sasl("PLAIN", f'{_PLAIN} username="u" password="p";'),
+                "sasl.login.callback.handler.class": _HANDLER,
+            },
+            "a Java class cannot log librdkafka in",
+        ),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused(given: dict[str, str], message: str) -> None:
+    """Each refusal names the property and a reason, and no refusal repeats a secret."""
+    with pytest.raises(OptionError, match=re.escape(message)) as refused:
+        for_librdkafka({"bootstrap.servers": "b:1", **given}, "producer")
+    assert "'properties." in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_isolation_level_is_one_of_two() -> None:
+    assert read_committed({})
+    assert not read_committed({"isolation.level": "read_uncommitted"})
+    with pytest.raises(OptionError, match="one of read_committed, read_uncommitted"):
+        read_committed({"isolation.level": "serializable"})
+
+
+def test_flinks_shaded_login_module_is_found() -> None:
+    shaded = f'org.apache.flink.kafka.shaded.{_PLAIN} username="u" password="p";'
+    made = for_spark({"bootstrap.servers": "b:1", **_sasl("PLAIN", shaded)})
+    assert made["kafka.sasl.jaas.config"] == f'{_PLAIN} username="u" password="p";'
+    assert for_librdkafka({"bootstrap.servers": "b:1", **_sasl("PLAIN", shaded)})["sasl.password"] == "p"
+
+
+def test_oauthbearer_asks_its_endpoint_on_both_sides() -> None:
+    """Java's client would make a token of its own, unsigned, were it not told which class fetches one."""
+    given = {
+        "bootstrap.servers": "b:1",
+        **_sasl("OAUTHBEARER", f'{_BEARER} clientId="c" clientSecret="s";'),
+        "sasl.oauthbearer.token.endpoint.url": "https://login.example/token",
+    }
+    handler = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+    made = for_spark(given)
+    assert made["kafka.sasl.login.callback.handler.class"] == handler
+    assert made["kafka.sasl.jaas.config"] == f'{_BEARER} clientId="c" clientSecret="s";'
+    named = for_spark(
+        given | {"sasl.login.callback.handler.class": f"org.apache.flink.kafka.shaded.{handler}"}
+    )
+    assert named["kafka.sasl.login.callback.handler.class"] == handler
+    assert for_librdkafka(given)["sasl.oauthbearer.method"] == "oidc"

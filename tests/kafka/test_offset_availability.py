@@ -1,0 +1,32 @@
+"""Gaps name what is wanted and what is there."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.errors import REBUILD, GapError
+from bridge.kafka import admin
+from bridge.kafka.offset_availability import check_reachable
+from bridge.offsets import Offsets
+
+
+@pytest.mark.parametrize(
+    ("wanted", "ids", "message"),
+    [
+        ({("t", 0): 4}, None, r"t-0 is to be read from offset 4, but begins at 5: 1 offsets have expired"),
+        ({("t", 0): 10}, None, r"t-0 is to be read from offset 10, but ends at 9"),
+        ({("t", 1): 0}, None, r"t-1 is to be read from offset 0, but is not there any more"),
+        ({}, {"t": "new"}, r"t-0 is to be read from offset 0, but begins at 5: 5 offsets have expired"),
+        ({("t", 0): 6}, {"t": "old"}, r"topic 't' was deleted and created anew \(id old, now new\)"),
+    ],
+)
+def test_gaps_name_what_is_wanted_and_what_is_there(
+    wanted: dict[tuple[str, int], int], ids: dict[str, str] | None, message: str
+) -> None:
+    state = admin.TopicState({"t": "new"}, Offsets({("t", 0): 5}), Offsets({("t", 0): 9}))
+    check_reachable(Offsets({("t", 0): 5}), state, {"t": "new"})
+    check_reachable(Offsets({("t", 0): 9}), state)
+    check_reachable(Offsets(), state)
+    with pytest.raises(GapError, match=message) as gap:
+        check_reachable(Offsets(wanted), state, ids)
+    assert str(gap.value).endswith(REBUILD)

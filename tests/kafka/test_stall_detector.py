@@ -1,0 +1,43 @@
+"""A process that was stopped knows it, at once; one that is busy or waits was not."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+_PROGRAM = """
+import sys, time
+from bridge.errors import ConcurrentRunError
+from bridge.kafka.stall_detector import Pulse
+with Pulse(patience=2.0) as pulse:
+    for _ in range(5):
+        {work}
+        pulse.check()
+    print("begun", flush=True)
+    sys.stdin.readline()
+    try:
+        pulse.check()
+    except ConcurrentRunError as stood:
+        print(stood)
+"""
+
+
+@pytest.mark.parametrize("work", ["time.sleep(0.1)", "sum(range(10**6))"])
+@pytest.mark.parametrize("stopped", [True, False])
+def test_only_a_process_that_was_stopped_stood_still(stopped: bool, work: str) -> None:
+    command = [sys.executable, "-c", _PROGRAM.format(work=work)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        if stopped:
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(2.1)
+            process.send_signal(signal.SIGCONT)
+        process.stdin.write("\n")
+        process.stdin.close()
+        said = process.stdout.read()
+    assert said.startswith("a task that sends records stood still for 2 s") if stopped else not said

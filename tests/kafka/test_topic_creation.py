@@ -1,0 +1,101 @@
+"""Topics are created before the first record, and what is odd about those that are there is said."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
+
+from bridge.definition import TopicCreation
+from bridge.embedded.broker import Broker
+from bridge.errors import KafkaError, TopicMissingError
+from bridge.kafka import topic_creation
+from bridge.kafka.client import Conversation
+from tests.kafka.topics import topic_of
+
+Unique = Callable[[str], str]
+
+
+def test_absent_topics_are_created_as_described_once(broker: Broker, unique: Unique) -> None:
+    one, two = unique("one"), unique("two")
+    config = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.25"}
+    topic = topic_of(one, two, servers=broker.bootstrap, create=TopicCreation(4, 1, config))
+    assert topic_creation.prepare(topic) == []
+    assert topic_creation.prepare(topic) == []
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for name in (one, two):
+        assert len(admin.list_topics(name, timeout=10).topics[name].partitions) == 4
+        resource = ConfigResource(ResourceType.TOPIC, name)
+        found = admin.describe_configs([resource])[resource].result(10)
+        assert {key: found[key].value for key in config} == config
+
+
+def test_the_broker_s_defaults(broker: Broker, unique: Unique) -> None:
+    name = unique("plain")
+    assert topic_creation.prepare(topic_of(name, servers=broker.bootstrap, create=TopicCreation())) == []
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    assert len(admin.list_topics(name, timeout=10).topics[name].partitions) == 1
+
+
+def test_an_existing_topic_is_left_alone_and_its_differences_are_told(broker: Broker, unique: Unique) -> None:
+    name = unique("there")
+    broker.create_topic(name, partitions=2)
+    wanted = TopicCreation(3, None, {"cleanup.policy": "compact"})
+    first, second = topic_creation.prepare(topic_of(name, servers=broker.bootstrap, create=wanted))
+    assert first.startswith(f"topic '{name}' has 2 partitions, topic.create names 3; it is left as it is")
+    assert second.startswith(f"topic '{name}' is not compacted (cleanup.policy=delete): ")
+    assert f"--entity-name {name} --add-config cleanup.policy=compact" in second
+    assert topic_creation.prepare(topic_of(name, servers=broker.bootstrap)) == [second]
+
+
+def test_policies_are_compared_word_by_word(broker: Broker, unique: Unique) -> None:
+    name = unique("both")
+    broker.create_topic(name, config={"cleanup.policy": "compact,delete"})
+    same = TopicCreation(config={"cleanup.policy": "delete, compact"})
+    other = TopicCreation(config={"cleanup.policy": "delete"})
+    assert topic_creation.prepare(topic_of(name, servers=broker.bootstrap, create=same)) == []
+    [told] = topic_creation.prepare(topic_of(name, servers=broker.bootstrap, create=other))
+    assert (
+        told
+        == f"topic '{name}' has cleanup.policy=compact,delete, topic.create names delete; it is left as it is"
+    )
+
+
+def test_an_absent_topic_that_nobody_creates(broker: Broker) -> None:
+    with pytest.raises(TopicMissingError, match=r"topic 'nowhere' does not exist.*topic\.create"):
+        topic_creation.prepare(topic_of("nowhere", servers=broker.bootstrap))
+
+
+@pytest.mark.parametrize(
+    ("creation", "told"),
+    [
+        (TopicCreation(replication=3), "INVALID_REPLICATION_FACTOR"),
+        (TopicCreation(config={"cleanup.polisy": "compact"}), "INVALID_CONFIG: Unknown topic config name"),
+    ],
+)
+def test_what_the_broker_will_not_create(
+    broker: Broker, unique: Unique, creation: TopicCreation, told: str
+) -> None:
+    name = unique("refused")
+    with pytest.raises(KafkaError, match=f"refuses to create topic '{name}': {told}"):
+        topic_creation.prepare(topic_of(name, servers=broker.bootstrap, create=creation))
+
+
+def test_who_may_not_read_configurations_is_not_stopped(
+    broker: Broker, unique: Unique, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = unique("secret")
+    broker.create_topic(name)
+    ask = Conversation.ask
+
+    def refuse(self: Conversation, doing: str, *args: object, **more: object) -> object:
+        if doing.startswith("describe the configuration"):
+            raise KafkaError(f"refuses to {doing}: TOPIC_AUTHORIZATION_FAILED")
+        return ask(self, doing, *args, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Conversation, "ask", refuse)
+    with caplog.at_level(logging.INFO, "bridge.kafka"):
+        assert topic_creation.prepare(topic_of(name, servers=broker.bootstrap)) == []
+    assert f"cleanup.policy of topic '{name}' is not known" in caplog.text

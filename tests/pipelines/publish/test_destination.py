@@ -1,0 +1,219 @@
+"""A publish goes on to the topic, and by the key, that its progress belongs to, and to no other."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+
+from bridge.embedded.broker import Broker
+from bridge.errors import GapError
+from bridge.kafka import admin
+from bridge.pipelines.publish.destination import Destination
+from bridge.pipelines.publish.run import publish
+from bridge.pipelines.resync.table_to_topic import resync
+from bridge.publish_progress import PublishProgress
+from tests.pipelines.publish.test_run import folded, sql, table
+from tests.pipelines.world import World
+
+Make = Callable[..., World]
+
+START = PublishProgress("orders", "table", 3, 7)
+BOTH = ["at-least-once", "exactly-once"]
+FIRST = ["at-least-once", pytest.param("exactly-once", marks=pytest.mark.slow)]
+
+
+@pytest.fixture
+def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+    """A publish whose first run is done: rows 1 and 2 are in the topic."""
+
+    def made(guarantee: str = "at-least-once", **more: object) -> World:
+        world = World.make(spark, broker, lake, unique, **more)
+        world.options = {**world.options, **delivery(guarantee, unique("tx"))}
+        spark.sql(
+            f"CREATE TABLE delta.`{lake}/table` (id BIGINT, name STRING, amount DECIMAL(10,2)) USING delta "
+            "TBLPROPERTIES ('delta.enableChangeDataFeed'='true')"
+        )
+        sql(world, "INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)")
+        assert publish(spark, world.definition()).records_out == 2
+        return world
+
+    return made
+
+
+def delivery(guarantee: str, prefix: str) -> Mapping[str, str]:
+    if guarantee == "at-least-once":
+        return {}
+    ours = {"sink.transactional-id-prefix": prefix, "sink.parallelism": "2"}
+    return {"sink.delivery-guarantee": guarantee, **ours}
+
+
+def wait_for(happened: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < until, "it did not happen within a minute"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("guarantee", BOTH)
+def test_a_topic_created_anew(make: Make, guarantee: str) -> None:
+    """Its rows are gone, so sending what changes is not enough; a resync sends all."""
+    world = make(guarantee)
+    world.recreate_topic()
+    sql(world, "UPDATE t SET name = 'b2' WHERE id = 2")
+    for _ in range(2):
+        with pytest.raises(GapError, match=rf"topic '{world.topic}' was deleted and created anew") as gap:
+            publish(world.spark, world.definition())
+    assert "`bridge resync FILE` heals it" in str(gap.value) and "start: snapshot" in str(gap.value)
+    assert world.received() == []
+    assert resync(world.spark, world.definition()).inserted == 2
+    sql(world, "DELETE FROM t WHERE id = 1")
+    assert publish(world.spark, world.definition()).records_out == 1
+    assert folded(world) == table(world) and set(table(world)) == {2}
+
+
+@pytest.mark.parametrize("guarantee", FIRST)
+def test_another_topic(make: Make, unique: Callable[[str], str], guarantee: str) -> None:
+    """A resync takes away what only it holds."""
+    world = make(guarantee)
+    former, world.topic = world.topic, unique("topic")
+    world.broker.create_topic(world.topic, partitions=1)
+    world.send([(json.dumps({"id": 7}), json.dumps({"id": 7, "name": "x", "amount": 1}))])
+    with pytest.raises(GapError, match=rf"belongs to topic '{former}', the DDL names {world.topic}"):
+        publish(world.spark, world.definition())
+    done = resync(world.spark, world.definition())
+    assert (done.inserted, done.deleted) == (2, 1)
+    assert publish(world.spark, world.definition()).records_out == 0
+    assert folded(world) == table(world) and set(table(world)) == {1, 2}
+
+
+def test_another_topic_with_a_checkpoint_of_its_own(make: Make, unique: Callable[[str], str]) -> None:
+    world = make()
+    world.topic = unique("topic")
+    world.broker.create_topic(world.topic, partitions=1)
+    assert publish(world.spark, world.definition(run={"checkpoint": "second"})).records_out == 2
+
+
+@pytest.mark.parametrize("guarantee", FIRST)
+def test_a_topic_created_anew_while_a_run_sends_to_it(
+    make: Make, arm: Callable[[str, str], Path], guarantee: str
+) -> None:
+    """Seen before its version is written down."""
+    world = make(guarantee)
+    sql(world, "INSERT INTO t VALUES (3, 'c', 3)")
+    ours, fired = world.definition(), arm("publish.sent", "pause")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(publish, world.spark, ours)
+        try:
+            wait_for(lambda: fired.exists() or running.done())
+            assert len(world.received()) == 3
+            world.recreate_topic()
+        finally:
+            fired.unlink(missing_ok=True)
+        with pytest.raises(
+            GapError, match=rf"{world.topic}.* (was deleted and created anew while|was made anew)"
+        ):
+            running.result(60)
+    with pytest.raises(GapError, match="was deleted and created anew"):
+        publish(world.spark, world.definition())
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        pytest.param(
+            "id BIGINT, name STRING, amount DECIMAL(10, 2), PRIMARY KEY (id, name) NOT ENFORCED", "id, name"
+        ),
+        pytest.param(
+            "id BIGINT, name STRING, amount DECIMAL(10, 2), PRIMARY KEY (name) NOT ENFORCED",
+            "name",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_another_key(make: Make, unique: Callable[[str], str], columns: str, told: str) -> None:
+    """A resync cannot heal it, but for a new topic."""
+    world = make()
+    world.columns = columns
+    for verb in (publish, resync):
+        with pytest.raises(
+            GapError, match=r"was sent with PRIMARY KEY \(id\), record keys in json \(id\)"
+        ) as gap:
+            verb(world.spark, world.definition())
+        assert f"PRIMARY KEY ({told})" in str(gap.value)
+    assert len(world.received()) == 2
+    world.topic = unique("topic")
+    world.broker.create_topic(world.topic, partitions=1)
+    assert resync(world.spark, world.definition()).inserted == 2
+
+
+def test_progress_of_an_older_bridge_takes_what_is_there(make: Make) -> None:
+    """It names neither key nor topics; from then on it does."""
+    world = make()
+    last = max((world.folder / "checkpoint/publish").iterdir())
+    told = json.loads(last.read_text())
+    for name, value in (("key", "PRIMARY KEY (id), record keys in json (id)"), ("topics", None)):
+        assert told["bridge"].pop(name) == value or value is None
+    last.write_text(json.dumps(told))
+    sql(world, "INSERT INTO t VALUES (3, 'c', 3)")
+    assert publish(world.spark, world.definition()).records_out == 1
+    world.recreate_topic()
+    with pytest.raises(GapError, match="was deleted and created anew"):
+        publish(world.spark, world.definition())
+
+
+def test_topics_that_rows_name(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+) -> None:
+    """New ones among several are no other place of rows that were sent; one that was created anew is."""
+    world = World.make(spark, broker, lake, unique)
+    first, second, third = (unique("many") for _ in range(3))
+    for name in (first, second):
+        broker.create_topic(name, partitions=1)
+
+    def bound(known: PublishProgress = START, **option: str) -> PublishProgress:
+        """By a run with these topics, which goes on from `known`."""
+        world.options = {"topic": None, **option}
+        ours = world.definition()
+        there = Destination(ours, admin.resolve(ours.topic))
+        there.check(known)
+        return there.bound(known)
+
+    known = bound(topic=f"{first};{second}")
+    assert set(known.topics) == {first, second} and all(known.topics.values())
+    broker.create_topic(third, partitions=1)
+    by_pattern = {"topic-pattern": f"({first}|{second}|{third})"}
+    assert set(bound(known, **by_pattern).topics) == {first, second, third}
+    assert set(bound(known, topic=f"{first};{second};{third}").topics) == {first, second, third}
+    with pytest.raises(GapError, match=f"belongs to topic '{second}', the DDL names {first}"):
+        bound(known, topic=first)
+    alone = bound(topic=first)
+    with pytest.raises(GapError, match=f"belongs to topic '{first}' alone, not to {second}"):
+        bound(alone, topic=f"{first};{second}")
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    client.delete_topics([second])[second].result(30)
+    without = bound(known, **by_pattern)
+    assert set(without.topics) == {first, second, third}
+    broker.create_topic(second, partitions=1)
+    with pytest.raises(GapError, match=f"topic '{second}' was deleted and created anew"):
+        bound(without, **by_pattern)
+
+
+def test_a_broker_that_tells_no_ids(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+) -> None:
+    """Said, and not taken for another topic."""
+    world = World.make(spark, broker, lake, unique)
+    there = Destination(world.definition(), world.definition().topic)
+    assert list(there.warnings()) == []
+    there._ids = {world.topic: ""}  # as before Kafka 2.8
+    (warning,) = there.warnings()
+    assert f"does not see when {world.topic} is deleted and created anew" in warning
+    there.check(replace(START, topics={world.topic: "some id"}))

@@ -1,0 +1,130 @@
+"""Exactly once where Kafka has forgotten what a publish had noted there: nothing is sent twice, nothing is guessed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+
+from bridge.embedded.broker import Broker
+from bridge.errors import GapError
+from bridge.pipelines.publish.run import publish
+from bridge.pipelines.resync.table_to_topic import resync
+from tests.ledger import committed
+from tests.pipelines.exactly_once import Arm, Make, exactly_once
+from tests.pipelines.world import World
+
+pytestmark = pytest.mark.usefixtures("small_arrow_batches")
+
+
+@pytest.fixture
+def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+    return lambda **options: exactly_once(spark, broker, lake, unique, **options)
+
+
+def forget(world: World, more: str = "") -> None:
+    """Delete the groups of a prefix, as Kafka does after offsets.retention.minutes."""
+    admin = AdminClient({"bootstrap.servers": world.broker.bootstrap})
+    prefix = f"{world.options['sink.transactional-id-prefix']}{more}"
+    groups = [
+        g.group_id for g in admin.list_consumer_groups().result(10).valid if g.group_id.startswith(prefix)
+    ]
+    for future in admin.delete_consumer_groups(groups).values():
+        future.result(10)
+
+
+@pytest.mark.slow
+def test_kafka_forgets_a_finished_publish(make: Make) -> None:
+    world, ledger = make()
+    ledger.insert(range(10), "a")
+    publish(world.spark, world.definition())
+    forget(world)
+    ledger.update(range(5), "b")
+    publish(world.spark, world.definition())
+    ledger.check(world.broker.bootstrap, world.topic)
+
+
+def test_kafka_forgets_a_publish_that_was_under_way(make: Make, arm: Arm) -> None:
+    world, ledger = make()
+    ledger.insert(range(10), "a")
+    publish(world.spark, world.definition())
+    ledger.update(range(10), "b")
+    arm("publish.opened", "raise")
+    with pytest.raises(RuntimeError, match="failpoint"):
+        publish(world.spark, world.definition())
+    forget(world)
+    with pytest.raises(
+        GapError, match=r"versions 2 to 2 were under way: what of them was sent is not known;"
+    ):
+        publish(world.spark, world.definition())
+
+
+def die(world: World, arm: Arm, place: str) -> None:
+    """A run that ends in the middle of a stretch."""
+    hit = arm(place, "kill")
+    with pytest.raises(Exception, match=r"crashed|exited unexpectedly"):
+        publish(world.spark, world.definition())
+    assert hit.exists()
+
+
+def test_kafka_forgets_slots_of_a_publish_that_was_under_way(make: Make, arm: Arm) -> None:
+    """Not the Control's group, which each run that comes after writes anew. What they sent is not sent again; a resync
+    tells it from what they did not."""
+    world, ledger = make()
+    ledger.insert(range(100), "a")
+    die(world, arm, "slot.after-commit")
+    assert 0 < len(committed(world.broker.bootstrap, world.topic)) < 100
+    forget(world, "-")
+    for _ in range(2):
+        with pytest.raises(
+            GapError, match=r"no longer says how much of its share of the stretch from version 1 on"
+        ):
+            publish(world.spark, world.definition())
+    assert resync(world.spark, world.definition()).inserted > 0
+    ledger.check(world.broker.bootstrap, world.topic)
+    ledger.update(range(50), "b")
+    publish(world.spark, world.definition())
+    ledger.check(world.broker.bootstrap, world.topic)
+
+
+@pytest.mark.slow
+def test_slots_that_have_sent_nothing_yet(make: Make, arm: Arm) -> None:
+    """Whoever opened a stretch and died has left a note for each, also where a run before had fewer slots; those of a
+    stretch without a row for them are not asked."""
+    world, ledger = make()
+    ledger.insert(range(3), "a")
+    publish(world.spark, world.definition())
+    world.options = {**world.options, "sink.parallelism": "6"}
+    for place in ("publish.logged", "publish.opened"):
+        ledger.update(range(1), place)
+        hit = arm(place, "raise")
+        with pytest.raises(RuntimeError, match="failpoint"):
+            publish(world.spark, world.definition())
+        assert hit.exists()
+    ledger.update(range(3), "c")
+    publish(world.spark, world.definition())
+    ledger.check(world.broker.bootstrap, world.topic)
+
+
+@pytest.mark.slow
+def test_a_broker_that_forgets_after_a_minute(
+    spark: SparkSession, lake: Path, tmp_path: Path, unique: Callable[[str], str], arm: Arm
+) -> None:
+    """A supervisor starts a publish again and again, which dies before its slots send: the Control's group is written
+    each time, those of slots that had sent are not."""
+    forgetful = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "500"}
+    with Broker(tmp_path / "broker", settings=forgetful) as broker:
+        world, ledger = exactly_once(spark, broker, lake, unique)
+        ledger.insert(range(100), "a")
+        die(world, arm, "slot.after-commit")
+        since = time.monotonic()
+        while time.monotonic() - since < 75:
+            die(world, arm, "slot.opened")
+        with pytest.raises(GapError, match="no longer says how much of its share"):
+            publish(world.spark, world.definition())
+        resync(world.spark, world.definition())
+        ledger.check(broker.bootstrap, world.topic)

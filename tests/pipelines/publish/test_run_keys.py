@@ -1,0 +1,86 @@
+"""A publish whose PRIMARY KEY is not the one by which an ingest keeps the table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.embedded.broker import Broker
+from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.publish.run import publish
+from tests.pipelines.world import World
+
+Make = Callable[..., tuple[World, World]]
+
+COLUMNS = "id BIGINT, region STRING, name STRING, PRIMARY KEY ({}) NOT ENFORCED"
+
+
+@pytest.fixture
+def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+    """What an ingest by one key follows, and what a publish of its table by another writes."""
+
+    def made(inward: str, outward: str, **options: str) -> tuple[World, World]:
+        worlds = [
+            World.make(spark, broker, lake, unique, columns=COLUMNS.format(key)) for key in (inward, outward)
+        ]
+        worlds[1].options = options
+        return worlds[0], worlds[1]
+
+    return made
+
+
+def row(key: tuple[str, ...], id: int, region: str, name: str | None) -> tuple[str, str | None]:
+    """A record of the topic with that key; without a name, a tombstone."""
+    whole = {"id": id, "region": region, "name": name}
+    return json.dumps({part: whole[part] for part in key}), None if name is None else json.dumps(whole)
+
+
+def followed(into: World, *records: tuple[str, str | None]) -> None:
+    into.send(records)
+    ingest(into.spark, into.definition("into", run={"checkpoint": "into"}))
+
+
+def folded(out: World) -> dict[str, object]:
+    """What a reader of the topic has in the end, by the record's key."""
+    last: dict[str, object] = {}
+    for key, value in out.received():
+        assert key is not None
+        last[key.decode()] = None if value is None else json.loads(value)
+    return {key: value for key, value in last.items() if value is not None}
+
+
+def published(out: World) -> tuple[int, int]:
+    done = publish(out.spark, out.definition())
+    return done.records_out, done.tombstones
+
+
+@pytest.mark.parametrize("guarantee", ["at-least-once", pytest.param("exactly-once", marks=pytest.mark.slow)])
+def test_a_key_of_more_columns_leaves_no_ghost(make: Make, guarantee: str) -> None:
+    """The row of id 1 gets another region: the key that it had goes out as a tombstone."""
+    into, out = make("id", "id, region")
+    if guarantee == "exactly-once":
+        prefix = {"sink.transactional-id-prefix": f"{out.topic}-tx", "sink.parallelism": "2"}
+        out.options = {"sink.delivery-guarantee": guarantee, **prefix}
+    followed(into, row(("id",), 1, "eu", "a"), row(("id",), 2, "eu", "b"))
+    assert published(out) == (2, 0)
+    followed(into, row(("id",), 1, "us", "a"), row(("id",), 2, "eu", "b2"))
+    assert published(out) == (3, 1)
+    assert folded(out) == {
+        '{"id":1,"region":"us"}': {"id": 1, "region": "us", "name": "a"},
+        '{"id":2,"region":"eu"}': {"id": 2, "region": "eu", "name": "b2"},
+    }
+
+
+def test_a_key_of_fewer_columns_takes_the_row_that_is_left(make: Make) -> None:
+    """One batch deletes (1, eu) and inserts (1, us): of id 1 that is one record, no tombstone beside it."""
+    into, out = make("id, region", "id")
+    both = ("id", "region")
+    followed(into, *(row(both, n, "eu", "a") for n in range(20)))
+    assert published(out) == (20, 0)
+    followed(into, *(r for n in range(20) for r in (row(both, n, "us", "b"), row(both, n, "eu", None))))
+    assert published(out) == (20, 0)
+    assert folded(out) == {f'{{"id":{n}}}': {"id": n, "region": "us", "name": "b"} for n in range(20)}

@@ -1,0 +1,151 @@
+"""The suite runs on one version of the table, and the report says which."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from bridge import config
+from bridge.definition import Definition, DeltaTarget
+from bridge.delta import quality_results
+from bridge.errors import DefinitionError, TableError
+from bridge.pipelines.quality.check import check
+
+FILE = """\
+version: 1
+name: things
+topic:
+  ddl: |
+    CREATE TABLE things (id BIGINT, part STRING, n INT, PRIMARY KEY (id, part) NOT ENFORCED) WITH (
+      'connector' = 'upsert-kafka', 'topic' = 'things', 'properties.bootstrap.servers' = '127.0.0.1:1',
+      'key.format' = 'json', 'value.format' = 'json')
+delta: {path: table}
+run: {checkpoint: checkpoint, trigger: available-now}
+quality: {suite: things.json}
+"""
+SUITE = {
+    "name": "things",
+    "expectations": [
+        {"type": "expect_key_to_be_unique", "kwargs": {"column_list": ["id", "part"]}},
+        {"type": "expect_column_values_to_be_between", "kwargs": {"column": "n", "min_value": 0}},
+    ],
+    "meta": {},
+}
+
+
+@pytest.fixture
+def definition(tmp_path: Path) -> Definition:
+    (tmp_path / "things.json").write_text(json.dumps(SUITE))
+    (tmp_path / "things.yaml").write_text(FILE)
+    return config.load(tmp_path / "things.yaml")
+
+
+def write(spark: SparkSession, definition: Definition, *rows: tuple[int, str | None, int]) -> None:
+    frame = spark.createDataFrame(rows, "id bigint, part string, n int")
+    frame.write.format("delta").mode("append").save(str(definition.delta.path))
+
+
+def test_a_good_table_passes_and_the_report_lies_beside_the_file(
+    spark: SparkSession, definition: Definition
+) -> None:
+    write(spark, definition, (1, "a", 5), (1, None, 6), (2, "a", 7))
+    checked = check(spark, definition)
+    assert checked.verdict.success and checked.verdict.row_count == 3
+    assert checked.version == 0
+    assert checked.report == definition.base / "reports" / "things.html"
+    assert "<title>" in checked.report.read_text(encoding="utf-8")
+
+
+def test_failures_name_keys_and_nothing_else(spark: SparkSession, definition: Definition) -> None:
+    write(spark, definition, (1, "a", 5), (2, None, -987654))
+    write(spark, definition, (1, "a", 5))
+    checked = check(spark, definition)
+    assert [o.success for o in checked.verdict.expectations] == [False, False]
+    duplicated, negative = checked.verdict.expectations
+    assert list(duplicated.example_keys) == [{"id": 1, "part": "a"}]
+    assert list(negative.example_keys) == [{"id": 2, "part": None}]
+    assert "987654" not in checked.report.read_text(encoding="utf-8")
+
+
+def rows_of(spark: SparkSession, definition: Definition) -> list[Row]:
+    assert definition.quality
+    frame = quality_results.kept(spark, definition.quality.results)
+    assert frame is not None
+    return frame.orderBy("started", "number").collect()
+
+
+@pytest.mark.slow
+def test_results_are_kept_and_tell_what_became_worse(spark: SparkSession, definition: Definition) -> None:
+    write(spark, definition, (1, "a", 5), (2, None, -1))
+    first = check(spark, definition)
+    assert (first.history.runs, first.now.inserted) == ((), None)
+    write(spark, definition, (1, "a", 5))
+    spark.sql(f"DELETE FROM delta.`{definition.delta.path}` WHERE id = 2")
+    second = check(spark, definition, trigger="schedule")
+
+    unique, between = second.verdict.expectations
+    assert (unique.success, between.success) == (False, True)
+    assert second.history.regressed(unique) and not second.history.regressed(between)
+    course = second.history.course(unique)
+    assert course.last_passed == first.verdict.started_at and course.failing_since is None
+    assert second.history.course(between).failing_since == first.verdict.started_at
+    (before,) = second.history.runs
+    assert (before.run, before.rows, before.critical, before.total) == (first.verdict.subject.run, 2, 1, 2)
+    assert (second.now.inserted, second.now.updated, second.now.deleted) == (1, 0, 1)
+
+    kept = rows_of(spark, definition)
+    assert [(r["run_id"], r["number"], r["trigger"], r["success"]) for r in kept] == [
+        (first.verdict.subject.run, 1, "check", True),
+        (first.verdict.subject.run, 2, "check", False),
+        (second.verdict.subject.run, 1, "schedule", False),
+        (second.verdict.subject.run, 2, "schedule", True),
+    ]
+    newest = kept[2].asDict()
+    assert newest["observed"] == "1 key occurs more than once (2 rows)"
+    assert (newest["columns"], newest["severity"], newest["unexpected_count"]) == (
+        ["id", "part"],
+        "critical",
+        2,
+    )
+    assert (newest["table_version"], newest["row_count"], newest["inserted"]) == (2, 2, 1)
+    assert newest["newest_arrival"] is not None and newest["lag"] is None
+    assert [r["inserted"] for r in kept] == [None, None, 1, 1]
+
+
+def test_results_that_cannot_be_kept_are_loud_and_the_report_is_there(
+    spark: SparkSession, definition: Definition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise TableError("no space")
+
+    write(spark, definition, (1, "a", 5))
+    monkeypatch.setattr(quality_results, "append", full)
+    with pytest.raises(
+        TableError, match=r"no space\. The check itself is done: 0 of 2 .* failed; see .*html"
+    ):
+        check(spark, definition)
+    assert (definition.base / "reports" / "things.html").is_file()
+
+
+def test_a_place_of_results_that_holds_something_else_is_refused_before_anything_runs(
+    spark: SparkSession, definition: Definition
+) -> None:
+    write(spark, definition, (1, "a", 5))
+    assert definition.quality
+    other = DeltaTarget(path=str(definition.base / "other"))
+    spark.range(1).write.format("delta").save(str(other.path))
+    wrong = replace(definition, quality=replace(definition.quality, results=other))
+    with pytest.raises(TableError, match="is no table of quality results"):
+        check(spark, wrong)
+    assert not (definition.base / "reports").exists()
+
+
+def test_without_a_suite_or_a_table_it_says_so(spark: SparkSession, definition: Definition) -> None:
+    with pytest.raises(TableError, match="no Delta table at"):
+        check(spark, definition)
+    with pytest.raises(DefinitionError, match="has no `quality` section"):
+        check(spark, replace(definition, quality=None))

@@ -1,0 +1,98 @@
+"""A proposed suite is one that the table meets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge import config
+from bridge.cli.app import main
+from bridge.definition import Definition
+from bridge.errors import DefinitionError
+from bridge.pipelines.quality.check import check
+from bridge.pipelines.quality.suite_proposal import propose
+from bridge.quality.suite import load
+
+FILE = """\
+version: 1
+name: things
+topic:
+  ddl: |
+    CREATE TABLE things (
+      id BIGINT, part STRING, kind STRING, n INT, price DECIMAL(10, 2), ratio DOUBLE, odd DOUBLE, at TIMESTAMP(3),
+      later TIMESTAMP_LTZ(3), day DATE, tags ARRAY<STRING>, `a.b` STRING, nothing STRING,
+      PRIMARY KEY (id, part) NOT ENFORCED
+    ) WITH (
+      'connector' = 'upsert-kafka', 'topic' = 'things', 'properties.bootstrap.servers' = '127.0.0.1:1',
+      'key.format' = 'json', 'value.format' = 'json')
+delta: {path: table}
+run: {checkpoint: checkpoint}
+quality: {suite: things.json}
+"""
+ROWS = """
+    SELECT id, IF(id % 7 = 0, NULL, 'p') AS part, elt(1 + id % 3, 'new', 'paid', 'sent') AS kind,
+      CAST(id - 5 AS INT) AS n, CAST(id / 4 AS DECIMAL(10, 2)) AS price, id / 3D AS ratio,
+      IF(id = 3, CAST('NaN' AS DOUBLE), 1D) AS odd,
+      CAST(current_timestamp() - INTERVAL 3 DAY AS TIMESTAMP_NTZ) AS at, current_timestamp() + INTERVAL 1 DAY AS later,
+      DATE '2024-01-01' AS day, array('x') AS tags, 'y' AS `a.b`, CAST(NULL AS STRING) AS nothing
+    FROM range(60)
+"""
+
+
+@pytest.fixture
+def definition(tmp_path: Path) -> Definition:
+    (tmp_path / "things.yaml").write_text(FILE)
+    return config.load(tmp_path / "things.yaml")
+
+
+def test_the_proposed_suite_passes_on_its_table(spark: SparkSession, definition: Definition) -> None:
+    writer = spark.sql(ROWS).write.format("delta").option("delta.columnMapping.mode", "name")
+    writer.save(str(definition.delta.path))
+    made = propose(spark, definition)
+    assert (made.rows, made.version) == (60, 0)
+    suite = load(made.suite)
+    asked = {(e.configuration.type, e.configuration.kwargs.get("column")) for e in suite.expectations}
+    assert len(suite) == made.expectations
+    assert {
+        ("expect_key_to_be_unique", None),
+        ("expect_column_values_to_not_be_null", "id"),
+        ("expect_column_values_to_be_in_set", "kind"),
+        ("expect_column_values_to_be_between", "n"),
+        ("expect_column_values_to_be_between", "price"),
+        ("expect_column_values_to_be_between", "ratio"),
+        ("expect_column_values_to_be_of_type", "tags"),
+        ("expect_table_to_be_fresh", "at"),
+    } <= asked
+    assert not asked & {
+        ("expect_column_values_to_not_be_null", "part"),
+        ("expect_column_values_to_be_between", "odd"),
+        ("expect_table_to_be_fresh", "later"),
+        ("expect_column_values_to_be_of_type", "a.b"),
+    }
+    verdict = check(spark, definition).verdict
+    assert verdict.success, [(o.title, o.observed, o.reason) for o in verdict.failed]
+    with pytest.raises(DefinitionError, match="is there already and stays as it is"):
+        propose(spark, definition)
+    before = json.loads(made.suite.read_text())
+    propose(spark, definition, overwrite=True)
+    assert [e["type"] for e in json.loads(made.suite.read_text())["expectations"]] == [
+        e["type"] for e in before["expectations"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--init", "--since", "1"], "--init checks nothing"),
+        (["--init", "--junit", "x.xml"], "--init checks nothing"),
+        (["--overwrite"], "--overwrite has no effect without --init"),
+    ],
+)
+def test_options_that_say_nothing_together_are_refused(
+    definition: Definition, capsys: pytest.CaptureFixture[str], options: list[str], why: str
+) -> None:
+    assert main(["check", str(definition.base / "things.yaml"), *options]) == 2
+    assert why in " ".join(capsys.readouterr().err.split())

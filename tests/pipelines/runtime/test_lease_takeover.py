@@ -1,0 +1,164 @@
+"""A lease that is there already: of a process that is gone, that cannot be seen, or that starts at the same time."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.errors import ConcurrentRunError
+from bridge.pipelines.runtime import lease, lease_owner
+from bridge.pipelines.runtime.lease import held
+from tests.pipelines.leases import EVERY, Desk, at_work
+
+
+@pytest.fixture
+def desk(
+    request: pytest.FixtureRequest, spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> Desk:
+    return at_work(spark, lake, monkeypatch, getattr(request, "param", "local disk"))
+
+
+@pytest.fixture(scope="module")
+def dead() -> Iterator[int]:
+    """The number of a process that is gone, and that nobody has waited for yet."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    yield process.pid
+    process.wait()
+
+
+@pytest.mark.parametrize("started", ["as it was", "later"])
+def test_a_process_that_is_gone_costs_no_wait(desk: Desk, dead: int, started: str) -> None:
+    """Killed, and not even waited for by its parent; or its number is another process's by now."""
+    desk.other(**({"pid": dead} if started == "as it was" else {"started": "1"}), every=60.0)
+    seconds, warning = desk.taken()
+    assert seconds < 10 and warning is None
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [{"host": "other-host"}, {"machine": "another boot, or a container"}, {"machine": ""}],
+    ids=lambda e: "-".join(e.values()) or "not told",
+)
+def test_a_process_that_we_cannot_see_is_watched(
+    desk: Desk, dead: int, elsewhere: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another machine's process number says nothing here; nor does ours where there is no /proc."""
+    if elsewhere == {"machine": ""}:
+        monkeypatch.setattr(lease_owner, "machine", lambda: "")
+    other = desk.other(pid=dead, **elsewhere)
+    seconds, warning = desk.taken()
+    assert seconds >= 3 * EVERY
+    assert warning is not None and warning.startswith(f"taken over from {other}, which shows no life")
+
+
+def test_a_process_that_is_too_busy_to_beat_keeps_its_lease_and_a_stopped_one_does_not(desk: Desk) -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as busy:
+        try:
+            other = desk.other(pid=busy.pid, started=lease_owner.start_of(busy.pid))
+            with pytest.raises(
+                ConcurrentRunError, match=f"another run is at work, {other}. Wait for its end"
+            ):
+                desk.taken()
+            busy.send_signal(signal.SIGSTOP)
+            seconds, warning = desk.taken()
+            assert seconds >= 3 * EVERY
+            assert warning is not None and warning.startswith(f"taken over from {other}, which shows no life")
+        finally:
+            busy.kill()
+
+
+def test_one_that_was_given_back_meanwhile_is_taken(desk: Desk) -> None:
+    other = desk.other(every=30.0)
+    with subprocess.Popen(
+        [sys.executable, "-c", _LATER, str(desk.file), replace(other, released=True).to_json()]
+    ):
+        seconds, warning = desk.taken()
+    assert seconds < 30 and warning is None
+
+
+_LATER = "import os, sys, time; time.sleep(0.5); n = sys.argv[1] + '.n'; open(n, 'w').write(sys.argv[2]); \
+os.rename(n, sys.argv[1])"
+
+
+@pytest.mark.parametrize(
+    ("desk", "before"),
+    [
+        ("local disk", "nobody"),
+        ("local disk", "given back"),
+        ("local disk", "gone"),
+        ("another file system", "given back"),
+    ],
+    indirect=["desk"],
+)
+def test_of_many_that_start_at_once_one_works(
+    desk: Desk, dead: int, before: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (
+        "_EVERY_SECONDS",
+        "_EVERY_SECONDS_REMOTE",
+    ):  # a loaded machine must not stop the one for three beats
+        monkeypatch.setattr(lease, name, 1.0)
+    monkeypatch.setattr(lease, "_LOOK_SECONDS", 0.2)
+    if before != "nobody":
+        desk.other(**({"released": True} if before == "given back" else {"pid": dead}))
+    looked, others, worked = threading.Barrier(_MANY), threading.Semaphore(0), list[str | None]()
+    read, first = lease.Lease._read, threading.local()
+
+    def read_first(of: lease.Lease) -> str | None:
+        found = read(of)
+        if not getattr(first, "over", False):
+            first.over = True
+            looked.wait(60)
+        return found
+
+    # All of them see the same before any of them goes on.
+    monkeypatch.setattr(lease.Lease, "_read", read_first)
+
+    def start() -> bool:
+        try:
+            with held(desk.spark, desk.definition, "ingest") as ours:
+                worked.append(ours.warning)
+                for _ in range(_MANY - 1):
+                    assert others.acquire(timeout=60)
+            return True
+        except ConcurrentRunError:
+            others.release()
+            return False
+
+    with ThreadPoolExecutor(_MANY) as pool:
+        runs = [pool.submit(start) for _ in range(_MANY)]
+        assert [run.result() for run in runs].count(True) == 1
+    assert worked == [None]
+    assert not [name for name in os.listdir(desk.file.parent) if name.endswith(".claim")]
+
+
+_MANY = 60
+
+
+def test_one_that_died_while_it_took_the_lease_is_waited_for_in_vain(desk: Desk) -> None:
+    found = desk.other(released=True).to_json()
+    name = hashlib.sha256(found.encode()).hexdigest()[:16]
+    desk.file.with_name(f"ingest.lease.{name}.0.claim").write_text("{}")
+    seconds, _ = desk.taken()
+    assert seconds >= 3 * EVERY
+    assert desk.taken()[0] < seconds
+    assert not list(desk.file.parent.glob("*.claim"))
+
+
+@pytest.mark.parametrize("text", ["", '{"format": 1, "pid"', "[]", '{"format": 2}'])
+def test_a_file_that_says_nothing_is_watched_too(desk: Desk, text: str) -> None:
+    desk.put(text)
+    seconds, warning = desk.taken()
+    assert seconds >= 3 * EVERY and warning is not None and "a run that cannot be read" in warning

@@ -1,0 +1,64 @@
+"""What ended a run is said in classes and places, never in the words of an exception, which may quote a record."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from bridge.definition import Definition
+from bridge.delta.ingest_progress import IngestProgress
+from bridge.errors import BridgeError
+from bridge.offsets import Offsets
+from bridge.pipelines.runtime.kafka_read_errors import explained as why
+from bridge.pipelines.runtime.spark_errors import explained, offsets_between, told
+from tests.config.files import WHOLE, loaded
+
+
+@pytest.fixture
+def definition(tmp_path: Path) -> Definition:
+    return loaded(tmp_path, WHOLE)
+
+
+def test_offsets_by_partition() -> None:
+    start = Offsets({("t", 0): 5, ("t", 1): 7})
+    assert offsets_between(start, Offsets({("t", 0): 9, ("t", 1): 7, ("t", 2): 1})) == (
+        "t-0 offsets 5 to 8, t-2 offsets 0 to 0"
+    )
+    many = Offsets({("t", n): 10 for n in range(7)})
+    assert offsets_between(Offsets(), many).endswith("t-3 offsets 0 to 9 and 3 more partitions")
+
+
+def test_memory_that_ran_out_under_kafka_is_memory(spark: SparkSession, definition: Definition) -> None:
+    text = "the value 'secret'\njava.lang.OutOfMemoryError: Java heap space\n at org.apache.kafka.common.Pool"
+    failure = PySparkException(message=text)
+    progress = IngestProgress("orders", "run", 3, Offsets())
+    ours = why(spark, failure, definition, progress, "batch 4 (t-0 offsets 1 to 2)")
+    assert isinstance(ours, BridgeError) and ours.__cause__ is failure
+    assert str(ours).startswith(
+        "'orders': batch 4 (t-0 offsets 1 to 2) failed: OutOfMemoryError. Let it take less at a time (`run: "
+        "{max-offsets-per-batch: 100000}`) or give Spark more memory"
+    )
+    assert "secret" not in str(ours)
+
+
+def test_other_failures_name_what_to_narrow_down(spark: SparkSession, definition: Definition) -> None:
+    text = "Python worker exited unexpectedly (crashed)\nValueError: secret\njava.io.EOFException: secret"
+    said = str(explained(spark, PySparkException(message=text), definition, "sending versions 3 to 4"))
+    assert said.startswith(
+        "'orders': sending versions 3 to 4 failed: a Python worker exited unexpectedly, ValueError, EOFException. "
+        "Nothing of it is committed"
+    )
+    assert "secret" not in said
+
+
+def test_a_full_disk_and_what_is_not_ours(spark: SparkSession, definition: Definition) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device", "file")
+    no_space = r"'orders': it failed, as there is no space left on the device"
+    with pytest.raises(BridgeError, match=no_space), told(spark, definition, "it"):
+        raise full
+    with pytest.raises(FileNotFoundError), told(spark, definition, "it"):
+        raise FileNotFoundError("x")

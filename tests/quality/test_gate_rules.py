@@ -1,0 +1,193 @@
+"""A suite as conditions on a row: what they count is what Great Expectations counts."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from bridge.columns import struct_type
+from bridge.errors import DefinitionError
+from bridge.quality.gate_rules import FUSED, Rules, compiled
+from bridge.quality.run import run
+from bridge.quality.suite import Suite, parsed
+
+SHAPE = "struct<n: int, m: bigint, s: string, t: string, d: decimal(10,2), f: double, day: date>"
+Row = tuple[Any, ...]
+
+
+def suite(*expectations: dict[str, Any]) -> Suite:
+    """A suite file's text, loaded."""
+    return parsed(json.dumps({"name": "gate", "expectations": list(expectations)}), Path("gate.json"))
+
+
+def expect(type: str, **kwargs: Any) -> dict[str, Any]:
+    """One expectation as a suite file has it."""
+    return {"type": f"expect_{type}", "kwargs": kwargs}
+
+
+def rules(spark: SparkSession, of: Suite, *, whole: bool = True, alone: bool = False) -> Rules:
+    """`of`, compiled for rows of SHAPE."""
+    return compiled(of, spark, struct_type(SHAPE).fields, whole=whole, alone=alone)
+
+
+PAIR, LIST = {"column_A": "n", "column_B": "m"}, {"column_list": ["n", "m"]}
+EVERY = suite(
+    expect("column_values_to_not_be_null", column="n"),
+    expect("column_values_to_not_be_null", column="n", mostly=0.5),
+    expect("column_values_to_be_null", column="s", mostly=0.3),
+    expect("column_values_to_be_in_set", column="s", value_set=["a", "b", "ab"]),
+    expect("column_values_to_be_in_set", column="n", value_set=[1, 2, 3], mostly=0.4),
+    expect("column_values_to_not_be_in_set", column="s", value_set=["x"]),
+    expect("column_values_to_be_between", column="n", min_value=0, max_value=5),
+    expect("column_values_to_be_between", column="d", min_value=0.5, strict_min=True),
+    expect("column_values_to_be_between", column="f", max_value=1, strict_max=True, mostly=0.6),
+    expect("column_values_to_be_between", column="day", min_value="2024-01-01"),
+    expect("column_values_to_match_regex", column="s", regex="^a"),
+    expect("column_values_to_match_regex_list", column="s", regex_list=["a", "b"], match_on="all"),
+    expect("column_values_to_match_regex_list", column="s", regex_list=["^a", "b$"], match_on="any"),
+    expect("column_values_to_not_match_regex", column="s", regex="x"),
+    expect("column_values_to_not_match_regex_list", column="s", regex_list=["x", "y"], mostly=0.9),
+    expect("column_value_lengths_to_be_between", column="s", min_value=1, max_value=2),
+    expect("column_value_lengths_to_equal", column="s", value=1),
+    *(
+        expect("column_pair_values_to_be_equal", **PAIR, ignore_row_if=ignored)
+        for ignored in ("both_values_are_missing", "either_value_is_missing", "neither")
+    ),
+    expect("column_pair_values_a_to_be_greater_than_b", **PAIR, ignore_row_if="either_value_is_missing"),
+    expect("column_pair_values_a_to_be_greater_than_b", **PAIR, or_equal=True, mostly=0.5),
+    expect(
+        "column_pair_values_to_be_in_set",
+        column_A="s",
+        column_B="t",
+        value_pairs_set=[["a", "b"], ["x", None]],
+    ),
+    *(
+        expect("select_column_values_to_be_unique_within_record", **LIST, ignore_row_if=ignored)
+        for ignored in ("all_values_are_missing", "any_value_is_missing", "never")
+    ),
+    expect("multicolumn_sum_to_equal", **LIST, sum_total=3, ignore_row_if="any_value_is_missing"),
+    expect("multicolumn_values_to_be_equal", **LIST, ignore_row_if="never"),
+    expect(
+        "column_values_to_be_between",
+        column="n",
+        min_value=2,
+        row_condition="s = 'a'",
+        condition_parser="spark",
+    ),
+    expect(
+        "column_values_to_not_be_null",
+        column="t",
+        row_condition='col("n") >= 1',
+        condition_parser="great_expectations",
+    ),
+    expect(
+        "column_pair_values_to_be_equal",
+        **PAIR,
+        row_condition="n IS NOT NULL AND s > 'a'",
+        condition_parser="spark",
+    ),
+)
+
+numbers = st.none() | st.integers(-3, 8)
+words = st.none() | st.sampled_from(["", "a", "b", "ab", "x", "ay", "xyz"])
+rows_of = st.lists(
+    st.tuples(
+        numbers,
+        numbers,
+        words,
+        words,
+        st.none() | st.integers(-100, 200).map(lambda n: Decimal(n) / 100),
+        st.none() | st.sampled_from([0.0, 0.5, 1.0, 7.25, float("nan"), float("inf")]),
+        st.none() | st.sampled_from([date(2023, 12, 31), date(2024, 1, 1)]),
+    ),
+    min_size=12,
+    max_size=25,
+)
+
+
+def test_every_fused_expectation_is_among_those_compared() -> None:
+    assert {e.configuration.type for e in EVERY.expectations} == FUSED
+
+
+@settings(
+    max_examples=2,
+    deadline=None,
+    # An example takes many seconds: what fails is told as it was drawn.
+    phases=[Phase.explicit, Phase.generate],
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(rows=rows_of)
+def test_the_gate_says_what_great_expectations_says(spark: SparkSession, rows: list[Row]) -> None:
+    frame = spark.createDataFrame(rows, struct_type(SHAPE)).coalesce(1).persist()
+    made = rules(spark, EVERY)
+    found = frame.agg(made.counting(F.lit(True))).collect()[0][0]
+    verdict = run(frame, EVERY)
+    frame.unpersist()
+    for count, outcome, e in zip(made.counts(found), verdict.expectations, EVERY.expectations, strict=True):
+        assert outcome.reason is None
+        said = (outcome.success, outcome.unexpected_count or 0)
+        assert (count.success, count.unexpected) == said, (e.configuration, outcome)
+
+
+def test_what_needs_more_than_a_row_is_left_out_or_refused(spark: SparkSession) -> None:
+    mixed = suite(
+        expect("key_to_be_unique", column_list=["n"]),
+        expect("column_values_to_not_be_null", column="n", mostly=0.9),
+        expect("column_values_to_not_be_null", column="s"),
+    )
+    made = rules(spark, mixed, whole=False)
+    assert [r.mostly for r in made.rules] == [0.9, 1]
+    assert made.left == ("n is unique: each key occurs once. (needs the whole table)",)
+    alone = rules(spark, mixed, whole=False, alone=True)
+    assert [r.title for r in alone.rules] == ["s values must never be null."]
+    assert "a row that is put aside is judged alone" in alone.left[1]
+    with pytest.raises(DefinitionError) as refused:
+        rules(spark, mixed)
+    assert str(refused.value) == (
+        "gate.json: expectation 1 (expect_key_to_be_unique): a gate cannot judge it, as it needs the whole table; "
+        "leave it to `bridge check`, in the suite of `quality.suite`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (expect("key_to_be_unique", column_list=["n"]), "a gate would let everything pass"),
+        (expect("column_values_to_not_be_null", column="gone"), "column 'gone' is not in the table"),
+        (
+            expect("column_values_to_be_of_type", column="n", type_="StringType"),
+            "it is IntegerType, so no batch could pass the gate",
+        ),
+        (expect("column_values_to_be_between", column="s", min_value=1), "expectation 1"),
+    ],
+)
+def test_a_gate_that_could_never_judge_or_pass_is_refused(
+    spark: SparkSession, given: dict[str, Any], why: str
+) -> None:
+    good = expect("column_values_to_be_of_type", column="n", type_="IntegerType")
+    with pytest.raises(DefinitionError, match=why):
+        rules(spark, suite(given, good), whole=False)
+
+
+def test_a_row_is_told_all_that_it_is_not(spark: SparkSession) -> None:
+    made = rules(
+        spark,
+        suite(
+            expect("column_values_to_not_be_null", column="s"),
+            expect("column_values_to_be_between", column="n", min_value=1),
+        ),
+    )
+    frame = spark.createDataFrame([(0, None), (1, None), (1, "a"), (None, "a")], "n int, s string")
+    told = [row[0] for row in frame.select(made.reason()).collect()]
+    null, low = "s values must never be null.", "n values must be greater than or equal to 1."
+    assert told == [f"{null}; {low}", null, None, None]

@@ -1,0 +1,57 @@
+"""The file of Spark's classes: named for what it fits, and left out where it cannot be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge import appcds
+
+_JAVA = "spark.driver.extraJavaOptions"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BRIDGE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def _made(file: Path) -> Path:
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"")
+    return file
+
+
+def test_a_session_takes_the_file_that_is_there(spark: SparkSession) -> None:
+    given = spark.sparkContext.getConf().get(_JAVA) or ""
+    assert appcds.options() in given
+    assert ("SharedArchiveFile" in given) == appcds.archive().is_file()
+
+
+def test_without_the_file_there_is_no_option(home: Path) -> None:
+    assert appcds.options() == ""
+    file = _made(appcds.archive())
+    assert file.is_relative_to(home)
+    assert appcds.options() == f"-XX:SharedArchiveFile={file} -Xlog:cds*=off"
+    assert appcds.made_at_exit(file) == f"-XX:ArchiveClassesAtExit={file} -Xlog:cds*=off"
+
+
+def test_another_java_has_another_file(
+    home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = appcds.archive()
+    other = tmp_path_factory.mktemp("jdk")
+    (other / "bin").mkdir()
+    (other / "bin" / "java").write_text("")
+    monkeypatch.setenv("JAVA_HOME", str(other))
+    assert appcds.archive() != mine
+
+
+def test_a_path_that_java_options_cannot_name_is_not_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BRIDGE_HOME", str(tmp_path / "my home"))
+    file = _made(appcds.archive())
+    assert (appcds.options(), appcds.made_at_exit(file)) == ("", "")
