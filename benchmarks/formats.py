@@ -27,7 +27,7 @@ from benchmarks.measure import Line, compare
 from benchmarks.rows import Shape, changes, rows
 from bridge.errors import BridgeError
 from bridge.formats import catalog
-from bridge.formats.base import PAYLOAD, Stepwise, StepwiseChangeEncoder, StepwiseEncoder
+from bridge.formats.base import PAYLOAD, FastPathDecoder, FrameChangeEncoder, FrameEncoder
 from bridge.options.formats import FORMATS
 from bridge.options.model import Fate
 
@@ -104,12 +104,12 @@ class Bench:
         key = (shape.type.fields[0].name,) if entry.changes and self.keyed else ()
         decoder = catalog.get(name).decoder(shape.type, self._options(name, entry), key=key)
         wrong = None
-        for glance in (True, False):
-            if glance and isinstance(decoder, Stepwise):
-                decoded = decoder.look(payloads, F.col(PAYLOAD), "decoded").select("decoded")
+        for fast in (True, False):
+            if fast and isinstance(decoder, FastPathDecoder):
+                decoded = decoder.decode_fast(payloads, F.col(PAYLOAD), "decoded").select("decoded")
             else:
-                chosen = decoder if glance else decoder.closer(payloads)
-                decoded = payloads.select(chosen.decode(F.col(PAYLOAD), glance=glance).alias("decoded"))
+                chosen = decoder if fast else decoder.for_payloads(payloads)
+                decoded = payloads.select(chosen.decode(F.col(PAYLOAD), fast=fast).alias("decoded"))
             kept = decoded.localCheckpoint()  # else the filter moves into the steps
             wrong = kept.select("decoded.error").where("error IS NOT NULL").first()
             if wrong is None:
@@ -119,12 +119,12 @@ class Bench:
     def _encoded(self, name: str, entry: Entry, shape: Shape) -> DataFrame:
         encoder: Any = catalog.get(name).encoder(shape.type, self._options(name, entry))
         source, before, after = self._input(shape, entry.changes), F.col("before"), F.col("after")
-        if entry.changes and isinstance(encoder, StepwiseChangeEncoder):
-            written = encoder.put_change(source, before, after, PAYLOAD)
+        if entry.changes and isinstance(encoder, FrameChangeEncoder):
+            written = encoder.encode_change_into(source, before, after, PAYLOAD)
         elif entry.changes:
             written = source.withColumn(PAYLOAD, encoder.encode_change(before, after))
-        elif isinstance(encoder, StepwiseEncoder):
-            written = encoder.put(source, F.col("row"), PAYLOAD)
+        elif isinstance(encoder, FrameEncoder):
+            written = encoder.encode_into(source, F.col("row"), PAYLOAD)
         else:
             written = source.withColumn(PAYLOAD, encoder.encode(F.col("row")))
         return written.select(PAYLOAD)

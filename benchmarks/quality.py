@@ -31,7 +31,7 @@ from bridge.embedded.broker import Broker
 from bridge.encode import encode
 from bridge.metrics import BatchReport
 from bridge.pipelines.changes import changelog_decode
-from bridge.pipelines.changes.batch_stats import Survey, survey
+from bridge.pipelines.changes.batch_stats import BatchStats, collect_batch_stats
 from bridge.pipelines.ingest import batch
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
@@ -178,9 +178,9 @@ class Bench:
         return sum(report.seconds for report in reports)
 
 
-def _surveyed(definition: Definition, changes: DataFrame, suite: Suite) -> Survey:
+def _surveyed(definition: Definition, changes: DataFrame, suite: Suite) -> BatchStats:
     """What a careful user would do: Great Expectations over the rows that were decoded and are in memory."""
-    found = survey(definition, changes)
+    found = collect_batch_stats(definition, changes)
     verdict = run(changes.where(changelog_decode.is_good() & ~retracts()), suite)
     assert verdict.success, verdict.failed
     return found

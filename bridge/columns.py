@@ -31,9 +31,9 @@ __all__ = [
     "data_type",
     "differs",
     "estimated_bytes",
-    "fingerprint",
     "members",
     "retracts",
+    "row_fingerprint",
     "same_key",
     "struct_type",
 ]
@@ -171,7 +171,7 @@ def same_key(names: Sequence[str], left: str, right: str) -> Column:
     return reduce(lambda a, b: a & b, [col(n, left).eqNullSafe(col(n, right)) for n in names])
 
 
-def fingerprint(fields: Sequence[T.StructField]) -> Column:
+def row_fingerprint(fields: Sequence[T.StructField]) -> Column:
     """A 64-bit hash of a row that depends on every field, nulls and field order included."""
     parts: list[Column] = []
     for f in fields:

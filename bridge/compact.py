@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 from bridge.columns import AFTER, BEFORE, KIND, POSITION, col, comparable, members, retracts
 from bridge.rows import RowKind
 
-__all__ = ["TWO_PARTITIONS", "each", "latest_by_offset", "net", "upserts", "without_former"]
+__all__ = ["TWO_PARTITIONS", "each", "latest_by_offset", "net", "upserts", "without_before_images"]
 
 TWO_PARTITIONS = "__two_partitions"
 """True on a change whose key was seen in more than one partition (they were added, or a writer went astray)."""
@@ -105,7 +105,7 @@ def upserts(sides: DataFrame) -> DataFrame:
     )
 
 
-def without_former(frame: DataFrame) -> DataFrame:
+def without_before_images(frame: DataFrame) -> DataFrame:
     """Changes without -U: what `upserts` makes of them where every -U has its +U and no key has two changes in a
     version, as in versions that an ingest wrote. Nothing is shuffled."""
     return frame.where(col(KIND) != RowKind.UPDATE_BEFORE.value)

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from bridge.columns import AFTER, BEFORE, POSITION, ROUTE, col, members, retracts
 from bridge.definition import FormatSpec, Topic
 from bridge.formats import catalog
-from bridge.formats.base import ChangeEncoder, Encoder, StepwiseChangeEncoder, StepwiseEncoder
+from bridge.formats.base import ChangeEncoder, Encoder, FrameChangeEncoder, FrameEncoder
 from bridge.schema import MetadataColumn
 
 __all__ = ["encode", "encode_changes"]
@@ -63,8 +63,8 @@ def encode_changes(sides: DataFrame, topic: Topic, *, pair: bool = False) -> Dat
 
     frame = _keyed(present, topic, row)
     encoder = _encoder(topic.value)
-    if isinstance(encoder, StepwiseChangeEncoder):
-        frame = encoder.put_change(frame, side(BEFORE), side(AFTER), _VALUE)
+    if isinstance(encoder, FrameChangeEncoder):
+        frame = encoder.encode_change_into(frame, side(BEFORE), side(AFTER), _VALUE)
     else:
         change = cast("ChangeEncoder", encoder).encode_change(side(BEFORE), side(AFTER))
         frame = frame.withColumn(_VALUE, change)
@@ -98,8 +98,8 @@ def _keyed(frame: DataFrame, topic: Topic, of: Callable[[str], Column]) -> DataF
 
 def _written(frame: DataFrame, spec: FormatSpec, row: Column, name: str) -> DataFrame:
     encoder = _encoder(spec)
-    if isinstance(encoder, StepwiseEncoder):
-        return encoder.put(frame, row, name)
+    if isinstance(encoder, FrameEncoder):
+        return encoder.encode_into(frame, row, name)
     return frame.withColumn(name, encoder.encode(row))
 
 

@@ -9,9 +9,11 @@ from dataclasses import asdict, dataclass, field, replace
 
 from bridge.offsets import Offsets
 
-__all__ = ["NOTHING", "PublishProgress", "Stretch", "in_short"]
+__all__ = ["NOTHING", "PublishProgress", "PublishRange", "key_digest"]
 
 _FORMAT = 1
+_JSON_NAMES = {"shards": "slots", "cursors_recorded": "noted"}
+"""Fields of PublishRange whose names in JSON are those of format 1, so that older and newer bridges read each other."""
 _LONG_KEY, _LONG_TOPICS = 400, 1500
 """Characters; all of a note must fit into what Kafka takes (offset.metadata.max.bytes, 4096)."""
 NOTHING = -1
@@ -19,7 +21,7 @@ NOTHING = -1
 
 
 @dataclass(frozen=True)
-class Stretch:
+class PublishRange:
     """What one batch sends. It is written down before it is sent, so that whoever takes over sends the very same."""
 
     first: int
@@ -30,7 +32,7 @@ class Stretch:
     chunk: int = 0
     chunks: int = 1
     """A snapshot is sent in chunks, by a hash of the key; this is number `chunk`."""
-    slots: int = 0
+    shards: int = 0
     """How many transactional producers share it: a key's slot depends on their number. 0 without transactions."""
     files: str = ""
     """A digest of the names of the data files it is read from, where each of them is a slot; "" where a slot is a hash
@@ -38,7 +40,7 @@ class Stretch:
     resync: bool = False
     """True for what differs between the rows of `last` and the topic: nobody else can send the very same, for what is
     sent changes what differs."""
-    noted: bool = False
+    cursors_recorded: bool = False
     """True where every slot has had a note in Kafka since the stretch was opened: one without has been forgotten. False
     without transactions, and for a stretch that an older bridge opened."""
 
@@ -54,7 +56,7 @@ class PublishProgress:
     """The table version up to which all has been sent, inclusive; NOTHING while a first snapshot is under way."""
     batch: int
     """Counts up by one with every state written down."""
-    open: Stretch | None = None
+    open: PublishRange | None = None
     """The stretch that is being sent."""
     run: str | None = None
     """Which run wrote this; another one's in Kafka means that it took over."""
@@ -78,7 +80,7 @@ class PublishProgress:
         """False where a first run ended before its first stretch: nothing has been sent."""
         return self.version != NOTHING or self.open is not None
 
-    def opened(self, stretch: Stretch) -> PublishProgress:
+    def opened(self, stretch: PublishRange) -> PublishProgress:
         """The state while `stretch` is being sent."""
         return replace(self, open=stretch)
 
@@ -91,17 +93,19 @@ class PublishProgress:
             return replace(self, open=replace(self.open, chunk=self.open.chunk + 1), lost=lost)
         return replace(self, version=self.open.last, open=None, ends=None, lost=lost)
 
-    def as_note(self) -> PublishProgress:
+    def for_offset_metadata(self) -> PublishProgress:
         """What of it fits into a note in Kafka."""
         topics = self.topics if len(json.dumps(dict(self.topics))) <= _LONG_TOPICS else {}
-        return replace(self, ends=None, key=in_short(self.key), topics=topics)
+        return replace(self, ends=None, key=key_digest(self.key), topics=topics)
 
     def to_json(self) -> str:
         """One line; read by `from_json` of this version and later ones."""
-        told = {"format": _FORMAT, **asdict(replace(self, ends=None, topics=dict(self.topics)))}
+        fields = {"format": _FORMAT, **asdict(replace(self, ends=None, topics=dict(self.topics)))}
+        if self.open is not None:
+            fields["open"] = {_JSON_NAMES.get(name, name): value for name, value in asdict(self.open).items()}
         if self.ends is not None:
-            told["ends"] = json.loads(self.ends.to_json())
-        return json.dumps({"bridge": told})
+            fields["ends"] = json.loads(self.ends.to_json())
+        return json.dumps({"bridge": fields})
 
     @classmethod
     def from_json(cls, text: str) -> PublishProgress:
@@ -111,7 +115,8 @@ class PublishProgress:
             if found.pop("format") != _FORMAT:
                 raise NotImplementedError("written by a newer bridge")
             if found.get("open") is not None:
-                found["open"] = Stretch(**found["open"])
+                names = {written: name for name, written in _JSON_NAMES.items()}
+                found["open"] = PublishRange(**{names.get(n, n): value for n, value in found["open"].items()})
             if found.get("ends") is not None:
                 found["ends"] = Offsets.from_json(json.dumps(found["ends"]))
             return cls(**found)
@@ -119,7 +124,7 @@ class PublishProgress:
             raise ValueError("no progress of a publish") from error
 
 
-def in_short(key: str) -> str:
+def key_digest(key: str) -> str:
     """`PublishProgress.key` for a note in Kafka: itself, or a digest where it is long."""
     if len(json.dumps(key)) <= _LONG_KEY:
         return key

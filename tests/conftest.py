@@ -74,7 +74,7 @@ def unique(request: pytest.FixtureRequest) -> Callable[[str], str]:
 
 @pytest.fixture
 def arm() -> Iterator[Callable[[str, str], Path]]:
-    """Arms a failpoint: arm("slot.before-commit", "kill"); gives the file that is there once it was hit."""
+    """Arms a failpoint: arm("shard.before-commit", "kill"); gives the file that is there once it was hit."""
     folder = Path(os.environ["BRIDGE_FAILPOINTS"])
 
     def armed(name: str, action: str) -> Path:

@@ -22,7 +22,7 @@ def same(spark: SparkSession, ddl: str, pairs: list[tuple[Any, Any]]) -> list[tu
         spark.createDataFrame([(n, pair[side]) for n, pair in enumerate(pairs)], shape) for side in (0, 1)
     )
     joined = left.alias("l").join(right.alias("r"), F.expr("l.n = r.n"))
-    prints = [f.select("n", columns.fingerprint(shape.fields).alias("p")) for f in (left, right)]
+    prints = [f.select("n", columns.row_fingerprint(shape.fields).alias("p")) for f in (left, right)]
     equal = {
         r["n"]: not r["d"]
         for r in joined.select("l.n", columns.differs(shape.fields[1:], "l", "r").alias("d")).collect()
@@ -54,7 +54,7 @@ def test_maps_are_equal_whatever_their_order(spark: SparkSession) -> None:
 def test_nulls_and_their_places_count(spark: SparkSession) -> None:
     fields = [T.StructField("a", T.IntegerType()), T.StructField("b", T.IntegerType())]
     frame = spark.createDataFrame([(None, 1), (1, None), (None, None)], T.StructType(fields))
-    assert frame.select(columns.fingerprint(fields).alias("p")).distinct().count() == 3
+    assert frame.select(columns.row_fingerprint(fields).alias("p")).distinct().count() == 3
 
 
 def test_keys_compare_null_safely(spark: SparkSession) -> None:

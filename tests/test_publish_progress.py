@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.publish_progress import NOTHING, PublishProgress, Stretch, in_short
+from bridge.publish_progress import NOTHING, PublishProgress, PublishRange, key_digest
 
 counts = st.integers(0, 2**40)
-stretches = st.builds(Stretch, counts, counts, st.booleans(), counts, counts, counts)
+stretches = st.builds(PublishRange, counts, counts, st.booleans(), counts, counts, counts)
 states = st.builds(
     PublishProgress, st.text(), st.text(), counts, counts, st.none() | stretches, st.none() | st.text()
 )
@@ -55,36 +55,38 @@ def test_a_newer_format_is_told_apart() -> None:
 
 
 def test_what_is_lost_adds_up() -> None:
-    state = PublishProgress("p", "t", NOTHING, 0).opened(Stretch(5, 5, snapshot=True, chunks=2))
-    state = state.closed(lost=2).closed(lost=3).opened(Stretch(6, 6)).closed()
+    state = PublishProgress("p", "t", NOTHING, 0).opened(PublishRange(5, 5, snapshot=True, chunks=2))
+    state = state.closed(lost=2).closed(lost=3).opened(PublishRange(6, 6)).closed()
     assert (state.version, state.lost) == (6, 5)
     assert PublishProgress.from_json(state.to_json()) == state
 
 
 def test_a_stretch_of_changes_ends_at_its_last_version() -> None:
     state = PublishProgress("p", "t", 3, 7)
-    begun = state.opened(Stretch(4, 9, slots=2))
-    assert (begun.version, begun.open) == (3, Stretch(4, 9, slots=2))
+    begun = state.opened(PublishRange(4, 9, shards=2))
+    assert (begun.version, begun.open) == (3, PublishRange(4, 9, shards=2))
     assert begun.closed() == replace(state, version=9)
 
 
 def test_a_snapshot_ends_with_its_last_chunk() -> None:
-    state = PublishProgress("p", "t", NOTHING, 0).opened(Stretch(5, 5, snapshot=True, chunks=3, slots=2))
+    state = PublishProgress("p", "t", NOTHING, 0).opened(
+        PublishRange(5, 5, snapshot=True, chunks=3, shards=2)
+    )
     for chunk in (1, 2):
         state = state.closed()
         assert state.version == NOTHING
-        assert state.open == Stretch(5, 5, snapshot=True, chunk=chunk, chunks=3, slots=2)
+        assert state.open == PublishRange(5, 5, snapshot=True, chunk=chunk, chunks=3, shards=2)
     assert (state.closed().version, state.closed().open) == (5, None)
 
 
 def test_a_note_fits_into_what_kafka_takes() -> None:
     """4,096 bytes, whatever the key and the topics are; short ones are told as they are."""
     short = PublishProgress("p", "t", 3, 7, key="PRIMARY KEY (id)", topics={"t": "id", "u": ""})
-    assert short.as_note() == short
+    assert short.for_offset_metadata() == short
     many = {f"{n}-{'t' * 240}": "i" * 22 for n in range(100)}
     told = replace(short, key=f"PRIMARY KEY ({'ä' * 3000})", topics=many, run="r" * 32, resync="s" * 32)
     told = told.opened(
-        Stretch(2**40, 2**40, snapshot=True, chunk=9**9, chunks=9**9, slots=999, files="f" * 64)
+        PublishRange(2**40, 2**40, snapshot=True, chunk=9**9, chunks=9**9, shards=999, files="f" * 64)
     )
-    assert len(told.as_note().to_json()) < 2000
-    assert told.as_note().key == in_short(told.key) != in_short("PRIMARY KEY (id)")
+    assert len(told.for_offset_metadata().to_json()) < 2000
+    assert told.for_offset_metadata().key == key_digest(told.key) != key_digest("PRIMARY KEY (id)")

@@ -2,7 +2,7 @@
 
 from bridge.config.json_schema import json_schema
 from bridge.config.load import load
-from bridge.config.other_direction import without_effect
+from bridge.config.other_direction import settings_without_effect
 from bridge.config.publish_table_rules import refuse_unpublishable
 from bridge.config.show import resolved
 from bridge.config.topic import resolve_topic
@@ -15,5 +15,5 @@ __all__ = [
     "refuse_unpublishable",
     "resolve_topic",
     "resolved",
-    "without_effect",
+    "settings_without_effect",
 ]

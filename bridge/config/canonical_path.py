@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["Address", "address"]
+__all__ = ["CanonicalPath", "canonical_path"]
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(.*)", re.DOTALL)
 _STORES = {
@@ -27,14 +27,14 @@ _VOLUMES = "Volumes"
 
 
 @dataclass(frozen=True)
-class Address:
+class CanonicalPath:
     """A place: its store, the host, bucket or container in there ("" where the default one is meant), and the way."""
 
     store: str
     host: str
     parts: tuple[str, ...]
 
-    def holds(self, other: Address) -> bool:
+    def holds(self, other: CanonicalPath) -> bool:
         """Whether `other` is this place, or lies in it. On this machine's disks a folder is known by its inode, too:
         behind mounts and on file systems to which `A` is `a`."""
         if self.store != other.store or (self.host and other.host and self.host != other.host):
@@ -50,7 +50,7 @@ class Address:
             yield "/" + "/".join(self.parts[:end])
 
 
-def address(path: str) -> Address:
+def canonical_path(path: str) -> CanonicalPath:
     """The address of a path or URI. `..` is taken off as Hadoop does, by the text; links of local paths are followed,
     of those that are there. `s3`, `s3a` and `s3n` are one store, as are `abfss` and `wasbs`, `dbfs:/` and `/dbfs/`."""
     match = _URI.fullmatch(path)
@@ -69,15 +69,15 @@ def address(path: str) -> Address:
         host = host.partition(":")[0]
     else:
         host = host.rpartition("@")[2]
-    return Address(store, host, parts)
+    return CanonicalPath(store, host, parts)
 
 
-def _local(path: str) -> Address:
+def _local(path: str) -> CanonicalPath:
     plain = posixpath.normpath(os.path.abspath(path))
     parts = _parts(plain)
     if parts[:1] == ("dbfs",):
-        return address("dbfs:/" + "/".join(parts[1:]))
-    return Address(_LOCAL, "", _parts(os.path.realpath(plain)))
+        return canonical_path("dbfs:/" + "/".join(parts[1:]))
+    return CanonicalPath(_LOCAL, "", _parts(os.path.realpath(plain)))
 
 
 def _parts(path: str) -> tuple[str, ...]:

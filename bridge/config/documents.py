@@ -7,7 +7,7 @@ from typing import Any
 from bridge.config.registry_settings import registry_settings
 from bridge.definition import FormatSpec, Topic
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
-from bridge.format_rules.check import refuse_unfit
+from bridge.format_rules.check import refuse_unsupported
 from bridge.options import UPSERT, FormatUse, Given
 from bridge.options.client import is_secret
 from bridge.options.general import KEY_FIELDS, KEY_FIELDS_PREFIX, KEY_FORMAT, TOPIC, VALUE_FIELDS_INCLUDE
@@ -101,7 +101,7 @@ def refuse_unfit_documents(topic: Topic) -> None:
         if spec is None:
             continue
         try:
-            refuse_unfit(spec.name, spec.row, spec.options)
+            refuse_unsupported(spec.name, spec.row, spec.options)
         except UnsupportedError as error:
             raise UnsupportedError(f"{error} (format of the {part})", error.what) from error
         except DefinitionError as error:

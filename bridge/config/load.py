@@ -26,10 +26,10 @@ from bridge.config.model import (
 )
 from bridge.config.paths import resolved_path
 from bridge.config.publish_rules import check_publication
-from bridge.config.storage_locations import Kind, Overlap, Spot, refuse_overlaps, spots
+from bridge.config.storage_locations import Kind, Overlap, StorageLocation, refuse_overlaps, storage_locations
 from bridge.config.substitute import Secrets, Substitution, databricks_secret
 from bridge.config.topic import given_of, resolve_topic
-from bridge.config.yaml_errors import explain, located
+from bridge.config.yaml_errors import explain_invalid, located
 from bridge.config.yaml_tree import Document, Place, read
 from bridge.ddl import Ddl
 from bridge.definition import (
@@ -100,11 +100,11 @@ def _refuse_unfit(document: Document, topic: Topic) -> None:
 
 
 def _refuse_overlaps(document: Document, made: Definition, ddl_file: str | None) -> None:
-    read_too = [Spot((), Kind.READ, os.path.abspath(document.file))]
+    read_too = [StorageLocation((), Kind.READ, os.path.abspath(document.file))]
     if ddl_file is not None:
-        read_too.append(Spot(("topic", "ddl_file"), Kind.READ, resolved_path(made.base, ddl_file)))
+        read_too.append(StorageLocation(("topic", "ddl_file"), Kind.READ, resolved_path(made.base, ddl_file)))
     try:
-        refuse_overlaps([*read_too, *spots(made)])
+        refuse_overlaps([*read_too, *storage_locations(made)])
     except Overlap as error:
         raise DefinitionError(f"{document.where(error.key)}: {error}") from error
 
@@ -125,7 +125,7 @@ def _validated(document: Document, substitution: Substitution) -> PipelineFile:
     try:
         return PipelineFile.model_validate(document.mapped(change))
     except ValidationError as error:
-        raise explain(document, error) from None
+        raise explain_invalid(document, error) from None
 
 
 def _substituted(document: Document, ddl: Ddl, substitution: Substitution) -> Ddl:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from bridge.definition import Topic
 from bridge.options.properties import PREFIX, SETTINGS, Client
 
-__all__ = ["without_effect"]
+__all__ = ["settings_without_effect"]
 
 _OTHER = {"publish": ("a consumer", Client.READER), "ingest": ("a producer", Client.PRODUCER)}
 
 
-def without_effect(topic: Topic, verb: str) -> Iterator[str]:
+def settings_without_effect(topic: Topic, verb: str) -> Iterator[str]:
     """At most one sentence, which names the settings that this verb (`ingest`, `publish`) makes no use of.
 
     No matter of the pipeline file, which may serve both verbs.

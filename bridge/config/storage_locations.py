@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from bridge.config.canonical_path import Address, address
+from bridge.config.canonical_path import CanonicalPath, canonical_path
 from bridge.config.yaml_tree import Place
 from bridge.definition import Definition, DeltaTarget
 from bridge.errors import DefinitionError
 
-__all__ = ["Kind", "Overlap", "Spot", "default_report", "refuse_overlaps", "spots"]
+__all__ = ["Kind", "Overlap", "StorageLocation", "default_report", "refuse_overlaps", "storage_locations"]
 
 
 class Kind(Enum):
@@ -32,7 +32,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class Spot:
+class StorageLocation:
     """A place that a pipeline file names, or that follows from what it names."""
 
     key: Place
@@ -55,16 +55,18 @@ def default_report(definition: Definition) -> str:
     return str(definition.base / "reports" / f"{definition.name}.html")
 
 
-def spots(definition: Definition, locations: Mapping[str, str] | None = None) -> list[Spot]:
+def storage_locations(
+    definition: Definition, locations: Mapping[str, str] | None = None
+) -> list[StorageLocation]:
     """All places of `definition`; `locations` are folders of tables that are known by name."""
 
-    def table(key: Place, target: DeltaTarget) -> Spot:
+    def table(key: Place, target: DeltaTarget) -> StorageLocation:
         name = target.table
         path = target.path if name is None else (locations or {}).get(name)
-        return Spot(key, Kind.TABLE, path, name)
+        return StorageLocation(key, Kind.TABLE, path, name)
 
     found = [table(("delta",), definition.delta)]
-    found.append(Spot(("run", "checkpoint"), Kind.CHECKPOINT, definition.run.checkpoint))
+    found.append(StorageLocation(("run", "checkpoint"), Kind.CHECKPOINT, definition.run.checkpoint))
     if definition.quarantine is not None:
         found.append(table(("ingest", "quarantine"), definition.quarantine))
     quality = definition.quality
@@ -72,17 +74,17 @@ def spots(definition: Definition, locations: Mapping[str, str] | None = None) ->
         found.append(table(("quality", "results"), quality.results))
         report, none = quality.report, quality.report is None
         path = default_report(definition) if report is None else str(report)
-        found.append(Spot(("quality", "report"), Kind.WRITTEN, path, default=none))
-        found.append(Spot(("quality", "suite"), Kind.READ, str(quality.suite)))
+        found.append(StorageLocation(("quality", "report"), Kind.WRITTEN, path, default=none))
+        found.append(StorageLocation(("quality", "suite"), Kind.READ, str(quality.suite)))
         if quality.gate is not None and quality.gate.own:
-            found.append(Spot(("quality", "gate-suite"), Kind.READ, str(quality.gate.suite)))
+            found.append(StorageLocation(("quality", "gate-suite"), Kind.READ, str(quality.gate.suite)))
     return found
 
 
-def refuse_overlaps(found: Sequence[Spot]) -> None:
+def refuse_overlaps(found: Sequence[StorageLocation]) -> None:
     """Raise `Overlap` for the first two of `found` that are the same, or lie in one another, where that could cost
     data: everything but two files that are only read, and a file that is read inside of the checkpoint."""
-    at = [(spot, address(spot.path)) if spot.path is not None else (spot, None) for spot in found]
+    at = [(spot, canonical_path(spot.path)) if spot.path is not None else (spot, None) for spot in found]
     for number, (one, here) in enumerate(at):
         for other, there in at[:number]:
             if Kind.READ in (one.kind, other.kind) and not _risky(one, here, other, there):
@@ -100,7 +102,9 @@ class Overlap(DefinitionError):
         self.key = key
 
 
-def _risky(one: Spot, here: Address | None, other: Spot, there: Address | None) -> bool:
+def _risky(
+    one: StorageLocation, here: CanonicalPath | None, other: StorageLocation, there: CanonicalPath | None
+) -> bool:
     if one.kind is other.kind:
         return False
     if Kind.CHECKPOINT not in (one.kind, other.kind):
@@ -108,7 +112,9 @@ def _risky(one: Spot, here: Address | None, other: Spot, there: Address | None) 
     return here is not None and there is not None and here.holds(there) and there.holds(here)
 
 
-def _said(one: Spot, here: Address | None, other: Spot, there: Address | None) -> str | None:
+def _said(
+    one: StorageLocation, here: CanonicalPath | None, other: StorageLocation, there: CanonicalPath | None
+) -> str | None:
     way_out = "give each a place of its own, side by side"
     if one.table is not None and other.table is not None and one.table.lower() == other.table.lower():
         return f"{one} is also {other}; {way_out}"

@@ -13,7 +13,7 @@ from bridge.config.model import PipelineFile
 from bridge.config.yaml_tree import Document, Place
 from bridge.errors import BridgeError, DefinitionError, UnsupportedError
 
-__all__ = ["explain", "located"]
+__all__ = ["explain_invalid", "located"]
 
 _WANTED = {
     "string_type": "text is expected; put the value in quotes",
@@ -29,7 +29,7 @@ _PATTERNS: dict[Place, str] = {
 }
 
 
-def explain(document: Document, error: ValidationError) -> DefinitionError:
+def explain_invalid(document: Document, error: ValidationError) -> DefinitionError:
     """All of pydantic's findings as one error, a line each. Quotes the file, never a substituted value."""
     lines = [_line(document, tuple(d["loc"]), d) for d in error.errors(include_url=False)]
     return DefinitionError("\n".join(dict.fromkeys(lines)))

@@ -3,8 +3,8 @@
 `upsert` for topics whose key is the row's identity (upsert-kafka), `events` for all others (kafka).
 """
 
-from bridge.decode.column_names import APART, DROPPED, KEPT, SKIP
+from bridge.decode.column_names import BAD_KEY_ID, DROPPED, SKIP, UNAVAILABLE
 from bridge.decode.events import decode_events
 from bridge.decode.upsert import decode_keys, decode_values
 
-__all__ = ["APART", "DROPPED", "KEPT", "SKIP", "decode_events", "decode_keys", "decode_values"]
+__all__ = ["BAD_KEY_ID", "DROPPED", "SKIP", "UNAVAILABLE", "decode_events", "decode_keys", "decode_values"]

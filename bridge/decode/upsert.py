@@ -13,13 +13,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bridge.columns import BAD, KIND, LEADER_EPOCH, POSITION, col
-from bridge.decode.column_names import APART, DROPPED, SKIP
+from bridge.decode.column_names import BAD_KEY_ID, DROPPED, SKIP
 from bridge.decode.computed_columns import finished
 from bridge.decode.documents import decoded
 from bridge.decode.metadata import PARTS, parts_of, record_metadata
 from bridge.definition import FormatSpec, Topic
 from bridge.errors import DefinitionError
-from bridge.formats.base import DOUBTFUL, Decoded
+from bridge.formats.base import NEEDS_FULL_DECODE, DecodedColumn
 from bridge.rows import RowKind
 from bridge.schema import MetadataColumn, PhysicalColumn
 
@@ -29,16 +29,16 @@ _VALUE = "__value"
 _APART_FROM_POSITION = (*PARTS[4:], LEADER_EPOCH)
 _CARRIED = {POSITION, _VALUE, *(f"__{part}" for part in _APART_FROM_POSITION)}
 _DECODED = "__decoded"
-_PARTS = Decoded()
+_PARTS = DecodedColumn()
 
 
-def decode_keys(records: DataFrame, topic: Topic, *, glance: bool = False) -> DataFrame:
+def decode_keys(records: DataFrame, topic: Topic, *, fast: bool = False) -> DataFrame:
     """Each record with its key taken apart; values are carried along as they are.
 
     Columns: the key's table columns, `__kind` (null, or 'dropped' for a key that ignore-parse-errors drops), `__bad`
-    (why the key cannot be used: null, undecodable, or not exactly one row), `__apart`, `__position`
+    (why the key cannot be used: null, undecodable, or not exactly one row), `__bad_key_id`, `__position`
     struct<topic, partition, offset, timestamp>, and what `decode_values` needs. Every record gives one row. With
-    `glance`, `__bad` may be DOUBTFUL (see formats.base.Decoder); so it is with `decode_values`.
+    `fast`, `__bad` may be DOUBTFUL (see formats.base.Decoder); so it is with `decode_values`.
     """
     spec = _key_spec(topic)
     parts = PARTS[:4]
@@ -48,11 +48,11 @@ def decode_keys(records: DataFrame, topic: Topic, *, glance: bool = False) -> Da
         F.col("value").alias(_VALUE),
         *[F.col(part).alias(f"__{part}") for part in parts_of(records)[len(parts) :]],
     )
-    keyed, decoder = decoded(keyed, spec, col("__key"), _DECODED, glance=glance)
+    keyed, decoder = decoded(keyed, spec, col("__key"), _DECODED, fast=fast)
     error, rows = col(_DECODED).getField(_PARTS.error), col(_DECODED).getField(_PARTS.rows)
-    dropped = error.isNotNull() & (error != DOUBTFUL) if decoder.skips_errors else F.lit(False)
+    dropped = error.isNotNull() & (error != NEEDS_FULL_DECODE) if decoder.skips_errors else F.lit(False)
     bad = (
-        F.when(error == DOUBTFUL, error)
+        F.when(error == NEEDS_FULL_DECODE, error)
         .when(
             col("__key").isNull(), F.lit("null key: a record of an upsert topic must say which row it means")
         )
@@ -71,12 +71,12 @@ def decode_keys(records: DataFrame, topic: Topic, *, glance: bool = False) -> Da
         *columns,
         F.when(dropped, DROPPED).alias(KIND),
         bad.alias(BAD),
-        F.when(bad.isNotNull() | dropped, F.concat_ws("/", *place)).alias(APART),
+        F.when(bad.isNotNull() | dropped, F.concat_ws("/", *place)).alias(BAD_KEY_ID),
         *carried,
     )
 
 
-def decode_values(keyed: DataFrame, topic: Topic, *, glance: bool = False) -> DataFrame:
+def decode_values(keyed: DataFrame, topic: Topic, *, fast: bool = False) -> DataFrame:
     """Changes: all table columns in DDL order, then `__kind`, `__bad`, `__position` and columns that a step in
     between has added to what `decode_keys` gave.
 
@@ -87,18 +87,18 @@ def decode_values(keyed: DataFrame, topic: Topic, *, glance: bool = False) -> Da
     """
     spec, key = topic.value, set(_key_spec(topic).columns)
     readable = F.when(col(BAD).isNull() & col(KIND).isNull(), col(_VALUE))
-    valued, decoder = decoded(keyed, spec, readable, _DECODED, glance=glance)
+    valued, decoder = decoded(keyed, spec, readable, _DECODED, fast=fast)
     error, rows = col(_DECODED).getField(_PARTS.error), col(_DECODED).getField(_PARTS.rows)
     kind = (
         F.when(col(BAD).isNotNull(), F.lit(None))
         .when(col(KIND).isNotNull(), col(KIND))
         .when(col(_VALUE).isNull(), RowKind.DELETE.value)
-        .when(error == DOUBTFUL, F.lit(None))
+        .when(error == NEEDS_FULL_DECODE, F.lit(None))
         .when(error.isNotNull(), F.lit(DROPPED) if decoder.skips_errors else F.lit(None))
         .when(F.coalesce(F.size(rows), F.lit(0)) == 0, SKIP)
         .otherwise(RowKind.UPDATE_AFTER.value)
     )
-    undecodable = F.when(error == DOUBTFUL, error)
+    undecodable = F.when(error == NEEDS_FULL_DECODE, error)
     if not decoder.skips_errors:
         undecodable = undecodable.otherwise(F.concat(F.lit("value: "), error))
     row = F.try_element_at(rows, F.lit(-1)).getField(_PARTS.row)
@@ -124,7 +124,7 @@ def _key_spec(topic: Topic) -> FormatSpec:
 
 
 def _carried(key: set[str]) -> set[str]:
-    return key | {KIND, BAD, APART} | _CARRIED
+    return key | {KIND, BAD, BAD_KEY_ID} | _CARRIED
 
 
 def _columns(

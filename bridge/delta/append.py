@@ -12,13 +12,13 @@ from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit
-from bridge.delta.txn_settings import committed_version, forget_last_version, last_version, settings_of
+from bridge.delta.txn_settings import committed_version, forget_last_version, last_version, txn_settings
 from bridge.session import settings
 
-__all__ = ["append", "appended"]
+__all__ = ["append_batch", "appended"]
 
 
-def append(table: Table, changes: DataFrame, *, rows: int, progress: IngestProgress) -> MergeResult:
+def append_batch(table: Table, changes: DataFrame, *, rows: int, progress: IngestProgress) -> MergeResult:
     """Add the rows of `changes` (the table's columns; others are left out) and record `progress`, both or neither.
 
     `rows` is how many there are. Delta lets a batch number in only once, so a batch that is repeated adds nothing.
@@ -43,7 +43,7 @@ def appended(table: Table, rows: DataFrame, progress: IngestProgress) -> int | N
 
     Raises what Spark and Delta do.
     """
-    with settings(table.spark, settings_of(table, progress)):
+    with settings(table.spark, txn_settings(table, progress)):
         forget_last_version(table.spark)
         writer = rows.write.format("delta").mode("append")
         if table.target.table:

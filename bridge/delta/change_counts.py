@@ -12,7 +12,7 @@ from bridge.delta.commit_history import APPENDS, DELETED, INSERTED, NO_ROWS, UPD
 from bridge.delta.delta_errors import table_errors
 from bridge.delta.table import Table
 
-__all__ = ["Mix", "mix"]
+__all__ = ["ChangeCounts", "count_changes"]
 
 _TELLING = ("MERGE", "UPDATE", "DELETE", *APPENDS)
 """Operations, in Delta's words, whose metrics count rows."""
@@ -25,7 +25,7 @@ _LOOK_BACK = 200
 
 
 @dataclass(frozen=True)
-class Mix:
+class ChangeCounts:
     """Counts are None where there is nothing to count from, or a commit does not tell (an overwrite, a RESTORE)."""
 
     inserted: int | None = None
@@ -35,14 +35,14 @@ class Mix:
     """When the newest commit that changed rows was made (UTC, with its zone); None where none of these did."""
 
 
-def mix(table: Table, after: int | None, last: int) -> Mix:
+def count_changes(table: Table, after: int | None, last: int) -> ChangeCounts:
     """Rows inserted, updated and deleted by the versions after `after` up to `last`.
 
     A row that was changed twice counts twice. Counts are None without `after`, and where the log no longer reaches
     back to it.
     """
     if after is not None and after >= last:
-        return Mix(0, 0, 0)
+        return ChangeCounts(0, 0, 0)
     with table_errors(table):
         # Versions newer than `last` may have come meanwhile, so the limit counts from the newest.
         newest = int(table.delta().history(1).select("version").collect()[0][0])
@@ -66,8 +66,8 @@ def mix(table: Table, after: int | None, last: int) -> Mix:
         ).collect()[0]
     arrival = None if row["arrival"] is None else datetime.fromtimestamp(row["arrival"] / 1e6, timezone.utc)
     if after is None or row["silent"] or row["commits"] < last - after:
-        return Mix(arrival=arrival)
-    return Mix(row["inserted"], row["updated"], row["deleted"], arrival)
+        return ChangeCounts(arrival=arrival)
+    return ChangeCounts(row["inserted"], row["updated"], row["deleted"], arrival)
 
 
 def _inserted() -> Column:

@@ -9,10 +9,10 @@ from datetime import datetime, timedelta, timezone
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from bridge.columns import KIND, POSITION, col, fingerprint
-from bridge.delta.columnar_feed import columnar
+from bridge.columns import KIND, POSITION, col, row_fingerprint
+from bridge.delta.columnar_feed import read_as_columns
 from bridge.delta.commit_history import NO_ROWS
-from bridge.delta.delta_errors import SHAPE_CHANGED, names, reading, table_errors
+from bridge.delta.delta_errors import SHAPE_CHANGED, feed_errors, names, table_errors
 from bridge.delta.table import Table
 from bridge.errors import REPUBLISH, DefinitionError, GapError
 from bridge.rows import RowKind
@@ -23,10 +23,10 @@ __all__ = [
     "check_feed",
     "check_same",
     "chunk",
+    "feed_errors",
     "key_moves",
     "latest_version",
     "oldest",
-    "reading",
     "row_count",
     "snapshot",
     "version_at",
@@ -47,14 +47,14 @@ def snapshot(table: Table, version: int) -> DataFrame:
     Raises GapError when the log no longer holds that version; wrap actions in `reading`, as its files
     may have been vacuumed.
     """
-    with reading(table, version, version):
+    with feed_errors(table, version, version):
         rows = table.read({"versionAsOf": str(version)})
         return _as_changes(table, rows, F.lit(RowKind.INSERT.value), F.lit(version).cast("bigint"))
 
 
 def row_count(table: Table, version: int) -> int:
     """How many rows that version has. Delta counts by its statistics where it can, without reading data."""
-    with reading(table, version, version):
+    with feed_errors(table, version, version):
         return table.read({"versionAsOf": str(version)}).count()
 
 
@@ -64,7 +64,7 @@ def chunk(table: Table, snapshot: DataFrame, key: Sequence[str], number: int, of
     if of == 1:
         return snapshot
     fields = [f for f in table.fields if f.name in key] if key else list(table.fields)
-    return snapshot.where(F.pmod(fingerprint(fields), F.lit(of)) == number)
+    return snapshot.where(F.pmod(row_fingerprint(fields), F.lit(of)) == number)
 
 
 def changed_ms(table: Table, version: int) -> int | None:
@@ -87,7 +87,10 @@ def key_moves(table: Table, versions: Sequence[int], key: Sequence[str]) -> list
     if not versions:
         return []
     frame = changes(table, versions[0], versions[-1])
-    version, hashed = F.col(f"{POSITION}.version"), fingerprint([f for f in table.fields if f.name in key])
+    version, hashed = (
+        F.col(f"{POSITION}.version"),
+        row_fingerprint([f for f in table.fields if f.name in key]),
+    )
     before, after = ((col(KIND) == kind.value) for kind in (RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER))
     sides = (
         frame.select(version.alias("version"), hashed.alias("h"), before.alias("b"), after.alias("a"))
@@ -97,7 +100,7 @@ def key_moves(table: Table, versions: Sequence[int], key: Sequence[str]) -> list
             F.expr("(bit_xor(h) FILTER (WHERE b)) <=> (bit_xor(h) FILTER (WHERE a))").alias("alike"),
         )
     )
-    with reading(table, versions[0], versions[-1]):
+    with feed_errors(table, versions[0], versions[-1]):
         moved = sides.where("NOT (as_many AND alike)").select("version").collect()  # a row per version
     return sorted(int(row[0]) for row in moved if row[0] in set(versions))
 
@@ -110,8 +113,8 @@ def changes(table: Table, first: int, last: int) -> DataFrame:
     GapError when the log no longer reaches back; call `check_feed` first and wrap actions in `reading`.
     """
     options = {"readChangeFeed": "true", "startingVersion": str(first), "endingVersion": str(last)}
-    with reading(table, first, last):
-        rows = columnar(table.read(options))
+    with feed_errors(table, first, last):
+        rows = read_as_columns(table.read(options))
         kind = F.lit(None)
         for change, name in _KINDS.items():  # a map would be searched for each row
             kind = F.when(col("_change_type") == change, name.value).otherwise(kind)
@@ -210,7 +213,7 @@ def check_feed(table: Table, first: int, last: int, known_id: str, *, newest: in
 
 def _plan(table: Table, first: int, last: int) -> None:
     frame = changes(table, first, last)
-    with reading(table, first, last):
+    with feed_errors(table, first, last):
         frame._jdf.queryExecution().executedPlan()
 
 

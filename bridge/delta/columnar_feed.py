@@ -12,14 +12,14 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-__all__ = ["columnar"]
+__all__ = ["read_as_columns"]
 
 _RELATION = "org.apache.spark.sql.delta.commands.cdc.CDCReader$DeltaCDFRelation"
 _SCHEMA_OF_THE_NEWEST = "legacy"
 """Delta's name for how the feed of a table without column mapping finds its columns."""
 
 
-def columnar(rows: DataFrame) -> DataFrame:
+def read_as_columns(rows: DataFrame) -> DataFrame:
     """The same rows and columns as `rows`, which a read with `readChangeFeed` has given.
 
     `rows` itself where that cannot be had: of a table with column mapping, whose columns are those of other versions;

@@ -10,7 +10,7 @@ from pyspark.sql import Row
 from bridge.delta.ingest_progress import history, merged_by
 from bridge.delta.table import Table
 
-__all__ = ["APPENDS", "DELETED", "INSERTED", "NO_ROWS", "UPDATED", "Commits", "commits"]
+__all__ = ["APPENDS", "DELETED", "INSERTED", "NO_ROWS", "UPDATED", "CommitHistory", "commit_history"]
 
 NO_ROWS = (
     "ADD COLUMNS",
@@ -34,7 +34,7 @@ DELETED = ("numTargetRowsDeleted", "num_target_rows_deleted", "numDeletedRows")
 
 
 @dataclass(frozen=True)
-class Commits:
+class CommitHistory:
     """The commits of versions `first` to `last`."""
 
     first: int
@@ -44,7 +44,7 @@ class Commits:
     rows: Mapping[int, int]
     """How many rows each version says it changed; 0 where it says nothing."""
 
-    def by_others(self, first: int, last: int, operations: Sequence[str] = ()) -> list[int]:
+    def versions_of_other_writers(self, first: int, last: int, operations: Sequence[str] = ()) -> list[int]:
         """The versions among first..last that changed rows, or may have, and are no batch that the bridge merged by the
         key, ascending: in these a key may have several changes, a primary key may change, and an update may change
         nothing. With `operations` only those by these."""
@@ -60,7 +60,7 @@ class Commits:
         return sum(rows for version, rows in self.rows.items() if first <= version <= last)
 
 
-def commits(table: Table, first: int, last: int, key: Sequence[str]) -> Commits:
+def commit_history(table: Table, first: int, last: int, key: Sequence[str]) -> CommitHistory:
     """Read the log of versions first..last, both inclusive; those that the log no longer has are left out. A batch of
     an ingest by other columns than `key` counts among the others. Raises TableError when the table has gone."""
     others, rows = {}, {}
@@ -72,7 +72,7 @@ def commits(table: Table, first: int, last: int, key: Sequence[str]) -> Commits:
                 others[version] = str(commit["operation"])
         if version <= first:
             break
-    return Commits(first, last, others, rows)
+    return CommitHistory(first, last, others, rows)
 
 
 def _rows(commit: Row) -> int:

@@ -20,9 +20,9 @@ __all__ = [
     "CONFLICTS",
     "SHAPE_CHANGED",
     "attempts",
-    "beaten",
+    "feed_errors",
+    "lost_conflict",
     "names",
-    "reading",
     "retried",
     "table_error",
     "table_errors",
@@ -107,7 +107,7 @@ def attempts() -> Iterator[int]:
         yield attempt
 
 
-def beaten(target: object, batch: int) -> TableError:
+def lost_conflict(target: object, batch: int) -> TableError:
     """What a batch ends with when none of its `attempts` has won."""
     return TableError(
         f"table {target}: batch {batch} lost against other writers {ATTEMPTS} times in a row; nothing "
@@ -152,7 +152,7 @@ def table_errors(target: object) -> Iterator[None]:
 
 
 @contextmanager
-def reading(target: object, first: int, last: int) -> Iterator[None]:
+def feed_errors(target: object, first: int, last: int) -> Iterator[None]:
     """Wrap any action on a frame of `feed`: raise GapError when versions first..last cannot be read (any more).
 
     Covers cleaned logs, vacuumed files, a change feed that was off, and columns renamed or dropped in between. Other

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from pyspark.sql import types as T
 
 from bridge.delta.delta_errors import table_error
-from bridge.delta.int96_timestamps import misread
+from bridge.delta.int96_timestamps import misread_by_delta_rs
 from bridge.delta.table import Table
 from bridge.errors import BridgeError, TableError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
 
-__all__ = ["Unfit", "opened", "refuse_unknown", "table_errors", "touched_bytes"]
+__all__ = ["UnsupportedByDeltaRs", "opened", "refuse_unknown", "table_errors", "touched_bytes"]
 
 _READS = {"deletionVectors", "timestampNtz", "vacuumProtocolCheck"}
 _WRITES = {*_READS, "appendOnly", "changeDataFeed", "invariants"}
@@ -42,7 +42,7 @@ _KEY_TYPES = (
 )
 
 
-class Unfit(Exception):
+class UnsupportedByDeltaRs(Exception):
     """Why delta-rs is not the engine for this table or batch: the end of a sentence."""
 
 
@@ -52,10 +52,12 @@ def opened(table: Table) -> DeltaTable:
     try:
         from deltalake import DeltaTable
     except ImportError:
-        raise Unfit("the package deltalake is not installed") from None
+        raise UnsupportedByDeltaRs("the package deltalake is not installed") from None
     place = urlsplit(table.location)
     if place.scheme != "file":
-        raise Unfit(f"the table is kept in {place.scheme or 'an unknown'} storage, not in local files")
+        raise UnsupportedByDeltaRs(
+            f"the table is kept in {place.scheme or 'an unknown'} storage, not in local files"
+        )
     with table_errors(table):
         found = DeltaTable(unquote(place.path))
         if str(found.metadata().id) != table.id:
@@ -71,23 +73,25 @@ def refuse_unknown(target: DeltaTable, table: Table, key: Sequence[str]) -> None
     protocol = target.protocol()
     read, written = set(protocol.reader_features or ()), set(protocol.writer_features or ())
     if strange := sorted((read - _READS) | (written - _WRITES)):
-        raise Unfit(f"the table has the feature {strange[0]!r}")
+        raise UnsupportedByDeltaRs(f"the table has the feature {strange[0]!r}")
     if protocol.writer_features is None and protocol.min_writer_version > _OLD_WRITER:
-        raise Unfit(f"the table has the writer version {protocol.min_writer_version}")
+        raise UnsupportedByDeltaRs(f"the table has the writer version {protocol.min_writer_version}")
     properties = target.metadata().configuration
     if constraint := next((k for k in properties if k.startswith("delta.constraints.")), None):
-        raise Unfit(f"the table has the constraint {constraint.removeprefix('delta.constraints.')!r}")
+        raise UnsupportedByDeltaRs(
+            f"the table has the constraint {constraint.removeprefix('delta.constraints.')!r}"
+        )
     for field in json.loads(target.schema().to_json())["fields"]:
         marks = set(field["metadata"]) - {"comment"}
         if marks or not field["nullable"]:
-            raise Unfit(f"column {field['name']!r} is {min(marks, default='NOT NULL')}")
+            raise UnsupportedByDeltaRs(f"column {field['name']!r} is {min(marks, default='NOT NULL')}")
     for f in table.fields:
         if f.name in key and not isinstance(f.dataType, _KEY_TYPES):
-            raise Unfit(f"the key column {f.name!r} is {f.dataType.simpleString().upper()}")
+            raise UnsupportedByDeltaRs(f"the key column {f.name!r} is {f.dataType.simpleString().upper()}")
         if isinstance(f.dataType, _NESTED):
-            raise Unfit(f"column {f.name!r} is {f.dataType.simpleString().upper()}")
-    if name := misread(target, table.fields):
-        raise Unfit(
+            raise UnsupportedByDeltaRs(f"column {f.name!r} is {f.dataType.simpleString().upper()}")
+    if name := misread_by_delta_rs(target, table.fields):
+        raise UnsupportedByDeltaRs(
             f"files of Spark's hold (INT96) timestamps of column {name!r} that may be before 1678 or after 2261"
         )
 

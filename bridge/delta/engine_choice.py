@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame
 
 from bridge.definition import Engine, MergeSettings
 from bridge.delta import merge_delta_rs
-from bridge.delta.delta_rs import Unfit
+from bridge.delta.delta_rs import UnsupportedByDeltaRs
 from bridge.delta.ingest_progress import IngestProgress
-from bridge.delta.initial_load import NotEmpty, fill
+from bridge.delta.initial_load import NotEmpty, initial_load
 from bridge.delta.merge_contract import MergeResult
-from bridge.delta.merge_spark import merge
+from bridge.delta.merge_spark import merge_with_spark
 from bridge.delta.table import Table
 from bridge.errors import TableError
 
@@ -57,10 +57,10 @@ class Engines:
         limits, reason = self._limits()
         try:
             told = _told(progress, Engine.DELTA_RS, reason)
-            result = merge_delta_rs.merge(
+            result = merge_delta_rs.merge_with_delta_rs(
                 table, changes, key=key, progress=told, persisted=True, limits=limits
             )
-        except Unfit as unfit:
+        except UnsupportedByDeltaRs as unfit:
             if limits is None:
                 raise _cannot(table, unfit) from unfit
             return self._by_spark(table, changes, key, adds, progress, str(unfit))
@@ -73,7 +73,7 @@ class Engines:
         limits, reason = self._limits()
         try:
             merge_delta_rs.refuse(table, changes, key=key, limits=limits)
-        except Unfit as unfit:
+        except UnsupportedByDeltaRs as unfit:
             if limits is None:
                 raise _cannot(table, unfit) from unfit
             return _words(Engine.SPARK, str(unfit))
@@ -98,18 +98,18 @@ class Engines:
             told = f"{reason}; the table was empty, so nothing was merged"
             try:
                 ours = replace(_told(progress, Engine.SPARK, told), key=tuple(key))
-                result = fill(table, changes, rows=adds, progress=ours)
+                result = initial_load(table, changes, rows=adds, progress=ours)
             except NotEmpty:
                 self._has_rows = True
             else:
                 return Merged(result, Engine.SPARK, told)
-        result = merge(
+        result = merge_with_spark(
             table, changes, key=key, progress=_told(progress, Engine.SPARK, reason), persisted=True
         )
         return Merged(result, Engine.SPARK, reason)
 
 
-def _cannot(table: Table, why: Unfit) -> TableError:
+def _cannot(table: Table, why: UnsupportedByDeltaRs) -> TableError:
     return TableError(
         f"table {table}: `merge.engine: delta-rs` cannot keep it, as {why}; leave the option out, and Spark does where "
         "delta-rs cannot"

@@ -20,7 +20,7 @@ from bridge.delta.table import Table
 from bridge.errors import TableError
 from bridge.metrics import now_ms
 
-__all__ = ["MARGIN_SECONDS", "Consumer", "Consumers", "Lag", "lags"]
+__all__ = ["MARGIN_SECONDS", "FeedConsumer", "FeedConsumers", "Lag", "lags"]
 
 MARGIN_SECONDS = 3600
 """Files of a version are written before its commit; no commit of the bridge takes so long."""
@@ -29,7 +29,7 @@ _READS = 3
 
 
 @dataclass(frozen=True)
-class Consumer:
+class FeedConsumer:
     """A publish, as it has told of itself."""
 
     pipeline: str
@@ -45,7 +45,7 @@ class Consumer:
 class Lag:
     """A consumer against the table's log."""
 
-    consumer: Consumer
+    consumer: FeedConsumer
     versions: int
     """How many it has not published."""
     since_ms: int | None
@@ -58,7 +58,7 @@ class Lag:
         return 0.0 if self.since_ms is None else max(0.0, (now_ms - self.since_ms) / 1000)
 
 
-class Consumers:
+class FeedConsumers:
     """The notices at one table."""
 
     def __init__(self, table: Table) -> None:
@@ -69,12 +69,12 @@ class Consumers:
                 location = str(table.delta().detail().select("location").collect()[0][0])
         self.folder = f"{location.rstrip('/')}/_bridge/consumers"
 
-    def tell(self, pipeline: str, version: int, checkpoint: str) -> None:
+    def register(self, pipeline: str, version: int, checkpoint: str) -> None:
         """Write down how far `pipeline` is. Raises whatever the store says when it refuses."""
-        told = Consumer(pipeline, version, self._table.id, now_ms(), checkpoint)
+        told = FeedConsumer(pipeline, version, self._table.id, now_ms(), checkpoint)
         storage.TextFile(self._spark, self._file(pipeline)).write(json.dumps(asdict(told)))
 
-    def all(self) -> list[Consumer]:
+    def all(self) -> list[FeedConsumer]:
         """Those of this very table, by name; a table of another id that was here before had its own.
 
         Raises TableError for a notice that cannot be read, as nobody knows what its pipeline still needs.
@@ -90,12 +90,12 @@ class Consumers:
         storage.delete_file(self._spark, self._file(pipeline))
         return True
 
-    def _read(self, pipeline: str) -> Consumer | None:
+    def _read(self, pipeline: str) -> FeedConsumer | None:
         failure: Exception | None = None
         for attempt in range(_READS):
             time.sleep(0.2 * attempt)  # a store without atomic replacement may show half of it
             try:
-                return Consumer(**json.loads(storage.read_text(self._spark, self._file(pipeline))))
+                return FeedConsumer(**json.loads(storage.read_text(self._spark, self._file(pipeline))))
             except FileNotFoundError:
                 return None
             except (ValueError, TypeError) as error:
@@ -110,7 +110,7 @@ class Consumers:
         return f"{self.folder}/{pipeline}.json"
 
 
-def lags(table: Table, consumers: Sequence[Consumer]) -> list[Lag]:
+def lags(table: Table, consumers: Sequence[FeedConsumer]) -> list[Lag]:
     """Each consumer against the log: one job over the commits since the slowest of them."""
     if not consumers:
         return []
@@ -127,7 +127,7 @@ def lags(table: Table, consumers: Sequence[Consumer]) -> list[Lag]:
     return [_lag(c, newest, times) for c in consumers]
 
 
-def _lag(consumer: Consumer, newest: int, times: dict[int, int]) -> Lag:
+def _lag(consumer: FeedConsumer, newest: int, times: dict[int, int]) -> Lag:
     behind = newest - consumer.version
     if behind <= 0:
         return Lag(consumer, 0, None)

@@ -14,7 +14,7 @@ from bridge.columns import col
 from bridge.formats.sql import literal
 from bridge.schema import quote
 
-__all__ = ["BY_REFERENCE", "FEW", "Among", "among_keys"]
+__all__ = ["BY_REFERENCE", "FEW", "KeyPredicate", "key_predicate"]
 
 FEW = 1000
 """So many keys are named one by one, if they are short: they stand in the commit, in the MERGE's condition."""
@@ -41,7 +41,7 @@ _STEPS = 64
 
 
 @dataclass(frozen=True)
-class Among:
+class KeyPredicate:
     """What holds for the key columns of every row that has a key of a batch."""
 
     condition: Column | None = None
@@ -50,7 +50,7 @@ class Among:
     """Whether it names the values of each key column, so that few other rows hold it."""
 
 
-def among_keys(changes: DataFrame, key: Sequence[str], frame: str) -> Among:
+def key_predicate(changes: DataFrame, key: Sequence[str], frame: str) -> KeyPredicate:
     """What is known of the keys of `changes`, said of the frame aliased `frame`. Of FEW changes the keys come to the
     driver, of more one row with their bounds.
 
@@ -58,13 +58,13 @@ def among_keys(changes: DataFrame, key: Sequence[str], frame: str) -> Among:
     """
     known = {n: type for n in key if isinstance(type := changes.schema[n].dataType, _KNOWN)}
     if not known:
-        return Among()
+        return KeyPredicate()
     columns = list(map(col, known))
     try:
         some = changes.select(*columns).take(FEW + 1)
         bounds = () if len(some) <= FEW else _bounds(changes, columns)
     except ValueError:  # a date that Python has none for
-        return Among()
+        return KeyPredicate()
     each = len(some) <= FEW
     if each:
         told = [list({row[at] for row in some}) for at in range(len(columns))]
@@ -76,7 +76,7 @@ def among_keys(changes: DataFrame, key: Sequence[str], frame: str) -> Among:
         if values and None not in values
     ]
     named = each and len(said) == len(key) and all(isinstance(type, _SHORT) for type in known.values())
-    return Among(F.expr(" AND ".join(said)) if said else None, named)
+    return KeyPredicate(F.expr(" AND ".join(said)) if said else None, named)
 
 
 def _bounds(changes: DataFrame, columns: Sequence[Column]) -> Sequence[Any]:

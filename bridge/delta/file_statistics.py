@@ -19,7 +19,7 @@ from bridge.delta.table import Table
 from bridge.errors import TableError
 from bridge.formats.sql import literal
 
-__all__ = ["mended", "writing"]
+__all__ = ["repair_statistics", "statistics_settings"]
 
 _DIGITS = 15
 """A double holds any decimal number of so many digits, and gives the same digits back."""
@@ -31,7 +31,7 @@ _ENDS = ("minValues", "maxValues")
 _PHYSICAL = "delta.columnMapping.physicalName"
 
 
-def writing(fields: Sequence[T.StructField]) -> Any:
+def statistics_settings(fields: Sequence[T.StructField]) -> Any:
     """How delta-rs writes data files with these columns: Snappy, as Spark does, and statistics that are right.
 
     Strings are cut. Columns whose statistics would be wrong have none: a DECIMAL of more than 15 digits, and floating
@@ -50,7 +50,7 @@ def writing(fields: Sequence[T.StructField]) -> Any:
     )
 
 
-def mended(table: Table) -> str | None:
+def repair_statistics(table: Table) -> str | None:
     """Take the wrong statistics out of the table, if it has any, and say so; else None.
 
     Wrong may be those of a DECIMAL of more than 15 digits in a file that delta-rs has written. They are left out in one

@@ -13,7 +13,7 @@ from bridge.delta.merge_contract import MergeResult
 from bridge.delta.table import Table
 from bridge.delta.txn_settings import committed_version
 
-__all__ = ["NotEmpty", "fill"]
+__all__ = ["NotEmpty", "initial_load"]
 
 _ROWS = "__rows"
 _WORDS = "bridge: the table has rows"
@@ -23,7 +23,7 @@ class NotEmpty(Exception):
     """The table has rows, or got some meanwhile: nothing was done."""
 
 
-def fill(table: Table, changes: DataFrame, *, rows: int, progress: IngestProgress) -> MergeResult:
+def initial_load(table: Table, changes: DataFrame, *, rows: int, progress: IngestProgress) -> MergeResult:
     """Write the adds (+I, +U) among `changes`, `rows` of them, as `merging.Merge` says, if the table is empty.
 
     The write counts the table's rows as it goes, so to Delta it has read the whole of it: rows that another writer

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
 
-__all__ = ["misread"]
+__all__ = ["misread_by_delta_rs"]
 
 _FIRST, _LAST = (datetime(year, 1, 1, tzinfo=timezone.utc) for year in (1678, 2262))
 _INT96 = "INT96"
 
 
-def misread(target: DeltaTable, fields: Sequence[T.StructField]) -> str | None:
+def misread_by_delta_rs(target: DeltaTable, fields: Sequence[T.StructField]) -> str | None:
     """A TIMESTAMP column of which delta-rs may read a wrong value in the newest version; None where there is none.
 
     Told by the statistics of the files. Those that may hold such a value, or say nothing of it, are opened, once in the

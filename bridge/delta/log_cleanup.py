@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from bridge.delta.feed_consumers import Consumers
+from bridge.delta.feed_consumers import FeedConsumers
 from bridge.delta.optimize_vacuum import LOG_RETENTION, interval_seconds
 from bridge.delta.table import Table
 
@@ -44,7 +44,7 @@ def after_commit(target: DeltaTable, table: Table, version: int) -> None:
         return
     try:
         target.update_incremental()
-        tidy(target, lambda: [c.version for c in Consumers(table).all()])
+        tidy(target, lambda: [c.version for c in FeedConsumers(table).all()])
     except Exception as failed:  # delta-rs, the store, a notice half written: none of it is about this batch
         _log.warning(
             "%s: the log got no checkpoint at version %d, or no clean-up after it: %s: %s. Tried again in %s commits",

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from bridge.columns import KIND, col, estimated_bytes
-from bridge.delta.delta_errors import attempts, beaten
-from bridge.delta.delta_rs import Unfit, opened, refuse_unknown, table_errors, touched_bytes
-from bridge.delta.file_statistics import writing
+from bridge.delta.delta_errors import attempts, lost_conflict
+from bridge.delta.delta_rs import UnsupportedByDeltaRs, opened, refuse_unknown, table_errors, touched_bytes
+from bridge.delta.file_statistics import statistics_settings
 from bridge.delta.ingest_progress import IngestProgress, app_id
 from bridge.delta.log_cleanup import NO_HOOKS, after_commit
 from bridge.delta.merge_contract import MergeResult
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import CommitProperties, DeltaTable
 
-__all__ = ["Limits", "merge", "refuse"]
+__all__ = ["Limits", "merge_with_delta_rs", "refuse"]
 
 _SOURCE, _TARGET = "__s", "__t"
 _LONG = 256
@@ -47,7 +47,7 @@ class Limits:
     """Of the files whose statistics allow a key of the changes; they are read, and those with a match rewritten."""
 
 
-def merge(
+def merge_with_delta_rs(
     table: Table,
     changes: DataFrame,
     *,
@@ -78,7 +78,7 @@ def merge(
             if "Concurrent transaction" in str(error):
                 return MergeResult(committed_version(table, progress), skipped=True)
             conflict, target = error, None
-    raise beaten(table, progress.batch) from conflict
+    raise lost_conflict(table, progress.batch) from conflict
 
 
 def refuse(table: Table, changes: DataFrame, *, key: Sequence[str], limits: Limits | None) -> None:
@@ -114,7 +114,7 @@ def _committed(
         target_alias=_TARGET,
         # Only a source that is known as a whole lets files be pruned by its keys.
         streamed_exec=False,
-        writer_properties=writing(table.fields),
+        writer_properties=statistics_settings(table.fields),
         commit_properties=commit,
         post_commithook_properties=hooks,
     )
@@ -174,12 +174,12 @@ def _commit(table: Table, progress: IngestProgress) -> CommitProperties:
 def _refuse_large(changes: DataFrame, most: int) -> None:
     size = estimated_bytes(changes)
     if size > most:
-        raise Unfit(f"the batch has {size >> 20:,} MiB, more than {most >> 20:,} MiB")
+        raise UnsupportedByDeltaRs(f"the batch has {size >> 20:,} MiB, more than {most >> 20:,} MiB")
 
 
 def _refuse_wide(target: DeltaTable, source: pa.Table, key: Sequence[str], limits: Limits | None) -> None:
     if limits is not None and (found := touched_bytes(target, source, key)) > limits.touched_bytes:
-        raise Unfit(
+        raise UnsupportedByDeltaRs(
             f"the batch touches files of {found >> 20:,} MiB, more than {limits.touched_bytes >> 20:,} MiB"
         )
 

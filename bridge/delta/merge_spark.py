@@ -9,17 +9,17 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from bridge.columns import KIND, col, differs, estimated_bytes, retracts, same_key
-from bridge.delta.delta_errors import CONFLICTS, attempts, beaten, names, table_errors
-from bridge.delta.file_pruning import BY_REFERENCE, Among, among_keys
+from bridge.delta.delta_errors import CONFLICTS, attempts, lost_conflict, names, table_errors
+from bridge.delta.file_pruning import BY_REFERENCE, KeyPredicate, key_predicate
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit
-from bridge.delta.txn_settings import committed_version, last_version, settings_of
+from bridge.delta.txn_settings import committed_version, last_version, txn_settings
 from bridge.schema import quote
 from bridge.session import settings
 
-__all__ = ["ANEW", "LEAN", "merge"]
+__all__ = ["ANEW", "LEAN", "merge_with_spark"]
 
 ANEW = "__anew"
 """Optional boolean column of changes that are known to be effective: true for an add that is inserted whether or not
@@ -43,7 +43,7 @@ LEAN = {
 """Settings under which a MERGE does not shuffle the table."""
 
 
-def merge(
+def merge_with_spark(
     table: Table, changes: DataFrame, *, key: Sequence[str], progress: IngestProgress, persisted: bool = False
 ) -> MergeResult:
     """Apply `changes` to `table` and record `progress` as `merging.Merge` says.
@@ -53,13 +53,13 @@ def merge(
     thread writes with.
     """
     refuse_unfit(table, table.properties, progress.pipeline)
-    among = among_keys(changes, key, "t") if persisted else Among()
+    among = key_predicate(changes, key, "t") if persisted else KeyPredicate()
     # Spark makes a Bloom filter of what it takes for a selection only; this one is true of every change.
     changes = changes.where(col(KIND) > "")
     if not table.deletion_vectors and ANEW not in changes.columns:
         changes = _effective(table, changes, key, among.condition)
     wanted = {
-        **settings_of(table, replace(progress, key=tuple(key))),
+        **txn_settings(table, replace(progress, key=tuple(key))),
         **(_lean(changes, among) if persisted else {}),
     }
     if table.deletion_vectors and persisted:
@@ -84,10 +84,10 @@ def merge(
         return MergeResult(
             version, counts["num_inserted_rows"], counts["num_updated_rows"], counts["num_deleted_rows"]
         )
-    raise beaten(table, progress.batch) from conflict
+    raise lost_conflict(table, progress.batch) from conflict
 
 
-def _lean(changes: DataFrame, among: Among) -> dict[str, str]:
+def _lean(changes: DataFrame, among: KeyPredicate) -> dict[str, str]:
     if among.named:
         return {**LEAN, _FILTER: "false"}
     # Of the two sides the changes are to be the one that the filter is made of; they grow by a column on their way.

@@ -19,7 +19,7 @@ from bridge.delta.delta_errors import names, retried, table_errors
 from bridge.delta.table import exists, handle
 from bridge.errors import TableError
 
-__all__ = ["COLUMNS", "append", "kept"]
+__all__ = ["COLUMNS", "append", "stored_results"]
 
 COLUMNS: Mapping[str, tuple[str, str]] = {
     "run_id": ("string", "names the run: all rows of one have the same"),
@@ -71,7 +71,7 @@ def append(spark: SparkSession, target: DeltaTarget, rows: Sequence[Mapping[str,
     frame = spark.createDataFrame([tuple(row.get(n) for n in COLUMNS) for row in rows], schema).coalesce(1)
 
     def commit() -> None:
-        if kept(spark, target) is None:
+        if stored_results(spark, target) is None:
             _create(spark, target, schema)
         writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")
         if target.table:
@@ -87,7 +87,7 @@ def append(spark: SparkSession, target: DeltaTarget, rows: Sequence[Mapping[str,
         raise _unusable(target, error) from error
 
 
-def kept(spark: SparkSession, target: DeltaTarget) -> DataFrame | None:
+def stored_results(spark: SparkSession, target: DeltaTarget) -> DataFrame | None:
     """All results, with the columns of COLUMNS in that order; None where there is no table yet.
 
     A column that the table does not have yet is null. Raises TableError for a table that holds something else.

@@ -18,7 +18,7 @@ from bridge.delta.delta_errors import retried, table_errors
 from bridge.delta.ingest_progress import committed_by
 from bridge.delta.table import Table, exists, handle
 
-__all__ = ["held", "mark", "put_aside", "records", "release", "settle", "topic_id"]
+__all__ = ["mark", "quarantine_records", "quarantined", "records", "release", "settle", "topic_id"]
 
 _COLUMNS = (
     "pipeline string, topic string, topic_id string, partition int, offset bigint, timestamp timestamp, "
@@ -32,7 +32,7 @@ _PLACE = ("pipeline", "topic", "topic_id", "partition", "offset")
 """What makes a record the same: a topic created anew has another id, and begins at offset 0 again."""
 
 
-def put_aside(
+def quarantine_records(
     spark: SparkSession,
     target: DeltaTarget,
     records: DataFrame,
@@ -81,7 +81,7 @@ def topic_id(ids: Mapping[str, str]) -> Column:
     return F.create_map(*pairs)[F.col("topic")] if pairs else F.lit(None).cast("string")
 
 
-def held(spark: SparkSession, target: DeltaTarget, pipeline: str) -> int:
+def quarantined(spark: SparkSession, target: DeltaTarget, pipeline: str) -> int:
     """How many records of `pipeline` are kept; 0 where there is no table yet."""
     if not exists(spark, target):
         return 0

@@ -8,7 +8,7 @@ from bridge.delta.ingest_progress import IngestProgress, app_id, read_progress
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError
 
-__all__ = ["committed_version", "forget_last_version", "last_version", "settings_of"]
+__all__ = ["committed_version", "forget_last_version", "last_version", "txn_settings"]
 
 _APP_ID = "spark.databricks.delta.write.txnAppId"
 _APP_VERSION = "spark.databricks.delta.write.txnVersion"
@@ -16,7 +16,7 @@ _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _LAST_VERSION = "spark.databricks.delta.lastCommitVersionInSession"
 
 
-def settings_of(table: Table, progress: IngestProgress) -> dict[str, str]:
+def txn_settings(table: Table, progress: IngestProgress) -> dict[str, str]:
     """Session settings under which the next write commits as `progress.batch` of its pipeline: for that one alone
     (`session.settings`), as left set they would make Delta skip the one after it in silence."""
     return {

@@ -19,7 +19,7 @@ from enum import Enum
 from itertools import islice
 from typing import NamedTuple
 
-from bridge.kafka.producer import Writer
+from bridge.kafka.producer import RecordProducer
 from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records
 
@@ -147,7 +147,7 @@ def write(
     chunk = max(1, int(rate * _CHUNK_SECONDS)) if rate else 5_000
     sent: Counter[str] = Counter({kind.value: 0 for kind in Kind})
     source, started = iter(changes), time.monotonic()
-    with Writer(producer_settings({"bootstrap.servers": bootstrap}, checked=True)) as writer:
+    with RecordProducer(producer_settings({"bootstrap.servers": bootstrap}, checked=True)) as writer:
         while (some := list(islice(source, chunk))) and not (stop and stop.is_set()):
             writer.send(
                 Records(

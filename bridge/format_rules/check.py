@@ -12,10 +12,10 @@ from bridge.format_rules.json_options import JsonOptions
 from bridge.format_rules.raw import RawShape
 from bridge.schema import RowType
 
-__all__ = ["refuse_unfit"]
+__all__ = ["refuse_unsupported"]
 
 
-def refuse_unfit(format: str, row: RowType, options: Mapping[str, Any]) -> None:
+def refuse_unsupported(format: str, row: RowType, options: Mapping[str, Any]) -> None:
     """Raise what the format's decoder and encoder would: OptionError, DefinitionError, UnsupportedError.
 
     By the row and the options alone; what a registry has to say is not known yet.

@@ -14,17 +14,17 @@ from pyspark.sql import Column, DataFrame
 from bridge.schema import RowType
 
 __all__ = [
-    "DOUBTFUL",
+    "NEEDS_FULL_DECODE",
     "NOTHING",
     "PAYLOAD",
     "ChangeEncoder",
-    "Decoded",
+    "DecodedColumn",
     "Decoder",
     "Encoder",
+    "FastPathDecoder",
     "Format",
-    "Stepwise",
-    "StepwiseChangeEncoder",
-    "StepwiseEncoder",
+    "FrameChangeEncoder",
+    "FrameEncoder",
 ]
 
 NOTHING = RowType(())
@@ -33,12 +33,12 @@ NOTHING = RowType(())
 PAYLOAD = "payload"
 """The one column of the frame that `Decoder.closer` looks at."""
 
-DOUBTFUL = "__doubtful"
-"""The error of a document that wants a closer look than `glance` allows."""
+NEEDS_FULL_DECODE = "__needs_full_decode"
+"""The error of a document that wants a closer look than `fast` allows."""
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodedColumn:
     """The fields of the struct column that a decoder makes; use these names to take it apart.
 
     struct<rows: array<struct<kind: string, row: struct<...>, metadata: struct<...>, kept: array<string>>>,
@@ -62,7 +62,7 @@ class Decoded:
     kind: str = "kind"
     row: str = "row"
     metadata: str = "metadata"
-    kept: str = "kept"
+    unavailable: str = "unavailable"
 
 
 class Decoder(Protocol):
@@ -71,19 +71,19 @@ class Decoder(Protocol):
     skips_errors: bool
     """True under `ignore-parse-errors`: a bad document is dropped and counted, not handed to bad-records."""
 
-    keeps: bool
+    has_unavailable: bool
     """True when rows carry `kept`."""
 
-    def decode(self, payload: Column, *, glance: bool = False) -> Column:
+    def decode(self, payload: Column, *, fast: bool = False) -> Column:
         """A column of the struct described in `Decoded`. Must not raise for any bytes; order is the document's.
 
-        With `glance` a decoder may leave out its rarer paths, whose expressions cost Spark more to plan than most
+        With `fast` a decoder may leave out its rarer paths, whose expressions cost Spark more to plan than most
         batches cost to run: a document that needs one gets the error DOUBTFUL, and the caller decodes the
         batch again without."""
         ...
 
-    def closer(self, payloads: DataFrame) -> Decoder:
-        """A decoder for just these payloads (column `payload`), to be used without `glance`.
+    def for_payloads(self, payloads: DataFrame) -> Decoder:
+        """A decoder for just these payloads (column `payload`), to be used without `fast`.
 
         A format whose documents name a schema finds out here which ones there are (one Spark job over the frame,
         no payload reaches the driver); all others give themselves. Raises what reaching the registry raises."""
@@ -91,11 +91,11 @@ class Decoder(Protocol):
 
 
 @runtime_checkable
-class Stepwise(Protocol):
-    """What some decoders can do besides: glance in steps, which Spark compiles, where one expression is interpreted."""
+class FastPathDecoder(Protocol):
+    """What some decoders can do besides: fast in steps, which Spark compiles, where one expression is interpreted."""
 
-    def look(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
-        """`frame` with the column `name`, as `decode(payload, glance=True)` makes it."""
+    def decode_fast(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
+        """`frame` with the column `name`, as `decode(payload, fast=True)` makes it."""
         ...
 
 
@@ -118,19 +118,19 @@ class ChangeEncoder(Encoder, Protocol):
 
 
 @runtime_checkable
-class StepwiseEncoder(Protocol):
+class FrameEncoder(Protocol):
     """What some encoders can do besides: write in steps, which Spark compiles, where one expression is interpreted."""
 
-    def put(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
+    def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
         """`frame` with the column `name`, as `encode(row)` makes it."""
         ...
 
 
 @runtime_checkable
-class StepwiseChangeEncoder(StepwiseEncoder, Protocol):
+class FrameChangeEncoder(FrameEncoder, Protocol):
     """The same of a ChangeEncoder."""
 
-    def put_change(self, frame: DataFrame, before: Column, after: Column, name: str) -> DataFrame:
+    def encode_change_into(self, frame: DataFrame, before: Column, after: Column, name: str) -> DataFrame:
         """`frame` with the column `name`, as `encode_change(before, after)` makes it."""
         ...
 

@@ -11,16 +11,16 @@ from collections.abc import Mapping, Sequence
 from bridge.formats.sql import literal, member, null
 from bridge.schema import RowType
 
-__all__ = ["padded", "told", "whole"]
+__all__ = ["as_row", "before_image_type", "padded"]
 
 
-def told(row: RowType, key: Sequence[str]) -> RowType:
+def before_image_type(row: RowType, key: Sequence[str]) -> RowType:
     """The fields of `row` that are read of a former state, in its order: those of `key`; all where it has none."""
     named = tuple(f for f in row.fields if f.name in key)
     return RowType(named) if named else row
 
 
-def whole(row: RowType, told: RowType, state: str) -> str:
+def as_row(row: RowType, told: RowType, state: str) -> str:
     """The row of a former state, null in what is not read; `state` is SQL of the fields `told`, not null."""
     return state if told == row else padded(row, {name: member(state, name) for name in told.names})
 

@@ -13,8 +13,8 @@ from bridge.format_rules.avro_schema import Node
 from bridge.formats.avro.framing import FramedDecoder, FramedEncoder, Subject
 from bridge.formats.avro.registry_client import Writer
 from bridge.formats.base import NOTHING
-from bridge.formats.before_image import told, whole
-from bridge.formats.sql import Names, apply, let, literal, look, null, struct
+from bridge.formats.before_image import as_row, before_image_type
+from bridge.formats.sql import Names, apply, let, literal, null, struct, with_sql_column
 from bridge.schema import RowType
 
 __all__ = ["DebeziumAvroFormat"]
@@ -44,7 +44,9 @@ class DebeziumAvroFormat:
     ) -> _ChangeDecoder:
         """See Format.decoder."""
         own, _ = event(row, options)
-        return _ChangeDecoder(row, told(row, key), own, Subject(DEBEZIUM, options), keyed=bool(key))
+        return _ChangeDecoder(
+            row, before_image_type(row, key), own, Subject(DEBEZIUM, options), keyed=bool(key)
+        )
 
     def encoder(self, row: RowType, options: Mapping[str, Any]) -> _ChangeEncoder:
         """See Format.encoder. Raises OptionError without a subject."""
@@ -65,7 +67,7 @@ class _ChangeDecoder(FramedDecoder):
         super().__init__(row, envelope(row, told), own, subject, writers)
         self.told, self.keyed = told, keyed
 
-    def again(self, writers: Mapping[int, Writer]) -> _ChangeDecoder:
+    def with_schemas(self, writers: Mapping[int, Writer]) -> _ChangeDecoder:
         return _ChangeDecoder(self.row, self.told, self.own, self.subject, writers, keyed=self.keyed)
 
     def skipped(self, payload: str) -> str:
@@ -75,7 +77,7 @@ class _ChangeDecoder(FramedDecoder):
     def good(self, value: str, names: Names) -> str:
         """What Flink's DebeziumAvroDeserializationSchema makes of it, and design.md 5.5 of an update without before."""
         op, before, after = f"{value}.op", f"{value}.before", f"{value}.after"
-        old = struct(kind=f"IF({op} = 'u', '-U', '-D')", row=whole(self.row, self.told, before))
+        old = struct(kind=f"IF({op} = 'u', '-U', '-D')", row=as_row(self.row, self.told, before))
         new = struct(kind=f"IF({op} = 'u', '+U', '+I')", row=after)
         # A part of one array takes a third of the code of three arrays.
         first = f"IF({before} IS NULL OR {op} IN ('c', 'r'), 2, 1)"
@@ -109,17 +111,17 @@ class _ChangeEncoder(FramedEncoder):
         pair = F.struct(self._typed(before).alias("before"), self._typed(after).alias("after"))
         return apply(pair, self._payload("pair.before", "pair.after", Names()), "pair")
 
-    def put(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
+    def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
         """See StepwiseEncoder.put."""
-        return self.put_change(frame, F.lit(None), row, name)
+        return self.encode_change_into(frame, F.lit(None), row, name)
 
-    def put_change(self, frame: DataFrame, before: Column, after: Column, name: str) -> DataFrame:
+    def encode_change_into(self, frame: DataFrame, before: Column, after: Column, name: str) -> DataFrame:
         """See StepwiseChangeEncoder.put_change."""
         former = f"{name}_before"
         steps = frame.withColumn(former, self._typed(before))
-        return look(steps, self._typed(after), name, lambda a, names: self._payload(former, a, names)).drop(
-            former
-        )
+        return with_sql_column(
+            steps, self._typed(after), name, lambda a, names: self._payload(former, a, names)
+        ).drop(former)
 
     def _typed(self, row: Column) -> Column:
         return row.cast(self.type.fields[0].type.spark())

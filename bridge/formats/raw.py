@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 
 from bridge.format_rules.raw import CHARSETS, SIZES, RawShape
 from bridge.formats.base import NOTHING
-from bridge.formats.sql import Names, apply, let, literal, look, member, null, struct
+from bridge.formats.sql import Names, apply, let, literal, member, null, struct, with_sql_column
 from bridge.schema import RowType
 
 __all__ = ["RawFormat"]
@@ -50,22 +50,22 @@ class RawDecoder:
     """A document is a row; null is one that holds a null. Text must be text in the charset, a number have its type's
     size."""
 
-    keeps = False
+    has_unavailable = False
     skips_errors = False
 
     def __init__(self, row: RowType, shape: RawShape) -> None:
         self.shape = shape
         self._rows_type = f"ARRAY<STRUCT<kind: STRING, row: {row.spark()}>>"
 
-    def decode(self, payload: Column, *, glance: bool = False) -> Column:
+    def decode(self, payload: Column, *, fast: bool = False) -> Column:
         """See Decoder.decode. There are no rarer paths: a glance is a look."""
         names = Names()
         variable = names.fresh()
         return apply(payload, self._outcome(variable, names), variable)
 
-    def look(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
+    def decode_fast(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
         """See formats.base.Stepwise. Nothing is in doubt."""
-        return look(frame, payload, name, self._outcome)
+        return with_sql_column(frame, payload, name, self._outcome)
 
     def _outcome(self, payload: str, names: Names) -> str:
         name = self.shape.field.name
@@ -81,7 +81,7 @@ class RawDecoder:
         # Bytes that are no value must not come to what raises for them.
         return let(names, f"IF({condition}, {payload}, NULL)", good)
 
-    def closer(self, payloads: DataFrame) -> RawDecoder:
+    def for_payloads(self, payloads: DataFrame) -> RawDecoder:
         """See Decoder.closer: nothing to find out."""
         return self
 
@@ -137,9 +137,9 @@ class RawEncoder:
         variable = "row"
         return apply(row, self._bytes(member(variable, self.shape.field.name)), variable)
 
-    def put(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
+    def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
         """See StepwiseEncoder.put."""
-        return look(frame, row, name, lambda r, _: self._bytes(member(r, self.shape.field.name)))
+        return with_sql_column(frame, row, name, lambda r, _: self._bytes(member(r, self.shape.field.name)))
 
     def _bytes(self, value: str) -> str:
         type = self.shape.type

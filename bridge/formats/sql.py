@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from bridge.schema import quote
 
-__all__ = ["Names", "apply", "first", "let", "literal", "look", "member", "null", "struct"]
+__all__ = ["Names", "apply", "first", "let", "literal", "member", "null", "struct", "with_sql_column"]
 
 
 def literal(text: str) -> str:
@@ -86,7 +86,9 @@ def let(names: Names, value: str, body: Callable[[str], str]) -> str:
     return names.bind(value, body)
 
 
-def look(frame: DataFrame, column: Column, name: str, body: Callable[[str, Names], str]) -> DataFrame:
+def with_sql_column(
+    frame: DataFrame, column: Column, name: str, body: Callable[[str, Names], str]
+) -> DataFrame:
     """`frame` with the column `name`: the SQL expression `body` of a name that stands for `column`.
 
     Each `let` of `body` becomes a column of its own, which Spark compiles; a lambda function it interprets. So a

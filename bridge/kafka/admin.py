@@ -23,7 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from bridge.definition import Topic
 from bridge.errors import KafkaError, OptionError, TopicMissingError
 from bridge.kafka.client import Conversation
-from bridge.kafka.group_offsets import Group
+from bridge.kafka.group_offsets import ConsumerGroup
 from bridge.offsets import Offsets, TopicPartition
 
 __all__ = [
@@ -227,7 +227,7 @@ def first_since(topic: Topic, partitions: Offsets, at_ms: int, *, timeout: float
 
 
 def _committed(topic: Topic, state: TopicState, timeout: float) -> Offsets:
-    with Group(topic, timeout=timeout) as group:
+    with ConsumerGroup(topic, timeout=timeout) as group:
         return group.committed(state.partitions)
 
 

@@ -46,7 +46,7 @@ class Transaction:
     """After how long the broker itself aborts it."""
     partitions: tuple[str, ...]
     """What it has written to: `topic-partition`."""
-    ours: bool
+    belongs_to_sink: bool
     """Whether the id is one that the bridge makes from the prefix: the prefix itself, or '-' and a number after it."""
 
     @property
@@ -75,7 +75,7 @@ def abort(
     prefix, deadline = _prefix(topic), time.monotonic() + timeout
     with _admin(spark, topic, timeout) as ask:
         ongoing = [t for t in _transactions(ask, prefix) if t.ongoing]
-        chosen = [t for t in ongoing if others or t.ours]
+        chosen = [t for t in ongoing if others or t.belongs_to_sink]
         _end(ask, prefix, [t.id for t in chosen], deadline)
         return chosen, [t for t in ongoing if t not in chosen]
 
@@ -85,7 +85,7 @@ def fence(spark: SparkSession, topic: Topic, *, timeout: float = _TIMEOUT) -> No
     over. Its driver's id, the prefix itself, is left alone. Raises as `listed` does."""
     prefix, deadline = _prefix(topic), time.monotonic() + timeout
     with _admin(spark, topic, timeout) as ask:
-        slots = [t.id for t in _transactions(ask, prefix) if t.ours and t.id != prefix]
+        slots = [t.id for t in _transactions(ask, prefix) if t.belongs_to_sink and t.id != prefix]
         _end(ask, prefix, slots, deadline)
 
 
@@ -145,7 +145,7 @@ def _transaction(name: str, told: Any, ours: bool) -> Transaction:
         seconds=None if began is None else max(0.0, time.time() - began),
         timeout_seconds=told.transactionTimeoutMs() / 1000,
         partitions=tuple(sorted(str(p.toString()) for p in told.topicPartitions())),
-        ours=ours,
+        belongs_to_sink=ours,
     )
 
 

@@ -14,14 +14,14 @@ from bridge.definition import Topic
 from bridge.errors import KafkaError
 from bridge.kafka.records import Records
 
-__all__ = ["SENT", "Packing"]
+__all__ = ["SENT", "ArrowRecords"]
 
 SENT = ("key", "value", "timestamp", "headers", "topic")
 """The columns that make a record; the first two must be there."""
 
 
 @dataclass(frozen=True)
-class Packing:
+class ArrowRecords:
     """Which topics records may go to: plain values, so that it travels to executors."""
 
     topics: tuple[str, ...]
@@ -32,7 +32,7 @@ class Packing:
     """Whether the table has a PRIMARY KEY; for messages."""
 
     @classmethod
-    def of(cls, topic: Topic) -> Packing:
+    def of(cls, topic: Topic) -> ArrowRecords:
         """For records that go to `topic`."""
         columns = [c.name for c in topic.schema.metadata if c.key == "timestamp" and not c.virtual]
         return cls(topic.names, topic.pattern, columns[0] if columns else None, not topic.appends)

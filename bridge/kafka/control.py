@@ -17,7 +17,7 @@ from bridge.errors import ConcurrentRunError, DefinitionError, KafkaError
 from bridge.kafka.client import HOPELESS, LastError, words
 from bridge.kafka.client_settings import for_librdkafka
 from bridge.kafka.producer_settings import producer_settings
-from bridge.kafka.transactions import FENCED, Notes, consumer_settings, init, transactional
+from bridge.kafka.transactions import FENCED, OffsetMetadata, consumer_settings, init, transactional
 from bridge.publish_progress import PublishProgress
 
 __all__ = ["Control", "newest", "taken_over"]
@@ -57,7 +57,7 @@ class Control:
     def __init__(self, topic: Topic, prefix: str, pipeline: str) -> None:
         self.run = uuid.uuid4().hex
         self._prefix, self._pipeline = prefix, pipeline
-        self._notes = Notes(consumer_settings(topic.properties), prefix, topic.names)
+        self._notes = OffsetMetadata(consumer_settings(topic.properties), prefix, topic.names)
         self._topic = topic
         self._last: PublishProgress | None = None
         """What is recorded, as far as we know."""
@@ -91,7 +91,7 @@ class Control:
 
         Raises ConcurrentRunError when a younger run took over, KafkaError when the broker does not take it.
         """
-        ours = replace(progress, run=self.run).as_note()
+        ours = replace(progress, run=self.run).for_offset_metadata()
         self._slots = slots or {}
         self._again(lambda: self._commit(ours), lambda: self._finish(ours))
         self._last = ours
@@ -118,7 +118,7 @@ class Control:
     def _glance(self) -> PublishProgress | None:
         """What is recorded for good, without waiting for a transaction that may be ours."""
         topic = self._topic
-        notes = Notes(consumer_settings(topic.properties), self._prefix, topic.names, waits=False)
+        notes = OffsetMetadata(consumer_settings(topic.properties), self._prefix, topic.names, waits=False)
         try:
             return self._read(notes)
         finally:
@@ -177,7 +177,7 @@ class Control:
         if error.code() in HOPELESS:
             raise KafkaError(f"the broker refuses the producer's login: {words(error)}")
 
-    def _read(self, notes: Notes) -> PublishProgress | None:
+    def _read(self, notes: OffsetMetadata) -> PublishProgress | None:
         found = newest(notes.read(), self._prefix)
         if found is not None and found.pipeline != self._pipeline:
             raise DefinitionError(

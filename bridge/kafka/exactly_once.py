@@ -10,19 +10,19 @@ from pyspark.sql import functions as F
 
 from bridge.columns import POSITION, ROUTE
 from bridge.definition import Topic
-from bridge.kafka.arrow_records import SENT, Packing
+from bridge.kafka.arrow_records import SENT, ArrowRecords
 from bridge.kafka.client_settings import for_librdkafka
 from bridge.kafka.producer_settings import producer_settings
-from bridge.kafka.shard_state import Share
-from bridge.kafka.shard_task import RANK, SLOT, VERSION, SlotTask
+from bridge.kafka.shard_state import ShardSpec
+from bridge.kafka.shard_task import RANK, SLOT, VERSION, ShardTask
 from bridge.kafka.sink import COUNTS, ProduceResult, collected, refuse_speculation
-from bridge.kafka.task_errors import Remote
+from bridge.kafka.task_errors import TaskErrors
 from bridge.kafka.topic_creation import partitions
 from bridge.kafka.transactions import consumer_settings
-from bridge.publish_progress import Stretch
+from bridge.publish_progress import PublishRange
 from bridge.session import settings
 
-__all__ = ["Sender", "produce_files", "produce_once"]
+__all__ = ["TransactionalSink", "produce_files", "produce_once"]
 
 _HASH_BITS = 32
 _HASH = (1 << _HASH_BITS) - 1
@@ -35,7 +35,7 @@ _WHOLE_FILES = {
 
 
 @dataclass(frozen=True)
-class Sender:
+class TransactionalSink:
     """On whose behalf a stretch is sent."""
 
     prefix: str
@@ -44,37 +44,42 @@ class Sender:
     """The Control's: a younger one's ends this call."""
     max_rows: int
     """A transaction holds about as many records."""
-    manner: str = ""
+    plan_fingerprint: str = ""
     """Stands for what makes the records of a stretch the same each time: one begun with another manner is refused."""
     resync: str = ""
     """What slots noted before the resync of that name counts for nothing."""
 
-    def share(self, topic: Topic, stretch: Stretch) -> Share:
+    def shard_spec(self, topic: Topic, stretch: PublishRange) -> ShardSpec:
         """What each slot of the stretch is told."""
-        return Share(
+        return ShardSpec(
             prefix=self.prefix,
             run=self.run,
             topics=topic.names,
-            slots=stretch.slots,
+            shards=stretch.shards,
             first=stretch.first,
             producer=producer_settings(for_librdkafka(topic.properties, "producer"), checked=True),
             consumer=consumer_settings(topic.properties),
-            manner=self.manner,
+            plan_fingerprint=self.plan_fingerprint,
             buffer_rows=topic.sink.buffer_rows,
             buffer_interval_ms=topic.sink.buffer_interval_ms,
             max_rows=self.max_rows,
             resync=self.resync,
-            noted=stretch.noted,
+            cursors_recorded=stretch.cursors_recorded,
         )
 
-    def first_notes(self, topic: Topic, stretch: Stretch, slots: Iterable[int]) -> dict[str, str]:
+    def first_notes(self, topic: Topic, stretch: PublishRange, slots: Iterable[int]) -> dict[str, str]:
         """For each of these `slots` its group and what it holds when the stretch is opened; see Control.record."""
-        share = self.share(topic, stretch)
-        return {share.group(number): share.first_note() for number in slots}
+        share = self.shard_spec(topic, stretch)
+        return {share.group(number): share.initial_offset_metadata() for number in slots}
 
 
 def produce_once(
-    records: DataFrame, topic: Topic, stretch: Stretch, sender: Sender, *, unique: bool = False
+    records: DataFrame,
+    topic: Topic,
+    stretch: PublishRange,
+    sender: TransactionalSink,
+    *,
+    unique: bool = False,
 ) -> ProduceResult:
     """Send the `records` of `stretch` (see sink.produce; with `__position` struct<version>) and wait for it.
 
@@ -100,18 +105,18 @@ def produce_once(
         rows = rows.drop(POSITION)
     else:
         order += ["key", POSITION, *(c for c in sent if c != "key")]
-    rows = rows.repartition(stretch.slots, *shared).sortWithinPartitions(*order)
+    rows = rows.repartition(stretch.shards, *shared).sortWithinPartitions(*order)
     # The same hash that Spark's repartitioning uses; every task checks that it got its own rows.
-    slot = F.pmod(F.hash(*shared), F.lit(stretch.slots))
+    slot = F.pmod(F.hash(*shared), F.lit(stretch.shards))
     version = F.shiftright(RANK, _HASH_BITS) + stretch.first
     refuse_speculation(records.sparkSession)
-    remote = Remote()
+    remote = TaskErrors()
     parted = rows.select(*sent, RANK, version.alias(VERSION), slot.alias(SLOT))
     return collected(parted.mapInArrow(remote.task(task.run), COUNTS), remote)
 
 
 def produce_files(
-    records: DataFrame, topic: Topic, stretch: Stretch, sender: Sender, files: Sequence[str]
+    records: DataFrame, topic: Topic, stretch: PublishRange, sender: TransactionalSink, files: Sequence[str]
 ) -> ProduceResult:
     """As `produce_once`, without moving a record: the i-th of `files` is slot i, and the order of its rows is theirs.
 
@@ -127,7 +132,7 @@ def produce_files(
     slot = F.array_position(numbers, here) - 1
     version = F.lit(stretch.first).cast("bigint")
     refuse_speculation(records.sparkSession)
-    remote = Remote()
+    remote = TaskErrors()
     parted = records.select(*sent, version.alias(VERSION), slot.alias(SLOT))
     counts = parted.mapInArrow(remote.task(task.run), COUNTS)
     with settings(records.sparkSession, _WHOLE_FILES):
@@ -136,11 +141,11 @@ def produce_files(
 
 
 def _task(
-    topic: Topic, stretch: Stretch, sender: Sender, *, unique: bool = False, own: bool = True
-) -> SlotTask:
-    return SlotTask(
-        packing=Packing.of(topic),
-        share=sender.share(topic, stretch),
+    topic: Topic, stretch: PublishRange, sender: TransactionalSink, *, unique: bool = False, own: bool = True
+) -> ShardTask:
+    return ShardTask(
+        packing=ArrowRecords.of(topic),
+        spec=sender.shard_spec(topic, stretch),
         partitioner=topic.sink.partitioner,
         counts=partitions(topic),
         chunk=stretch.chunk,

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from bridge.kafka.records import Record, Records
 
-__all__ = ["Buffer"]
+__all__ = ["FlushBuffer"]
 
 
-class Buffer:
+class FlushBuffer:
     """Keeps the last record of each key, as Flink's ReducingUpsertWriter: `sink.buffer-flush.*`.
 
     Hands its records to `send`, in the order of their keys' last changes, when `max_rows` distinct keys are

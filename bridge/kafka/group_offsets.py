@@ -20,7 +20,7 @@ from bridge.kafka.client import LastError, committed, refusal, words
 from bridge.kafka.client_settings import for_librdkafka, read_committed
 from bridge.offsets import Offsets, TopicPartition
 
-__all__ = ["Group"]
+__all__ = ["ConsumerGroup"]
 
 _TIMEOUT = 20.0
 _KEPT_MS = 6000
@@ -28,7 +28,7 @@ _KEPT_MS = 6000
 _log = logging.getLogger("bridge.kafka")
 
 
-class Group:
+class ConsumerGroup:
     """The consumer group of a topic; a context manager. Members of the group are not disturbed, but while it has some,
     Kafka lets nobody else commit."""
 
@@ -97,7 +97,7 @@ class Group:
         """Let go of the broker. Harmless when done before."""
         self._consumer.close()
 
-    def __enter__(self) -> Group:
+    def __enter__(self) -> ConsumerGroup:
         return self
 
     def __exit__(

@@ -22,7 +22,7 @@ from bridge.kafka.client import words
 from bridge.kafka.client_settings import for_librdkafka, read_committed
 from bridge.offsets import Offsets
 
-__all__ = ["Epochs", "with_leader_epochs"]
+__all__ = ["LeaderEpochs", "with_leader_epochs"]
 
 _TIMEOUT = 20.0
 
@@ -39,7 +39,7 @@ def with_leader_epochs(records: DataFrame, topic: Topic, start: Offsets, end: Of
     """
     if not any(column.key == "leader-epoch" for column in topic.schema.metadata):
         return records
-    with Epochs(topic) as epochs:
+    with LeaderEpochs(topic) as epochs:
         found = [
             at
             for name, number, stop in end
@@ -58,7 +58,7 @@ def with_leader_epochs(records: DataFrame, topic: Topic, start: Offsets, end: Of
     return records.withColumn(LEADER_EPOCH, F.coalesce(*cases, F.lit(None).cast("int")))
 
 
-class Epochs:
+class LeaderEpochs:
     """A consumer that looks at single records; a context manager."""
 
     def __init__(self, topic: Topic) -> None:
@@ -127,7 +127,7 @@ class Epochs:
             f"{_TIMEOUT:.0f} s"
         )
 
-    def __enter__(self) -> Epochs:
+    def __enter__(self) -> LeaderEpochs:
         return self
 
     def __exit__(

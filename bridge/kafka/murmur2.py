@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["ANYWHERE", "places"]
+__all__ = ["ANYWHERE", "partitions_of"]
 
 _SEED, _M = np.uint32(0x9747B28C), np.uint32(0x5BD1E995)
 _REST = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF], dtype=np.uint32)
 ANYWHERE = -1
 
 
-def places(keys: Sequence[bytes | None], partitions: Sequence[int] | int) -> list[int]:
+def partitions_of(keys: Sequence[bytes | None], partitions: Sequence[int] | int) -> list[int]:
     """The partition of each key, among so many (a number for all, or one for each; 0: not known); -1, librdkafka's word
     for any, where the key is null or the number is 0. An empty key is a key."""
     column = pa.array(keys, pa.large_binary())

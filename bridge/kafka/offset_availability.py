@@ -8,13 +8,13 @@ from bridge.errors import REBUILD, GapError
 from bridge.kafka.admin import TopicState
 from bridge.offsets import Offsets
 
-__all__ = ["check_reachable"]
+__all__ = ["check_offsets_available"]
 
 _SHOWN = 10
 """A message names so many partitions."""
 
 
-def check_reachable(wanted: Offsets, state: TopicState, ids: Mapping[str, str] | None = None) -> None:
+def check_offsets_available(wanted: Offsets, state: TopicState, ids: Mapping[str, str] | None = None) -> None:
     """Make sure that reading on at `wanted` misses nothing; `ids` are the topic ids known from before, and a partition
     of these topics that `wanted` does not name was added since: it is to be read from its first record.
 

@@ -17,11 +17,11 @@ from confluent_kafka import KafkaException, Message, Producer
 
 from bridge.errors import KafkaError
 from bridge.kafka.client import HOPELESS, words
-from bridge.kafka.murmur2 import ANYWHERE, places
+from bridge.kafka.murmur2 import ANYWHERE, partitions_of
 from bridge.kafka.records import Records, Sent
 from bridge.partitioners import Partitioner
 
-__all__ = ["Writer"]
+__all__ = ["RecordProducer"]
 
 _METADATA_SECONDS = 20.0
 _SOON_SECONDS = 2.0
@@ -52,7 +52,7 @@ class _Heard:
             self.failure = f"the broker refuses the producer's login: {words(error)}"
 
 
-class Writer:
+class RecordProducer:
     """Sends records in the order given; a context manager that ends only when all of them are accounted for.
 
     With `checked`, the first delivery that fails raises KafkaError with topic, partition and the reason,
@@ -93,7 +93,7 @@ class Writer:
         """What was behind the last KafkaError, if it was the broker or librdkafka."""
         return self._heard.reason
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> RecordProducer:
         return self
 
     def __exit__(
@@ -181,8 +181,8 @@ class Writer:
         if counts == {0}:
             return [ANYWHERE] * len(records.keys)
         if len(counts) == 1:
-            return places(records.keys, counts.pop())
-        return places(records.keys, [self._counts.get(topic, 0) for topic in records.topics])
+            return partitions_of(records.keys, counts.pop())
+        return partitions_of(records.keys, [self._counts.get(topic, 0) for topic in records.topics])
 
     def _await(self, topic: str, count: int) -> None:
         """Wait until librdkafka knows so many partitions: it refuses records for one that it has not heard of."""

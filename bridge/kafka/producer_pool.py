@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from bridge.kafka.arrow_records import Packing
-from bridge.kafka.producer import Writer
+from bridge.kafka.arrow_records import ArrowRecords
+from bridge.kafka.producer import RecordProducer
 from bridge.partitioners import Partitioner
 
-__all__ = ["lent"]
+__all__ = ["pooled_producer"]
 
 _IDLE_SECONDS = 60.0
 """As long as Spark keeps a Python worker that has nothing to do."""
@@ -24,10 +24,10 @@ _IDLE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class _Idle:
-    packing: Packing
+    packing: ArrowRecords
     settings: dict[str, Any]
     checked: bool
-    writer: Writer
+    writer: RecordProducer
     since: float
 
 
@@ -37,14 +37,14 @@ _idle: list[_Idle] = []
 
 
 @contextmanager
-def lent(
-    packing: Packing,
+def pooled_producer(
+    packing: ArrowRecords,
     settings: Mapping[str, Any],
     *,
     checked: bool = True,
     partitioner: Partitioner | None = None,
     counts: Mapping[str, int] | None = None,
-) -> Iterator[Writer]:
+) -> Iterator[RecordProducer]:
     """A Writer for the `with` block: a new one, or one that an earlier block of this process with the same topics and
     settings has left in good order. What Writer guarantees holds for the block; it raises what Writer raises.
 
@@ -55,7 +55,7 @@ def lent(
     made = dict(settings)
     writer = _left(packing, made, checked, partitioner, counts)
     if writer is None:
-        writer = Writer(made, checked=checked, partitioner=partitioner, counts=counts)
+        writer = RecordProducer(made, checked=checked, partitioner=partitioner, counts=counts)
     with writer:
         yield writer
     _idle.append(_Idle(packing, made, checked, writer, time.monotonic()))
@@ -63,12 +63,12 @@ def lent(
 
 
 def _left(
-    packing: Packing,
+    packing: ArrowRecords,
     settings: dict[str, Any],
     checked: bool,
     partitioner: Partitioner | None,
     counts: Mapping[str, int] | None,
-) -> Writer | None:
+) -> RecordProducer | None:
     oldest = time.monotonic() - _IDLE_SECONDS
     _idle[:] = [idle for idle in _idle if idle.since > oldest]
     for idle in list(_idle):

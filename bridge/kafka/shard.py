@@ -19,13 +19,13 @@ from bridge import failpoints
 from bridge.errors import ConcurrentRunError, KafkaError
 from bridge.kafka.client import behind, words
 from bridge.kafka.control import newest, taken_over
-from bridge.kafka.flush_buffer import Buffer
-from bridge.kafka.producer import Writer
+from bridge.kafka.flush_buffer import FlushBuffer
+from bridge.kafka.producer import RecordProducer
 from bridge.kafka.records import Records, Sent
-from bridge.kafka.shard_state import Cursor, Share
-from bridge.kafka.transactions import Notes, init, transactional
+from bridge.kafka.shard_state import Cursor, ShardSpec
+from bridge.kafka.transactions import OffsetMetadata, init, transactional
 
-__all__ = ["Slot"]
+__all__ = ["TransactionalShard"]
 
 _Code = confluent_kafka.KafkaError
 _WAIT = 30.0
@@ -53,7 +53,7 @@ _FINAL = (
 """A new producer would hear the same."""
 
 
-class Slot:
+class TransactionalShard:
     """Sends records in transactions; a context manager that commits the last one, or none after an error.
 
     `add` what is to be sent, in the slot's order, beginning after `cursor`. Whatever happens between, each record
@@ -63,7 +63,9 @@ class Slot:
     away for two minutes.
     """
 
-    def __init__(self, share: Share, number: int, make_writer: Callable[[Mapping[str, Any]], Writer]) -> None:
+    def __init__(
+        self, share: ShardSpec, number: int, make_writer: Callable[[Mapping[str, Any]], RecordProducer]
+    ) -> None:
         self.sent = Sent()
         """What is committed."""
         self._share, self._number, self._make_writer = share, number, make_writer
@@ -71,9 +73,9 @@ class Slot:
         self._settings = transactional(share.producer, self._id)
         # The broker ends a transaction by itself after its timeout; long before that we do.
         self._max_seconds = int(self._settings["transaction.timeout.ms"]) / 1000 / 3
-        self._notes = Notes(share.consumer, self._id, share.topics)
-        self._writer: Writer | None = None
-        self._buffer: Buffer | None = None
+        self._notes = OffsetMetadata(share.consumer, self._id, share.topics)
+        self._writer: RecordProducer | None = None
+        self._buffer: FlushBuffer | None = None
         self._counted = Sent()
         self._held: list[tuple[Records, Cursor]] = []
         self._rows = self._bytes = 0
@@ -83,7 +85,7 @@ class Slot:
         self.cursor: Cursor = self._insisting(self._open, self._open)
         """What is committed ends here."""
 
-    def __enter__(self) -> Slot:
+    def __enter__(self) -> TransactionalShard:
         return self
 
     def __exit__(
@@ -116,10 +118,10 @@ class Slot:
         if not self._held:
             return
         upto = self._held[-1][1]
-        failpoints.hit("slot.before-commit")
+        failpoints.hit("shard.before-commit")
         self._counted = Sent()
         self._trying(lambda: self._commit(upto), lambda: self._recommit(upto))
-        failpoints.hit("slot.after-commit")
+        failpoints.hit("shard.after-commit")
         self.cursor = upto
         self.sent += self._counted
         self._let_go()
@@ -137,11 +139,11 @@ class Slot:
         """A producer of our own, which fences all others of this id, and where they left off."""
         self._writer = self._make_writer(self._settings)
         init(self._writer.producer, self._share.topics[0])
-        failpoints.hit("slot.opened")
+        failpoints.hit("shard.opened")
         return self._read()
 
     def _read(self) -> Cursor:
-        return self._share.stands_at(self._notes.read(), self._id)
+        return self._share.cursor_from(self._notes.read(), self._id)
 
     def _resend(self) -> None:
         """Begin a transaction and send all that is held for it."""
@@ -158,27 +160,27 @@ class Slot:
         else:
             self._buffer.add(records)
 
-    def _new_buffer(self, writer: Writer) -> Buffer | None:
+    def _new_buffer(self, writer: RecordProducer) -> FlushBuffer | None:
         share = self._share
         if not share.buffer_rows:
             return None
-        return Buffer(writer.send, max_rows=share.buffer_rows, interval_ms=share.buffer_interval_ms)
+        return FlushBuffer(writer.send, max_rows=share.buffer_rows, interval_ms=share.buffer_interval_ms)
 
     def _commit(self, upto: Cursor) -> None:
         writer = self._ready()
         if self._buffer is not None:
             self._buffer.flush()
         writer.flush()
-        failpoints.hit("slot.sent")
+        failpoints.hit("shard.sent")
         self._counted = writer.sent
-        self._notes.write(writer.producer, upto.version + 1, self._share.note(upto))
+        self._notes.write(writer.producer, upto.version + 1, self._share.offset_metadata(upto))
         writer.producer.commit_transaction(_WAIT)
 
     def _recommit(self, upto: Cursor) -> None:
         self._resend()
         self._commit(upto)
 
-    def _ready(self) -> Writer:
+    def _ready(self) -> RecordProducer:
         assert self._writer is not None
         return self._writer
 
@@ -229,7 +231,7 @@ class Slot:
 
     def _superseded(self) -> bool:
         """True when the driver that sent us is not the youngest any more: then it is not for us to fence others."""
-        notes = Notes(self._share.consumer, self._share.prefix, self._share.topics)
+        notes = OffsetMetadata(self._share.consumer, self._share.prefix, self._share.topics)
         try:
             there = newest(notes.read(), self._share.prefix)
         except KafkaException:

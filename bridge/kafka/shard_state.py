@@ -9,7 +9,7 @@ from typing import Any
 
 from bridge.errors import REPUBLISH, GapError, KafkaError
 
-__all__ = ["Cursor", "Share"]
+__all__ = ["Cursor", "ShardSpec"]
 
 _FORMAT = 1
 
@@ -24,18 +24,18 @@ class Cursor:
 
 
 @dataclass(frozen=True)
-class Share:
+class ShardSpec:
     """What a slot is told, as plain values. Holds secrets in clear: never shown, so no repr of its fields."""
 
     prefix: str
     run: str
     topics: tuple[str, ...]
-    slots: int
+    shards: int
     first: int
     """The first version of the stretch: nothing from there on may have been sent with other numbers of slots."""
     producer: Mapping[str, Any]
     consumer: Mapping[str, Any]
-    manner: str = ""
+    plan_fingerprint: str = ""
     """A digest of what decides which records a stretch has, and in which order; counts of another one mean nothing."""
     buffer_rows: int = 0
     buffer_interval_ms: int = 0
@@ -43,45 +43,45 @@ class Share:
     """A transaction holds not many more."""
     resync: str = ""
     """See PublishProgress.resync: notes of another one count for nothing."""
-    noted: bool = False
+    cursors_recorded: bool = False
     """See Stretch.noted: the slot must have a note."""
 
     def __repr__(self) -> str:
-        return f"Share({self.prefix}, {self.slots} slots)"
+        return f"Share({self.prefix}, {self.shards} slots)"
 
     def group(self, number: int) -> str:
         """A slot's transactional id, and the group that holds its notes."""
         return f"{self.prefix}-{number}"
 
-    def note(self, upto: Cursor) -> str:
+    def offset_metadata(self, upto: Cursor) -> str:
         """What a transaction says of its end."""
-        told = {"format": _FORMAT, **asdict(upto), "slots": self.slots, "manner": self.manner}
+        told = {"format": _FORMAT, **asdict(upto), "slots": self.shards, "manner": self.plan_fingerprint}
         told["resync"] = self.resync
         return json.dumps({"bridge": told})
 
-    def first_note(self) -> str:
+    def initial_offset_metadata(self) -> str:
         """What is said of a slot when the stretch is opened: that nothing of it is sent."""
-        return self.note(Cursor(self.first - 1))
+        return self.offset_metadata(Cursor(self.first - 1))
 
-    def stands_at(self, notes: Sequence[str], group: str) -> Cursor:
+    def cursor_from(self, notes: Sequence[str], group: str) -> Cursor:
         """The furthest place among what `note` wrote; before all records where there is none.
 
         Raises GapError where there must be one, KafkaError for a place in this stretch that was counted in another way.
         """
-        found = [place for resync, place in (_noted(text, group) for text in notes) if resync == self.resync]
-        if self.noted and not found:
+        found = [place for resync, place in (_parse(text, group) for text in notes) if resync == self.resync]
+        if self.cursors_recorded and not found:
             raise GapError(
                 f"group '{group}' no longer says how much of its share of the stretch from version {self.first} on is "
                 "in the topic: it said so when the stretch was opened (groups forget after offsets.retention.minutes, "
                 f"or when they are deleted); {REPUBLISH}"
             )
-        cursor, slots, manner = max(found, default=(Cursor(), self.slots, self.manner))
-        if cursor.version >= self.first and slots != self.slots:
+        cursor, slots, manner = max(found, default=(Cursor(), self.shards, self.plan_fingerprint))
+        if cursor.version >= self.first and slots != self.shards:
             raise KafkaError(
                 f"group '{group}' stands at version {cursor.version} with {slots} slots, but version {self.first} is "
-                f"to be sent with {self.slots}: the progress of this publish was tampered with; {REPUBLISH}"
+                f"to be sent with {self.shards}: the progress of this publish was tampered with; {REPUBLISH}"
             )
-        if cursor.version >= self.first and manner != self.manner:
+        if cursor.version >= self.first and manner != self.plan_fingerprint:
             raise KafkaError(
                 f"group '{group}' stands at version {cursor.version}, in a stretch that was begun with another "
                 "pipeline file (key, formats or `publish` options): how far it is sent cannot be told in records of "
@@ -90,7 +90,7 @@ class Share:
         return cursor
 
 
-def _noted(text: str, group: str) -> tuple[str, tuple[Cursor, int, str]]:
+def _parse(text: str, group: str) -> tuple[str, tuple[Cursor, int, str]]:
     try:
         note = json.loads(text)["bridge"]
         cursor = Cursor(note["version"], note["chunk"], note["rows"])

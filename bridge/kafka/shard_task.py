@@ -13,26 +13,26 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from bridge.errors import KafkaError
-from bridge.kafka.arrow_records import Packing
-from bridge.kafka.producer import Writer
+from bridge.kafka.arrow_records import ArrowRecords
+from bridge.kafka.producer import RecordProducer
 from bridge.kafka.records import Sent
-from bridge.kafka.shard import Slot
-from bridge.kafka.shard_state import Cursor, Share
+from bridge.kafka.shard import TransactionalShard
+from bridge.kafka.shard_state import Cursor, ShardSpec
 from bridge.kafka.sink import counts_of
 from bridge.partitioners import opened
 
-__all__ = ["RANK", "SLOT", "VERSION", "SlotTask"]
+__all__ = ["RANK", "SLOT", "VERSION", "ShardTask"]
 
 SLOT, VERSION, RANK = "__slot", "__version", "__rank"
 """Beside a record's columns: its slot's number, its version, and with `unique` what orders it within the slot."""
 
 
 @dataclass(frozen=True)
-class SlotTask:
+class ShardTask:
     """All a task needs, as plain values."""
 
-    packing: Packing
-    share: Share
+    packing: ArrowRecords
+    spec: ShardSpec
     partitioner: str
     chunk: int
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -46,14 +46,14 @@ class SlotTask:
         """Send what the slots of these rows have not sent yet; a slot without rows leaves the broker in peace."""
         context = TaskContext.get()
         assert context is not None
-        legal = {context.partitionId()} if self.own else set(range(self.share.slots))
+        legal = {context.partitionId()} if self.own else set(range(self.spec.shards))
         sent = Sent()
         for number, parts in groupby(self._parts(batches, legal), key=itemgetter(0)):
             sent += self._sent(number, (part for _, part in parts))
         yield counts_of(sent)
 
     def _sent(self, number: int, batches: Iterable[pa.RecordBatch]) -> Sent:
-        with Slot(self.share, number, self._writer(number)) as slot:
+        with TransactionalShard(self.spec, number, self._writer(number)) as slot:
             place = _Place(slot.cursor, self.chunk)
             for batch in _whole(batches) if self.unique else batches:
                 rest, upto = place.after(batch)
@@ -91,9 +91,9 @@ class SlotTask:
         )
 
     def _writer(self, number: int) -> Any:
-        def make(settings: Mapping[str, Any]) -> Writer:
-            made = opened(self.partitioner, number, self.share.slots)
-            return Writer(settings, partitioner=made, counts=self.counts)
+        def make(settings: Mapping[str, Any]) -> RecordProducer:
+            made = opened(self.partitioner, number, self.spec.shards)
+            return RecordProducer(settings, partitioner=made, counts=self.counts)
 
         return make
 

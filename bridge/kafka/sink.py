@@ -22,15 +22,15 @@ from bridge import failpoints
 from bridge.columns import ROUTE
 from bridge.definition import DeliveryGuarantee, Topic
 from bridge.errors import KafkaError
-from bridge.kafka.arrow_records import SENT, Packing
+from bridge.kafka.arrow_records import SENT, ArrowRecords
 from bridge.kafka.client import behind, words
 from bridge.kafka.client_settings import for_librdkafka
-from bridge.kafka.flush_buffer import Buffer
-from bridge.kafka.producer_pool import lent
+from bridge.kafka.flush_buffer import FlushBuffer
+from bridge.kafka.producer_pool import pooled_producer
 from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Sent
-from bridge.kafka.stall_detector import Pulse
-from bridge.kafka.task_errors import Remote
+from bridge.kafka.stall_detector import StallDetector
+from bridge.kafka.task_errors import TaskErrors
 from bridge.kafka.topic_creation import partitions
 from bridge.partitioners import BUILT_IN, opened
 
@@ -58,7 +58,7 @@ def counts_of(sent: Sent) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({name: [count] for name, count in asdict(sent).items()})
 
 
-def collected(counts: DataFrame, remote: Remote) -> ProduceResult:
+def collected(counts: DataFrame, remote: TaskErrors) -> ProduceResult:
     """Run the tasks behind `counts` and add up what they sent. Raises what is ours of what they raise, as `remote`
     finds it."""
     try:
@@ -85,7 +85,7 @@ class _Task:
     """All a task needs, as plain values. Holds secrets in clear: never shown, so no repr of its fields."""
 
     settings: Mapping[str, Any]
-    packing: Packing
+    packing: ArrowRecords
     checked: bool
     buffer_rows: int
     buffer_interval_ms: int
@@ -135,13 +135,15 @@ class _Task:
         context = TaskContext.get()
         partitioner = opened(self.partitioner, context.partitionId() if context else 0, self.tasks)
         with (
-            Pulse() as pulse,
-            lent(
+            StallDetector() as pulse,
+            pooled_producer(
                 self.packing, self.settings, checked=self.checked, partitioner=partitioner, counts=self.counts
             ) as writer,
         ):
             if self.buffer_rows:
-                buffer = Buffer(writer.send, max_rows=self.buffer_rows, interval_ms=self.buffer_interval_ms)
+                buffer = FlushBuffer(
+                    writer.send, max_rows=self.buffer_rows, interval_ms=self.buffer_interval_ms
+                )
                 for batch in batches:
                     pulse.check()
                     buffer.add(self.packing.records(batch))
@@ -177,7 +179,7 @@ def produce(
     tasks = topic.sink.parallelism or spark.sparkContext.defaultParallelism
     task = _Task(
         settings=producer_settings(for_librdkafka(topic.properties, "producer"), checked=checked),
-        packing=Packing.of(topic),
+        packing=ArrowRecords.of(topic),
         checked=checked,
         buffer_rows=topic.sink.buffer_rows,
         buffer_interval_ms=topic.sink.buffer_interval_ms,
@@ -197,5 +199,5 @@ def produce(
     if order_by:
         parted = parted.sortWithinPartitions(*order_by)
     sent = [c for c in SENT if c in records.columns]
-    remote = Remote()
+    remote = TaskErrors()
     return collected(parted.select(*sent).mapInArrow(remote.task(task.run), COUNTS), remote)

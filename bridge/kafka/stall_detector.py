@@ -11,14 +11,14 @@ from types import TracebackType
 
 from bridge.errors import ConcurrentRunError
 
-__all__ = ["Pulse"]
+__all__ = ["StallDetector"]
 
 _EVERY_SECONDS = 0.5
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """Linux' other clocks stand still while the machine sleeps."""
 
 
-class Pulse:
+class StallDetector:
     """A context manager with a thread that looks at the clock twice a second. Whoever is busy or waits does not stand
     still: the thread goes on."""
 
@@ -29,7 +29,7 @@ class Pulse:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._beats, name="pulse", daemon=True)
 
-    def __enter__(self) -> Pulse:
+    def __enter__(self) -> StallDetector:
         self._last = time.clock_gettime(_CLOCK)
         self._thread.start()
         return self

@@ -18,14 +18,14 @@ from pyspark import cloudpickle
 from bridge import errors
 from bridge.errors import BridgeError, KafkaError
 
-__all__ = ["Remote", "carried"]
+__all__ = ["TaskErrors", "raise_from_driver"]
 
 Run: TypeAlias = Callable[[Iterable[Any]], Iterable[Any]]
 _PACKAGES = {"bridge": "changelog-bridge", "confluent_kafka": "confluent-kafka"}
 """What is to be installed for a module, where that is not its own name."""
 
 
-class Remote:
+class TaskErrors:
     """One job's tasks, and what they raise."""
 
     def __init__(self) -> None:
@@ -49,9 +49,9 @@ class Remote:
                 told = {"module": missing.name, "why": str(missing)}
                 raise RuntimeError(mark + json.dumps(told)) from missing
             except Exception as failed:
-                from bridge.kafka.task_errors import carried
+                from bridge.kafka.task_errors import raise_from_driver
 
-                line = carried(failed)
+                line = raise_from_driver(failed)
                 if line is None:
                     raise
                 raise RuntimeError(mark + line) from failed
@@ -68,7 +68,7 @@ class Remote:
         return _missing(**told) if "module" in told else _restored(**told)
 
 
-def carried(failed: BaseException) -> str | None:
+def raise_from_driver(failed: BaseException) -> str | None:
     """An error of the bridge as one line of JSON in ASCII; None for every other exception. A subclass that is not of
     `bridge.errors` is carried as the class that is."""
     for kind in type(failed).__mro__:

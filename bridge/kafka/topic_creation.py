@@ -11,13 +11,13 @@ from bridge.definition import Topic, TopicCreation
 from bridge.kafka.admin import ensure_topic, topic_setting
 from bridge.kafka.client import Conversation
 
-__all__ = ["partitions", "prepare"]
+__all__ = ["partitions", "prepare_topics"]
 
 _TIMEOUT = 20.0
 _POLICY = "cleanup.policy"
 
 
-def prepare(topic: Topic, *, timeout: float = _TIMEOUT) -> list[str]:
+def prepare_topics(topic: Topic, *, timeout: float = _TIMEOUT) -> list[str]:
     """Create those of `topic.names` that are absent, if `topic.create` says so; warnings about the others.
 
     An existing topic is never changed: another number of partitions or cleanup policy than `topic.create` names

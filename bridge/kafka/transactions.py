@@ -19,7 +19,7 @@ from bridge.errors import KafkaError
 from bridge.kafka.client import HOPELESS, LastError, committed, words
 from bridge.kafka.client_settings import for_librdkafka
 
-__all__ = ["FENCED", "TIMEOUT_MS", "Notes", "consumer_settings", "init", "transactional"]
+__all__ = ["FENCED", "TIMEOUT_MS", "OffsetMetadata", "consumer_settings", "init", "transactional"]
 
 TIMEOUT_MS = 60_000
 """`transaction.timeout.ms` where 'properties.*' do not say: the broker ends a transaction that is open for longer."""
@@ -76,7 +76,7 @@ def init(producer: Producer, topic: str) -> None:
     producer.init_transactions(_WAIT)
 
 
-class Notes:
+class OffsetMetadata:
     """The notes that one transactional id leaves behind: a number and a text, in its consumer group."""
 
     def __init__(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
-from bridge.quality.history import Past
+from bridge.quality.history import PastRun
 from bridge.quality.wording import counted, moment
 
 __all__ = ["Bar", "Chart", "Tick", "charts", "short"]
@@ -57,7 +57,7 @@ class Chart:
     known: bool = True
 
 
-def charts(runs: Sequence[Past]) -> list[Chart]:
+def charts(runs: Sequence[PastRun]) -> list[Chart]:
     """Row count, lag, failures and change mix over `runs`, oldest first; the last one is the run reported on."""
     return [_rows(runs), _lag(runs), _failures(runs), _mix(runs)]
 
@@ -70,7 +70,7 @@ def short(number: float) -> str:
     return f"{number:,.0f}"
 
 
-def _rows(runs: Sequence[Past]) -> Chart:
+def _rows(runs: Sequence[PastRun]) -> Chart:
     values = [run.rows for run in runs]
     now, before = values[-1], _before(values)
     note = "the first run"
@@ -80,7 +80,7 @@ def _rows(runs: Sequence[Past]) -> Chart:
     return _line("rows", "Rows in the table", "row", runs, values, note, from_zero=False)
 
 
-def _lag(runs: Sequence[Past]) -> Chart:
+def _lag(runs: Sequence[PastRun]) -> Chart:
     values = [run.lag for run in runs]
     if values[-1] is None:
         note = "not known: the table follows no topic, or no broker answered"
@@ -93,7 +93,7 @@ def _line(
     id: str,
     title: str,
     noun: str,
-    runs: Sequence[Past],
+    runs: Sequence[PastRun],
     values: Sequence[int | None],
     note: str,
     *,
@@ -121,7 +121,7 @@ def _line(
     )
 
 
-def _failures(runs: Sequence[Past]) -> Chart:
+def _failures(runs: Sequence[PastRun]) -> Chart:
     series = [
         ("critical", "critical", [r.critical for r in runs]),
         ("warning", "warning", [r.warnings for r in runs]),
@@ -141,7 +141,7 @@ def _failures(runs: Sequence[Past]) -> Chart:
     )
 
 
-def _mix(runs: Sequence[Past]) -> Chart:
+def _mix(runs: Sequence[PastRun]) -> Chart:
     if all(run.changes is None for run in runs):
         note = "counted from the next run on" if len(runs) == 1 else "the table's log does not tell"
         return Chart("mix", "Changes between runs", "not known", note, f"Changes: {note}.", known=False)

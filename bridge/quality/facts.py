@@ -13,7 +13,7 @@ from typing import Any
 
 from bridge.errors import BridgeError
 
-__all__ = ["NO_FACTS", "Answer", "Compared", "Facts", "Moment", "Share", "Split", "Unknown"]
+__all__ = ["NO_FACTS", "Answer", "Compared", "Facts", "Moment", "Ratio", "Split", "Unknown"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Share:
+class Ratio:
     """A part of a whole."""
 
     part: int

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
     from great_expectations.expectations.expectation import Expectation
 
-__all__ = ["Count", "Rule", "Rules", "compiled"]
+__all__ = ["Count", "Rule", "Rules", "compile_rules"]
 
 FUSED = frozenset(
     f"expect_{name}"
@@ -129,7 +129,7 @@ class Rules:
         )
 
 
-def compiled(
+def compile_rules(
     suite: Suite, spark: SparkSession, fields: Sequence[T.StructField], *, whole: bool, alone: bool
 ) -> Rules:
     """The expectations of `suite` as rules for rows that have `fields`.

@@ -8,11 +8,11 @@ from datetime import datetime
 
 from bridge.quality.verdict import Outcome
 
-__all__ = ["Course", "History", "Past"]
+__all__ = ["ExpectationTrend", "History", "PastRun"]
 
 
 @dataclass(frozen=True)
-class Past:
+class PastRun:
     """One run. Numbers are None where they were not known. Times have their zone."""
 
     run: str
@@ -46,7 +46,7 @@ class Past:
 
 
 @dataclass(frozen=True)
-class Course:
+class ExpectationTrend:
     """How one expectation did in earlier runs."""
 
     results: tuple[tuple[datetime, bool], ...]
@@ -57,17 +57,17 @@ class Course:
     """The first failure after `last_passed`; None where the last run passed."""
 
 
-_UNKNOWN = Course((), None, None)
+_UNKNOWN = ExpectationTrend((), None, None)
 
 
 @dataclass(frozen=True)
 class History:
     """Runs before this one, oldest first, of the whole table; those by --since and by gates are no part of it."""
 
-    runs: tuple[Past, ...] = ()
-    courses: Mapping[tuple[str, str], Course] = field(default_factory=dict)
+    runs: tuple[PastRun, ...] = ()
+    courses: Mapping[tuple[str, str], ExpectationTrend] = field(default_factory=dict)
 
-    def course(self, outcome: Outcome) -> Course:
+    def course(self, outcome: Outcome) -> ExpectationTrend:
         """Of the expectation of that name; an empty one where it is new."""
         return self.courses.get(outcome.name, _UNKNOWN)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bridge.quality.history import History, Past
+from bridge.quality.history import History, PastRun
 from bridge.quality.summary import course_note, headline, in_order, sentences, state_of
 from bridge.quality.verdict import Verdict
 from bridge.quality.wording import moment
@@ -20,7 +20,7 @@ _MARKS = {
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&])")
 
 
-def markdown(verdict: Verdict, history: History, now: Past) -> str:
+def markdown(verdict: Verdict, history: History, now: PastRun) -> str:
     """A headline, the same sentences as in the HTML report, and a table of all expectations, those not met first.
 
     Text of the suite and the table is escaped: none of it becomes a link, a mention or markup.

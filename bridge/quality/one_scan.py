@@ -26,7 +26,7 @@ with quiet():
     from great_expectations.util import convert_to_json_serializable
     from great_expectations.validator.validation_graph import ValidationGraph
 
-__all__ = ["OneScan", "Planned", "unchained"]
+__all__ = ["OneScan", "PlannedMetrics", "unchained"]
 
 _ROWS = "__rows"
 _ROW_COUNT = "table.row_count"
@@ -34,7 +34,7 @@ _UNCHAINED = (".condition", ".map", ".aggregate_fn", ".unexpected_count")
 _EXTREMES = {Newest.metric_name: F.max, "column.max": F.max, "column.min": F.min}
 
 
-class Planned(Exception):
+class PlannedMetrics(Exception):
     """The one query could be built, and was not run."""
 
 
@@ -110,7 +110,7 @@ class OneScan(SparkDFExecutionEngine):
                 parts.append(part)
         found = self._queried(frame, parts, key)
         if self.plan_only:
-            raise Planned
+            raise PlannedMetrics
         if alone:
             found |= self.resolve_metric_bundle(alone)
         if others := [m for m in keys if m is not key]:

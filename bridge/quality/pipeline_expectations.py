@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from bridge.quality.base_expectation import FromFacts
-from bridge.quality.facts import Compared, Moment, Share, Split
+from bridge.quality.facts import Compared, Moment, Ratio, Split
 from bridge.quality.gx import quiet
 from bridge.quality.wording import age, counted, percent
 
@@ -226,7 +226,7 @@ class ExpectTombstoneRatioToBeBetween(FromFacts):
     def _validate(
         self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
     ) -> _Result:
-        found = self.fact(metrics, Share)
+        found = self.fact(metrics, Ratio)
         ratio = found.part / found.whole if found.whole else 0.0
         noun = "record" if self.of == "topic" else "change"
         observed = f"{percent(100 * ratio)} ({found.part:,} of {counted(found.whole, noun)})"

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from bridge.errors import BridgeError
 from bridge.quality.charts import charts
-from bridge.quality.history import History, Past
+from bridge.quality.history import History, PastRun
 from bridge.quality.summary import course_note, headline, in_order, sentences, state_of
 from bridge.quality.verdict import Verdict
 from bridge.quality.wording import age, moment, percent
@@ -22,7 +22,7 @@ from bridge.quality.wording import age, moment, percent
 __all__ = ["html", "write", "write_report"]
 
 
-def html(verdict: Verdict, history: History, now: Past) -> str:
+def html(verdict: Verdict, history: History, now: PastRun) -> str:
     """The report as one HTML document that opens offline: no script, and no reference to anything outside.
 
     `now` is the run of `verdict` beside those of `history`; trends are drawn from both. The only values of the table in
@@ -48,7 +48,7 @@ def html(verdict: Verdict, history: History, now: Past) -> str:
     )
 
 
-def write_report(verdict: Verdict, history: History, now: Past, path: str | Path) -> Path:
+def write_report(verdict: Verdict, history: History, now: PastRun, path: str | Path) -> Path:
     """Write `html` to `path`, as `write` does."""
     return write(html(verdict, history, now), path, "the quality report")
 
@@ -71,7 +71,7 @@ def write(text: str, path: str | Path, what: str) -> Path:
     return target
 
 
-def _newest(verdict: Verdict, now: Past) -> tuple[str, str] | None:
+def _newest(verdict: Verdict, now: PastRun) -> tuple[str, str] | None:
     """How old the newest event is, in its largest unit, and the word for it."""
     if now.event_time is None:
         return None
@@ -81,7 +81,7 @@ def _newest(verdict: Verdict, now: Past) -> tuple[str, str] | None:
     return number, f"{unit} {word}"
 
 
-def _facts(verdict: Verdict, now: Past) -> dict[str, str]:
+def _facts(verdict: Verdict, now: PastRun) -> dict[str, str]:
     """What can be said of this run; what is not known is left out."""
     subject = verdict.subject
     asked = {"check": "bridge check", "schedule": "a schedule", "gate": "a gate"}

@@ -128,12 +128,12 @@ class _Check:
 
     def _flaw(self, expectation: Expectation, ask: Mapping[str, Any]) -> Exception | None:
         """What an expectation fails with before its counts are asked for."""
-        from bridge.quality.one_scan import Planned
+        from bridge.quality.one_scan import PlannedMetrics
 
         self.engine.plan_only = True
         try:
             self._metrics([expectation], ask)
-        except Planned:
+        except PlannedMetrics:
             return None
         except Exception as error:
             return error

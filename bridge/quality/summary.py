@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from bridge.quality.history import History, Past
+from bridge.quality.history import History, PastRun
 from bridge.quality.verdict import Cost, Outcome, Verdict
 from bridge.quality.wording import counted, moment, size
 
@@ -25,7 +25,7 @@ def headline(verdict: Verdict) -> str:
     return f"{word}: {failed} of {counted(total, 'expectation')} {'is' if failed == 1 else 'are'} not met"
 
 
-def sentences(verdict: Verdict, history: History, now: Past) -> list[str]:
+def sentences(verdict: Verdict, history: History, now: PastRun) -> list[str]:
     """What a reader should know who reads no further: what failed first, whether that is new, and of how much."""
     said = []
     worst = first_failed(verdict)
@@ -39,7 +39,7 @@ def sentences(verdict: Verdict, history: History, now: Past) -> list[str]:
     return [*said, *scope(verdict, now)]
 
 
-def scope(verdict: Verdict, now: Past) -> list[str]:
+def scope(verdict: Verdict, now: PastRun) -> list[str]:
     """How much was looked at, and how near the table is to its topic where that is known."""
     said = [f"Looked at: {counted(verdict.row_count, 'row')}."]
     if verdict.changed_rows is not None:

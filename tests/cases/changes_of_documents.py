@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 from bridge.columns import struct_type
 from bridge.definition import FormatSpec
 from bridge.formats import catalog
-from bridge.formats.base import ChangeEncoder, Decoded
+from bridge.formats.base import ChangeEncoder, DecodedColumn
 from bridge.schema import RowType
 from tests.cases import pipeline
 from tests.cases.bench import Bench
@@ -24,7 +24,7 @@ from tests.cases.values import comparable, from_case, payload
 
 __all__ = ["decode", "encode"]
 
-_AT = Decoded()
+_AT = DecodedColumn()
 _ANY_TOPIC = "documents"
 _Row = tuple[Any, ...] | None
 
@@ -37,7 +37,7 @@ def decode(bench: Bench, part: Part) -> None:
         raise Unsupported("a document to decode without a record")
     decoder = catalog.get(spec.name).decoder(spec.row, spec.options, metadata=spec.metadata)
     frame = bench.world.spark.createDataFrame([(payload(record["value"]),)], "payload binary")
-    found = frame.select(decoder.closer(frame).decode(F.col("payload")).alias("d")).collect()[0]["d"]
+    found = frame.select(decoder.for_payloads(frame).decode(F.col("payload")).alias("d")).collect()[0]["d"]
     if found[_AT.error] is not None:
         raise Mismatch(f"a bad document: {found[_AT.error]}")
     rows = found[_AT.rows] or []

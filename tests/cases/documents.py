@@ -13,7 +13,7 @@ from bridge.columns import struct_type
 from bridge.definition import FormatSpec
 from bridge.errors import BridgeError
 from bridge.formats import catalog
-from bridge.formats.base import Decoded
+from bridge.formats.base import DecodedColumn
 from bridge.schema import RowType, quote
 from tests.cases import pipeline
 from tests.cases.bench import Bench
@@ -25,7 +25,7 @@ from tests.cases.values import comparable, from_case, payload, types
 
 __all__ = ["run"]
 
-_AT = Decoded()
+_AT = DecodedColumn()
 _NULL_MAP_KEY = "NULL_MAP_KEY"
 _KEY = "the_key_of_the_runner"
 _ANY_TOPIC = "documents"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.config.canonical_path import address
+from bridge.config.canonical_path import canonical_path
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,9 @@ from bridge.config.canonical_path import address
     ],
 )
 def test_the_same_place(one: str, other: str) -> None:
-    assert address(one).holds(address(other)) and address(other).holds(address(one))
+    assert canonical_path(one).holds(canonical_path(other)) and canonical_path(other).holds(
+        canonical_path(one)
+    )
 
 
 @pytest.mark.parametrize(
@@ -35,7 +37,9 @@ def test_the_same_place(one: str, other: str) -> None:
     [("/lake", "/lake/orders"), ("s3://b", "s3a://b/orders"), ("dbfs:/", "/dbfs/t"), ("/", "/t")],
 )
 def test_inside(outer: str, inner: str) -> None:
-    assert address(outer).holds(address(inner)) and not address(inner).holds(address(outer))
+    assert canonical_path(outer).holds(canonical_path(inner)) and not canonical_path(inner).holds(
+        canonical_path(outer)
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,17 +54,19 @@ def test_inside(outer: str, inner: str) -> None:
     ],
 )
 def test_apart(one: str, other: str) -> None:
-    assert not address(one).holds(address(other)) and not address(other).holds(address(one))
+    assert not canonical_path(one).holds(canonical_path(other)) and not canonical_path(other).holds(
+        canonical_path(one)
+    )
 
 
 def test_links_are_followed(tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "lake")
     (tmp_path / "broken").symlink_to(tmp_path / "none")
-    lake = address(str(tmp_path / "lake"))
-    assert lake.holds(address(str(tmp_path / "link" / "orders")))
-    assert lake.holds(address(f"file:{tmp_path}/link/orders"))
-    assert not lake.holds(address(str(tmp_path / "broken" / "orders")))
+    lake = canonical_path(str(tmp_path / "lake"))
+    assert lake.holds(canonical_path(str(tmp_path / "link" / "orders")))
+    assert lake.holds(canonical_path(f"file:{tmp_path}/link/orders"))
+    assert not lake.holds(canonical_path(str(tmp_path / "broken" / "orders")))
 
 
 def test_a_mount_is_known_by_its_inode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,5 +75,5 @@ def test_a_mount_is_known_by_its_inode(tmp_path: Path, monkeypatch: pytest.Monke
         (tmp_path / name).mkdir()
     inodes = {str(tmp_path / "lake"): (1, 7), str(tmp_path / "Lake"): (1, 7)}
     monkeypatch.setattr("bridge.config.canonical_path._inode", inodes.get)
-    assert address(str(tmp_path / "lake")).holds(address(str(tmp_path / "Lake" / "orders")))
-    assert not address(str(tmp_path / "lake")).holds(address(str(tmp_path / "more" / "orders")))
+    assert canonical_path(str(tmp_path / "lake")).holds(canonical_path(str(tmp_path / "Lake" / "orders")))
+    assert not canonical_path(str(tmp_path / "lake")).holds(canonical_path(str(tmp_path / "more" / "orders")))

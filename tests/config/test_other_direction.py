@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bridge.config import without_effect
+from bridge.config import settings_without_effect
 from tests.config.files import WHOLE, loaded
 
 
@@ -14,9 +14,9 @@ def test_settings_of_the_other_direction_are_named(tmp_path: Path) -> None:
     said = (
         "'properties.fetch.min.bytes', 'properties.group.id' have no effect on publish: for a consumer alone"
     )
-    assert list(without_effect(topic, "publish")) == [said]
-    assert list(without_effect(topic, "ingest")) == [
+    assert list(settings_without_effect(topic, "publish")) == [said]
+    assert list(settings_without_effect(topic, "ingest")) == [
         "'properties.acks' has no effect on ingest: for a producer alone"
     ]
     plain = loaded(tmp_path, WHOLE).topic
-    assert [*without_effect(plain, "publish"), *without_effect(plain, "ingest")] == []
+    assert [*settings_without_effect(plain, "publish"), *settings_without_effect(plain, "ingest")] == []

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from bridge.columns import BAD, KIND, POSITION
 from bridge.config import resolve_topic
 from bridge.ddl import parse
-from bridge.decode import KEPT, decode_events
+from bridge.decode import UNAVAILABLE, decode_events
 from bridge.definition import Topic
 from tests.decode.records import AT, RECORD
 
@@ -61,7 +61,7 @@ def test_every_document_is_its_rows_in_order_and_no_record_goes_unseen(spark: Sp
         (None, '{"a":5}'),
     )
     found = decode_events(records, _topic("a INT"))
-    assert found.columns == ["a", KIND, BAD, POSITION, KEPT]
+    assert found.columns == ["a", KIND, BAD, POSITION, UNAVAILABLE]
     assert [(o, n, k, b and b[:6], a) for o, n, k, b, a in _changes(found, "a")] == [
         (0, 0, "+I", None, 1),
         (1, 0, "skip", None, None),
@@ -119,8 +119,8 @@ def test_a_null_value_is_a_row_to_raw_and_none_to_other_formats(spark: SparkSess
     topic = _topic(
         columns, "raw", key__format="raw", key__fields="v" if both else "k", value__fields_include=include
     )
-    for glance in (False, True):
-        found = decode_events(records, topic, glance=glance)
+    for fast in (False, True):
+        found = decode_events(records, topic, fast=fast)
         rows = (
             [(None,), ("v",), (None,), ("",)] if both else [("k", None), ("k", "v"), (None, None), (None, "")]
         )
@@ -156,7 +156,7 @@ def test_changes_of_a_keyed_table(spark: SparkSession) -> None:
         _event("?", after={"id": 1}),
     )
     found = decode_events(records, topic)
-    assert [(o, n, k, *row) for o, n, k, _, *row in _changes(found, "id", "v", "w", KEPT)] == [
+    assert [(o, n, k, *row) for o, n, k, _, *row in _changes(found, "id", "v", "w", UNAVAILABLE)] == [
         (0, 0, "+I", 1, "a", "x", None),
         (1, 0, "-U", 1, None, None, None),
         (1, 1, "+U", 2, "b", "x", None),

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from bridge.columns import BAD, KIND, POSITION
 from bridge.compact import TWO_PARTITIONS, latest_by_offset
-from bridge.decode import APART, decode_keys, decode_values
+from bridge.decode import BAD_KEY_ID, decode_keys, decode_values
 from bridge.definition import FormatSpec, Topic
 from bridge.schema import (
     Column,
@@ -50,7 +50,7 @@ def _topic(
 
 def _latest(records: DataFrame, topic: Topic) -> DataFrame:
     keyed = decode_keys(records, topic)
-    return decode_values(latest_by_offset(keyed, [*topic.schema.primary_key, APART]), topic)
+    return decode_values(latest_by_offset(keyed, [*topic.schema.primary_key, BAD_KEY_ID]), topic)
 
 
 def _every(records: DataFrame, topic: Topic) -> DataFrame:
@@ -83,9 +83,9 @@ def test_a_null_value_in_the_format_raw_deletes_too(spark: SparkSession) -> None
     key, value = (FormatSpec("raw", {}, schema.row((name,)), (name,)) for name in ("id", "v"))
     topic = Topic("upsert-kafka", ("t",), schema, key, value, {})
     records = _records(spark, (b"a", None), (b"b", b""), (None, b"x"), (None, None))
-    for glance in (False, True):
-        keyed = decode_keys(records, topic, glance=glance)
-        found = _in_order(decode_values(keyed, topic, glance=glance))
+    for fast in (False, True):
+        keyed = decode_keys(records, topic, fast=fast)
+        found = _in_order(decode_values(keyed, topic, fast=fast))
         assert [(r.id, r.v, r[KIND]) for r in found] == [
             ("a", None, "-D"),
             ("b", "", "+U"),

@@ -15,12 +15,12 @@ from bridge.definition import DeltaTarget
 from bridge.delta import merge_delta_rs
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_contract import Merge
-from bridge.delta.merge_spark import merge
+from bridge.delta.merge_spark import merge_with_spark
 from bridge.delta.table import Table, create_table
 from bridge.offsets import Offsets
 
 FIELDS = (T.StructField("id", T.LongType()), T.StructField("v", T.StringType()))
-ENGINES: Mapping[str, Merge] = {"spark": merge, "delta-rs": merge_delta_rs.merge}
+ENGINES: Mapping[str, Merge] = {"spark": merge_with_spark, "delta-rs": merge_delta_rs.merge_with_delta_rs}
 NO_VECTORS = {"delta.enableDeletionVectors": "false"}
 
 

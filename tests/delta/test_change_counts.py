@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from bridge.definition import DeltaTarget
-from bridge.delta.change_counts import Mix, mix
+from bridge.delta.change_counts import ChangeCounts, count_changes
 from bridge.delta.table import create_table
 
 FIELDS = [T.StructField("id", T.LongType()), T.StructField("n", T.IntegerType())]
@@ -30,17 +30,17 @@ def test_inserts_updates_and_deletes_are_counted_whoever_made_them(spark: SparkS
         "WHEN NOT MATCHED THEN INSERT (id, n) VALUES (s.id, 0)"
     )  # 4: updates 8, inserts 9, 10, 11
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (a = 'b')")  # 5
-    found = mix(table, 0, 5)
+    found = count_changes(table, 0, 5)
     assert (found.inserted, found.updated, found.deleted) == (13, 5, 1)
     assert found.arrival is not None
     assert timedelta(0) <= datetime.now(timezone.utc) - found.arrival < timedelta(minutes=5)
-    assert (mix(table, 2, 3).deleted, mix(table, 2, 3).inserted) == (1, 0)
-    assert mix(table, 4, 5) == Mix(0, 0, 0, None)
-    assert mix(table, 5, 5) == Mix(0, 0, 0, None)
+    assert (count_changes(table, 2, 3).deleted, count_changes(table, 2, 3).inserted) == (1, 0)
+    assert count_changes(table, 4, 5) == ChangeCounts(0, 0, 0, None)
+    assert count_changes(table, 5, 5) == ChangeCounts(0, 0, 0, None)
 
-    first = mix(table, None, 5)
+    first = count_changes(table, None, 5)
     assert (first.inserted, first.arrival) == (None, found.arrival)
     rows.write.format("delta").mode("overwrite").save(path)  # 6: tells nothing of what it took away
-    silent = mix(table, 4, 6)
+    silent = count_changes(table, 4, 6)
     assert (silent.inserted, silent.updated, silent.deleted) == (None, None, None)
     assert silent.arrival is not None and silent.arrival > found.arrival

@@ -46,7 +46,7 @@ def test_a_feed_that_was_off_in_between(spark: SparkSession, lake: Path) -> None
         "to keep more history raise delta.logRetentionDuration and "
         "delta.deletedFileRetentionDuration"
     )
-    with pytest.raises(GapError, match="the change data feed was off"), change_feed.reading(table, 2, 2):
+    with pytest.raises(GapError, match="the change data feed was off"), change_feed.feed_errors(table, 2, 2):
         change_feed.changes(table, 2, 2).collect()
     change_feed.check_feed(table, 3, 4, table.id)
     assert change_feed.changes(table, 3, 4).count() == 1
@@ -72,9 +72,9 @@ def test_files_that_were_vacuumed(spark: SparkSession, lake: Path) -> None:
     careless.sql(f"VACUUM delta.`{lake}/t` RETAIN 0 HOURS")
     change_feed.check_feed(table, 1, 2, table.id)
     vacuumed = "wanted, but files of those versions have been vacuumed"
-    with pytest.raises(GapError, match=f"versions 1 to 2 {vacuumed}"), change_feed.reading(table, 1, 2):
+    with pytest.raises(GapError, match=f"versions 1 to 2 {vacuumed}"), change_feed.feed_errors(table, 1, 2):
         change_feed.changes(table, 1, 2).collect()
-    with pytest.raises(GapError, match=f"version 1 {vacuumed}"), change_feed.reading(table, 1, 1):
+    with pytest.raises(GapError, match=f"version 1 {vacuumed}"), change_feed.feed_errors(table, 1, 1):
         change_feed.snapshot(table, 1).collect()
 
 
@@ -100,12 +100,12 @@ def test_other_failures_pass_through_the_wrapper(spark: SparkSession, lake: Path
     table = made(spark, lake / "t", rows=[(1, "a")])
     with (
         pytest.raises(Exception, match="a failure of another step") as caught,
-        change_feed.reading(table, 1, 1),
+        change_feed.feed_errors(table, 1, 1),
     ):
         change_feed.changes(table, 1, 1).selectExpr("raise_error('a failure of another step')").collect()
     assert not isinstance(caught.value, GapError)
     shutil.rmtree(lake / "t")
     with pytest.raises(TableError, match="no Delta table at"):
         change_feed.changes(table, 1, 1)
-    with pytest.raises(ZeroDivisionError), change_feed.reading(table, 1, 1):
+    with pytest.raises(ZeroDivisionError), change_feed.feed_errors(table, 1, 1):
         raise ZeroDivisionError

@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from bridge.delta import columnar_feed
-from bridge.delta.columnar_feed import columnar as columns_of
+from bridge.delta.columnar_feed import read_as_columns as columns_of
 from bridge.delta.table import Table
 from tests.delta.tables import made
 

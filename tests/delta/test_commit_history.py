@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.delta.append import append as append_batch
-from bridge.delta.commit_history import Commits, commits
+from bridge.delta.append import append_batch
+from bridge.delta.commit_history import CommitHistory, commit_history
 from bridge.delta.ingest_progress import read_progress
 from tests.delta.tables import ENGINES, NO_VECTORS, append, at, frame, made
 
 
 @pytest.fixture(scope="module")
-def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Commits:
+def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> CommitHistory:
     """Version 0 empty, 1 an append of 3 rows, 2 and 3 a batch by each engine, 4 an UPDATE of 2 rows, 5 OPTIMIZE,
     6 progress alone, 7 a DELETE of 1 row."""
     table = made(
@@ -31,16 +31,16 @@ def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Commi
     table.delta().optimize().executeCompaction()
     ENGINES["spark"](table, frame(table, []), key=["id"], progress=at(2))
     spark.sql(f"DELETE FROM delta.`{table.target.path}` WHERE id = 3")
-    return commits(table, 1, 7, ["id"])
+    return commit_history(table, 1, 7, ["id"])
 
 
-def test_versions_that_others_wrote(told: Commits) -> None:
-    assert told.by_others(1, 7) == [1, 4, 7]
-    assert told.by_others(2, 3) == told.by_others(5, 6) == []
-    assert told.by_others(1, 7, ("UPDATE", "MERGE")) == [4]
+def test_versions_that_others_wrote(told: CommitHistory) -> None:
+    assert told.versions_of_other_writers(1, 7) == [1, 4, 7]
+    assert told.versions_of_other_writers(2, 3) == told.versions_of_other_writers(5, 6) == []
+    assert told.versions_of_other_writers(1, 7, ("UPDATE", "MERGE")) == [4]
 
 
-def test_rows_are_counted_whoever_changed_them(told: Commits) -> None:
+def test_rows_are_counted_whoever_changed_them(told: CommitHistory) -> None:
     """By Delta's metrics and by delta-rs's."""
     assert [told.changed(version, version) for version in range(1, 8)] == [3, 3, 1, 2, 0, 0, 1]
     assert told.changed(1, 7) == 10
@@ -50,8 +50,8 @@ def test_only_the_versions_asked_for(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(1, "a")])
     append(table, [(2, "b"), (3, "c")])
     append(table, [(4, "d")])
-    told = commits(table, 2, 2, ["id"])
-    assert (told.by_others(0, 9), told.changed(0, 9)) == ([2], 2)
+    told = commit_history(table, 2, 2, ["id"])
+    assert (told.versions_of_other_writers(0, 9), told.changed(0, 9)) == ([2], 2)
 
 
 def test_a_resync_is_no_batch(spark: SparkSession, lake: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_resync_is_no_batch(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t")
     append(table, [(1, "a")], userMetadata=replace(at(0), key=("id",)).to_json(table.id))
     append(table, [(2, "b")], userMetadata=replace(at(1), key=("id",), resync=True).to_json(table.id))
-    assert commits(table, 1, 2, ["id"]).by_others(1, 2) == [2]
+    assert commit_history(table, 1, 2, ["id"]).versions_of_other_writers(1, 2) == [2]
     assert read_progress(table, "p") == (at(1), 2)
 
 
@@ -73,4 +73,4 @@ def test_a_batch_by_other_columns_is_another_writers(spark: SparkSession, lake: 
         ENGINES[engine](table, frame(table, [("+U", batch, "x")]), key=key, progress=at(batch))
     append(table, [(9, "z")], userMetadata=at(4).to_json(table.id))
     for key, others in ((["id"], [1, 3, 4, 5]), (["id", "v"], [1, 2, 5]), (["v"], [1, 2, 3, 4, 5])):
-        assert commits(table, 1, 5, key).by_others(1, 5) == others
+        assert commit_history(table, 1, 5, key).versions_of_other_writers(1, 5) == others

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from bridge import compact
 from bridge.columns import KIND
 from bridge.delta import change_feed
-from bridge.delta.direct_changes import is_plain
+from bridge.delta.direct_changes import can_send_directly
 from bridge.delta.table import Table
 from tests.delta.tables import append, made
 
@@ -48,11 +48,11 @@ def test_plain_is_what_net_leaves_as_it_is(
     spark: SparkSession, table: Table, statement: str, plain: bool
 ) -> None:
     spark.sql(statement.format(t=f"delta.`{table.target.path}`"))
-    assert is_plain(table, 2, ["id"]) is plain
+    assert can_send_directly(table, 2, ["id"]) is plain
     if plain:
         changes = change_feed.changes(table, 2, 2)
         net = compact.upserts(compact.net(changes, ["id"], across_versions=False))
-        direct = compact.without_former(changes).select(net.columns)
+        direct = compact.without_before_images(changes).select(net.columns)
         assert sorted(map(str, direct.collect())) == sorted(map(str, net.collect()))
         assert direct.select(KIND).count() > 0
 
@@ -60,13 +60,13 @@ def test_plain_is_what_net_leaves_as_it_is(
 def test_rows_that_share_a_key_are_not_plain(spark: SparkSession, table: Table) -> None:
     append(table, [(1, "twin")])
     spark.sql(f"UPDATE delta.`{table.target.path}` SET v = concat(v, 'x') WHERE id = 1")
-    assert not is_plain(table, 3, ["id"])
+    assert not can_send_directly(table, 3, ["id"])
     spark.sql(f"DELETE FROM delta.`{table.target.path}` WHERE id = 1")
-    assert not is_plain(table, 4, ["id"])
+    assert not can_send_directly(table, 4, ["id"])
 
 
 def test_a_key_of_several_columns(spark: SparkSession, table: Table) -> None:
     """One of them is null, once the first and once the second: two keys."""
     spark.sql(f"INSERT INTO delta.`{table.target.path}` VALUES (NULL, 'x'), (5, NULL), (5, 'x')")
-    assert is_plain(table, 2, ["id", "v"])
-    assert not is_plain(table, 2, ["id"])
+    assert can_send_directly(table, 2, ["id", "v"])
+    assert not can_send_directly(table, 2, ["id"])

@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.delta import file_pruning
-from bridge.delta.file_pruning import Among, among_keys
+from bridge.delta.file_pruning import KeyPredicate, key_predicate
 from bridge.delta.merge_contract import MergeResult
-from bridge.delta.merge_spark import merge
+from bridge.delta.merge_spark import merge_with_spark
 from bridge.session import child
 from tests.delta.tables import NO_VECTORS, append, at, content, frame, log_file, made
 
@@ -43,7 +43,7 @@ def test_it_holds_for_every_key_and_shuts_out_others(
 ) -> None:
     monkeypatch.setattr(file_pruning, "FEW", few)
     shape = T.StructType([T.StructField("k.x", type)])
-    among = among_keys(spark.createDataFrame([(k,) for k in keys], shape), ["k.x"], "t")
+    among = key_predicate(spark.createDataFrame([(k,) for k in keys], shape), ["k.x"], "t")
     assert among.condition is not None
     assert among.named is (few > 1 and not isinstance(type, T.StringType))
     rows = spark.createDataFrame([(k,) for k in [*keys, *others]], shape).alias("t")
@@ -52,7 +52,7 @@ def test_it_holds_for_every_key_and_shuts_out_others(
 
 def test_a_few_keys_are_named_so_that_what_lies_between_is_shut_out(spark: SparkSession) -> None:
     keys = spark.createDataFrame([(1, 1), (9, 2)], "k BIGINT, part INT")
-    among = among_keys(keys, ["k", "part"], "t")
+    among = key_predicate(keys, ["k", "part"], "t")
     assert among.condition is not None and among.named
     rows = spark.createDataFrame([(1, 1), (5, 1), (9, 2), (9, 3)], "k BIGINT, part INT").alias("t")
     assert sorted(map(tuple, rows.where(among.condition).collect())) == [(1, 1), (9, 2)]
@@ -66,9 +66,9 @@ def test_nothing_is_known_of_nulls_and_of_other_types(
     shape = "k BIGINT, s STRING, d DOUBLE, t TIMESTAMP"
     rows = spark.createDataFrame([(1, None, 1.0, None), (2, "a", 2.0, None)], shape)
     for key in (["s"], ["d"], ["t"]):
-        assert among_keys(rows, key, "t") == Among()
-    assert among_keys(rows.limit(0), ["k"], "t") == Among()
-    among = among_keys(rows, ["s", "k"], "t")
+        assert key_predicate(rows, key, "t") == KeyPredicate()
+    assert key_predicate(rows.limit(0), ["k"], "t") == KeyPredicate()
+    among = key_predicate(rows, ["s", "k"], "t")
     assert among.condition is not None and not among.named
     there = spark.createDataFrame([(1, "z"), (3, "a"), (2, None)], "k BIGINT, s STRING").alias("t")
     assert there.where(among.condition).select(F.sum("k")).collect()[0][0] == 3
@@ -104,7 +104,7 @@ def test_a_next_batch_finds_sparks_code_compiled(
         before = times.getCount()
         rows = [("+U", i, f"b{batch}") for i in draw.sample(range(1000), 100)]
         changes = frame(table, [*rows, ("-D", batch, None)]).dropDuplicates(["id"]).persist()
-        merge(table, changes, key=["id"], progress=at(batch), persisted=True)
+        merge_with_spark(table, changes, key=["id"], progress=at(batch), persisted=True)
         compiled.append(times.getCount() - before)
         if compiled[-1] < 5:
             break
@@ -122,7 +122,7 @@ def test_files_beyond_the_bounds_are_not_even_opened(
     file = lake / "t" / beyond.split('"path":"')[1].split('"')[0]
     away = file.rename(file.with_suffix(".away"))
     changes = frame(table, [("+U", 2, "b"), ("-D", 1, None), ("+U", 50, "n")]).persist()
-    done = merge(table, changes, key=["id"], progress=at(0), persisted=True)
+    done = merge_with_spark(table, changes, key=["id"], progress=at(0), persisted=True)
     assert done == MergeResult(3, 1, 1, 1)
     away.rename(file)
     assert content(table) == {(2, "b"), (50, "n"), (100, "a")}

@@ -15,8 +15,8 @@ from pyspark.sql import types as T
 
 from bridge.columns import col
 from bridge.delta import file_statistics, merge_delta_rs
-from bridge.delta.file_statistics import mended
-from bridge.delta.merge_spark import merge as by_spark
+from bridge.delta.file_statistics import repair_statistics
+from bridge.delta.merge_spark import merge_with_spark as by_spark
 from bridge.delta.table import Table
 from bridge.errors import TableError
 from tests.delta.tables import actions, at, content, frame, log_file, made
@@ -36,8 +36,8 @@ def old(spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch) -> Tab
     )
     table = made(spark, lake / "old", fields=DECIMALS)
     rows = [("+U", Decimal(WRONG + i), "a") for i in (0, 1, 2)]
-    merge_delta_rs.merge(table, frame(table, rows[:1]), key=["k"], progress=at(0))
-    merge_delta_rs.merge(table, frame(table, rows[1:]), key=["k"], progress=at(1))
+    merge_delta_rs.merge_with_delta_rs(table, frame(table, rows[:1]), key=["k"], progress=at(0))
+    merge_delta_rs.merge_with_delta_rs(table, frame(table, rows[1:]), key=["k"], progress=at(1))
     monkeypatch.undo()
     table.delta().delete("cast(k as string) = '1234567890123456791'")
     return table
@@ -47,9 +47,9 @@ def test_wrong_statistics_are_taken_out_and_no_key_is_doubled(spark: SparkSessio
     one, two = Decimal(WRONG), Decimal(WRONG + 1)
     asked = old.delta().toDF().where(col("k").isin(one, two))
     assert asked.count() < 2, "the fault is not there"
-    told = mended(old)
+    told = repair_statistics(old)
     assert told is not None and "2 files had wrong statistics of k, written by delta-rs" in told
-    assert mended(old) is None
+    assert repair_statistics(old) is None
     assert old.delta().toDF().where(col("k").isin(one, two)).count() == 2
     assert content(old) == {(one, "a"), (two, "a")}, "a deleted row stays deleted"
     version = old.delta().history(1).collect()[0]["version"]
@@ -59,7 +59,7 @@ def test_wrong_statistics_are_taken_out_and_no_key_is_doubled(spark: SparkSessio
     assert not any(a["add"]["dataChange"] for a in adds)
     feed = spark.read.format("delta").option("readChangeFeed", True).option("startingVersion", version)
     assert feed.load(str(old.target.path)).isEmpty()
-    for batch, merge in ((2, by_spark), (3, merge_delta_rs.merge)):
+    for batch, merge in ((2, by_spark), (3, merge_delta_rs.merge_with_delta_rs)):
         said = frame(old, [("+U", one, str(batch)), ("+U", two, str(batch))])
         assert merge(old, said, key=["k"], progress=at(batch)).updated == 2
     assert content(old) == {(one, "3"), (two, "3")}
@@ -76,7 +76,7 @@ def test_a_file_that_is_removed_meanwhile_does_not_come_back(
         return real(text, columns)
 
     monkeypatch.setattr(file_statistics, "_without", without)
-    told = mended(old)
+    told = repair_statistics(old)
     assert told is not None and "1 files had wrong statistics" in told
     assert content(old) == {(Decimal(WRONG + 1), "a")}
 
@@ -85,11 +85,11 @@ def test_a_table_without_wide_decimals_is_not_looked_at(spark: SparkSession, lak
     fields = [T.StructField("k", T.DecimalType(15, 5)), T.StructField("v", T.StringType())]
     table = made(spark, lake / "t", fields=fields)
     log_file(table, 0).unlink()
-    assert mended(table) is None
+    assert repair_statistics(table) is None
 
 
 def test_a_delta_that_cannot_mend_says_so(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", fields=DECIMALS)
     nowhere: dict[str, Any] = {"location": 5}
     with pytest.raises(TableError, match="has no way to look for them"):
-        mended(replace(table, **nowhere))
+        repair_statistics(replace(table, **nowhere))

@@ -13,7 +13,7 @@ from bridge.definition import Engine, MergeSettings
 from bridge.delta.append import appended
 from bridge.delta.engine_choice import Engines
 from bridge.delta.ingest_progress import IngestProgress, read_progress
-from bridge.delta.initial_load import NotEmpty, fill
+from bridge.delta.initial_load import NotEmpty, initial_load
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError
@@ -24,7 +24,7 @@ from tests.delta.test_merge_spark_concurrency import held
 def test_the_adds_are_the_table(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t")
     said = frame(table, [("+U", 1, "a"), ("+I", None, None), ("-D", 3, None), ("-U", 4, "x")])
-    assert fill(table, said, rows=2, progress=at(0)) == MergeResult(1, inserted=2)
+    assert initial_load(table, said, rows=2, progress=at(0)) == MergeResult(1, inserted=2)
     assert content(table) == {(1, "a"), (None, None)}
     assert read_progress(table, "p") == (at(0), 1)
     feed = (
@@ -39,21 +39,21 @@ def test_the_adds_are_the_table(spark: SparkSession, lake: Path) -> None:
 def test_a_table_whose_rows_are_all_gone_is_empty(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(1, "a"), (2, "b")])
     with pytest.raises(NotEmpty):
-        fill(table, frame(table, [("+U", 1, "c")]), rows=1, progress=at(0))
+        initial_load(table, frame(table, [("+U", 1, "c")]), rows=1, progress=at(0))
     table.delta().delete("id = 1")
     with pytest.raises(NotEmpty):
-        fill(table, frame(table, [("+U", 1, "c")]), rows=1, progress=at(0))
+        initial_load(table, frame(table, [("+U", 1, "c")]), rows=1, progress=at(0))
     table.delta().delete()
-    assert fill(table, frame(table, [("+U", 1, "c")]), rows=1, progress=at(0)).inserted == 1
+    assert initial_load(table, frame(table, [("+U", 1, "c")]), rows=1, progress=at(0)).inserted == 1
     assert content(table) == {(1, "c")}
 
 
 def test_a_batch_that_is_known_is_not_written_again(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t")
-    fill(table, frame(table, [("+U", 1, "c")]), rows=1, progress=at(0))
+    initial_load(table, frame(table, [("+U", 1, "c")]), rows=1, progress=at(0))
     table.delta().delete()
     with pytest.raises(ConcurrentRunError):
-        fill(table, frame(table, [("+U", 1, "d")]), rows=1, progress=at(0, run="run-2"))
+        initial_load(table, frame(table, [("+U", 1, "d")]), rows=1, progress=at(0, run="run-2"))
     assert content(table) == set()
 
 
@@ -78,7 +78,7 @@ def test_a_user_who_comes_first_is_not_overlooked(
     meanwhile(lambda: append(table, [(1, "user"), (7, "user")]))
     said = frame(table, [("+U", 1, "a")]).persist()
     with pytest.raises(NotEmpty):
-        fill(table, said, rows=1, progress=at(0))
+        initial_load(table, said, rows=1, progress=at(0))
     assert not log_file(table, 2).exists()
     done = Engines(MergeSettings(Engine.SPARK)).merge(table, said, key=["id"], adds=1, progress=at(0))
     assert done.result.updated == 1
@@ -91,7 +91,7 @@ def test_a_user_who_comes_while_it_is_written_is_not_overlooked(spark: SparkSess
     with ThreadPoolExecutor(1) as pool:
         ours = table.on(spark.newSession())
         said = held(frame(table, [("+U", 1, "a")]), gate)
-        running = pool.submit(lambda: fill(ours, said, rows=1, progress=at(0)))
+        running = pool.submit(lambda: initial_load(ours, said, rows=1, progress=at(0)))
         while not gate.with_suffix(".reached").exists():
             assert not running.done(), running.result()
         append(table, [(1, "user")])

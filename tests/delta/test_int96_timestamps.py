@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, Schema
 from pyspark.sql import types as T
 
-from bridge.delta.int96_timestamps import misread
+from bridge.delta.int96_timestamps import misread_by_delta_rs
 
 FIELDS = [T.StructField("id", T.LongType()), T.StructField("at", T.TimestampType())]
 SHAPE = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
@@ -50,17 +50,17 @@ def with_file(place: Path, moments: list[datetime | None], *, int96: bool, stats
 
 @pytest.mark.parametrize("moments", [[FAR], [OLD], [NOW, FAR], [OLD, None]])
 def test_what_is_out_of_reach(tmp_path: Path, moments: list[datetime | None]) -> None:
-    assert misread(with_file(tmp_path / "int96", moments, int96=True), FIELDS) == "at"
-    assert misread(with_file(tmp_path / "micros", moments, int96=False), FIELDS) is None
+    assert misread_by_delta_rs(with_file(tmp_path / "int96", moments, int96=True), FIELDS) == "at"
+    assert misread_by_delta_rs(with_file(tmp_path / "micros", moments, int96=False), FIELDS) is None
 
 
 @pytest.mark.parametrize("moments", [[NOW], [NOW, None], [None]])
 def test_what_is_within_reach(tmp_path: Path, moments: list[datetime | None]) -> None:
-    assert misread(with_file(tmp_path / "t", moments, int96=True), FIELDS) is None
-    assert misread(with_file(tmp_path / "u", moments, int96=True, stats=False), FIELDS) == "at", (
+    assert misread_by_delta_rs(with_file(tmp_path / "t", moments, int96=True), FIELDS) is None
+    assert misread_by_delta_rs(with_file(tmp_path / "u", moments, int96=True, stats=False), FIELDS) == "at", (
         "nobody knows"
     )
 
 
 def test_a_table_without_timestamps_is_not_looked_at(tmp_path: Path) -> None:
-    assert misread(with_file(tmp_path / "t", [FAR], int96=True), FIELDS[:1]) is None
+    assert misread_by_delta_rs(with_file(tmp_path / "t", [FAR], int96=True), FIELDS[:1]) is None

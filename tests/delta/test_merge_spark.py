@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 from bridge.delta import file_pruning
 from bridge.delta.ingest_progress import read_progress
 from bridge.delta.merge_contract import Merge, MergeResult
-from bridge.delta.merge_spark import merge as merge_by_spark
+from bridge.delta.merge_spark import merge_with_spark as merge_by_spark
 from bridge.errors import BridgeError, ConcurrentRunError, TableError
 from tests.delta.tables import (
     ENGINES,

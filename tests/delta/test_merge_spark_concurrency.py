@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from bridge.columns import KIND
 from bridge.delta.ingest_progress import read_progress
 from bridge.delta.merge_contract import MergeResult
-from bridge.delta.merge_spark import merge
+from bridge.delta.merge_spark import merge_with_spark
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError
 from tests.delta.tables import at, content, frame, made
@@ -47,7 +47,9 @@ def merging(table: Table, changes: DataFrame, gate: Path, run: str) -> Iterator[
     """A MERGE of batch 0 that has begun its transaction and goes on after the block."""
     with ThreadPoolExecutor(1) as pool:
         ours = table.on(table.spark.newSession())
-        running = pool.submit(lambda: merge(ours, held(changes, gate), key=["id"], progress=at(0, run=run)))
+        running = pool.submit(
+            lambda: merge_with_spark(ours, held(changes, gate), key=["id"], progress=at(0, run=run))
+        )
         try:
             while not gate.with_suffix(".reached").exists():
                 assert not running.done(), running.result()
@@ -71,7 +73,7 @@ def test_a_users_update_in_between_is_kept_and_the_batch_is_applied(spark: Spark
 def test_a_second_run_of_the_pipeline_loses(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(1, "a")])
     with merging(table, frame(table, [("+U", 1, "slow")]), lake / "gate", "run-1") as running:
-        merge(table, frame(table, [("+U", 1, "fast")]), key=["id"], progress=at(0, run="run-2"))
+        merge_with_spark(table, frame(table, [("+U", 1, "fast")]), key=["id"], progress=at(0, run="run-2"))
     with pytest.raises(ConcurrentRunError, match="run 'run-2' has committed batch 0, this is run 'run-1'"):
         running.result()
     assert content(table) == {(1, "fast")}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.delta.feed_consumers import Consumers
+from bridge.delta.feed_consumers import FeedConsumers
 from bridge.delta.optimize_vacuum import Optimized, last_done, optimize, vacuum
 from bridge.delta.table import open_table
 from tests.delta.tables import FIELDS, actions, append, target
@@ -28,8 +28,8 @@ def test_a_clustered_table_is_clustered(spark: SparkSession, lake: Path) -> None
     (info,) = [a["commitInfo"] for a in actions(table, 4) if "commitInfo" in a]
     assert info["operationParameters"]["clusterBy"] == '["id"]'
     assert info["operationParameters"]["zOrderBy"] == "[]"
-    consumers = Consumers(table)
-    consumers.tell("p", 1, "x")
+    consumers = FeedConsumers(table)
+    consumers.register("p", 1, "x")
     assert vacuum(table, 167.5 * 3600) == 0  # a week, which Delta's own check lets pass
     assert [c.pipeline for c in consumers.all()] == ["p"]
     assert set(last_done(table)) == {"OPTIMIZE", "VACUUM"}

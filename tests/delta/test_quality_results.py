@@ -23,10 +23,10 @@ def target(lake: Path) -> DeltaTarget:
 
 
 def test_a_run_is_one_commit_and_one_file(spark: SparkSession, target: DeltaTarget) -> None:
-    assert quality_results.kept(spark, target) is None
+    assert quality_results.stored_results(spark, target) is None
     quality_results.append(spark, target, [ROW, {**ROW, "number": 2}])
     quality_results.append(spark, target, [{**ROW, "run_id": "r2"}])
-    frame = quality_results.kept(spark, target)
+    frame = quality_results.stored_results(spark, target)
     assert frame is not None and frame.columns == list(quality_results.COLUMNS)
     found = [(r["run_id"], r["number"], r["started"].astimezone(timezone.utc)) for r in frame.collect()]
     assert sorted(found, key=str) == [("r1", 2, STARTED), ("r1", None, STARTED), ("r2", None, STARTED)]
@@ -43,7 +43,7 @@ def test_a_table_of_an_older_bridge_grows_and_is_read_before_it_has(
 ) -> None:
     old = spark.createDataFrame([("r0", "orders")], "run_id string, pipeline string")
     old.write.format("delta").save(str(target.path))
-    frame = quality_results.kept(spark, target)
+    frame = quality_results.stored_results(spark, target)
     assert frame is not None
     assert [(r["run_id"], r["lag"], r["columns"]) for r in frame.collect()] == [("r0", None, None)]
     quality_results.append(spark, target, [ROW])
@@ -60,7 +60,7 @@ def test_a_table_of_an_older_bridge_grows_and_is_read_before_it_has(
 def test_another_table_is_refused(spark: SparkSession, target: DeltaTarget, columns: str, words: str) -> None:
     spark.createDataFrame([], columns).write.format("delta").save(str(target.path))
     with pytest.raises(TableError, match=words):
-        quality_results.kept(spark, target)
+        quality_results.stored_results(spark, target)
 
 
 def test_a_table_of_the_catalog_and_of_a_newer_bridge(
@@ -73,7 +73,7 @@ def test_a_table_of_the_catalog_and_of_a_newer_bridge(
     spark.sql(f"ALTER TABLE {target.table} ADD COLUMN (mood string)")
     quality_results.append(spark, target, [ROW])
     assert "mood" in spark.table(str(target.table)).columns
-    frame = quality_results.kept(spark, target)
+    frame = quality_results.stored_results(spark, target)
     assert frame is not None and frame.count() == 2 and "mood" not in frame.columns
     spark.sql(f"DROP TABLE {target.table}")
 

@@ -17,10 +17,10 @@ PLACES = {
         "publish.opened",
         "publish.sent",
         "publish.closed",
-        "slot.opened",
-        "slot.sent",
-        "slot.before-commit",
-        "slot.after-commit",
+        "shard.opened",
+        "shard.sent",
+        "shard.before-commit",
+        "shard.after-commit",
     ),
 }
 """The failpoints that a running job of the verb passes."""

@@ -88,7 +88,7 @@ class Player:
 
     def _kill_worker(self, this: Blow, job: Job) -> None:
         """In the middle of a transaction, if there is one; Spark has the task done again, or the pipeline ends."""
-        hit = self._armed(job, "slot.before-commit", "pause")
+        hit = self._armed(job, "shard.before-commit", "pause")
         process = job.running
         job.is_hit(this.kind)
         for pid in process.workers():

@@ -20,14 +20,14 @@ from bridge import failpoints
 from bridge.columns import col
 from bridge.delta.ingest_progress import IngestProgress, read_progress
 from bridge.delta.table import Table
-from bridge.delta.txn_settings import settings_of
+from bridge.delta.txn_settings import txn_settings
 from bridge.embedded.broker import Broker
 from bridge.errors import BridgeError, ConcurrentRunError
-from bridge.kafka.producer import Writer
+from bridge.kafka.producer import RecordProducer
 from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records
-from bridge.kafka.shard import Slot
-from bridge.kafka.shard_state import Cursor, Share
+from bridge.kafka.shard import TransactionalShard
+from bridge.kafka.shard_state import Cursor, ShardSpec
 from bridge.offsets import Offsets
 from bridge.pipelines.runtime import lease
 from tests.delta.tables import ENGINES, at, content, frame, made
@@ -55,7 +55,7 @@ def test_delta_s_txn_in_the_commit(judged: Judged, monkeypatch: Patch, guarded: 
         without = {"spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"}
 
         def unsigned(*given: Any) -> dict[str, str]:
-            return {k: v for k, v in settings_of(*given).items() if k not in without}
+            return {k: v for k, v in txn_settings(*given).items() if k not in without}
 
         monkeypatch.setattr("bridge.delta.merge_spark.settings_of", unsigned)
         monkeypatch.setattr("bridge.delta.append.settings_of", unsigned)
@@ -175,12 +175,12 @@ def test_progress_in_the_slot_s_transaction(
     broker.create_topic(topic, 2)
     servers = {"bootstrap.servers": broker.bootstrap}
     producer = producer_settings(servers, checked=True)
-    share = Share(prefix, "run", (topic,), 1, first=1, producer=producer, consumer=servers, max_rows=6)
+    share = ShardSpec(prefix, "run", (topic,), 1, first=1, producer=producer, consumer=servers, max_rows=6)
     if not guarded:
-        monkeypatch.setattr(Share, "stands_at", lambda *_: Cursor())
+        monkeypatch.setattr(ShardSpec, "stands_at", lambda *_: Cursor())
 
     def attempt(dies: bool) -> None:
-        with Slot(share, 0, Writer) as slot:
+        with TransactionalShard(share, 0, RecordProducer) as slot:
             for version in (1, 2, 3):
                 if slot.cursor < Cursor(version, 0, 6):
                     slot.add(records(topic, version, keys), Cursor(version, 0, 6))
@@ -209,7 +209,7 @@ def test_java_s_partitioner(
     settings = producer_settings({"bootstrap.servers": broker.bootstrap}, checked=True)
     if not guarded:
         del settings["partitioner"]
-    with Writer(settings) as writer:
+    with RecordProducer(settings) as writer:
         writer.send(records(topic, 2, keys))
     verdict = judge(told(broker, topic, {k: [1, 2] for k in keys}, tmp_path), drained=True)
     assert verdict.clean == guarded and bool(verdict.counts["reordered"]) != guarded, verdict

@@ -44,7 +44,7 @@ def test_each_kind_of_kill_for_each_delivery(spark: SparkSession, tmp_path: Path
             here.begin(PATIENCE)
             player = Player(here, print)
             for kind, verb in BLOWS:
-                player.play(Blow(kind, verb, seconds=0.3, length=2, place="slot.sent", passes=0, user=""))
+                player.play(Blow(kind, verb, seconds=0.3, length=2, place="shard.sent", passes=0, user=""))
             player.finish()
             here.drain(PATIENCE)
             for job in here.jobs.values():

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bridge.formats import catalog
-from bridge.formats.base import DOUBTFUL, NOTHING, Decoder, Stepwise
+from bridge.formats.base import NEEDS_FULL_DECODE, NOTHING, Decoder, FastPathDecoder
 from bridge.options.formats import FORMATS
 from bridge.schema import RowField, RowType
 from tests.formats.shapes import options_of
@@ -53,10 +53,10 @@ def metadata_of(format: str, *names: str) -> RowType:
 def changes(spark: SparkSession, decoder: Decoder, payloads: Sequence[bytes | None]) -> list[Any]:
     """For each payload its changes as tuples (kind, values...), or the text of what is wrong with it.
 
-    A glance in steps says the same, or that it is in doubt."""
+    A fast in steps says the same, or that it is in doubt."""
     found = decode_all(spark, decoder, payloads)
-    seen = decode_all(spark, decoder, payloads, glance=True, steps=True)
-    assert [s for s, f in zip(seen, found, strict=True) if s not in (f, (None, DOUBTFUL))] == []
+    seen = decode_all(spark, decoder, payloads, fast=True, steps=True)
+    assert [s for s, f in zip(seen, found, strict=True) if s not in (f, (None, NEEDS_FULL_DECODE))] == []
     return [
         error if error is not None else [(kind, *row.values()) for kind, row in rows or []]
         for rows, error in found
@@ -67,8 +67,8 @@ def details(spark: SparkSession, decoder: Decoder, payloads: Sequence[bytes], fi
     """The same for a field beside the row, without kinds: `metadata` or `kept`."""
     frame = spark.createDataFrame(list(enumerate(payloads)), "i INT, x BINARY").coalesce(1)
     both = frame.withColumn("d", decoder.decode(F.col("x")))
-    if isinstance(decoder, Stepwise):
-        both = decoder.look(both, F.col("x"), "seen")
+    if isinstance(decoder, FastPathDecoder):
+        both = decoder.decode_fast(both, F.col("x"), "seen")
     found = sorted(both.drop("x").collect())
-    assert [r.i for r in found if "seen" in r and r.seen.error != DOUBTFUL and r.seen != r.d] == []
+    assert [r.i for r in found if "seen" in r and r.seen.error != NEEDS_FULL_DECODE and r.seen != r.d] == []
     return [r.d.error if r.d.error else [plain(x[field]) for x in r.d.rows or []] for r in found]

@@ -16,9 +16,9 @@ from bridge.formats.base import (
     ChangeEncoder,
     Decoder,
     Encoder,
-    Stepwise,
-    StepwiseChangeEncoder,
-    StepwiseEncoder,
+    FastPathDecoder,
+    FrameChangeEncoder,
+    FrameEncoder,
 )
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
 
@@ -38,21 +38,21 @@ def decode_all(
     decoder: Decoder,
     payloads: Sequence[bytes | None],
     *,
-    glance: bool = False,
+    fast: bool = False,
     steps: bool = False,
 ) -> list[Outcome]:
     """What each payload decodes to: its rows as (kind, plain values by name), and the error.
 
-    Without `glance` the decoder is the one that `closer` gives for these payloads. `steps` takes the way of
+    Without `fast` the decoder is the one that `closer` gives for these payloads. `steps` takes the way of
     Stepwise.look where the decoder has it.
     """
     frame = _frame(spark, "BINARY", payloads)
-    if not glance:
-        decoder = decoder.closer(frame.select(F.col("x").alias(PAYLOAD)))
-    if steps and isinstance(decoder, Stepwise):
-        decoded = decoder.look(frame, F.col("x"), "d").select("i", "d")
+    if not fast:
+        decoder = decoder.for_payloads(frame.select(F.col("x").alias(PAYLOAD)))
+    if steps and isinstance(decoder, FastPathDecoder):
+        decoded = decoder.decode_fast(frame, F.col("x"), "d").select("i", "d")
     else:
-        decoded = frame.select("i", decoder.decode(F.col("x"), glance=glance).alias("d"))
+        decoded = frame.select("i", decoder.decode(F.col("x"), fast=fast).alias("d"))
     found = sorted(decoded.collect())
     return [
         (None if r.d.rows is None else [(x.kind, plain(x.row)) for x in r.d.rows], r.d.error) for r in found
@@ -65,7 +65,9 @@ def encode_all(
     """The bytes of each row; a row is a tuple in the order of `row`, or None."""
     frame = _frame(spark, row.spark(), [_arrow(r, row) for r in rows])
     written = frame.withColumn("e", encoder.encode(F.col("x")))
-    return _bytes(encoder.put(written, F.col("x"), "p") if isinstance(encoder, StepwiseEncoder) else written)
+    return _bytes(
+        encoder.encode_into(written, F.col("x"), "p") if isinstance(encoder, FrameEncoder) else written
+    )
 
 
 def encode_changes(
@@ -76,8 +78,8 @@ def encode_changes(
     frame = _frame(spark, pair.spark(), [_arrow(change, pair) for change in changes])
     before, after = F.col("x.before"), F.col("x.after")
     written = frame.withColumn("e", cast(ChangeEncoder, encoder).encode_change(before, after))
-    if isinstance(encoder, StepwiseChangeEncoder):
-        written = encoder.put_change(written, before, after, "p")
+    if isinstance(encoder, FrameChangeEncoder):
+        written = encoder.encode_change_into(written, before, after, "p")
     return _bytes(written)
 
 

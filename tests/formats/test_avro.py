@@ -17,7 +17,7 @@ from bridge.format_rules.avro_schema import parse
 from bridge.formats.avro import AvroFormat
 from bridge.formats.avro.decode import bound_memory, document
 from bridge.formats.avro.schema_resolution import resolve
-from bridge.formats.base import DOUBTFUL
+from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.formats.sql import Names, apply, struct
 from bridge.schema import ArrayType, MapType, RowType
 from tests.formats.support import decode_all, encode_all, plain, row_type, scalar
@@ -82,8 +82,8 @@ def test_a_value_that_does_not_fit_is_told_by_field(spark: SparkSession) -> None
     assert [error for _, error in found] == list(payloads.values())
     assert found[0][0] is not None and found[0][0][0][1]["price"] == Decimal("0.01")
     for steps in (False, True):
-        glanced = decode_all(spark, _FORMAT.decoder(row, _NEW), list(payloads), glance=True, steps=steps)
-        assert glanced == [found[0], *[(None, DOUBTFUL)] * (len(payloads) - 1)]
+        glanced = decode_all(spark, _FORMAT.decoder(row, _NEW), list(payloads), fast=True, steps=steps)
+        assert glanced == [found[0], *[(None, NEEDS_FULL_DECODE)] * (len(payloads) - 1)]
 
 
 def test_texts_are_looked_at_wherever_they_are(spark: SparkSession) -> None:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from bridge.embedded.schema_registry import SchemaRegistry
 from bridge.errors import KafkaError, OptionError
 from bridge.formats import catalog as formats
-from bridge.formats.base import DOUBTFUL
+from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.secret import Secret
 from tests.formats.gate import Gate
 from tests.formats.support import decode_all, encode_all, row_type, scalar
@@ -54,7 +54,7 @@ def test_the_first_document_registers_the_derived_schema(
 def test_a_writer_s_schema_may_be_a_union(
     spark: SparkSession, client: SchemaRegistryClient, registry_options: dict[str, Any]
 ) -> None:
-    """A glance reads the only record of one, past the number of its branch; the others, and nulls, are in doubt."""
+    """A fast reads the only record of one, past the number of its branch; the others, and nulls, are in doubt."""
 
     def branch(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
         return {"type": "record", "name": name, "fields": list(fields)}
@@ -78,8 +78,10 @@ def test_a_writer_s_schema_may_be_a_union(
     rows = [None if rows is None else rows[0][1]["a"] for rows, _ in found]
     assert rows == [7, None, None, None, 7, None] and found[3][1] is None
     for steps in (False, True):
-        glances = decode_all(spark, decoder, payloads, glance=True, steps=steps)
-        assert all(seen in (known, (None, DOUBTFUL)) for seen, known in zip(glances, found, strict=True))
+        glances = decode_all(spark, decoder, payloads, fast=True, steps=steps)
+        assert all(
+            seen in (known, (None, NEEDS_FULL_DECODE)) for seen, known in zip(glances, found, strict=True)
+        )
         assert glances[0] == found[0] and glances[4] == found[4]
 
 
@@ -88,7 +90,7 @@ def test_one_batch_of_several_writers(
 ) -> None:
     """Each by its own schema: fields that are missing, defaults, other order; what does not fit is told by field.
 
-    A glance knows the subject's newest schemas; the others are in doubt, and so is what is truncated."""
+    A fast knows the subject's newest schemas; the others are in doubt, and so is what is truncated."""
     subject = registry_options["subject"]
     text = {"name": "b", "type": "string"}
 
@@ -143,9 +145,11 @@ def test_one_batch_of_several_writers(
         _ROW, {**registry_options, "properties.max.retries": "1"}
     )  # another client: no memory
     for steps in (False, True):
-        glances = decode_all(spark, fresh, payloads, glance=True, steps=steps)
-        assert [n for n, (_, error) in enumerate(glances) if error == DOUBTFUL] == [3, 4, 5, 6, 7]
-        assert all(seen in (known, (None, DOUBTFUL)) for seen, known in zip(glances, found, strict=True))
+        glances = decode_all(spark, fresh, payloads, fast=True, steps=steps)
+        assert [n for n, (_, error) in enumerate(glances) if error == NEEDS_FULL_DECODE] == [3, 4, 5, 6, 7]
+        assert all(
+            seen in (known, (None, NEEDS_FULL_DECODE)) for seen, known in zip(glances, found, strict=True)
+        )
 
 
 def test_a_missing_field_needs_a_default_when_it_is_not_null(

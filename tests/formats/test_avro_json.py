@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from bridge.format_rules.avro_derive import derive
 from bridge.formats.avro import AvroFormat
-from bridge.formats.base import DOUBTFUL
+from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.schema import ArrayType, MapType, RowType
 from tests.formats.shapes import SHAPES
 from tests.formats.support import decode_all, encode_all, row_type, scalar
@@ -81,9 +81,9 @@ def test_what_fastavro_writes_is_read(spark: SparkSession) -> None:
     record = dict(zip(_ROW.names, _FULL, strict=True)) | {"inner": {"a": 5, "b": b"\x80"}}
     fastavro.json_writer(out, _schema(_ROW), [record])
     decoder = _FORMAT.decoder(_ROW, _JSON)
-    for glance in (False, True):
-        [(rows, error)] = decode_all(spark, decoder, [out.getvalue().encode()], glance=glance)
-        assert error in (None, DOUBTFUL) and (glance or error is None)
+    for fast in (False, True):
+        [(rows, error)] = decode_all(spark, decoder, [out.getvalue().encode()], fast=fast)
+        assert error in (None, NEEDS_FULL_DECODE) and (fast or error is None)
         if rows is not None:
             assert rows == [("+I", record)]
 
@@ -113,8 +113,8 @@ def test_what_is_no_document_is_told_by_field(spark: SparkSession) -> None:
     assert found[0][1] is None
     for (_, error), wanted in zip(found[1:], wrong, strict=True):
         assert wanted in (error or "") and "secret" not in (error or "")
-    glances = decode_all(spark, _FORMAT.decoder(row, _JSON), documents, glance=True)
-    assert {error for _, error in glances} == {DOUBTFUL}
+    glances = decode_all(spark, _FORMAT.decoder(row, _JSON), documents, fast=True)
+    assert {error for _, error in glances} == {NEEDS_FULL_DECODE}
 
 
 def test_bytes_that_are_no_record(spark: SparkSession) -> None:

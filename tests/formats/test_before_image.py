@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.formats import catalog
-from bridge.formats.before_image import told, whole
+from bridge.formats.before_image import as_row, before_image_type
 from bridge.schema import ArrayType, RowType
 from tests.formats.changes import changes, decoder_of
 from tests.formats.support import row_type, scalar
@@ -31,10 +31,10 @@ _PAIRS = ("debezium-json", "ogg-json")
 
 
 def test_only_the_keys_fields_are_told() -> None:
-    assert told(_ROW, ("price", "id")).names == ("id", "price")
-    assert told(_ROW, ()) == _ROW
-    assert told(_ROW, ("only_in_the_record_key",)) == _ROW
-    assert whole(_ROW, _ROW, "state") == "state"
+    assert before_image_type(_ROW, ("price", "id")).names == ("id", "price")
+    assert before_image_type(_ROW, ()) == _ROW
+    assert before_image_type(_ROW, ("only_in_the_record_key",)) == _ROW
+    assert as_row(_ROW, _ROW, "state") == "state"
 
 
 def test_every_format_of_changes_in_json_is_here() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from bridge.formats import catalog
-from bridge.formats.base import DOUBTFUL, Decoder, Encoder, Format, Stepwise
+from bridge.formats.base import NEEDS_FULL_DECODE, Decoder, Encoder, FastPathDecoder, Format
 from bridge.schema import ArrayType, MapType, RowType
 from tests.formats.shapes import SHAPES, Sample, Shape, options_of
 from tests.formats.support import decode_all, encode_all, encode_changes, plain
@@ -123,16 +123,18 @@ def test_a_glance_says_the_same_or_that_it_is_in_doubt(spark: SparkSession, subj
     decoder = subject.decoder()
     looks = decode_all(spark, decoder, payloads)
     sure = [at for at, payload in enumerate(payloads[: len(written) + 1]) if payload is None]
-    for steps in (False, True) if isinstance(decoder, Stepwise) else (False,):
-        glances = decode_all(spark, decoder, payloads, glance=True, steps=steps)
+    for steps in (False, True) if isinstance(decoder, FastPathDecoder) else (False,):
+        glances = decode_all(spark, decoder, payloads, fast=True, steps=steps)
         assert [glances[at] for at in sure] == [looks[at] for at in sure]
-        assert all(seen in (known, (None, DOUBTFUL)) for seen, known in zip(glances, looks, strict=True))
-    assert DOUBTFUL not in [error for _, error in looks]
+        assert all(
+            seen in (known, (None, NEEDS_FULL_DECODE)) for seen, known in zip(glances, looks, strict=True)
+        )
+    assert NEEDS_FULL_DECODE not in [error for _, error in looks]
     assert [rows for rows, _ in looks[: len(written)]] == [
         [("+I", row)] for row in subject.named(*subject.sample.plain_rows)
     ]
-    closer = decoder.closer(spark.createDataFrame([(written[0],)], "payload binary"))
-    assert (closer.skips_errors, closer.keeps) == (decoder.skips_errors, decoder.keeps)
+    closer = decoder.for_payloads(spark.createDataFrame([(written[0],)], "payload binary"))
+    assert (closer.skips_errors, closer.has_unavailable) == (decoder.skips_errors, decoder.has_unavailable)
 
 
 def test_no_bytes_make_a_decoder_raise(spark: SparkSession, subject: _Subject) -> None:

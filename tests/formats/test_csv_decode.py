@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.formats import catalog
-from bridge.formats.base import DOUBTFUL
+from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.formats.csv.decode import MALFORMED
 from bridge.schema import ArrayType
 from tests.formats.csv_lines import read, short
@@ -148,13 +148,13 @@ def test_a_glance_takes_quotes_for_what_they_are(spark: SparkSession) -> None:
     """Every line of up to six characters of those that count, and longer ones that are not in doubt."""
     decoder = catalog.get("csv").decoder(_TEXTS, {})
     lines = ["".join(cs).encode() for n in range(7) for cs in product('a," ', repeat=n)]
-    looks, glances = (
-        decode_all(spark, decoder, lines, glance=glance, steps=glance) for glance in (False, True)
-    )
-    different = [x for x, a, b in zip(lines, looks, glances, strict=True) if a != b and b != (None, DOUBTFUL)]
+    looks, glances = (decode_all(spark, decoder, lines, fast=fast, steps=fast) for fast in (False, True))
+    different = [
+        x for x, a, b in zip(lines, looks, glances, strict=True) if a != b and b != (None, NEEDS_FULL_DECODE)
+    ]
     assert different == []
     neat = [b"a,b", b'"a,b",c', b'"a ""b""",c', b'"","x y"', b",", b'a,""']
-    assert None not in [rows for rows, _ in decode_all(spark, decoder, neat, glance=True, steps=True)]
+    assert None not in [rows for rows, _ in decode_all(spark, decoder, neat, fast=True, steps=True)]
 
 
 def test_a_glance_knows_the_usual_texts(spark: SparkSession) -> None:
@@ -173,7 +173,7 @@ def test_a_glance_knows_the_usual_texts(spark: SparkSession) -> None:
     decoder = catalog.get("csv").decoder(row, {"null-literal": "-"})
     good = b'true,-7,1.5e3,12.30,2020-02-29,2020-02-29 12:00:01.25,2020-02-29 12:00:01Z,"aGk=",a;-;c,p;5'
     nulls = b"-,-,-,-,-,-,-,-,a,p;5"
-    found = decode_all(spark, decoder, [good, nulls], glance=True, steps=True)
+    found = decode_all(spark, decoder, [good, nulls], fast=True, steps=True)
     assert found == decode_all(spark, decoder, [good, nulls])
     assert [error for _, error in found] == [None, None]
     usual = good.decode().split(",")
@@ -192,11 +192,9 @@ def test_a_glance_knows_the_usual_texts(spark: SparkSession) -> None:
     lines = [
         ",".join([*usual[:i], text, *usual[i + 1 :]]).encode() for i, texts in odd.items() for text in texts
     ]
-    looks, glances = (
-        decode_all(spark, decoder, lines, glance=glance, steps=glance) for glance in (False, True)
-    )
+    looks, glances = (decode_all(spark, decoder, lines, fast=fast, steps=fast) for fast in (False, True))
     for line, known, seen in zip(lines, looks, glances, strict=True):
-        assert seen in (known, (None, DOUBTFUL)), line
+        assert seen in (known, (None, NEEDS_FULL_DECODE)), line
 
 
 @pytest.mark.parametrize("name", _LINES)

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from bridge.embedded.schema_registry import SchemaRegistry
 from bridge.errors import OptionError
 from bridge.formats import catalog as formats
-from bridge.formats.base import DOUBTFUL
+from bridge.formats.base import NEEDS_FULL_DECODE
 from tests.formats.support import decode_all, encode_changes, row_type, scalar
 
 _FORMAT = formats.get("debezium-avro-confluent")
@@ -81,9 +81,11 @@ def test_each_op_means_what_it_means_in_flink(
     assert found == list(wanted.values())
     for steps in (False, True):
         glanced = decode_all(
-            spark, _FORMAT.decoder(_ROW, registry_options), list(wanted), glance=True, steps=steps
+            spark, _FORMAT.decoder(_ROW, registry_options), list(wanted), fast=True, steps=steps
         )
-        assert glanced == [(None, DOUBTFUL) if "TINYINT" in (e or "") else (rows, e) for rows, e in found]
+        assert glanced == [
+            (None, NEEDS_FULL_DECODE) if "TINYINT" in (e or "") else (rows, e) for rows, e in found
+        ]
     alone = [_document(id, None, 2, "u")]
     assert decode_all(spark, _FORMAT.decoder(_ROW, registry_options), alone) == [
         (None, _REPLICA_IDENTITY.format("UPDATE"))
@@ -97,7 +99,7 @@ def test_each_op_means_what_it_means_in_flink(
     }
     keyed = _FORMAT.decoder(_ROW, registry_options, key=("id",))
     assert decode_all(spark, keyed, list(wanted)) == list(wanted.values())
-    assert decode_all(spark, keyed, list(wanted), glance=True, steps=True) == list(wanted.values())
+    assert decode_all(spark, keyed, list(wanted), fast=True, steps=True) == list(wanted.values())
 
 
 def test_an_update_is_one_message(

@@ -144,7 +144,7 @@ def test_a_placeholder_is_null_and_its_field_is_kept(spark: SparkSession) -> Non
         _document(b'"u"', (held % '"a"').encode(), b'{"id":1,"texts":["%s","b"]}' % coded.encode())
     )
     decoder = decoder_of(NAME, row)
-    assert decoder.keeps
+    assert decoder.has_unavailable
     nulls = [None] * 5
     assert changes(spark, decoder, documents) == [
         [("+I", 1, *nulls, "a")],
@@ -152,7 +152,7 @@ def test_a_placeholder_is_null_and_its_field_is_kept(spark: SparkSession) -> Non
         [("-U", 1, *nulls, "a"), ("+U", 1, None, None, [coded, "b"], None, None, None)],
     ]
     fields = ["text", "bytes", "texts", "numbers", "pairs"]
-    assert details(spark, decoder, documents, "kept") == [[fields], [fields], [fields, None]]
+    assert details(spark, decoder, documents, "unavailable") == [[fields], [fields], [fields, None]]
 
 
 def test_an_insert_and_a_delete_are_flinks_bytes_an_update_is_one_message(spark: SparkSession) -> None:

@@ -8,9 +8,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bridge.format_rules.json_options import JsonOptions
-from bridge.formats.base import DOUBTFUL
+from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.formats.json.decode import JsonDecoder
-from bridge.formats.json.full_decode import Slow
+from bridge.formats.json.full_decode import FullDecode
 from bridge.formats.sql import Names, apply, let
 from bridge.schema import ArrayType, MapType
 from tests.formats.support import plain, row_type, scalar
@@ -111,17 +111,17 @@ _DOCUMENTS = st.lists(_MEMBERS, max_size=5).map(
 @given(payloads=st.lists(_DOCUMENTS, min_size=80, max_size=100))
 def test_both_paths_say_the_same(spark: SparkSession, payloads: list[bytes]) -> None:
     options, names = JsonOptions(), Names()
-    decoder, slow, x = JsonDecoder(_ROW, options), Slow(_ROW, options, names), F.col("x")
+    decoder, slow, x = JsonDecoder(_ROW, options), FullDecode(_ROW, options, names), F.col("x")
     slowly = apply(x, let(names, "CAST(bytes AS STRING)", slow.rows), "bytes")
     frame = spark.createDataFrame([(p,) for p in payloads], "x BINARY").coalesce(1)
     found = frame.select(
-        decoder.decode(x).alias("d"), decoder.decode(x, glance=True).alias("g"), slowly.alias("s")
+        decoder.decode(x).alias("d"), decoder.decode(x, fast=True).alias("g"), slowly.alias("s")
     )
     settled = 0
     for payload, r in zip(payloads, found.collect(), strict=True):
         known = (plain(r.s.v), r.s.e)
         assert (plain(r.d.rows and [c.row for c in r.d.rows]), r.d.error) == known, payload
-        if r.g.error != DOUBTFUL:
+        if r.g.error != NEEDS_FULL_DECODE:
             assert (plain([c.row for c in r.g.rows]), r.g.error) == known, payload
             settled += 1
     assert settled > len(payloads) // 10

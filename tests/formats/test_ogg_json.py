@@ -39,7 +39,7 @@ def test_each_operation_gives_its_changes(spark: SparkSession) -> None:
     for (document, want), have in zip(wanted.items(), found, strict=True):
         assert want in have if isinstance(want, str) else want == have, document
         assert "secret" not in str(have)
-    assert not decoder_of(NAME).keeps
+    assert not decoder_of(NAME).has_unavailable
     [keyed] = changes(spark, decoder_of(NAME, key=("id",)), [_document(b"U", after=NEW_TEXT)])
     assert keyed == [("+U", *NEW)]
 

@@ -31,7 +31,7 @@ _NUMBERS: Mapping[str, tuple[str, list[Any]]] = {
 def _read(spark: SparkSession, decoder: Decoder, payloads: Sequence[bytes | None]) -> list[Outcome]:
     """What the payloads decode to, in steps, too."""
     found = decode_all(spark, decoder, payloads)
-    assert repr(decode_all(spark, decoder, payloads, glance=True, steps=True)) == repr(found)
+    assert repr(decode_all(spark, decoder, payloads, fast=True, steps=True)) == repr(found)
     return found
 
 

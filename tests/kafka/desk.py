@@ -9,11 +9,11 @@ from typing import Any
 
 from bridge.embedded.broker import Broker
 from bridge.kafka.control import Control
-from bridge.kafka.producer import Writer
+from bridge.kafka.producer import RecordProducer
 from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records
-from bridge.kafka.shard import Slot
-from bridge.kafka.shard_state import Cursor, Share
+from bridge.kafka.shard import TransactionalShard
+from bridge.kafka.shard_state import Cursor, ShardSpec
 from bridge.kafka.transactions import consumer_settings
 from tests.kafka.topics import topic_of
 from tests.ledger import committed
@@ -32,17 +32,19 @@ class Desk:
     topic: str
     prefix: str
 
-    def share(self, **more: Any) -> Share:
+    def share(self, **more: Any) -> ShardSpec:
         servers = {"bootstrap.servers": self.broker.bootstrap}
         settings = {
             "producer": producer_settings(servers, checked=True),
             "consumer": consumer_settings(servers),
         }
         told = {"run": "run-1", "slots": 2, "first": 1, "max_rows": 6}
-        return Share(**{"prefix": self.prefix, "topics": (self.topic,), **settings, **told, **more})
+        return ShardSpec(**{"prefix": self.prefix, "topics": (self.topic,), **settings, **told, **more})
 
-    def slot(self, make_writer: Callable[[Mapping[str, Any]], Writer] = Writer, **more: Any) -> Slot:
-        return Slot(self.share(**more), 0, make_writer)
+    def slot(
+        self, make_writer: Callable[[Mapping[str, Any]], RecordProducer] = RecordProducer, **more: Any
+    ) -> TransactionalShard:
+        return TransactionalShard(self.share(**more), 0, make_writer)
 
     def adds(self) -> list[tuple[Records, Cursor]]:
         return [
@@ -56,7 +58,7 @@ class Desk:
         values = [json.dumps({"id": id, "name": name}).encode() for id in ids]
         return Records([self.topic] * len(ids), list(keys), list(values))
 
-    def rest(self, slot: Slot) -> None:
+    def rest(self, slot: TransactionalShard) -> None:
         """Add what the slot has not sent yet."""
         for records, upto in self.adds():
             if upto > slot.cursor:

@@ -10,7 +10,7 @@ from bridge.definition import Bounded, Startup, Topic
 from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError, OptionError, TopicMissingError
 from bridge.kafka import admin
-from bridge.kafka.group_offsets import Group
+from bridge.kafka.group_offsets import ConsumerGroup
 from bridge.offsets import Offsets
 from bridge.secret import Secret
 from tests.kafka.topics import send, topic_of, transaction
@@ -125,7 +125,7 @@ def test_bounded_modes(broker: Broker, filled: str, bounded: Bounded, end: tuple
 
 
 def commit(topic: Topic, offsets: Offsets) -> None:
-    with Group(topic) as group:
+    with ConsumerGroup(topic) as group:
         group.commit(offsets)
         group.settle(10)
 

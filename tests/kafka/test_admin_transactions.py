@@ -64,12 +64,16 @@ def test_an_open_transaction_is_listed_and_ended(
     send(broker.bootstrap, name, [(b"k", b"after")], partition=0)
     mine = {t.id: t for t in admin_transactions.listed(spark, topic)}
     assert list(mine) == [prefix, f"{prefix}-0-7", f"{prefix}-12"]
-    assert (mine[prefix].state, mine[prefix].seconds, mine[prefix].ours) == ("CompleteCommit", None, True)
+    assert (mine[prefix].state, mine[prefix].seconds, mine[prefix].belongs_to_sink) == (
+        "CompleteCommit",
+        None,
+        True,
+    )
     open = mine[f"{prefix}-12"]
-    assert (open.state, open.epoch, open.timeout_seconds, open.ours) == ("Ongoing", 0, 600.0, True)
+    assert (open.state, open.epoch, open.timeout_seconds, open.belongs_to_sink) == ("Ongoing", 0, 600.0, True)
     assert open.partitions == (f"{name}-0",)
     assert open.seconds is not None and 0 <= open.seconds < 60 and open.started and open.producer_id >= 0
-    assert not mine[f"{prefix}-0-7"].ours
+    assert not mine[f"{prefix}-0-7"].belongs_to_sink
 
     ended, left = admin_transactions.abort(spark, topic)
     assert ([t.id for t in ended], [t.id for t in left]) == ([f"{prefix}-12"], [f"{prefix}-0-7"])

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from bridge.errors import KafkaError
-from bridge.kafka.arrow_records import Packing
+from bridge.kafka.arrow_records import ArrowRecords
 from bridge.schema import MetadataColumn, ScalarType, TableSchema
 from tests.kafka.topics import topic_of
 
@@ -34,7 +34,7 @@ def test_headers_that_are_null_or_have_no_name_are_left_out() -> None:
         ],
         type=pa.list_(_HEADER),
     )
-    assert Packing(("t",)).records(_batch(headers=headers)).headers == [
+    assert ArrowRecords(("t",)).records(_batch(headers=headers)).headers == [
         [("a", b"1"), ("n", None)],
         [],
         [],
@@ -45,9 +45,9 @@ def test_headers_that_are_null_or_have_no_name_are_left_out() -> None:
 
 def test_times_are_milliseconds_or_none() -> None:
     times = pa.array([1_000, 1_999, None, 1_582_977_600_123_999], type=pa.timestamp("us", "UTC"))
-    assert Packing(("t",)).records(_batch(timestamp=times)).timestamps == [1, 1, None, 1_582_977_600_123]
+    assert ArrowRecords(("t",)).records(_batch(timestamp=times)).timestamps == [1, 1, None, 1_582_977_600_123]
     nothing = pa.array([None, None], type=pa.timestamp("us", "UTC"))
-    assert Packing(("t",)).records(_batch(timestamp=nothing)).timestamps == [None, None]
+    assert ArrowRecords(("t",)).records(_batch(timestamp=nothing)).timestamps == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_time_that_cannot_be_sent_names_the_ways_out(
         topic=pa.array(["one", "two", "one"]),
     )
     with pytest.raises(KafkaError) as told:
-        Packing.of(topic).records(batch)
+        ArrowRecords.of(topic).records(batch)
     assert told.match(
         r"^a record for 'two' cannot be sent: its timestamp \(column 'at', METADATA FROM 'timestamp'\)"
     )

@@ -12,12 +12,12 @@ from confluent_kafka import Consumer, TopicPartition
 from bridge.embedded.broker import Broker
 from bridge.errors import ConcurrentRunError, DefinitionError, KafkaError
 from bridge.kafka.control import Control
-from bridge.kafka.transactions import Notes, consumer_settings
-from bridge.publish_progress import PublishProgress, Stretch
+from bridge.kafka.transactions import OffsetMetadata, consumer_settings
+from bridge.publish_progress import PublishProgress, PublishRange
 from tests.kafka.flaky import Flaky
 from tests.kafka.topics import topic_of
 
-BEGUN = PublishProgress("p", "table", 3, 1).opened(Stretch(4, 5, slots=2))
+BEGUN = PublishProgress("p", "table", 3, 1).opened(PublishRange(4, 5, shards=2))
 DONE = replace(BEGUN.closed(), batch=2)
 
 Make = Callable[..., Control]
@@ -103,7 +103,7 @@ def test_a_zombie_that_heard_nothing_does_not_take_it_back(make: Make, losing: s
 def noted(control: Control, number: int) -> list[str]:
     """What a slot's group holds."""
     topic = control._topic
-    notes = Notes(consumer_settings(topic.properties), f"{control._prefix}-{number}", topic.names)
+    notes = OffsetMetadata(consumer_settings(topic.properties), f"{control._prefix}-{number}", topic.names)
     try:
         return notes.read()
     finally:

@@ -14,9 +14,9 @@ from bridge.embedded.broker import Broker
 from bridge.encode import encode
 from bridge.errors import KafkaError
 from bridge.kafka import exactly_once
-from bridge.kafka.exactly_once import Sender, produce_files, produce_once
+from bridge.kafka.exactly_once import TransactionalSink, produce_files, produce_once
 from bridge.kafka.sink import ProduceResult
-from bridge.publish_progress import Stretch
+from bridge.publish_progress import PublishRange
 from bridge.schema import (
     ArrayType,
     MetadataColumn,
@@ -50,11 +50,11 @@ def test_records_of_one_rank_come_in_any_order(
     topic = topic_of(name, servers=broker.bootstrap)
 
     def send(order: str) -> int:
-        stretch = Stretch(4, 5, slots=1)
+        stretch = PublishRange(4, 5, shards=1)
         records = _records(spark.range(0, 120, 1, 1).selectExpr(f"{order} AS n"))
-        return produce_once(records, topic, stretch, Sender(prefix, "r", 5), unique=True).records
+        return produce_once(records, topic, stretch, TransactionalSink(prefix, "r", 5), unique=True).records
 
-    hit = arm("slot.after-commit", "raise")
+    hit = arm("shard.after-commit", "raise")
     with pytest.raises(Exception, match="failpoint"):
         send("id")
     assert hit.exists()
@@ -104,7 +104,12 @@ def test_headers_without_a_name_are_left_out(
             key=raw if keyed else None,
             value=raw,
         )
-        produce_once(encode(changes, topic), topic, Stretch(1, 1, slots=1), Sender(unique("tx"), "r", 5))
+        produce_once(
+            encode(changes, topic),
+            topic,
+            PublishRange(1, 1, shards=1),
+            TransactionalSink(unique("tx"), "r", 5),
+        )
     found = sorted((m.value(), m.headers()) for m in messages(broker.bootstrap, name))
     own = [("tableName", b"t")]
     assert found == [(b"x", own)] * 2 + [(b"y", [("a", b"\x01"), *own])] * 2
@@ -132,8 +137,8 @@ class Files:
         )
         uris = self.uris if files is None else files
         topic = topic_of(self.name, servers=self.broker.bootstrap)
-        sender = Sender(f"tx-{self.name}", "r", 5)
-        return produce_files(records, topic, Stretch(7, 7, slots=len(uris)), sender, uris)
+        sender = TransactionalSink(f"tx-{self.name}", "r", 5)
+        return produce_files(records, topic, PublishRange(7, 7, shards=len(uris)), sender, uris)
 
     def there(self) -> dict[int, int]:
         """How many records each id has."""
@@ -151,7 +156,7 @@ def test_files_that_were_half_sent_are_sent_on(
 ) -> None:
     """Where the session would read files in other pieces by then, they are read whole all the same."""
     assert len(files.uris) == 4
-    hit = arm("slot.after-commit", "raise")
+    hit = arm("shard.after-commit", "raise")
     with pytest.raises(Exception, match="failpoint"):
         files.send()
     assert hit.exists()

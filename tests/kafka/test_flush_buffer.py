@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from bridge.kafka.flush_buffer import Buffer
+from bridge.kafka.flush_buffer import FlushBuffer
 from bridge.kafka.records import Records
 
 
@@ -18,7 +18,7 @@ def _records(*pairs: tuple[bytes, bytes | None]) -> Records:
 def test_the_buffer_keeps_the_last_record_of_each_key() -> None:
     """It hands over at max_rows distinct keys, in the order of last changes, and the rest at flush()."""
     out: list[list[tuple[bytes | None, bytes | None]]] = []
-    buffer = Buffer(
+    buffer = FlushBuffer(
         lambda r: out.append(list(zip(r.keys, r.values, strict=True))),
         max_rows=2,
         interval_ms=10_000,
@@ -38,7 +38,7 @@ def test_the_buffer_flushes_when_the_interval_has_passed() -> None:
     """Counted from the last flush, whatever caused it."""
     clock = _Clock()
     out: list[Records] = []
-    buffer = Buffer(out.append, max_rows=100, interval_ms=1000, clock=clock)
+    buffer = FlushBuffer(out.append, max_rows=100, interval_ms=1000, clock=clock)
     buffer.add(_records((b"a", b"1")))
     clock.now = 0.9
     buffer.flush()
@@ -52,7 +52,7 @@ def test_the_buffer_flushes_when_the_interval_has_passed() -> None:
 
 def test_topics_do_not_share_keys_in_the_buffer() -> None:
     out: list[Records] = []
-    buffer = Buffer(out.append, max_rows=100, interval_ms=1000, clock=_Clock())
+    buffer = FlushBuffer(out.append, max_rows=100, interval_ms=1000, clock=_Clock())
     buffer.add(Records(["t", "u"], [b"a", b"a"], [b"1", b"2"], [5, None], [None, [("h", None)]]))
     buffer.flush()
     assert out == [Records(["t", "u"], [b"a", b"a"], [b"1", b"2"], [5, None], [None, [("h", None)]])]

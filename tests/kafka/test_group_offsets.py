@@ -10,7 +10,7 @@ from confluent_kafka import Consumer
 
 from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError
-from bridge.kafka.group_offsets import Group
+from bridge.kafka.group_offsets import ConsumerGroup
 from bridge.offsets import Offsets
 from tests.kafka.topics import topic_of
 
@@ -22,17 +22,17 @@ def test_what_is_committed_is_found_again_and_nothing_else(broker: Broker, uniqu
     broker.create_topic(name, partitions=3)
     topic = topic_of(name, servers=broker.bootstrap, properties={"group.id": unique("group")})
     places = [(name, n) for n in range(3)]
-    with Group(topic) as group:
+    with ConsumerGroup(topic) as group:
         assert group.committed(places) == Offsets()
         group.commit(Offsets({(name, 0): 0, (name, 2): 7}))
         group.commit(Offsets())
         group.settle(10)
-    with Group(topic) as group:
+    with ConsumerGroup(topic) as group:
         assert group.committed(places) == Offsets({(name, 0): 0, (name, 2): 7})
 
 
 def test_the_group_s_name_is_flink_s_where_none_is_given(broker: Broker) -> None:
-    assert Group(topic_of("t", servers=broker.bootstrap)).name == "KafkaSource-t"
+    assert ConsumerGroup(topic_of("t", servers=broker.bootstrap)).name == "KafkaSource-t"
 
 
 def test_a_group_with_members_takes_no_offsets_from_outside(broker: Broker, unique: Unique) -> None:
@@ -44,7 +44,7 @@ def test_a_group_with_members_takes_no_offsets_from_outside(broker: Broker, uniq
     while not member.assignment() and time.monotonic() < until:
         member.poll(0.2)
     try:
-        with Group(topic_of(name, servers=broker.bootstrap, properties={"group.id": named})) as group:
+        with ConsumerGroup(topic_of(name, servers=broker.bootstrap, properties={"group.id": named})) as group:
             group.commit(Offsets({(name, 0): 1}))
             with pytest.raises(
                 KafkaError, match=f"group '{named}' refuses to take offsets: .*UNKNOWN_MEMBER"
@@ -57,7 +57,7 @@ def test_a_group_with_members_takes_no_offsets_from_outside(broker: Broker, uniq
 
 def test_no_broker() -> None:
     with (
-        Group(topic_of("t", servers="127.0.0.1:9"), timeout=0.5) as group,
+        ConsumerGroup(topic_of("t", servers="127.0.0.1:9"), timeout=0.5) as group,
         pytest.raises(KafkaError, match=r"127\.0\.0\.1:9: group 'KafkaSource-t' refuses to tell its offsets"),
     ):
         group.committed([("t", 0)])
@@ -65,7 +65,7 @@ def test_no_broker() -> None:
 
 @pytest.mark.slow  # librdkafka lets go of a commit on its way only after its own time-out
 def test_no_broker_to_commit_to() -> None:
-    with Group(topic_of("t", servers="127.0.0.1:9"), timeout=0.5) as group:
+    with ConsumerGroup(topic_of("t", servers="127.0.0.1:9"), timeout=0.5) as group:
         group.commit(Offsets({("t", 0): 1}))
         with pytest.raises(KafkaError, match="refuses to take offsets"):
             group.settle(0.5)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bridge.embedded.broker import Broker
-from bridge.kafka.leader_epochs import Beginning, Epochs
+from bridge.kafka.leader_epochs import Beginning, LeaderEpochs
 from tests.kafka.topics import send, topic_of, transaction
 
 Unique = Callable[[str], str]
@@ -27,7 +27,7 @@ def restarted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 def _of(broker: Broker, topic: str, start: int, end: int) -> list[Beginning]:
-    with Epochs(topic_of(topic, servers=broker.bootstrap)) as epochs:
+    with LeaderEpochs(topic_of(topic, servers=broker.bootstrap)) as epochs:
         return epochs.of(topic, 0, start, end)
 
 

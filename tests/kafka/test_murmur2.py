@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from bridge.embedded.broker import Broker
-from bridge.kafka.murmur2 import places
-from bridge.kafka.producer import Writer
+from bridge.kafka.murmur2 import partitions_of
+from bridge.kafka.producer import RecordProducer
 from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records
 from tests.reader import messages
@@ -35,21 +35,21 @@ def test_what_kafka_s_own_tests_expect() -> None:
     told = {b"21": -973932308, b"foobar": -790332482, b"a-little-bit-long-string": -985981536}
     for key, hashed in told.items():
         for count in (1, 7, 2**20 + 7):
-            assert places([key], count) == [(hashed & 0x7FFFFFFF) % count]
+            assert partitions_of([key], count) == [(hashed & 0x7FFFFFFF) % count]
 
 
 def test_any_keys_of_any_lengths() -> None:
     dice = random.Random(7)
     keys = [dice.randbytes(dice.choice([0, 1, 2, 3, 4, 5, 7, 8, 31, 300])) for _ in range(2000)]
-    assert places(keys, 101) == [(_slow(k) & 0x7FFFFFFF) % 101 for k in keys]
-    assert places(keys[:1], 101) == places(keys, 101)[:1]
+    assert partitions_of(keys, 101) == [(_slow(k) & 0x7FFFFFFF) % 101 for k in keys]
+    assert partitions_of(keys[:1], 101) == partitions_of(keys, 101)[:1]
 
 
 def test_null_keys_and_unknown_topics_go_anywhere() -> None:
-    assert places([None, b"k", None], 5)[::2] == [-1, -1]
-    assert places([None, None], 5) == [-1, -1]
-    assert places([], 5) == []
-    assert places([b"k", b"k", b"k", None], [0, 1, 7, 7]) == [-1, 0, places([b"k"], 7)[0], -1]
+    assert partitions_of([None, b"k", None], 5)[::2] == [-1, -1]
+    assert partitions_of([None, None], 5) == [-1, -1]
+    assert partitions_of([], 5) == []
+    assert partitions_of([b"k", b"k", b"k", None], [0, 1, 7, 7]) == [-1, 0, partitions_of([b"k"], 7)[0], -1]
 
 
 @pytest.mark.parametrize("partitions", [1, 6])
@@ -57,7 +57,7 @@ def test_librdkafka_puts_them_there(broker: Broker, unique: Callable[[str], str]
     topic = unique("murmur2")
     broker.create_topic(topic, partitions=partitions)
     keys: list[bytes | None] = [b"", b"\0", *(b"%d" % n**3 for n in range(50))]
-    with Writer(producer_settings({"bootstrap.servers": broker.bootstrap}, checked=True)) as writer:
+    with RecordProducer(producer_settings({"bootstrap.servers": broker.bootstrap}, checked=True)) as writer:
         writer.send(Records([topic] * len(keys), keys, [b"v"] * len(keys)))
     found = {m.key() or b"": m.partition() for m in messages(broker.bootstrap, topic)}
-    assert [found[k or b""] for k in keys] == places(keys, partitions)
+    assert [found[k or b""] for k in keys] == partitions_of(keys, partitions)

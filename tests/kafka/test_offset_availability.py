@@ -6,7 +6,7 @@ import pytest
 
 from bridge.errors import REBUILD, GapError
 from bridge.kafka import admin
-from bridge.kafka.offset_availability import check_reachable
+from bridge.kafka.offset_availability import check_offsets_available
 from bridge.offsets import Offsets
 
 
@@ -24,9 +24,9 @@ def test_gaps_name_what_is_wanted_and_what_is_there(
     wanted: dict[tuple[str, int], int], ids: dict[str, str] | None, message: str
 ) -> None:
     state = admin.TopicState({"t": "new"}, Offsets({("t", 0): 5}), Offsets({("t", 0): 9}))
-    check_reachable(Offsets({("t", 0): 5}), state, {"t": "new"})
-    check_reachable(Offsets({("t", 0): 9}), state)
-    check_reachable(Offsets(), state)
+    check_offsets_available(Offsets({("t", 0): 5}), state, {"t": "new"})
+    check_offsets_available(Offsets({("t", 0): 9}), state)
+    check_offsets_available(Offsets(), state)
     with pytest.raises(GapError, match=message) as gap:
-        check_reachable(Offsets(wanted), state, ids)
+        check_offsets_available(Offsets(wanted), state, ids)
     assert str(gap.value).endswith(REBUILD)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from bridge.definition import Sink
 from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError
-from bridge.kafka.producer import Writer
+from bridge.kafka.producer import RecordProducer
 from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records
 from bridge.kafka.sink import produce
@@ -57,7 +57,7 @@ def test_round_robin_changes_partitions_as_time_goes_by(broker: Broker, unique: 
     name = unique("spread")
     broker.create_topic(name, partitions=3)
     settings = producer_settings({"bootstrap.servers": broker.bootstrap}, checked=True)
-    with Writer(settings, partitioner=opened("round-robin", 0, 1)) as writer:
+    with RecordProducer(settings, partitioner=opened("round-robin", 0, 1)) as writer:
         deadline, found = time.monotonic() + 30, set[int | None]()
         while found != {0, 1, 2} and time.monotonic() < deadline:
             for _ in range(40):
@@ -95,7 +95,7 @@ def test_a_writer_without_spark_asks_for_headers_and_full_buffers_too(broker: Br
     user = {"bootstrap.servers": broker.bootstrap, "queue.buffering.max.messages": "2", "linger.ms": "0"}
     settings = producer_settings(user, checked=True)
     records = Records([name] * 20, [b"k"] * 20, [b"v"] * 20, headers=[[("h", b"x")]] * 20)
-    with Writer(settings, partitioner=opened("fixed", 6, 7)) as writer:
+    with RecordProducer(settings, partitioner=opened("fixed", 6, 7)) as writer:
         writer.send(records)
     found = list(messages(broker.bootstrap, name))
     assert [(m.partition(), m.headers()) for m in found] == [(2, [("h", b"x")])] * 20
@@ -104,5 +104,5 @@ def test_a_writer_without_spark_asks_for_headers_and_full_buffers_too(broker: Br
 def test_a_topic_that_is_not_there_is_told(broker: Broker) -> None:
     settings = producer_settings({"bootstrap.servers": broker.bootstrap}, checked=True)
     told = pytest.raises(KafkaError, match="the partitions of 'nowhere' are not known: UNKNOWN_TOPIC_OR_PART")
-    with told, Writer(settings, partitioner=opened("fixed", 0, 1)) as writer:
+    with told, RecordProducer(settings, partitioner=opened("fixed", 0, 1)) as writer:
         writer.send(Records(["nowhere"], [b"k"], [b"v"]))

@@ -6,7 +6,7 @@ import pytest
 
 from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError
-from bridge.kafka.producer import Writer
+from bridge.kafka.producer import RecordProducer
 from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records, Sent
 from tests.reader import messages
@@ -39,7 +39,7 @@ def test_a_small_buffer_only_slows_down(broker: Broker, unique: Unique) -> None:
     name = unique("narrow")
     broker.create_topic(name)
     user = {"bootstrap.servers": broker.bootstrap, "queue.buffering.max.messages": "2", "linger.ms": "0"}
-    with Writer(producer_settings(user, checked=True)) as writer:
+    with RecordProducer(producer_settings(user, checked=True)) as writer:
         writer.send(Records([name] * 50, [b"k"] * 50, [b"%d" % i for i in range(50)]))
     assert [m.value() for m in messages(broker.bootstrap, name)] == [b"%d" % i for i in range(50)]
     assert writer.sent == Sent(records=50, tombstones=0, bytes=140, lost=0)
@@ -55,10 +55,10 @@ def test_a_failed_delivery_is_an_error_or_a_count(broker: Broker, unique: Unique
     records = Records([name], [b"k"], [bytes(range(256)) * 40])
     if checked:
         told = pytest.raises(KafkaError, match=f"{name}-0 did not take a record: MSG_SIZE_TOO_LARGE")
-        with told, Writer(settings) as writer:
+        with told, RecordProducer(settings) as writer:
             writer.send(records)
     else:
-        with Writer(settings, checked=False) as writer:
+        with RecordProducer(settings, checked=False) as writer:
             writer.send(records)
         assert (writer.sent.records, writer.sent.lost) == (1, 1)
 
@@ -68,7 +68,7 @@ def test_what_is_too_large_for_the_client_is_named_by_hash(broker: Broker, uniqu
     broker.create_topic(name)
     settings = producer_settings({"bootstrap.servers": broker.bootstrap}, checked=True)
     told = pytest.raises(KafkaError, match=r"2000006 bytes .*SHA-256 begins 2bb80d53.*max\.request\.size")
-    with told, Writer(settings) as writer:
+    with told, RecordProducer(settings) as writer:
         writer.send(Records([name], [b"secret"], [b"x" * 2_000_000]))
 
 
@@ -77,7 +77,7 @@ def test_nothing_of_a_failed_attempt_is_sent_later(broker: Broker, unique: Uniqu
     name = unique("dropped")
     broker.create_topic(name)
     user = {"bootstrap.servers": broker.bootstrap, "linger.ms": "60000"}
-    writer = Writer(producer_settings(user, checked=True))
+    writer = RecordProducer(producer_settings(user, checked=True))
 
     def fail_half_way() -> None:
         with writer:
@@ -93,12 +93,12 @@ def test_nothing_of_a_failed_attempt_is_sent_later(broker: Broker, unique: Uniqu
 def test_times_kafka_cannot_hold_are_refused(timestamp: int) -> None:
     """librdkafka would write the present time instead."""
     settings = producer_settings({"bootstrap.servers": "127.0.0.1:9"}, checked=True)
-    with pytest.raises(KafkaError, match="timestamp not after 1970"), Writer(settings) as writer:
+    with pytest.raises(KafkaError, match="timestamp not after 1970"), RecordProducer(settings) as writer:
         writer.send(Records(["t"], [b"k"], [b"v"], timestamps=[timestamp]))
 
 
 def test_a_broker_that_is_away_is_told_with_the_reason() -> None:
     user = {"bootstrap.servers": "127.0.0.1:9", "delivery.timeout.ms": "1500"}
     told = pytest.raises(KafkaError, match=r"_MSG_TIMED_OUT.*Connection refused")
-    with told, Writer(producer_settings(user, checked=True)) as writer:
+    with told, RecordProducer(producer_settings(user, checked=True)) as writer:
         writer.send(Records(["t"], [b"k"], [b"v"]))

@@ -13,10 +13,10 @@ from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError
 from bridge.kafka import producer as writer_module
 from bridge.kafka import producer_pool
-from bridge.kafka.arrow_records import Packing
-from bridge.kafka.murmur2 import places
-from bridge.kafka.producer import Writer
-from bridge.kafka.producer_pool import lent
+from bridge.kafka.arrow_records import ArrowRecords
+from bridge.kafka.murmur2 import partitions_of
+from bridge.kafka.producer import RecordProducer
+from bridge.kafka.producer_pool import pooled_producer
 from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records, Sent
 from bridge.partitioners import opened
@@ -37,9 +37,11 @@ def _settings(broker: Broker, **more: str) -> dict[str, object]:
 
 def _send(
     broker: Broker, topic: str, value: bytes = b"v", *, partitioner: str = "default", count: int | None = None
-) -> Writer:
+) -> RecordProducer:
     made, counts = opened(partitioner, 0, 1), {topic: count} if count else None
-    with lent(Packing((topic,)), _settings(broker), partitioner=made, counts=counts) as writer:
+    with pooled_producer(
+        ArrowRecords((topic,)), _settings(broker), partitioner=made, counts=counts
+    ) as writer:
         writer.send(Records([topic] * len(_KEYS), list(_KEYS), [value] * len(_KEYS)))
     return writer
 
@@ -74,18 +76,20 @@ def test_keys_go_by_the_count_that_the_batch_began_with(
     broker.create_topic(topic, partitions=before)
     first = _send(broker, topic, b"before", partitioner=partitioner, count=before)
     if empty:
-        with lent(Packing((topic,)), _settings(broker), partitioner=opened(partitioner, 0, 1)) as idle:
+        with pooled_producer(
+            ArrowRecords((topic,)), _settings(broker), partitioner=opened(partitioner, 0, 1)
+        ) as idle:
             assert idle is first
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     if change == "added":
         admin.create_partitions([NewPartitions(topic, after)])[topic].result(30)
         assert _send(broker, topic, b"late", partitioner=partitioner, count=before) is first
-        assert _places(broker, topic, b"late") == dict(zip(_KEYS, places(_KEYS, before), strict=True))
+        assert _places(broker, topic, b"late") == dict(zip(_KEYS, partitions_of(_KEYS, before), strict=True))
     else:
         admin.delete_topics([topic])[topic].result(30)
         broker.create_topic(topic, partitions=after)
     assert _send(broker, topic, b"after", partitioner=partitioner, count=after) is first
-    assert _places(broker, topic, b"after") == dict(zip(_KEYS, places(_KEYS, after), strict=True))
+    assert _places(broker, topic, b"after") == dict(zip(_KEYS, partitions_of(_KEYS, after), strict=True))
 
 
 def test_a_topic_that_never_gets_as_many_partitions(
@@ -105,9 +109,9 @@ def test_other_topics_settings_and_guarantees_have_another_one(broker: Broker, u
     for name in (topic, other):
         broker.create_topic(name)
     made = {id(_send(broker, topic)), id(_send(broker, other))}
-    with lent(Packing((topic,)), _settings(broker, **{"linger.ms": "1"})) as writer:
+    with pooled_producer(ArrowRecords((topic,)), _settings(broker, **{"linger.ms": "1"})) as writer:
         made.add(id(writer))
-    with lent(Packing((topic,)), _settings(broker), checked=False) as writer:
+    with pooled_producer(ArrowRecords((topic,)), _settings(broker), checked=False) as writer:
         made.add(id(writer))
     assert len(made) == 4
 
@@ -119,7 +123,9 @@ def test_one_whose_block_failed_is_not_used_again(broker: Broker, unique: Unique
     first = _send(broker, topic)
     with (
         contextlib.suppress(ZeroDivisionError),
-        lent(Packing((topic,)), _settings(broker), partitioner=opened("default", 0, 1)) as writer,
+        pooled_producer(
+            ArrowRecords((topic,)), _settings(broker), partitioner=opened("default", 0, 1)
+        ) as writer,
     ):
         assert writer is first
         raise ZeroDivisionError
@@ -129,8 +135,8 @@ def test_one_whose_block_failed_is_not_used_again(broker: Broker, unique: Unique
 def test_two_blocks_at_a_time_have_one_each(broker: Broker, unique: Unique) -> None:
     topic = unique("both")
     broker.create_topic(topic)
-    packing, settings = Packing((topic,)), _settings(broker)
-    with lent(packing, settings) as one, lent(packing, settings) as two:
+    packing, settings = ArrowRecords((topic,)), _settings(broker)
+    with pooled_producer(packing, settings) as one, pooled_producer(packing, settings) as two:
         assert one is not two
 
 
@@ -146,7 +152,7 @@ def test_one_that_was_left_too_long_is_not_used_again(
 
 def test_a_worker_that_serves_many_pipelines_keeps_few(broker: Broker) -> None:
     for number in range(11):
-        with lent(Packing((f"t-{number}",)), _settings(broker)):
+        with pooled_producer(ArrowRecords((f"t-{number}",)), _settings(broker)):
             pass
     assert [idle.packing.topics for idle in producer_pool._idle] == [
         (f"t-{number}",) for number in range(3, 11)
@@ -158,12 +164,15 @@ def test_a_topic_that_has_gone_is_told_as_a_new_producer_tells_it(broker: Broker
     broker.create_topic(topic)
     more = {"delivery.timeout.ms": "5000"}
     for _ in range(2):
-        with lent(Packing((topic,)), _settings(broker, **more)) as writer:
+        with pooled_producer(ArrowRecords((topic,)), _settings(broker, **more)) as writer:
             writer.send(Records([topic], [b"k"], [b"v"]))
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.delete_topics([topic])[topic].result(30)
     said = []
-    for made in (lent(Packing((topic,)), _settings(broker, **more)), Writer(_settings(broker, **more))):
+    for made in (
+        pooled_producer(ArrowRecords((topic,)), _settings(broker, **more)),
+        RecordProducer(_settings(broker, **more)),
+    ):
         with pytest.raises(KafkaError, match="did not take a record") as told, made as writer:
             writer.send(Records([topic], [b"k"], [b"v"]))
         said.append(str(told.value))

@@ -10,9 +10,9 @@ import pytest
 from bridge.embedded.broker import Broker
 from bridge.errors import ConcurrentRunError, KafkaError
 from bridge.kafka import shard as slots
-from bridge.kafka.producer import Writer
+from bridge.kafka.producer import RecordProducer
 from bridge.kafka.records import Records
-from bridge.kafka.shard import Slot
+from bridge.kafka.shard import TransactionalShard
 from bridge.kafka.shard_state import Cursor
 from bridge.publish_progress import PublishProgress
 from tests.kafka.desk import EXPECTED, IDS, Desk
@@ -26,12 +26,14 @@ def desk(broker: Broker, unique: Callable[[str], str]) -> Desk:
     return Desk(broker, topic, unique("tx"))
 
 
-def losing(method: str, what: str, left: list[int] | None = None) -> Callable[[Mapping[str, Any]], Writer]:
+def losing(
+    method: str, what: str, left: list[int] | None = None
+) -> Callable[[Mapping[str, Any]], RecordProducer]:
     """Makes writers whose producers lose `left[0]` (one) calls of `method`, all together."""
     left = [1] if left is None else left
 
-    def make(settings: Mapping[str, Any]) -> Writer:
-        writer = Writer(settings)
+    def make(settings: Mapping[str, Any]) -> RecordProducer:
+        writer = RecordProducer(settings)
         writer._producer = Flaky(writer._producer, method, what, times=left)  # type: ignore[assignment]
         return writer
 
@@ -56,7 +58,7 @@ def test_what_got_lost_is_found_out(desk: Desk, method: str, what: str) -> None:
 
 def test_the_ledger_would_see_a_lost_answer(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """The guard off: whoever does not read where the slot stands sends a committed transaction again."""
-    monkeypatch.setattr(Slot, "_read", lambda _: Cursor())
+    monkeypatch.setattr(TransactionalShard, "_read", lambda _: Cursor())
     with desk.slot(losing("commit_transaction", "answer")) as slot:
         desk.rest(slot)
     found = desk.found()
@@ -81,8 +83,8 @@ def test_a_client_that_lost_the_reason(desk: Desk) -> None:
     def muddle() -> None:
         raise SystemError("returned NULL without setting an exception")
 
-    def make(settings: Mapping[str, Any]) -> Writer:
-        writer = Writer(settings)
+    def make(settings: Mapping[str, Any]) -> RecordProducer:
+        writer = RecordProducer(settings)
         producer = Flaky(writer._producer, "flush", "answer", times=left, meanwhile=muddle)
         writer._producer = producer  # type: ignore[assignment]
         return writer

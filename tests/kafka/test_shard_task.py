@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.errors import KafkaError
-from bridge.kafka.arrow_records import Packing
-from bridge.kafka.shard_state import Cursor, Share
-from bridge.kafka.shard_task import SlotTask, _Place, _whole
+from bridge.kafka.arrow_records import ArrowRecords
+from bridge.kafka.shard_state import Cursor, ShardSpec
+from bridge.kafka.shard_task import ShardTask, _Place, _whole
 
 CHUNK = 2
 
@@ -118,7 +118,7 @@ def _cut(rows: list[tuple[int, int]], sizes: list[int]) -> list[list[tuple[int, 
     return parts
 
 
-TASK = SlotTask(Packing(("t",)), Share("p", "r", ("t",), 4, 0, {}, {}), "default", 0, own=False)
+TASK = ShardTask(ArrowRecords(("t",)), ShardSpec("p", "r", ("t",), 4, 0, {}, {}), "default", 0, own=False)
 slots = st.permutations(range(4)).flatmap(
     lambda order: st.lists(st.integers(0, 9), min_size=4, max_size=4).map(
         lambda rows: [slot for slot, count in zip(order, rows, strict=True) for _ in range(count)]

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from bridge.definition import DeliveryGuarantee, Sink
 from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError
-from bridge.kafka.arrow_records import Packing
+from bridge.kafka.arrow_records import ArrowRecords
 from bridge.kafka.sink import ProduceResult, _Task, produce
 from bridge.secret import Secret
 from tests.kafka.topics import topic_of
@@ -194,5 +194,5 @@ def test_what_the_broker_refuses_fails_the_batch(spark: SparkSession, broker: Br
 
 
 def test_a_task_shows_no_secret() -> None:
-    task = _Task({"sasl.password": Secret("hunter2").reveal()}, Packing(("t",)), True, 0, 0)
+    task = _Task({"sasl.password": Secret("hunter2").reveal()}, ArrowRecords(("t",)), True, 0, 0)
     assert "hunter2" not in repr(task)

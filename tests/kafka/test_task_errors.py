@@ -16,9 +16,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bridge import errors
-from bridge.kafka.arrow_records import Packing
+from bridge.kafka.arrow_records import ArrowRecords
 from bridge.kafka.sink import _Task, collected
-from bridge.kafka.task_errors import Remote
+from bridge.kafka.task_errors import TaskErrors
 
 _WORDS = 'line one\nRuntimeError: bridge-error/1 {}\r\n "quoted" \\ é名\u2028 $1 {curly}'
 
@@ -59,7 +59,7 @@ def _text(task: Any, *batches: Any) -> str:
 
 @pytest.mark.parametrize("error", list(_errors()), ids=lambda e: type(e).__name__)
 def test_every_class_comes_back_with_its_words_and_fields(error: errors.BridgeError) -> None:
-    remote = Remote()
+    remote = TaskErrors()
     again = remote.error(PySparkException(_text(remote.task(_Raises(error).run))))
     assert type(again) is type(error)
     assert (str(again), again.args, vars(again)) == (str(error), error.args, vars(error))
@@ -69,7 +69,7 @@ def test_a_class_of_others_comes_back_as_ours() -> None:
     class Narrow(errors.GapError):
         version = 0
 
-    remote, gone = Remote(), Narrow("version 7 is gone")
+    remote, gone = TaskErrors(), Narrow("version 7 is gone")
     gone.version = 7
     again = remote.error(PySparkException(_text(remote.task(_Raises(gone).run))))
     assert (type(again), str(again), vars(again)) == (errors.GapError, "version 7 is gone", {"version": 7})
@@ -77,7 +77,7 @@ def test_a_class_of_others_comes_back_as_ours() -> None:
 
 def test_what_others_say_is_not_taken_for_an_error_of_ours() -> None:
     """Not even the very words of another job's error, nor those of errors of old."""
-    remote, other = Remote(), Remote()
+    remote, other = TaskErrors(), TaskErrors()
     stolen = _text(other.task(_Raises(errors.KafkaError("stolen")).run))
     for words in (
         stolen,
@@ -109,8 +109,8 @@ list(cloudpickle.loads(sys.stdin.buffer.read())(iter([])))
     ("lacking", "package"), [("confluent_kafka", "confluent-kafka"), ("bridge", "changelog-bridge")]
 )
 def test_a_package_that_executors_lack_is_named(lacking: str, package: str) -> None:
-    remote = Remote()
-    task = _Task({}, Packing(("t",)), True, 0, 0)
+    remote = TaskErrors()
+    task = _Task({}, ArrowRecords(("t",)), True, 0, 0)
     sent = _pickled(remote.task(task.run))
     worker = subprocess.run(
         [sys.executable, "-c", _WORKER, lacking], check=False, input=sent, capture_output=True
@@ -125,7 +125,7 @@ def test_a_package_that_executors_lack_is_named(lacking: str, package: str) -> N
 
 
 def test_a_library_that_cannot_be_loaded_is_told_as_such() -> None:
-    remote = Remote()
+    remote = TaskErrors()
     broken = ImportError("librdkafka.so.1: cannot open shared object file", name="confluent_kafka.cimpl")
     error = remote.error(PySparkException(_text(remote.task(_Raises(broken).run))))
     assert str(error).startswith(
@@ -137,7 +137,7 @@ def test_through_spark(spark: SparkSession) -> None:
     """From a worker, with rows on their way; the text of another exception stays Spark's."""
     rows = spark.createDataFrame(pa.table({"x": [1, 2, 3]}))
     gone = errors.TopicMissingError(_WORDS)
-    remote = Remote()
+    remote = TaskErrors()
     with pytest.raises(errors.TopicMissingError) as caught:
         collected(rows.mapInArrow(remote.task(_Raises(gone).run), "x bigint"), remote)
     assert str(caught.value) == _WORDS

@@ -22,8 +22,8 @@ def test_absent_topics_are_created_as_described_once(broker: Broker, unique: Uni
     one, two = unique("one"), unique("two")
     config = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.25"}
     topic = topic_of(one, two, servers=broker.bootstrap, create=TopicCreation(4, 1, config))
-    assert topic_creation.prepare(topic) == []
-    assert topic_creation.prepare(topic) == []
+    assert topic_creation.prepare_topics(topic) == []
+    assert topic_creation.prepare_topics(topic) == []
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     for name in (one, two):
         assert len(admin.list_topics(name, timeout=10).topics[name].partitions) == 4
@@ -34,7 +34,9 @@ def test_absent_topics_are_created_as_described_once(broker: Broker, unique: Uni
 
 def test_the_broker_s_defaults(broker: Broker, unique: Unique) -> None:
     name = unique("plain")
-    assert topic_creation.prepare(topic_of(name, servers=broker.bootstrap, create=TopicCreation())) == []
+    assert (
+        topic_creation.prepare_topics(topic_of(name, servers=broker.bootstrap, create=TopicCreation())) == []
+    )
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     assert len(admin.list_topics(name, timeout=10).topics[name].partitions) == 1
 
@@ -43,11 +45,11 @@ def test_an_existing_topic_is_left_alone_and_its_differences_are_told(broker: Br
     name = unique("there")
     broker.create_topic(name, partitions=2)
     wanted = TopicCreation(3, None, {"cleanup.policy": "compact"})
-    first, second = topic_creation.prepare(topic_of(name, servers=broker.bootstrap, create=wanted))
+    first, second = topic_creation.prepare_topics(topic_of(name, servers=broker.bootstrap, create=wanted))
     assert first.startswith(f"topic '{name}' has 2 partitions, topic.create names 3; it is left as it is")
     assert second.startswith(f"topic '{name}' is not compacted (cleanup.policy=delete): ")
     assert f"--entity-name {name} --add-config cleanup.policy=compact" in second
-    assert topic_creation.prepare(topic_of(name, servers=broker.bootstrap)) == [second]
+    assert topic_creation.prepare_topics(topic_of(name, servers=broker.bootstrap)) == [second]
 
 
 def test_policies_are_compared_word_by_word(broker: Broker, unique: Unique) -> None:
@@ -55,8 +57,8 @@ def test_policies_are_compared_word_by_word(broker: Broker, unique: Unique) -> N
     broker.create_topic(name, config={"cleanup.policy": "compact,delete"})
     same = TopicCreation(config={"cleanup.policy": "delete, compact"})
     other = TopicCreation(config={"cleanup.policy": "delete"})
-    assert topic_creation.prepare(topic_of(name, servers=broker.bootstrap, create=same)) == []
-    [told] = topic_creation.prepare(topic_of(name, servers=broker.bootstrap, create=other))
+    assert topic_creation.prepare_topics(topic_of(name, servers=broker.bootstrap, create=same)) == []
+    [told] = topic_creation.prepare_topics(topic_of(name, servers=broker.bootstrap, create=other))
     assert (
         told
         == f"topic '{name}' has cleanup.policy=compact,delete, topic.create names delete; it is left as it is"
@@ -65,7 +67,7 @@ def test_policies_are_compared_word_by_word(broker: Broker, unique: Unique) -> N
 
 def test_an_absent_topic_that_nobody_creates(broker: Broker) -> None:
     with pytest.raises(TopicMissingError, match=r"topic 'nowhere' does not exist.*topic\.create"):
-        topic_creation.prepare(topic_of("nowhere", servers=broker.bootstrap))
+        topic_creation.prepare_topics(topic_of("nowhere", servers=broker.bootstrap))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,7 @@ def test_what_the_broker_will_not_create(
 ) -> None:
     name = unique("refused")
     with pytest.raises(KafkaError, match=f"refuses to create topic '{name}': {told}"):
-        topic_creation.prepare(topic_of(name, servers=broker.bootstrap, create=creation))
+        topic_creation.prepare_topics(topic_of(name, servers=broker.bootstrap, create=creation))
 
 
 def test_who_may_not_read_configurations_is_not_stopped(
@@ -97,5 +99,5 @@ def test_who_may_not_read_configurations_is_not_stopped(
 
     monkeypatch.setattr(Conversation, "ask", refuse)
     with caplog.at_level(logging.INFO, "bridge.kafka"):
-        assert topic_creation.prepare(topic_of(name, servers=broker.bootstrap)) == []
+        assert topic_creation.prepare_topics(topic_of(name, servers=broker.bootstrap)) == []
     assert f"cleanup.policy of topic '{name}' is not known" in caplog.text

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from bridge import config
 from bridge.definition import Definition
 from bridge.pipelines.runtime import lease
-from bridge.pipelines.runtime.lease import held
-from bridge.pipelines.runtime.lease_owner import Holder, myself
+from bridge.pipelines.runtime.lease import acquire_lease
+from bridge.pipelines.runtime.lease_owner import LeaseOwner, current_process
 
 EVERY = 0.2
 FILE = """\
@@ -38,9 +38,9 @@ class Desk:
     definition: Definition
     file: Path
 
-    def other(self, **told: Any) -> Holder:
+    def other(self, **told: Any) -> LeaseOwner:
         """Write a lease of somebody else; by default of this very process, which lives."""
-        mine = myself("orders", "ingest", "other-run", since="2026-01-01 00:00:00 UTC", every=EVERY)
+        mine = current_process("orders", "ingest", "other-run", since="2026-01-01 00:00:00 UTC", every=EVERY)
         found = replace(mine, **told)
         self.put(found.to_json())
         return found
@@ -52,16 +52,16 @@ class Desk:
         scratch.rename(self.file)
         self.file.with_name(f".{self.file.name}.crc").unlink(missing_ok=True)  # Hadoop's, of what was there
 
-    def there(self) -> Holder:
+    def there(self) -> LeaseOwner:
         deadline = time.monotonic() + 20
-        while (found := Holder.from_json(self.file.read_text())) is None:  # half of a write
+        while (found := LeaseOwner.from_json(self.file.read_text())) is None:  # half of a write
             assert time.monotonic() < deadline
         return found
 
     def taken(self) -> tuple[float, str | None]:
         """Take and give back: how long it took, and the warning."""
         began = time.monotonic()
-        with held(self.spark, self.definition, "ingest") as ours:
+        with acquire_lease(self.spark, self.definition, "ingest") as ours:
             assert self.there().run != "other-run"
             return time.monotonic() - began, ours.warning
 

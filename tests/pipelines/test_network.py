@@ -37,7 +37,7 @@ def cut(broker: Broker) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
-@pytest.mark.parametrize("place", ["slot.opened", "slot.before-commit", "slot.sent"])
+@pytest.mark.parametrize("place", ["shard.opened", "shard.before-commit", "shard.sent"])
 def test_a_publish_waits_for_an_answer(
     spark: SparkSession, lake: Path, tmp_path: Path, unique: Callable[[str], str], arm: Arm, place: str
 ) -> None:

@@ -105,7 +105,7 @@ def test_slots_end_with_their_driver(
     ledger.insert(range(100), "a")
     world.definition()
     with Process("publish", world.folder / "orders.yaml", tmp_path / "run", master=master) as run:
-        hit = run.arm("slot.sent", "pause after 1")
+        hit = run.arm("shard.sent", "pause after 1")
         run.until(hit)
         jvm = run.jvm()
         assert jvm is not None

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from bridge.columns import struct_type
 from bridge.errors import DefinitionError
-from bridge.quality.gate_rules import FUSED, Rules, compiled
+from bridge.quality.gate_rules import FUSED, Rules, compile_rules
 from bridge.quality.run import run
 from bridge.quality.suite import Suite, parsed
 
@@ -36,7 +36,7 @@ def expect(type: str, **kwargs: Any) -> dict[str, Any]:
 
 def rules(spark: SparkSession, of: Suite, *, whole: bool = True, alone: bool = False) -> Rules:
     """`of`, compiled for rows of SHAPE."""
-    return compiled(of, spark, struct_type(SHAPE).fields, whole=whole, alone=alone)
+    return compile_rules(of, spark, struct_type(SHAPE).fields, whole=whole, alone=alone)
 
 
 PAIR, LIST = {"column_A": "n", "column_B": "m"}, {"column_list": ["n", "m"]}

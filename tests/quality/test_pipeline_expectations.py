@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.errors import DefinitionError, GapError
-from bridge.quality.facts import NO_FACTS, Compared, Facts, Moment, Share, Split
+from bridge.quality.facts import NO_FACTS, Compared, Facts, Moment, Ratio, Split
 from bridge.quality.run import run
 from bridge.quality.suite import load, parsed
 from bridge.quality.verdict import Outcome
@@ -112,12 +112,12 @@ def test_arrival_is_judged_by_now(
 @pytest.mark.parametrize(
     ("share", "success", "observed"),
     [
-        (Share(1, 10), True, "10 % (1 of 10 records)"),
-        (Share(5, 10), False, "50 % (5 of 10 records)"),
-        (Share(0, 0), True, "0 % (0 of 0 records)"),
+        (Ratio(1, 10), True, "10 % (1 of 10 records)"),
+        (Ratio(5, 10), False, "50 % (5 of 10 records)"),
+        (Ratio(0, 0), True, "0 % (0 of 0 records)"),
     ],
 )
-def test_tombstones_are_a_share(spark: SparkSession, share: Share, success: bool, observed: str) -> None:
+def test_tombstones_are_a_share(spark: SparkSession, share: Ratio, success: bool, observed: str) -> None:
     found = outcome(
         spark, Facts({"tombstones": lambda _: share}), "expect_tombstone_ratio_to_be_between", max_ratio=0.2
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 from bridge.offsets import Offsets
-from bridge.quality.history import Course, History, Past
+from bridge.quality.history import ExpectationTrend, History, PastRun
 from bridge.quality.verdict import Outcome, Subject, Verdict
 from tests.quality.pages import HOSTILE
 
@@ -50,10 +50,10 @@ BROKEN = verdict(MET, FAILED, RAISED)
 
 def run(
     number: int, *, rows: int | None = 1_000, lag: int | None = 0, critical: int = 0, changes: int | None = 5
-) -> Past:
+) -> PastRun:
     """The run that was `8 - number` hours before STARTED."""
     at = STARTED - timedelta(hours=8 - number)
-    return Past(f"run-{number}", at, number, rows, lag, critical, 0, 0, 3, changes, changes, changes)
+    return PastRun(f"run-{number}", at, number, rows, lag, critical, 0, 0, 3, changes, changes, changes)
 
 
 def at(number: int) -> datetime:
@@ -61,14 +61,14 @@ def at(number: int) -> datetime:
 
 
 RUNS = (run(1, changes=None), run(2), run(3, lag=None), run(4, critical=1), run(5, rows=1_234_000, lag=12))
-NOW = Past(
+NOW = PastRun(
     "run-7", STARTED, 1_042, 1_234_567, 3, 1, 1, 0, 3, 40, 50, 60, STARTED - timedelta(minutes=90), STARTED
 )
 HISTORY = History(
     RUNS,
     {
-        MET.name: Course(tuple((at(n), n != 4) for n in range(1, 6)), at(5), None),
-        FAILED.name: Course(tuple((at(n), n < 3) for n in range(1, 6)), at(2), at(3)),
-        RAISED.name: Course(((at(4), False), (at(5), True)), at(5), None),
+        MET.name: ExpectationTrend(tuple((at(n), n != 4) for n in range(1, 6)), at(5), None),
+        FAILED.name: ExpectationTrend(tuple((at(n), n < 3) for n in range(1, 6)), at(2), at(3)),
+        RAISED.name: ExpectationTrend(((at(4), False), (at(5), True)), at(5), None),
     },
 )

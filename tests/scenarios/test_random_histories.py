@@ -19,7 +19,7 @@ from bridge.delta.engine_choice import Engines
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.embedded.broker import Broker
 from bridge.offsets import Offsets
-from bridge.pipelines.ingest.batch import apply
+from bridge.pipelines.ingest.batch import apply_batch
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.runtime.preflight import ingest_table
@@ -67,7 +67,7 @@ def test_batches_fold_to_the_oracles_table(
         model.apply(Step(table=(), records=batch))
         end = Offsets({("in", 0): offset + len(batch)})
         progress = IngestProgress(definition.name, "run", number, end)
-        apply(definition, table, hand_made(spark, batch, offset), progress, engines=engines)
+        apply_batch(definition, table, hand_made(spark, batch, offset), progress, engines=engines)
         offset += len(batch)
         found = rows_of(spark.read.format("delta").load(str(definition.delta.path)), model.shape)
         check_same(f"table after batch {number}, seed {SEED + round}", model.rows(), found)

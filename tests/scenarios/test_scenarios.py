@@ -19,7 +19,7 @@ from bridge.embedded.broker import Broker
 from bridge.encode import encode
 from bridge.offsets import Offsets
 from bridge.pipelines.compare.verify import verify
-from bridge.pipelines.ingest.batch import apply
+from bridge.pipelines.ingest.batch import apply_batch
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.runtime.preflight import ingest_table
@@ -90,7 +90,7 @@ def test_the_spark_steps_agree_with_the_file(
             records = step.records[start : start + size]
             end = Offsets({("in", 0): offset + len(records)})
             progress = IngestProgress(definition.name, "run", batch, end)
-            apply(definition, table, hand_made(spark, records, offset), progress, engines=engines)
+            apply_batch(definition, table, hand_made(spark, records, offset), progress, engines=engines)
             offset, batch = offset + len(records), batch + 1
         found = rows_of(spark.read.format("delta").load(str(definition.delta.path)), model.shape)
         check_same("table", [model.row(row) for row in step.table], found)

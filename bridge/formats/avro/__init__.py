@@ -14,7 +14,7 @@ from bridge.formats.avro.encode import written
 from bridge.formats.avro.json_text import AvroJsonDecoder, AvroJsonEncoder
 from bridge.formats.avro.schema_resolution import resolve
 from bridge.formats.base import NOTHING
-from bridge.formats.sql import Names, apply, literal, look, null, struct
+from bridge.formats.sql import Names, apply, literal, null, struct, with_sql_column
 from bridge.schema import RowType
 
 __all__ = ["AvroDecoder", "AvroEncoder", "AvroFormat"]
@@ -54,24 +54,24 @@ class AvroDecoder:
     """Reads one row per document."""
 
     skips_errors = False
-    keeps = False
+    has_unavailable = False
 
     def __init__(self, row: RowType, schema: Node) -> None:
         self.row, self.schema = row, schema
 
-    def decode(self, payload: Column, *, glance: bool = False) -> Column:
+    def decode(self, payload: Column, *, fast: bool = False) -> Column:
         """See Decoder.decode. A value that does not fit is DOUBTFUL to a glance."""
         bound_memory()
         names = Names()
         variable = names.fresh()
-        return apply(payload, self._outcome(variable, names, glance=glance), variable)
+        return apply(payload, self._outcome(variable, names, fast=fast), variable)
 
-    def look(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
+    def decode_fast(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
         """See formats.base.Stepwise."""
         bound_memory()
-        return look(frame, payload, name, lambda p, names: self._outcome(p, names, glance=True))
+        return with_sql_column(frame, payload, name, lambda p, names: self._outcome(p, names, fast=True))
 
-    def _outcome(self, payload: str, names: Names, *, glance: bool) -> str:
+    def _outcome(self, payload: str, names: Names, *, fast: bool) -> str:
         def bad(reason: str) -> str:
             return struct(rows=null(f"ARRAY<STRUCT<kind: STRING, row: {self.row.spark()}>>"), error=reason)
 
@@ -79,11 +79,11 @@ class AvroDecoder:
             return struct(rows=f"array({struct(kind=literal('+I'), row=value)})", error=null("STRING"))
 
         reader = resolve(self.row.required(), self.schema, self.schema)
-        read = document(payload, self.schema, reader, names, good, bad, glance=glance)
+        read = document(payload, self.schema, reader, names, good, bad, fast=fast)
         empty = f"WHEN length({payload}) = 0 THEN {bad(literal(_EMPTY))} " if self.row.fields else ""
         return f"CASE WHEN {payload} IS NULL THEN {bad(null('STRING'))} {empty}ELSE {read} END"
 
-    def closer(self, payloads: DataFrame) -> AvroDecoder:
+    def for_payloads(self, payloads: DataFrame) -> AvroDecoder:
         """See Decoder.closer: nothing to find out."""
         return self
 
@@ -98,9 +98,9 @@ class AvroEncoder:
         """See Encoder.encode."""
         return apply(self._typed(row), self._payload("row", Names()), "row")
 
-    def put(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
+    def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
         """See StepwiseEncoder.put."""
-        return look(frame, self._typed(row), name, self._payload)
+        return with_sql_column(frame, self._typed(row), name, self._payload)
 
     def _typed(self, row: Column) -> Column:
         # Spark drops the cast where the types are the row's, as they should be; to_avro takes no others.

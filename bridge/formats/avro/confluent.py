@@ -11,7 +11,7 @@ from bridge.format_rules.avro_own import CONFLUENT, framed
 from bridge.formats.avro.framing import FramedDecoder, FramedEncoder, Subject
 from bridge.formats.avro.registry_client import Writer
 from bridge.formats.base import NOTHING
-from bridge.formats.sql import Names, apply, literal, look, null, struct
+from bridge.formats.sql import Names, apply, literal, null, struct, with_sql_column
 from bridge.schema import RowType
 
 __all__ = ["AvroConfluentFormat"]
@@ -44,7 +44,7 @@ class _RowDecoder(FramedDecoder):
     def good(self, value: str, names: Names) -> str:
         return struct(rows=f"array({struct(kind=literal('+I'), row=value)})", error=null("STRING"))
 
-    def again(self, writers: Mapping[int, Writer]) -> _RowDecoder:
+    def with_schemas(self, writers: Mapping[int, Writer]) -> _RowDecoder:
         return _RowDecoder(self.row, self.type, self.own, self.subject, writers)
 
 
@@ -53,6 +53,6 @@ class _RowEncoder(FramedEncoder):
         """See Encoder.encode. Registers the schema, or finds it, before Spark sees a row."""
         return apply(row.cast(self.type.spark()), self.framed("row", Names()), "row")
 
-    def put(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
+    def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
         """See StepwiseEncoder.put; as `encode`."""
-        return look(frame, row.cast(self.type.spark()), name, self.framed)
+        return with_sql_column(frame, row.cast(self.type.spark()), name, self.framed)

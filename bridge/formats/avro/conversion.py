@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from bridge.formats.avro.schema_resolution import Reader
-from bridge.formats.base import DOUBTFUL
+from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.formats.sql import Names, let, literal, member, null
 from bridge.schema import ArrayType, MapType, RowType
 
-__all__ = ["glanced", "judged"]
+__all__ = ["converted_fast", "converted_or_error"]
 
 NOT_UTF8 = "not valid UTF-8"
 _NULL = "the document is null where a record is due"
@@ -17,7 +17,7 @@ _NULL = "the document is null where a record is due"
 _Made = Callable[[str], str]
 
 
-def judged(value: str, reader: Reader, names: Names, good: _Made, bad: _Made) -> str:
+def converted_or_error(value: str, reader: Reader, names: Names, good: _Made, bad: _Made) -> str:
     """`good` of a value (a variable) in the table's types, or `bad` of the reason (SQL) why it has none."""
     made = _converted(value, reader, names)
 
@@ -37,7 +37,7 @@ def judged(value: str, reader: Reader, names: Names, good: _Made, bad: _Made) ->
     return judge(value) if made == value else let(names, made, judge)
 
 
-def glanced(value: str, reader: Reader, names: Names, good: _Made, bad: _Made) -> str:
+def converted_fast(value: str, reader: Reader, names: Names, good: _Made, bad: _Made) -> str:
     """As `judged`, of a record that is not null, in less code than the JVM compiles in one piece: all that does not fit
     is DOUBTFUL. `good` gets SQL that is cheap to take fields of."""
     assert isinstance(reader.type, RowType)
@@ -65,7 +65,7 @@ def glanced(value: str, reader: Reader, names: Names, good: _Made, bad: _Made) -
             doubts += [condition for condition, _, _ in _below(plain, m, part, names, "")]
         if not doubts:
             return good(row)
-        return f"IF(coalesce({' OR '.join(doubts)}, FALSE), {bad(literal(DOUBTFUL))}, {good(row)})"
+        return f"IF(coalesce({' OR '.join(doubts)}, FALSE), {bad(literal(NEEDS_FULL_DECODE))}, {good(row)})"
 
     return convert([])
 

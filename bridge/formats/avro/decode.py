@@ -16,9 +16,9 @@ from typing import Any
 from pyspark import SparkContext
 
 from bridge.format_rules.avro_schema import Node
-from bridge.formats.avro.conversion import glanced, judged
+from bridge.formats.avro.conversion import converted_fast, converted_or_error
 from bridge.formats.avro.schema_resolution import Reader
-from bridge.formats.base import DOUBTFUL
+from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.formats.sql import Names, let, literal, member
 from bridge.schema import RowType
 
@@ -67,12 +67,12 @@ def document(
     *,
     header: int = 0,
     whole: bool = True,
-    glance: bool = False,
+    fast: bool = False,
 ) -> str:
     """`good` of a document's value (a variable, in the table's types), or `bad` of the reason (SQL) there is none.
 
     `payload` is SQL of bytes; the first `header` of them are passed over. Bytes behind the document are an error where
-    it is to be read `whole`. To a `glance` the reason is DOUBTFUL for values that do not fit.
+    it is to be read `whole`. To a `fast` the reason is DOUBTFUL for values that do not fit.
     """
     frame = _FROM_AVRO.format(
         bytes=f"concat({payload}, X'{_END.hex()}')",
@@ -80,7 +80,7 @@ def document(
         reader=literal(_framed(reader.schema, 0)),
     )
 
-    judge = glanced if glance else judged
+    judge = converted_fast if fast else converted_or_error
 
     def read(found: str) -> str:
         fine = f"{found}.end = {_END_READ}" if whole else f"{found}.end IS NOT NULL"
@@ -110,7 +110,7 @@ def record(
 
     def read(value: str) -> str:
         nothing = " AND ".join(f"{member(value, f.name)} IS NULL" for f in fields) or "TRUE"
-        return f"IF({nothing}, {bad(literal(DOUBTFUL))}, {glanced(value, reader, names, good, bad)})"
+        return f"IF({nothing}, {bad(literal(NEEDS_FULL_DECODE))}, {converted_fast(value, reader, names, good, bad)})"
 
     return let(names, value, read)
 

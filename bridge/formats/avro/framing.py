@@ -18,8 +18,8 @@ from bridge.formats.avro.decode import bound_memory, document, record
 from bridge.formats.avro.encode import written
 from bridge.formats.avro.registry_client import Registry, Writer, registry
 from bridge.formats.avro.schema_resolution import Incompatible, resolve
-from bridge.formats.base import DOUBTFUL, PAYLOAD
-from bridge.formats.sql import Names, apply, literal, look, null, struct
+from bridge.formats.base import NEEDS_FULL_DECODE, PAYLOAD
+from bridge.formats.sql import Names, apply, literal, null, struct, with_sql_column
 from bridge.schema import DataType, RowType
 
 __all__ = ["FramedDecoder", "FramedEncoder", "Subject"]
@@ -55,7 +55,7 @@ class FramedDecoder(ABC):
     its value means."""
 
     skips_errors = False
-    keeps = False
+    has_unavailable = False
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class FramedDecoder(ABC):
         """The outcome of a document's value, a variable."""
 
     @abstractmethod
-    def again(self, writers: Mapping[int, Writer]) -> FramedDecoder:
+    def with_schemas(self, writers: Mapping[int, Writer]) -> FramedDecoder:
         """The same decoder for documents of these writers only."""
 
     def skipped(self, payload: str) -> str:
@@ -83,7 +83,7 @@ class FramedDecoder(ABC):
         """The outcome of a bad document; `reason` is SQL."""
         return struct(rows=null(f"ARRAY<STRUCT<kind: STRING, row: {self.row.spark()}>>"), error=reason)
 
-    def decode(self, payload: Column, *, glance: bool = False) -> Column:
+    def decode(self, payload: Column, *, fast: bool = False) -> Column:
         """See Decoder.decode. Asks the registry for what the subject has, unless `closer` has done so.
 
         Raises KafkaError when the registry cannot be reached. An id nobody knows is an error of its documents,
@@ -92,39 +92,39 @@ class FramedDecoder(ABC):
         bound_memory()
         names = Names()
         variable = names.fresh()
-        return apply(payload, self._outcome(variable, names, glance=glance), variable)
+        return apply(payload, self._outcome(variable, names, fast=fast), variable)
 
-    def look(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
+    def decode_fast(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
         """See formats.base.Stepwise; raises as `decode` does."""
         bound_memory()
-        return look(frame, payload, name, lambda p, names: self._outcome(p, names, glance=True))
+        return with_sql_column(frame, payload, name, lambda p, names: self._outcome(p, names, fast=True))
 
-    def _outcome(self, payload: str, names: Names, *, glance: bool) -> str:
+    def _outcome(self, payload: str, names: Names, *, fast: bool) -> str:
         writers = self.writers
         if writers is None:
             writers = self.subject.connect().known(self.subject.name)
         head = f"conv(hex(substr({payload}, 2, 4)), 16, 10)"
         unknown = f"concat('unknown schema id ', {head}, {literal(_UNKNOWN)})"
         known = [
-            f"WHEN {_is_of(payload, id)} THEN {self._one(id, writer, payload, names, glance=glance)}"
+            f"WHEN {_is_of(payload, id)} THEN {self._one(id, writer, payload, names, fast=fast)}"
             for id, writer in sorted(writers.items())
         ]
         return (
             f"CASE WHEN {self.skipped(payload)} THEN {self.bad(null('STRING'))} {' '.join(known)} "
             f"WHEN length({payload}) < {_HEADER} THEN {self.bad(literal(_SHORT))} "
             f"WHEN NOT startswith({payload}, X'00') THEN {self.bad(literal(_MAGIC))} "
-            f"ELSE {self.bad(literal(DOUBTFUL) if glance else unknown)} END"
+            f"ELSE {self.bad(literal(NEEDS_FULL_DECODE) if fast else unknown)} END"
         )
 
-    def closer(self, payloads: DataFrame) -> FramedDecoder:
+    def for_payloads(self, payloads: DataFrame) -> FramedDecoder:
         """See Decoder.closer: only ids come to the driver, and each is asked for once in a process."""
         payload = F.col(PAYLOAD)
         framed = payload.startswith(F.lit(b"\x00")) & (F.length(payload) >= _HEADER)
         ids = payloads.where(framed).select(F.substring(payload, 2, 4).alias("id")).distinct().collect()
         found = [int.from_bytes(row["id"], "big") for row in ids]
-        return self.again(self.subject.connect().writers(found, self.subject.name))
+        return self.with_schemas(self.subject.connect().writers(found, self.subject.name))
 
-    def _one(self, id: int, writer: Writer, payload: str, names: Names, *, glance: bool) -> str:
+    def _one(self, id: int, writer: Writer, payload: str, names: Names, *, fast: bool) -> str:
         """The outcome of documents of one writer."""
         problem = writer.problem
         if not problem:
@@ -135,7 +135,7 @@ class FramedDecoder(ABC):
                     return self.good(value, names)
 
                 reader = resolve(self.type, self.own, schema)
-                plain = _record(id, schema) if glance else None
+                plain = _record(id, schema) if fast else None
                 if plain is not None:
                     start, only = plain
                     own = f"IF(startswith({payload}, X'{start.hex()}'), substr({payload}, {len(start) + 1}), NULL)"

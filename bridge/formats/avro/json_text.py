@@ -15,7 +15,7 @@ from bridge.format_rules.avro_schema import Node
 from bridge.format_rules.json_options import JsonOptions
 from bridge.formats.avro.encode import filled, lacking, unit
 from bridge.formats.avro.schema_resolution import cut
-from bridge.formats.base import DOUBTFUL
+from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.formats.json.decode import JsonDecoder
 from bridge.formats.json.encode import JsonEncoder
 from bridge.formats.sql import Names, apply, let, literal, member, null, struct
@@ -36,30 +36,30 @@ class AvroJsonDecoder:
     """Reads one record per document; every field must be there, as Avro's decoder wants it."""
 
     skips_errors = False
-    keeps = False
+    has_unavailable = False
 
     def __init__(self, row: RowType, schema: Node) -> None:
         self.row = row
         self._schema = schema
         self._json = JsonDecoder(_twin_row(row, schema), JsonOptions(fail_on_missing_field=True))
 
-    def decode(self, payload: Column, *, glance: bool = False) -> Column:
+    def decode(self, payload: Column, *, fast: bool = False) -> Column:
         """See Decoder.decode. A value that does not fit is DOUBTFUL to a glance, as it is to json's."""
         names = Names()
         found = names.fresh()
-        return apply(self._json.decode(payload, glance=glance), self._outcome(found, names, glance), found)
+        return apply(self._json.decode(payload, fast=fast), self._outcome(found, names, fast), found)
 
-    def closer(self, payloads: DataFrame) -> AvroJsonDecoder:
+    def for_payloads(self, payloads: DataFrame) -> AvroJsonDecoder:
         """See Decoder.closer: nothing to find out."""
         return self
 
-    def _outcome(self, found: str, names: Names, glance: bool) -> str:
+    def _outcome(self, found: str, names: Names, fast: bool) -> str:
         nothing = null(f"ARRAY<STRUCT<kind: STRING, row: {self.row.spark()}>>")
         reading = _Reading(names)
 
         def judged(value: str) -> str:
             misfits = " ".join(
-                f"WHEN {condition} THEN {literal(DOUBTFUL if glance else reason)}"
+                f"WHEN {condition} THEN {literal(NEEDS_FULL_DECODE if fast else reason)}"
                 for condition, reason in reading.misfits(value, self.row, self._schema, "")
             )
             error = f"CASE {misfits} END" if misfits else null("STRING")
@@ -68,7 +68,7 @@ class AvroJsonDecoder:
             return let(names, error, lambda e: f"IF({e} IS NULL, {good}, {struct(rows=nothing, error=e)})")
 
         read = let(names, f"{found}.rows[0].row", judged)
-        several = literal(DOUBTFUL if glance else "not one record")
+        several = literal(NEEDS_FULL_DECODE if fast else "not one record")
         return (
             f"CASE WHEN {found}.error IS NOT NULL OR {found}.rows IS NULL "
             f"THEN {struct(rows=nothing, error=f'{found}.error')} "

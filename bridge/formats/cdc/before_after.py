@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from bridge.formats.cdc.common import ChangeDecoder, envelope, failed
 from bridge.formats.cdc.metadata import STRING
-from bridge.formats.json.fast_path import Fast
-from bridge.formats.json.full_decode import Slow
+from bridge.formats.json.fast_path import FastPath
+from bridge.formats.json.full_decode import FullDecode
 from bridge.formats.sql import Names, let, literal, member, null, struct
 from bridge.schema import RowField, RowType
 
-__all__ = ["Operations", "PairDecoder"]
+__all__ = ["BeforeAfterDecoder", "Operations"]
 
 BEFORE, AFTER = "before", "after"
 
@@ -30,7 +30,7 @@ class Operations:
     delete: str
 
 
-class PairDecoder(ChangeDecoder):
+class BeforeAfterDecoder(ChangeDecoder):
     """An update without the former state is +U alone for a keyed table and bad for another; a delete needs it."""
 
     operations: Operations
@@ -39,27 +39,32 @@ class PairDecoder(ChangeDecoder):
     beside: tuple[str, ...] = ()
     """Metadata fields that stand beside the wrapper, not in it."""
 
-    def envelope(self, text: str, names: Names, *, glance: bool) -> str:
+    def envelope(self, text: str, names: Names, *, fast: bool) -> str:
         """See ChangeDecoder.envelope: by json's own paths, over a row type that holds the table's twice."""
         document = self._document()
-        fast, slow = Fast(document, self.options.json, names), Slow(document, self.options.json, names)
+        quick, full = (
+            FastPath(document, self.options.json, names),
+            FullDecode(document, self.options.json, names),
+        )
 
         def judge(parsed: str, converted: str) -> str:
             sure = struct(v=converted, e=null("STRING"))
-            return f"IF({fast.doubtful(text, parsed, converted)}, NULL, {sure})"
+            return f"IF({quick.needs_full_decode(text, parsed, converted)}, NULL, {sure})"
 
-        quick = let(names, fast.parse(text), lambda p: let(names, fast.convert(p), lambda c: judge(p, c)))
+        parsed_fast = let(
+            names, quick.parse(text), lambda p: let(names, quick.convert(p), lambda c: judge(p, c))
+        )
         # Not one inside the other: Spark's analyzer allows for so many expressions that need each other first.
-        return f"coalesce({quick}, {failed(slow) if glance else envelope(slow, text, names)})"
+        return f"coalesce({parsed_fast}, {failed(full) if fast else envelope(full, text, names)})"
 
-    def glanced(self, text: str, names: Names) -> str:
+    def decoded_fast(self, text: str, names: Names) -> str:
         """See ChangeDecoder.glanced."""
-        fast = Fast(self._document(), self.options.json, names.lambdas())
-        parsed = let(names, fast.parse(text), str)
-        converted = let(names, fast.convert(parsed), str)
+        quick = FastPath(self._document(), self.options.json, names.lambdas())
+        parsed = let(names, quick.parse(text), str)
+        converted = let(names, quick.convert(parsed), str)
         # Bound here, that what was parsed need not be handed on.
-        doubt = let(names, fast.doubtful(text, parsed, converted), str)
-        return self.settled(text, doubt, self.outcome(converted, text, names))
+        doubt = let(names, quick.needs_full_decode(text, parsed, converted), str)
+        return self.decoded_fully(text, doubt, self.outcome(converted, text, names))
 
     def _document(self) -> RowType:
         states = (

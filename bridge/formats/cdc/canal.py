@@ -12,7 +12,7 @@ from bridge.errors import OptionError
 from bridge.format_rules.cdc_options import CdcOptions
 from bridge.format_rules.json_rows import check
 from bridge.formats.base import NOTHING
-from bridge.formats.cdc.changed_fields import ChangedDecoder
+from bridge.formats.cdc.changed_fields import ChangedFieldsDecoder
 from bridge.formats.cdc.encode import CanalEncoder
 from bridge.formats.cdc.metadata import BIGINT, STRING, Metadata, Place, millis
 from bridge.formats.cdc.operation_types import Types
@@ -31,7 +31,7 @@ _PLACES = {
 }
 
 
-class _Decoder(ChangedDecoder):
+class _Decoder(ChangedFieldsDecoder):
     types = Types("INSERT", "UPDATE", "DELETE", passed_over=("CREATE",))
     several = True
 
@@ -54,7 +54,7 @@ class CanalJsonFormat:
         *,
         metadata: RowType = NOTHING,
         key: Sequence[str] = (),
-    ) -> ChangedDecoder:
+    ) -> ChangedFieldsDecoder:
         """See Format.decoder. Raises OptionError for an `include` that is no regular expression."""
         check(row)
         made = _Decoder(row, CdcOptions.of(self.name, options), Metadata(metadata, _PLACES), key=key)

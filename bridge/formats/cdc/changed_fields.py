@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bridge.format_rules.cdc_options import CdcOptions
-from bridge.formats.base import DOUBTFUL
+from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.formats.cdc.common import ChangeDecoder, envelope
-from bridge.formats.cdc.fast_path import Texts
+from bridge.formats.cdc.fast_path import FastPath
 from bridge.formats.cdc.metadata import STRING, Metadata
-from bridge.formats.cdc.old_field import Old, same_keys
+from bridge.formats.cdc.old_field import OldField, same_keys
 from bridge.formats.cdc.operation_types import Changes, Types
 from bridge.formats.json.fast_path import FROM_JSON, corrupt_name
-from bridge.formats.json.full_decode import Slow
+from bridge.formats.json.full_decode import FullDecode
 from bridge.formats.sql import Names, let, literal, member, null, struct
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, quote
 
-__all__ = ["ChangedDecoder"]
+__all__ = ["ChangedFieldsDecoder"]
 
 _DATA, _OLD, _TYPE = "data", "old", "type"
 _START, _END = r"\A", r"\z"
@@ -29,7 +29,7 @@ _NO_OLD = (
 )
 
 
-class ChangedDecoder(ChangeDecoder):
+class ChangedFieldsDecoder(ChangeDecoder):
     """An update without the former state is +U alone for a keyed table and bad for another."""
 
     types: Types
@@ -38,19 +38,23 @@ class ChangedDecoder(ChangeDecoder):
 
     def __init__(self, row: RowType, options: CdcOptions, metadata: Metadata, *, key: Sequence[str]) -> None:
         super().__init__(row, options, metadata, key=key)
-        self.old = Old(row, self.told)
+        self.old = OldField(row, self.told)
 
     def filters(self) -> dict[str, str]:
         """Fields of the document, each with the pattern that it has to match for the document to be read."""
         return {}
 
-    def glanced(self, text: str, names: Names) -> str:
+    def decoded_fast(self, text: str, names: Names) -> str:
         """See ChangeDecoder.glanced: documents of one row in steps, others as `decode` does."""
         parsed = let(names, self._parse(text), str)
         broken = f"{parsed} IS NULL OR {member(parsed, corrupt_name(self._document()))} IS NOT NULL"
         data, old = f"{parsed}.{_DATA}", f"{parsed}.{_OLD}"
         # One that says so itself gets a closer look, too.
-        parts = {"type": f"IF({broken}, {literal(DOUBTFUL)}, {parsed}.{_TYPE})", "data": data, "old": old}
+        parts = {
+            "type": f"IF({broken}, {literal(NEEDS_FULL_DECODE)}, {parsed}.{_TYPE})",
+            "data": data,
+            "old": old,
+        }
         if self.several:
             uneven = f"size({data}) != 1 OR size({old}) > 1"
             parts |= {
@@ -61,10 +65,10 @@ class ChangedDecoder(ChangeDecoder):
         single = let(names, struct(**parts), str)
         outcome = self._single(parsed, single, text, names)
         aside = self._aside(lambda f: member(parsed, f), self.none)
-        doubt = f"({single}.type <=> {literal(DOUBTFUL)})"
+        doubt = f"({single}.type <=> {literal(NEEDS_FULL_DECODE)})"
         if self.several:
             aside += f"WHEN {single}.several IS NOT NULL THEN NULL "
-        settled = self.settled(text, doubt, f"CASE {aside}ELSE {outcome} END" if aside else outcome)
+        settled = self.decoded_fully(text, doubt, f"CASE {aside}ELSE {outcome} END" if aside else outcome)
         if not self.several:
             return settled
         # A step of its own, and the last: Spark compiles none with a lambda function in it, and to write out and read
@@ -78,25 +82,25 @@ class ChangedDecoder(ChangeDecoder):
 
         def judged(read: str) -> str:
             made = let(names, f"{read}.v", lambda v: self.outcome(v, text, names))
-            return f"IF({read} IS NULL, {self.none(literal(DOUBTFUL))}, {made})"
+            return f"IF({read} IS NULL, {self.none(literal(NEEDS_FULL_DECODE))}, {made})"
 
         return let(names, self._quick(parsed, text, names), judged)
 
     def _single(self, parsed: str, single: str, text: str, names: Names) -> str:
         """The outcome of a document that has been parsed and is a `single` row, without lambda functions."""
         data, old = f"{single}.data", f"{single}.old"
-        texts = Texts(self.options.json, names, text)
+        texts = FastPath(self.options.json, names, text)
         now = let(names, texts.converted(data, self.row), str)
         told = let(names, self.old.texts(old), str)
         was = let(names, self.old.read(told, old, data, now, texts), str)
         doubts = [
-            texts.doubt(data, now, self.row),
-            texts.doubt(told, was, self.told),
+            texts.needs_full_decode(data, now, self.row),
+            texts.needs_full_decode(told, was, self.told),
             self.old.repeated(old, told),
         ]
         doubts += [same_keys(member(parsed, f.name)) for f in self._others() if isinstance(f.type, MapType)]
         # A column that is used twice stays one.
-        doubt = let(names, f"IF({' OR '.join(doubts)}, {literal(DOUBTFUL)}, NULL)", str)
+        doubt = let(names, f"IF({' OR '.join(doubts)}, {literal(NEEDS_FULL_DECODE)}, NULL)", str)
 
         def made(metadata: str) -> str:
             return self.types.outcome(f"{single}.type", self._change(data, now, was, metadata), self.none)
@@ -104,9 +108,9 @@ class ChangedDecoder(ChangeDecoder):
         outcome = self._described(parsed, made, names)
         return f"IF({doubt} IS NULL, {outcome}, {self.none(doubt)})"
 
-    def envelope(self, text: str, names: Names, *, glance: bool) -> str:
+    def envelope(self, text: str, names: Names, *, fast: bool) -> str:
         """See ChangeDecoder.envelope. `v` is made of `type`, `rows` (`now` and `was`), and metadata."""
-        closer = self._none(literal(DOUBTFUL)) if glance else self._slowly(text, names)
+        closer = self._none(literal(NEEDS_FULL_DECODE)) if fast else self._slowly(text, names)
 
         def quickly(parsed: str) -> str:
             corrupt = member(parsed, corrupt_name(self._document()))
@@ -119,7 +123,7 @@ class ChangedDecoder(ChangeDecoder):
 
     def _parse(self, text: str) -> str:
         document = self._document()
-        rows, former = Texts.of(self.row), self.old.type
+        rows, former = FastPath.of(self.row), self.old.type
         if self.several:
             rows, former = f"ARRAY<{rows}>", f"ARRAY<{former}>"
         fields = [f"{_DATA}: {rows}", f"{_OLD}: {former}"]
@@ -162,7 +166,7 @@ class ChangedDecoder(ChangeDecoder):
 
     def _quick(self, parsed: str, text: str, names: Names) -> str:
         """The envelope, or null when in doubt."""
-        texts = Texts(self.options.json, names, text)
+        texts = FastPath(self.options.json, names, text)
         data, old = self._many(f"{parsed}.{_DATA}"), self._many(f"{parsed}.{_OLD}")
         item, i = names.fresh(), names.fresh()
 
@@ -194,7 +198,7 @@ class ChangedDecoder(ChangeDecoder):
         )
 
     def _slowly(self, text: str, names: Names) -> str:
-        slow = Slow(self._document(), self.options.json, names)
+        slow = FullDecode(self._document(), self.options.json, names)
         type = (
             f"STRUCT<{_OLD}: ARRAY<{self.old.type}>>" if self.several else f"STRUCT<{_OLD}: {self.old.type}>"
         )

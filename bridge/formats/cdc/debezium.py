@@ -10,7 +10,7 @@ from bridge.format_rules.cdc_options import CdcOptions
 from bridge.format_rules.json_rows import check
 from bridge.formats.base import NOTHING
 from bridge.formats.cdc import unavailable_value
-from bridge.formats.cdc.before_after import Operations, PairDecoder
+from bridge.formats.cdc.before_after import BeforeAfterDecoder, Operations
 from bridge.formats.cdc.encode import PairEncoder
 from bridge.formats.cdc.metadata import BIGINT, Metadata, Place, as_is, millis, millis_of_text
 from bridge.formats.sql import Names, let, null, struct
@@ -29,10 +29,10 @@ _PLACES = {
 }
 
 
-class _Decoder(PairDecoder):
+class _Decoder(BeforeAfterDecoder):
     operations = Operations("op", ("c", "r"), "u", "d")
     beside = ("schema",)
-    keeps = True
+    has_unavailable = True
 
     def __init__(self, row: RowType, options: CdcOptions, metadata: Metadata, *, key: Sequence[str]) -> None:
         super().__init__(row, options, metadata, key=key)
@@ -40,12 +40,17 @@ class _Decoder(PairDecoder):
 
     def known(self, state: str, row: RowType, names: Names, body: Callable[[str, str], str]) -> str:
         """See PairDecoder.known: a placeholder is null in the row, and its field's name is in `kept`."""
-        held = unavailable_value.held(row, state)
+        held = unavailable_value.has_placeholder(row, state)
         if not held:
             return body(state, null("ARRAY<STRING>"))
-        rare = struct(row=unavailable_value.known(row, state), kept=unavailable_value.kept(row, state))
-        plain = struct(row=state, kept=null("ARRAY<STRING>"))
-        return let(names, f"IF({held}, {rare}, {plain})", lambda told: body(f"{told}.row", f"{told}.kept"))
+        rare = struct(
+            row=unavailable_value.without_placeholders(row, state),
+            unavailable=unavailable_value.unavailable_fields(row, state),
+        )
+        plain = struct(row=state, unavailable=null("ARRAY<STRING>"))
+        return let(
+            names, f"IF({held}, {rare}, {plain})", lambda told: body(f"{told}.row", f"{told}.unavailable")
+        )
 
     def _no_operation(self) -> str:
         if self.wrapper:
@@ -66,7 +71,7 @@ class DebeziumJsonFormat:
         *,
         metadata: RowType = NOTHING,
         key: Sequence[str] = (),
-    ) -> PairDecoder:
+    ) -> BeforeAfterDecoder:
         """See Format.decoder."""
         check(row)
         read = CdcOptions.of(self.name, options)

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from bridge.format_rules.json_options import JsonOptions
 from bridge.format_rules.json_rows import types
 from bridge.formats.json.encode import JsonEncoder, Part, parts
-from bridge.formats.sql import Names, apply, literal, look, member
+from bridge.formats.sql import Names, apply, literal, member, with_sql_column
 from bridge.schema import MapType, RowField, RowType, ScalarType
 
 __all__ = ["CanalEncoder", "MaxwellEncoder", "PairEncoder"]
@@ -39,15 +39,17 @@ class _Encoder(ABC):
         states = F.struct(before.alias("before"), after.alias("after"))
         return apply(states, self._payload("x.before", "x.after", Names()), "x")
 
-    def put(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
+    def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
         """See StepwiseEncoder.put."""
-        return self.put_change(frame, self._none(), row, name)
+        return self.encode_change_into(frame, self._none(), row, name)
 
-    def put_change(self, frame: DataFrame, before: Column, after: Column, name: str) -> DataFrame:
+    def encode_change_into(self, frame: DataFrame, before: Column, after: Column, name: str) -> DataFrame:
         """See StepwiseChangeEncoder.put_change."""
         former = f"{name}_before"
         steps = frame.withColumn(former, before)
-        return look(steps, after, name, lambda a, names: self._payload(former, a, names)).drop(former)
+        return with_sql_column(steps, after, name, lambda a, names: self._payload(former, a, names)).drop(
+            former
+        )
 
     def _none(self) -> Column:
         return F.lit(None).cast(self.row.spark())

@@ -13,7 +13,7 @@ from bridge.formats.json.shape import is_temporal
 from bridge.formats.sql import Names, let, literal, member, null, struct
 from bridge.schema import DataType, RowType, ScalarType, quote
 
-__all__ = ["Texts"]
+__all__ = ["FastPath"]
 
 _NUMBER = "^[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,3})?$"
 _LONGEST_DECIMAL = 80
@@ -26,7 +26,7 @@ _LIKE_A_DOUBLE = r'^(?:-?[0-9]+[.][0-9]+(?:E-?[0-9]+)?|"-?Infinity"|0)$'
 _LONGEST_DOUBLE = 30
 
 
-class Texts:
+class FastPath:
     """SQL for rows of any shape. `text` is the whole document, a variable.
 
     To look into the whole document is dear, and what stands twice behind an AND or OR Spark does ahead, needed or
@@ -46,7 +46,7 @@ class Texts:
         """struct<v: row, d: boolean> of a struct of texts (a variable, null for no row): the row, and doubt."""
 
         def judged(converted: str) -> str:
-            return struct(v=converted, d=self.doubt(texts, converted, row))
+            return struct(v=converted, d=self.needs_full_decode(texts, converted, row))
 
         none = struct(v=null(row.spark()), d="FALSE")
         return f"IF({texts} IS NULL, {none}, {let(self.names, self.converted(texts, row), judged)})"
@@ -56,7 +56,7 @@ class Texts:
         fields = [f"{literal(f.name)}, {self.value(member(texts, f.name), f.type)}" for f in row.fields]
         return f"named_struct({', '.join(fields)})"
 
-    def doubt(self, texts: str, converted: str, row: RowType) -> str:
+    def needs_full_decode(self, texts: str, converted: str, row: RowType) -> str:
         """Whether what was `converted` may not be the fields of `row` that the texts tell; never null."""
         lost, doubles = ["FALSE"], ["FALSE"]
         for f in row.fields:

@@ -8,7 +8,7 @@ from typing import Any
 from bridge.format_rules.cdc_options import CdcOptions
 from bridge.format_rules.json_rows import check
 from bridge.formats.base import NOTHING
-from bridge.formats.cdc.changed_fields import ChangedDecoder
+from bridge.formats.cdc.changed_fields import ChangedFieldsDecoder
 from bridge.formats.cdc.encode import MaxwellEncoder
 from bridge.formats.cdc.metadata import BIGINT, STRING, Metadata, Place, seconds
 from bridge.formats.cdc.operation_types import Types
@@ -24,7 +24,7 @@ _PLACES = {
 }
 
 
-class _Decoder(ChangedDecoder):
+class _Decoder(ChangedFieldsDecoder):
     types = Types("insert", "update", "delete")
     several = False
 
@@ -42,7 +42,7 @@ class MaxwellJsonFormat:
         *,
         metadata: RowType = NOTHING,
         key: Sequence[str] = (),
-    ) -> ChangedDecoder:
+    ) -> ChangedFieldsDecoder:
         """See Format.decoder."""
         check(row)
         read = CdcOptions.of(self.name, options)

@@ -8,7 +8,7 @@ from typing import Any
 from bridge.format_rules.cdc_options import CdcOptions
 from bridge.format_rules.json_rows import check
 from bridge.formats.base import NOTHING
-from bridge.formats.cdc.before_after import Operations, PairDecoder
+from bridge.formats.cdc.before_after import BeforeAfterDecoder, Operations
 from bridge.formats.cdc.encode import PairEncoder
 from bridge.formats.cdc.metadata import STRING, Metadata, Place, moment
 from bridge.schema import ArrayType, RowType
@@ -24,7 +24,7 @@ _PLACES = {
 }
 
 
-class _Decoder(PairDecoder):
+class _Decoder(BeforeAfterDecoder):
     operations = Operations("op_type", ("I",), "U", "D")
 
 
@@ -41,7 +41,7 @@ class OggJsonFormat:
         *,
         metadata: RowType = NOTHING,
         key: Sequence[str] = (),
-    ) -> PairDecoder:
+    ) -> BeforeAfterDecoder:
         """See Format.decoder."""
         check(row)
         read = CdcOptions.of(self.name, options)

@@ -6,14 +6,14 @@ A field that is not there did not change, and one that is null was null.
 from __future__ import annotations
 
 from bridge.formats.before_image import padded
-from bridge.formats.cdc.fast_path import Texts
+from bridge.formats.cdc.fast_path import FastPath
 from bridge.formats.sql import literal, member, null
 from bridge.schema import RowType
 
-__all__ = ["Old", "same_keys"]
+__all__ = ["OldField", "same_keys"]
 
 
-class Old:
+class OldField:
     """SQL for the fields `told` of rows of one shape; the others are null in a former state.
 
     `old` is read as a map of texts, which knows a null from what is not there, or where that is all one as a struct,
@@ -24,7 +24,7 @@ class Old:
         self.row, self.told = row, told
         open = [f for f in told.fields if f.type.nullable]
         self._mapped = told == row or (len(told.fields) > 1 and bool(open))
-        self.type = "MAP<STRING, STRING>" if self._mapped else Texts.of(told)
+        self.type = "MAP<STRING, STRING>" if self._mapped else FastPath.of(told)
         """What `from_json` reads `old` as."""
 
     def texts(self, old: str) -> str:
@@ -32,9 +32,9 @@ class Old:
         if not self._mapped:
             return old
         fields = ", ".join(f"{literal(n)}, {old}[{literal(n)}]" for n in self.told.names)
-        return f"IF({old} IS NULL, {null(Texts.of(self.told))}, named_struct({fields}))"
+        return f"IF({old} IS NULL, {null(FastPath.of(self.told))}, named_struct({fields}))"
 
-    def read(self, texts: str, old: str, now_texts: str, now: str, convert: Texts) -> str:
+    def read(self, texts: str, old: str, now_texts: str, now: str, convert: FastPath) -> str:
         """The state that `texts` tell of: a field is converted only if it is there, and written otherwise than in
         `now_texts`, of which `now` was made."""
         fields = {}
@@ -42,7 +42,7 @@ class Old:
             told, now_told = member(texts, f.name), member(now_texts, f.name)
             value = convert.value(told, f.type)
             same = f"{told} <=> {now_told}" if value != told else "FALSE"
-            as_now = f"IF({told} IS NULL, {self._untold(old, f.name)}, {same})"
+            as_now = f"IF({told} IS NULL, {self._absent(old, f.name)}, {same})"
             fields[f.name] = f"IF({as_now}, {member(now, f.name)}, {value})"
         return f"IF({texts} IS NULL, {null(self.row.spark())}, {padded(self.row, fields)})"
 
@@ -52,7 +52,7 @@ class Old:
         All three are variables."""
         fields = {}
         for name in self.told.names:
-            value, untold = member(state, name), self._untold(old, name)
+            value, untold = member(state, name), self._absent(old, name)
             other = f"IF({untold}, {member(now, name)}, NULL)"
             fields[name] = f"IF({value} IS NULL, {other}, {value})"
         return f"IF({state} IS NULL, {null(self.row.spark())}, {padded(self.row, fields)})"
@@ -69,7 +69,7 @@ class Old:
         """The same where no texts are at hand; null or false when none does."""
         return same_keys(old) if self._mapped else "FALSE"
 
-    def _untold(self, old: str, name: str) -> str:
+    def _absent(self, old: str, name: str) -> str:
         return f"NOT map_contains_key({old}, {literal(name)})" if self._mapped else "TRUE"
 
 

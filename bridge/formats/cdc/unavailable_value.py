@@ -8,35 +8,35 @@ from __future__ import annotations
 from bridge.formats.sql import literal, member, null
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = ["PLACEHOLDER", "held", "kept", "known"]
+__all__ = ["PLACEHOLDER", "has_placeholder", "unavailable_fields", "without_placeholders"]
 
 PLACEHOLDER = "__debezium_unavailable_value"
 
 _TEXT, _BYTES = literal(PLACEHOLDER), f"encode({literal(PLACEHOLDER)}, 'UTF-8')"
 
 
-def held(row: RowType, value: str) -> str:
+def has_placeholder(row: RowType, value: str) -> str:
     """True or null-or-false: whether a field of `value` holds the placeholder; '' when none can."""
-    return " OR ".join(test for f in row.fields if (test := _held(member(value, f.name), f.type)))
+    return " OR ".join(test for f in row.fields if (test := _is_placeholder(member(value, f.name), f.type)))
 
 
-def kept(row: RowType, value: str) -> str:
+def unavailable_fields(row: RowType, value: str) -> str:
     """The names of the fields of `value` that hold the placeholder."""
-    found = [(f.name, _held(member(value, f.name), f.type)) for f in row.fields]
+    found = [(f.name, _is_placeholder(member(value, f.name), f.type)) for f in row.fields]
     tests = [f"IF({test}, {literal(name)}, NULL)" for name, test in found if test]
     return f"array_compact(array({', '.join(tests)}))" if tests else null("ARRAY<STRING>")
 
 
-def known(row: RowType, value: str) -> str:
+def without_placeholders(row: RowType, value: str) -> str:
     """`value` with null for every placeholder."""
     pairs = []
     for f in row.fields:
-        told, test = member(value, f.name), _held(member(value, f.name), f.type)
+        told, test = member(value, f.name), _is_placeholder(member(value, f.name), f.type)
         pairs.append(f"{literal(f.name)}, " + (f"IF({test}, NULL, {told})" if test else told))
     return f"named_struct({', '.join(pairs)})"
 
 
-def _held(value: str, type: DataType) -> str:
+def _is_placeholder(value: str, type: DataType) -> str:
     """True or null-or-false: whether `value` is the placeholder; '' when no value of its type is."""
     if isinstance(type, ScalarType):
         form = _TEXT if type.is_string else _BYTES if type.is_binary else ""
@@ -45,7 +45,7 @@ def _held(value: str, type: DataType) -> str:
         if type.element.name in ("INT", "BIGINT"):
             items = ", ".join(f"CAST({byte} AS {type.element.spark()})" for byte in PLACEHOLDER.encode())
             return f"{value} = array({items})"
-        only = _held(f"{value}[0]", type.element)
+        only = _is_placeholder(f"{value}[0]", type.element)
         return f"(size({value}) = 1 AND {only})" if only else ""
     if isinstance(type, MapType) and isinstance(type.value, ScalarType) and type.value.is_string:
         return f"(size({value}) = 1 AND {value}[{_TEXT}] = {_TEXT})"

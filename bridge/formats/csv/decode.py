@@ -5,12 +5,12 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 
 from bridge.format_rules.csv_options import CsvOptions
-from bridge.formats.csv.fast_path import Glance
-from bridge.formats.csv.from_csv import Fast
+from bridge.formats.csv.fast_path import FastPath
+from bridge.formats.csv.from_csv import FromCsv
 from bridge.formats.csv.scalars import value
 from bridge.formats.csv.shape import BLANK, given, part
 from bridge.formats.csv.tokens import Tokens, split
-from bridge.formats.sql import Names, apply, let, literal, look, member, null, struct
+from bridge.formats.sql import Names, apply, let, literal, member, null, struct, with_sql_column
 from bridge.schema import ArrayType, RowField, RowType, ScalarType
 
 __all__ = ["MALFORMED", "CsvDecoder"]
@@ -32,7 +32,7 @@ class CsvDecoder:
     absent field is null; a malformed line, or one with too many fields, is an error still, and so skipped.
     """
 
-    keeps = False
+    has_unavailable = False
 
     def __init__(self, row: RowType, options: CsvOptions) -> None:
         self.row = row
@@ -40,21 +40,21 @@ class CsvDecoder:
         self.skips_errors = options.ignore_parse_errors
         self._rows_type = f"ARRAY<STRUCT<kind: STRING, row: {row.spark()}>>"
 
-    def decode(self, payload: Column, *, glance: bool = False) -> Column:
+    def decode(self, payload: Column, *, fast: bool = False) -> Column:
         """See Decoder.decode. To a glance a line is DOUBTFUL that is not a usual one, a malformed one too."""
         names = Names()
         variable = names.fresh()
-        body = let(names, f"CAST({variable} AS STRING)", lambda t: self._outcome(t, names, glance=glance))
+        body = let(names, f"CAST({variable} AS STRING)", lambda t: self._outcome(t, names, fast=fast))
         return apply(payload, body, variable)
 
-    def look(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
+    def decode_fast(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
         """See formats.base.Stepwise."""
         text = payload.cast("string")
-        return look(frame, text, name, lambda t, names: self._outcome(t, names, glance=True))
+        return with_sql_column(frame, text, name, lambda t, names: self._outcome(t, names, fast=True))
 
-    def _outcome(self, text: str, names: Names, *, glance: bool) -> str:
-        if glance:
-            read = Glance(self.row, self.options).outcome(text, names)
+    def _outcome(self, text: str, names: Names, *, fast: bool) -> str:
+        if fast:
+            read = FastPath(self.row, self.options).outcome(text, names)
         else:
             read = let(names, _Line(self.row, self.options, names).read(text), self._found)
         return (
@@ -66,7 +66,7 @@ class CsvDecoder:
         rows = f"array({struct(kind=_INSERT, row=f'{node}.v')})"
         return struct(rows=f"IF({node}.e IS NULL, {rows}, NULL)", error=f"{node}.e")
 
-    def closer(self, payloads: DataFrame) -> CsvDecoder:
+    def for_payloads(self, payloads: DataFrame) -> CsvDecoder:
         """See Decoder.closer: nothing to find out."""
         return self
 
@@ -80,7 +80,7 @@ class _Line:
     def __init__(self, row: RowType, options: CsvOptions, names: Names) -> None:
         self.row, self.options, self.names = row, options, names
         self.tokens = Tokens(options, names)
-        self.fast = Fast(row, options)
+        self.fast = FromCsv(row, options)
 
     def read(self, text: str) -> str:
         """The fast path where there is no doubt, else the other one."""
@@ -90,7 +90,7 @@ class _Line:
         def judge(parsed: str) -> str:
             tokens = [self.fast.token(parsed, i) for i, _ in enumerate(self.row.fields)]
             quickly = self._fields(tokens, [self._text(token) for token in tokens])
-            return f"IF({self.fast.doubtful(text, parsed)}, {self._slowly(text)}, {quickly})"
+            return f"IF({self.fast.needs_full_decode(text, parsed)}, {self._slowly(text)}, {quickly})"
 
         return let(self.names, self.fast.parse(text), judge)
 

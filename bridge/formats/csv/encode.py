@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame
 from bridge.format_rules.csv_options import CsvOptions
 from bridge.formats.csv.shape import pattern
 from bridge.formats.java_text import decimal, scientific, shortened, timestamp
-from bridge.formats.sql import Names, apply, let, literal, look, member, struct
+from bridge.formats.sql import Names, apply, let, literal, member, struct, with_sql_column
 from bridge.schema import ArrayType, DataType, RowType, ScalarType
 
 __all__ = ["CsvEncoder"]
@@ -30,9 +30,9 @@ class CsvEncoder:
         """See Encoder.encode. Fails for no row: what Spark can hold, this can write."""
         return apply(row, self._payload("row", Names()), "row")
 
-    def put(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
+    def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
         """See StepwiseEncoder.put."""
-        return look(frame, row, name, self._payload)
+        return with_sql_column(frame, row, name, self._payload)
 
     def _payload(self, row: str, names: Names) -> str:
         writer = _Writer(self.options, names.lambdas())

@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from bridge.format_rules.csv_options import CsvOptions
-from bridge.formats.base import DOUBTFUL
-from bridge.formats.csv.from_csv import Fast
+from bridge.formats.base import NEEDS_FULL_DECODE
+from bridge.formats.csv.from_csv import FromCsv
 from bridge.formats.csv.scalars import usual
 from bridge.formats.csv.shape import BLANK, given, part
 from bridge.formats.csv.tokens import split
 from bridge.formats.sql import Names, let, literal, member, null, struct
 from bridge.schema import ArrayType, RowField, RowType, ScalarType
 
-__all__ = ["Glance"]
+__all__ = ["FastPath"]
 
 
-class Glance:
+class FastPath:
     """SQL for lines of one shape, which Spark compiles but for lists and rows in columns."""
 
     def __init__(self, row: RowType, options: CsvOptions) -> None:
-        self.row, self.options, self.fast = row, options, Fast(row, options)
+        self.row, self.options, self.fast = row, options, FromCsv(row, options)
 
     def outcome(self, text: str, names: Names) -> str:
         """See Decoder.decode; `text` is a column or a variable, valid UTF-8 and not null, or its outcome is nothing."""
         if not self.fast.possible:
-            return self.none(literal(DOUBTFUL))
+            return self.none(literal(NEEDS_FULL_DECODE))
         return let(
             names,
             self.fast.parse(text),
             lambda parsed: let(
                 names,
                 self._texts(parsed),
-                lambda texts: self._judged(self.fast.doubtful(text, parsed), texts, names),
+                lambda texts: self._judged(self.fast.needs_full_decode(text, parsed), texts, names),
             ),
         )
 
@@ -59,7 +59,7 @@ class Glance:
             for i, f in fields:
                 doubts += self._doubts(f, member(made, f.name), f"{texts}.t{i}")
             rows = struct(rows=f"array({struct(kind=literal('+I'), row=made)})", error=null("STRING"))
-            return f"IF({' OR '.join(doubts)}, {self.none(literal(DOUBTFUL))}, {rows})"
+            return f"IF({' OR '.join(doubts)}, {self.none(literal(NEEDS_FULL_DECODE))}, {rows})"
 
         return let(names, f"named_struct({', '.join(pairs)})", judged)
 

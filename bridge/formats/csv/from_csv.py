@@ -13,14 +13,14 @@ from bridge.formats.csv.shape import CONTROLS, pattern
 from bridge.formats.sql import literal
 from bridge.schema import DataType, RowType, ScalarType
 
-__all__ = ["Fast"]
+__all__ = ["FromCsv"]
 
 _COMMON = frozenset(",;|\"'~^")
 """Delimiters and quotes that are neither white space nor in numbers, moments and base64."""
 
 
 @dataclass(frozen=True)
-class Fast:
+class FromCsv:
     """SQL for the fast path over lines of one shape."""
 
     row: RowType
@@ -47,7 +47,7 @@ class Fast:
         pairs = ", ".join(literal(part) for pair in given.items() for part in pair)
         return f"from_csv(IF({self._calm(text)}, {text}, NULL), {literal(schema)}, map({pairs}))"
 
-    def doubtful(self, text: str, parsed: str) -> str:
+    def needs_full_decode(self, text: str, parsed: str) -> str:
         """True (never null) when the line must go the other path."""
         return f"{parsed} IS NULL OR {parsed}.corrupt IS NOT NULL OR ({self._muddled(text, parsed)})"
 

@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame
 from bridge.format_rules.json_options import JsonOptions
 from bridge.format_rules.json_rows import types
 from bridge.formats.java_text import PLAIN_PLACES, stripped
-from bridge.formats.sql import Names, apply, let, literal, look, member
+from bridge.formats.sql import Names, apply, let, literal, member, with_sql_column
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
 __all__ = ["JsonEncoder", "Part", "parts"]
@@ -58,9 +58,9 @@ class JsonEncoder:
         """See Encoder.encode. Fails for no row: what Spark can hold, this can write."""
         return apply(row, self._payload("row", Names()), "row")
 
-    def put(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
+    def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
         """See StepwiseEncoder.put."""
-        return look(frame, row, name, self._payload)
+        return with_sql_column(frame, row, name, self._payload)
 
     def _payload(self, row: str, names: Names) -> str:
         return f"CAST({self.text(parts(row, self.row), f'{row} IS NOT NULL', names)} AS BINARY)"

@@ -15,7 +15,7 @@ from bridge.formats.json.shape import is_temporal, moment_pattern, usual_moment
 from bridge.formats.sql import Names, let, literal, member, null
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, quote
 
-__all__ = ["FROM_JSON", "Fast", "corrupt_name", "moment"]
+__all__ = ["FROM_JSON", "FastPath", "corrupt_name", "moment"]
 
 FROM_JSON = (
     "map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', {corrupt}, 'allowSingleQuotes', 'false', "
@@ -72,7 +72,7 @@ def _short_decimal(type: ScalarType) -> str:
     return f"^-?(?:[0-9]{{1,{whole}}}|[0-9]{{1,{short}}}{fraction})$"
 
 
-class Fast:
+class FastPath:
     """SQL for the fast path over documents of one shape."""
 
     def __init__(self, row: RowType, options: JsonOptions, names: Names) -> None:
@@ -90,7 +90,7 @@ class Fast:
         """`parsed` in the types of the row; what does not fit is null."""
         return self._row(parsed, self.row)
 
-    def doubtful(self, text: str, parsed: str, converted: str) -> str:
+    def needs_full_decode(self, text: str, parsed: str, converted: str) -> str:
         """True (never null) when `converted` may differ from what Flink makes of `text`."""
         reasons = [f"{parsed} IS NULL", f"{member(parsed, self.corrupt)} IS NOT NULL"]
         if any(isinstance(t, ScalarType) and t.is_string for t in types(self.row)):

@@ -16,11 +16,11 @@ from dataclasses import replace
 
 from bridge.format_rules.json_options import JsonOptions
 from bridge.formats.json.fast_path import FROM_JSON, corrupt_name
-from bridge.formats.json.scalars import NULL, STRING, Leaf
+from bridge.formats.json.scalars import NULL, STRING, Scalar
 from bridge.formats.sql import Names, first, let, literal, member, null, struct
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType, quote
 
-__all__ = ["EMPTY", "MALFORMED", "NOT_AN_OBJECT", "Slow"]
+__all__ = ["EMPTY", "MALFORMED", "NOT_AN_OBJECT", "FullDecode"]
 
 MALFORMED = "malformed JSON, or nested more than 1000 deep"
 EMPTY = "empty document"
@@ -35,12 +35,12 @@ _NULL_STRING = "'\"\\u0002\"'"
 _BLANK, _DOCUMENT, _OBJECT = r"^\s*$", r"^\s*[{\[]", r"^\s*\{"
 
 
-class Slow:
+class FullDecode:
     """SQL for the slow path over documents of one shape. Every node is a struct of `v` (value) and `e` (error)."""
 
     def __init__(self, row: RowType, options: JsonOptions, names: Names) -> None:
         self.row, self.options, self.names = row, options, names
-        self.leaf = Leaf(options, names)
+        self.leaf = Scalar(options, names)
 
     def rows(self, text: str) -> str:
         """struct<v: array<row>, e: string> of a document; `text` is not null and valid UTF-8."""

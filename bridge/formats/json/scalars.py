@@ -10,7 +10,7 @@ from bridge.formats.json.shape import is_temporal
 from bridge.formats.sql import Names, let, literal
 from bridge.schema import ScalarType
 
-__all__ = ["NULL", "STRING", "Leaf"]
+__all__ = ["NULL", "STRING", "Scalar"]
 
 STRING, NULL = "'\\u0001'", "'\\u0002'"
 """SQL literals of the marks: what a string starts with, and what stands for null."""
@@ -27,7 +27,7 @@ _CONTAINER = r"^[{\[]"
 _BASE64 = "^[A-Za-z0-9+/]*={0,2}$"
 
 
-class Leaf:
+class Scalar:
     """SQL of one scalar. `marked` is a variable that holds a token other than null."""
 
     def __init__(self, options: JsonOptions, names: Names) -> None:

@@ -10,40 +10,40 @@ from pyspark.sql import functions as F
 
 from bridge import compact
 from bridge.columns import BAD, KIND, POSITION, col, retracts
-from bridge.decode import DROPPED, KEPT, SKIP
+from bridge.decode import DROPPED, SKIP, UNAVAILABLE
 from bridge.definition import Definition
-from bridge.formats.base import DOUBTFUL
+from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.offsets import TopicPartition
 from bridge.pipelines.changes import changelog_decode, row_gate
 from bridge.schema import TableSchema
 
-__all__ = ["Counter", "Survey", "survey"]
+__all__ = ["BatchStats", "RowCounter", "collect_batch_stats"]
 
 _PATIENCE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Survey:
+class BatchStats:
     """Counts of changes. `first_bad` names the first bad one's place and reason; None when all are good. Those that the
     gate puts aside are `diverted`, and not `bad`."""
 
     good: int
-    adds: int
+    upserts: int
     """The good ones that do not take their row away."""
     bad: int
     skipped: int
     dropped: int
-    doubtful: int
-    kept: int
+    needs_full_decode: int
+    unavailable: int
     two_partitions: int
     first_bad: str | None = None
     newest_event_ms: dict[TopicPartition, int] = field(default_factory=dict)
     diverted: int = 0
-    judged: row_gate.Counts = ()
+    gate_counts: row_gate.Counts = ()
     """What the gate counts in the rows to be written, where these are known before anything is folded."""
 
 
-def survey(definition: Definition, changes: DataFrame) -> Survey:
+def collect_batch_stats(definition: Definition, changes: DataFrame) -> BatchStats:
     """Count `changes` (see fold.decoded). Two small jobs where the table has a WATERMARK, else one."""
     schema = definition.topic.schema
     diverted, good = row_gate.is_diverted(), changelog_decode.is_good()
@@ -53,7 +53,7 @@ def survey(definition: Definition, changes: DataFrame) -> Survey:
         if compact.TWO_PARTITIONS in changes.columns
         else F.lit(0)
     )
-    kept = F.count_if(F.size(KEPT) > 0) if KEPT in changes.columns else F.lit(0)
+    kept = F.count_if(F.size(UNAVAILABLE) > 0) if UNAVAILABLE in changes.columns else F.lit(0)
     where = F.struct(*[col(POSITION).getField(part) for part in ("topic", "partition", "offset")])
     is_folded = definition.topic.appends or changelog_decode.compacts_first(definition)
     judging = row_gate.counting(definition, changes, good) if is_folded else F.lit(None)
@@ -61,7 +61,7 @@ def survey(definition: Definition, changes: DataFrame) -> Survey:
         F.count_if(good).alias("good"),
         F.count_if(good & ~retracts()).alias("adds"),
         F.count_if(bad).alias("bad"),
-        F.count_if(col(BAD) == DOUBTFUL).alias("doubtful"),
+        F.count_if(col(BAD) == NEEDS_FULL_DECODE).alias("doubtful"),
         F.count_if(col(BAD).isNull() & (col(KIND) == SKIP)).alias("skipped"),
         F.count_if(col(BAD).isNull() & (col(KIND) == DROPPED)).alias("dropped"),
         F.min(F.when(bad, F.struct(where.alias("at"), col(BAD).alias("why")))).alias("first_bad"),
@@ -72,20 +72,20 @@ def survey(definition: Definition, changes: DataFrame) -> Survey:
     ).first()
     assert row is not None
     first = row["first_bad"]
-    return Survey(
+    return BatchStats(
         good=row["good"],
-        adds=row["adds"],
+        upserts=row["adds"],
         bad=row["bad"],
         skipped=row["skipped"],
         dropped=row["dropped"],
-        doubtful=row["doubtful"],
-        kept=row["kept"],
+        needs_full_decode=row["doubtful"],
+        unavailable=row["kept"],
         two_partitions=row["two"],
         first_bad=first
         and "{topic}-{partition} at offset {offset}: ".format(**first["at"].asDict()) + first["why"],
         newest_event_ms=_newest(schema, changes),
         diverted=row["diverted"],
-        judged=row_gate.counts(definition, changes, row["judged"]),
+        gate_counts=row_gate.counts(definition, changes, row["judged"]),
     )
 
 
@@ -102,7 +102,7 @@ def _newest(schema: TableSchema, changes: DataFrame) -> dict[TopicPartition, int
     return {(row[0], row[1]): row[2] for row in rows if row[2] is not None}
 
 
-class Counter:
+class RowCounter:
     """Counts the rows of a frame as a job passes over them."""
 
     def __init__(self) -> None:

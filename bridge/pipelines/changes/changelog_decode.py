@@ -10,29 +10,29 @@ from pyspark.sql import functions as F
 
 from bridge import compact
 from bridge.columns import BAD, KIND, col
-from bridge.decode import APART, DROPPED, KEPT, SKIP, decode_events, decode_keys, decode_values
+from bridge.decode import BAD_KEY_ID, DROPPED, SKIP, UNAVAILABLE, decode_events, decode_keys, decode_values
 from bridge.definition import BadRecords, Definition
-from bridge.formats.base import DOUBTFUL
+from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.pipelines.changes import row_gate, unavailable_values
 
 __all__ = [
-    "Held",
+    "Persist",
     "any_row",
     "compacts_first",
-    "decoded",
-    "filled",
-    "folded",
-    "held_by",
+    "decode",
+    "decode_completely",
+    "fill_unavailable",
+    "fold",
     "is_good",
-    "settled",
-    "told",
+    "persist_within",
+    "with_all_columns_known",
 ]
 
-Held = Callable[[DataFrame], DataFrame]
+Persist = Callable[[DataFrame], DataFrame]
 """Persists a frame for as long as it is used, and gives it back."""
 
 
-def held_by(stack: ExitStack) -> Held:
+def persist_within(stack: ExitStack) -> Persist:
     """Frames are let go with `stack`."""
 
     def held(frame: DataFrame) -> DataFrame:
@@ -54,36 +54,38 @@ def is_good() -> Column:
     return col(BAD).isNull() & ~col(KIND).isin(SKIP, DROPPED)
 
 
-def decoded(records: DataFrame, definition: Definition, *, glance: bool = False) -> DataFrame:
+def decode(records: DataFrame, definition: Definition, *, fast: bool = False) -> DataFrame:
     """Changes with `__bad`, as the module `decode` and the gate give them; nothing bad is dropped.
 
     Where `compacts_first`: one row per key, the last one, and superseded values are never looked at. Otherwise all.
-    With `glance` a record may be DOUBTFUL instead: then the frame is good for nothing but to be made again without.
+    With `fast` a record may be DOUBTFUL instead: then the frame is good for nothing but to be made again without.
     """
     if not definition.topic.is_upsert:
-        return row_gate.diverted(decode_events(records, definition.topic, glance=glance), definition)
-    keyed = decode_keys(records, definition.topic, glance=glance)
+        return row_gate.diverted(decode_events(records, definition.topic, fast=fast), definition)
+    keyed = decode_keys(records, definition.topic, fast=fast)
     if compacts_first(definition):
-        keyed = compact.latest_by_offset(keyed, [*definition.primary_key, APART])
-    return row_gate.diverted(decode_values(keyed, definition.topic, glance=glance), definition)
+        keyed = compact.latest_by_offset(keyed, [*definition.primary_key, BAD_KEY_ID])
+    return row_gate.diverted(decode_values(keyed, definition.topic, fast=fast), definition)
 
 
-def filled(changes: DataFrame, table: DataFrame, definition: Definition) -> DataFrame:
+def fill_unavailable(changes: DataFrame, table: DataFrame, definition: Definition) -> DataFrame:
     """keep.filled of `decoded` changes, for all columns that are told; what was filled in the gate judges now."""
     key = definition.primary_key
     told = [c.name for c in definition.topic.schema.physical if c.name not in key]
-    return row_gate.diverted(unavailable_values.filled(changes, table, key=key, columns=told), definition)
+    return row_gate.diverted(
+        unavailable_values.fill_unavailable_values(changes, table, key=key, columns=told), definition
+    )
 
 
-def settled(records: DataFrame, definition: Definition, held: Held) -> DataFrame:
+def decode_completely(records: DataFrame, definition: Definition, held: Persist) -> DataFrame:
     """`decoded` records, at a glance where that will do; `held` keeps a frame for as long as it is used."""
-    changes = held(decoded(records, definition, glance=True))
-    if any_row(changes, col(BAD) == DOUBTFUL):
-        return held(decoded(records, definition))
+    changes = held(decode(records, definition, fast=True))
+    if any_row(changes, col(BAD) == NEEDS_FULL_DECODE):
+        return held(decode(records, definition))
     return changes
 
 
-def folded(changes: DataFrame, definition: Definition) -> DataFrame:
+def fold(changes: DataFrame, definition: Definition) -> DataFrame:
     """The good ones among `decoded` changes: the last one per key, or all of a table without a key."""
     good = changes.where(is_good())
     if definition.topic.appends or compacts_first(definition):
@@ -91,19 +93,19 @@ def folded(changes: DataFrame, definition: Definition) -> DataFrame:
     return compact.latest_by_offset(good, list(definition.primary_key))
 
 
-def told(
+def with_all_columns_known(
     changes: DataFrame,
     definition: Definition,
-    held: Held,
+    held: Persist,
     table: DataFrame | None = None,
 ) -> DataFrame:
     """`settled` changes of topics from their beginning, with a value for every column that an update leaves out: the
     key's own earlier one, else that of its row in `table`. Where neither tells it, the change is bad and says so."""
-    if KEPT not in changes.columns or not any_row(changes, F.size(KEPT) > 0):
+    if UNAVAILABLE not in changes.columns or not any_row(changes, F.size(UNAVAILABLE) > 0):
         return changes
     rows = changes.limit(0) if table is None else table
     present = rows.select(*[col(c.name) for c in definition.topic.schema.physical])
-    return held(filled(changes, present, definition))
+    return held(fill_unavailable(changes, present, definition))
 
 
 def any_row(frame: DataFrame, condition: Column) -> bool:

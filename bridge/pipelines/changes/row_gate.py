@@ -17,11 +17,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.columns import BAD, KIND, POSITION, col, members, retracts
-from bridge.decode import DROPPED, KEPT, SKIP
+from bridge.decode import DROPPED, SKIP, UNAVAILABLE
 from bridge.definition import Definition, Gate, GateAction
 from bridge.errors import DefinitionError, QualityError, TableError
-from bridge.pipelines.runtime.check_results import keep_found
-from bridge.quality.gate_rules import Count, Rules, compiled
+from bridge.pipelines.runtime.check_results import store_gate_results
+from bridge.quality.gate_rules import Count, Rules, compile_rules
 from bridge.quality.suite import parsed
 
 __all__ = [
@@ -108,7 +108,7 @@ def enforce(
     rules = _rules(rows.sparkSession, definition, _fields(rows))
     assert rules is not None
     try:
-        keep_found(rows.sparkSession, definition, rules.suite, found)
+        store_gate_results(rows.sparkSession, definition, rules.suite, found)
         unkept = ""
     except TableError as error:
         notes.append(str(error))
@@ -135,8 +135,8 @@ def diverted(changes: DataFrame, definition: Definition) -> DataFrame:
     if rules is None:
         return changes
     judged = col(BAD).isNull() & ~col(KIND).isin(SKIP, DROPPED) & ~retracts()
-    if KEPT in changes.columns:
-        judged = judged & ~F.coalesce(F.size(KEPT) > 0, F.lit(False))
+    if UNAVAILABLE in changes.columns:
+        judged = judged & ~F.coalesce(F.size(UNAVAILABLE) > 0, F.lit(False))
     why = F.coalesce(col(BAD), F.when(judged, F.concat(F.lit(_REASON), rules.reason())))
     return changes.withColumns({KIND: F.when(why.isNull(), col(KIND)), BAD: why})
 
@@ -165,7 +165,7 @@ class _Session:
 def _compiled(gate: Gate, shape: str, session: _Session) -> Rules:
     suite, alone = parsed(gate.text, gate.suite), gate.action is GateAction.QUARANTINE
     fields = T.StructType.fromJson(json.loads(shape)).fields
-    return compiled(suite, session.spark, fields, whole=gate.own, alone=alone)
+    return compile_rules(suite, session.spark, fields, whole=gate.own, alone=alone)
 
 
 def _fields(frame: DataFrame) -> list[T.StructField]:

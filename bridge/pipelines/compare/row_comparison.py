@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from bridge.columns import KIND, POSITION, col, fingerprint, retracts, same_key
+from bridge.columns import KIND, POSITION, col, retracts, row_fingerprint, same_key
 
 __all__ = ["Bucket", "Comparison", "Example", "compare", "compare_bags"]
 
@@ -227,7 +227,7 @@ def _examples(
 
 
 def _side(frame: DataFrame, key: list[Column], fields: Sequence[T.StructField], *, topic: bool) -> DataFrame:
-    mark, nothing = fingerprint(fields).cast(_PRINT), F.lit(None).cast(_PRINT)
+    mark, nothing = row_fingerprint(fields).cast(_PRINT), F.lit(None).cast(_PRINT)
     if topic and KIND in frame.columns:
         mark = F.when(~retracts(), mark)
     return frame.select(

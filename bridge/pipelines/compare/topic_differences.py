@@ -25,7 +25,7 @@ from bridge.options import FORMATS
 from bridge.pipelines.changes import changelog_decode
 from bridge.rows import RowKind
 
-__all__ = ["UNKNOWN", "Differences"]
+__all__ = ["UNKNOWN", "TopicDifferences"]
 
 UNKNOWN = "__unknown"
 """True for a key whose last record cannot be decoded: what it says is not known."""
@@ -33,7 +33,7 @@ _PLACE = ("topic", "partition", "offset")
 
 
 @dataclass(frozen=True)
-class Differences:
+class TopicDifferences:
     """Of a definition's topics (those that are there, with the columns that the table has) and one table version.
 
     Wrap actions in `delta.failures.reading`. Raises TableError for a table that holds a key twice, BadRecordError for a
@@ -44,13 +44,13 @@ class Differences:
     table: Table
     version: int
 
-    def whole(self, start: Offsets, end: Offsets, held: changelog_decode.Held) -> DataFrame:
+    def whole(self, start: Offsets, end: Offsets, held: changelog_decode.Persist) -> DataFrame:
         """As compact.net, what makes the topic up to `end` equal to the version, and UNKNOWN; it begins at `start`."""
         rows = self._rows()
         self._refuse_twice(rows)
         return self._compared(self._state(start, end, held).where(~retracts()), rows)
 
-    def within(self, start: Offsets, end: Offsets, held: changelog_decode.Held) -> DataFrame:
+    def within(self, start: Offsets, end: Offsets, held: changelog_decode.Persist) -> DataFrame:
         """The same for the keys of the records from `start` to `end` alone, as the last of these say."""
         key = self.definition.primary_key
         last = held(self._state(start, end, held))
@@ -98,24 +98,26 @@ class Differences:
                 "row per key; delete the rows that are too many, then run again"
             )
 
-    def _state(self, start: Offsets, end: Offsets, held: changelog_decode.Held) -> DataFrame:
+    def _state(self, start: Offsets, end: Offsets, held: changelog_decode.Persist) -> DataFrame:
         """The last change of every key from `start` to `end`, and UNKNOWN."""
         definition, topic = self.definition, self.definition.topic
         records = source.read(self.table.spark, topic, start, end)
         records = with_leader_epochs(records, topic, start, end)
-        changes = changelog_decode.told(changelog_decode.settled(records, definition, held), definition, held)
+        changes = changelog_decode.with_all_columns_known(
+            changelog_decode.decode_completely(records, definition, held), definition, held
+        )
         doubtful = col(BAD).isNotNull() | (col(KIND) == DROPPED)
         if topic.is_upsert:
             doubtful = doubtful | (col(KIND) == SKIP)
         if not changelog_decode.any_row(changes, doubtful):
-            return changelog_decode.folded(changes, definition).withColumn(UNKNOWN, F.lit(False))
+            return changelog_decode.fold(changes, definition).withColumn(UNKNOWN, F.lit(False))
         good = changes.where(changelog_decode.is_good()).withColumn(UNKNOWN, F.lit(False))
         both = good.unionByName(_keys(records, changes.where(doubtful), topic, good, held))
         return compact.latest_by_offset(both, list(definition.primary_key))
 
 
 def _keys(
-    records: DataFrame, bad: DataFrame, topic: Topic, like: DataFrame, held: changelog_decode.Held
+    records: DataFrame, bad: DataFrame, topic: Topic, like: DataFrame, held: changelog_decode.Persist
 ) -> DataFrame:
     """One add per `bad` change, of its key alone, in the columns of `like`. Raises BadRecordError where a record does
     not tell its key."""

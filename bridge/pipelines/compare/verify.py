@@ -13,17 +13,17 @@ from bridge.columns import BAD, col
 from bridge.decode import decode_keys
 from bridge.definition import Definition, Topic
 from bridge.delta import change_feed
-from bridge.delta.delta_errors import reading
+from bridge.delta.delta_errors import feed_errors
 from bridge.delta.publish_log import PublishLog
 from bridge.delta.table import Table
 from bridge.errors import DefinitionError, GapError
 from bridge.kafka import admin, source
 from bridge.kafka.leader_epochs import with_leader_epochs
-from bridge.kafka.offset_availability import check_reachable
+from bridge.kafka.offset_availability import check_offsets_available
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
 from bridge.pipelines.compare.row_comparison import Comparison, compare, compare_bags
-from bridge.pipelines.runtime.preflight import ingested, published_table, whole_table
+from bridge.pipelines.runtime.preflight import open_ingested_table, open_whole_table, published_table
 from bridge.publish_progress import NOTHING
 
 __all__ = ["Proof", "verify"]
@@ -78,12 +78,14 @@ def verify(
     pinned, direction = _pinned(spark, definition, direction, resolved, state)
     start = _beginning(state.earliest, pinned.end)
     table, version = pinned.table, pinned.version
-    with ExitStack() as stack, reading(table, version, version):
-        held = changelog_decode.held_by(stack)
+    with ExitStack() as stack, feed_errors(table, version, version):
+        held = changelog_decode.persist_within(stack)
         records = source.read(spark, definition.topic, start, pinned.end)
         records = with_leader_epochs(records, definition.topic, start, pinned.end)
-        changes = changelog_decode.told(changelog_decode.settled(records, definition, held), definition, held)
-        topic, rows = changelog_decode.folded(changes, definition), change_feed.snapshot(table, version)
+        changes = changelog_decode.with_all_columns_known(
+            changelog_decode.decode_completely(records, definition, held), definition, held
+        )
+        topic, rows = changelog_decode.fold(changes, definition), change_feed.snapshot(table, version)
         if definition.topic.appends:
             found = compare_bags(topic, rows, fields=table.fields)
         else:
@@ -99,9 +101,9 @@ def verify(
 def _pinned(
     spark: SparkSession, definition: Definition, direction: str | None, topic: Topic, state: admin.TopicState
 ) -> tuple[_Pinned, str]:
-    table = whole_table(spark, definition)
+    table = open_whole_table(spark, definition)
     newest = change_feed.latest_version(table)
-    followed = ingested(table, definition)
+    followed = open_ingested_table(table, definition)
     published = PublishLog(spark, definition.run.checkpoint, definition.name).last()
     direction = direction or _direction(definition, followed is not None, published is not None)
     if direction == "ingest":
@@ -114,7 +116,7 @@ def _pinned(
             )
         progress, version = followed
         _beginning(state.earliest, progress.offsets)
-        check_reachable(progress.offsets, state, progress.topic_ids)
+        check_offsets_available(progress.offsets, state, progress.topic_ids)
         # Versions between the two are not the ingest's: it was looked for after `newest`.
         return _Pinned(table, max(version, newest), progress.offsets), direction
     if published is None or published.version == NOTHING:
@@ -136,7 +138,7 @@ def _await(topic: Topic, end: Offsets) -> None:
                     f"{topic.title}: a transaction is open before the end that was published "
                     f"({end.to_json()}), so what is there cannot be read yet; see `bridge txn list`"
                 )
-            check_reachable(end, state)
+            check_offsets_available(end, state)
         time.sleep(0.1)
 
 
@@ -174,4 +176,4 @@ def _keys(records: DataFrame, definition: Definition) -> DataFrame:
     topic, names = definition.topic, [col(name) for name in definition.primary_key]
     if topic.is_upsert:
         return decode_keys(records, topic).where(col(BAD).isNull()).select(*names)
-    return changelog_decode.decoded(records, definition).where(changelog_decode.is_good()).select(*names)
+    return changelog_decode.decode(records, definition).where(changelog_decode.is_good()).select(*names)

@@ -11,22 +11,22 @@ from pyspark.sql import functions as F
 from bridge import compact, failpoints
 from bridge.columns import retracts
 from bridge.definition import BadRecords, Definition
-from bridge.delta.append import append
+from bridge.delta.append import append_batch
 from bridge.delta.engine_choice import Engines
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_contract import MergeResult
-from bridge.delta.quarantine import put_aside
+from bridge.delta.quarantine import quarantine_records
 from bridge.delta.table import Table
 from bridge.errors import BadRecordError
 from bridge.offsets import TopicPartition
 from bridge.pipelines.changes import changelog_decode, row_gate
-from bridge.pipelines.changes.batch_stats import Counter, Survey, survey
+from bridge.pipelines.changes.batch_stats import BatchStats, RowCounter, collect_batch_stats
 
-__all__ = ["Applied", "apply", "refuse_bad", "refuse_unexpected", "set_aside"]
+__all__ = ["AppliedBatch", "apply_batch", "quarantine_bad", "refuse_bad", "refuse_unexpected"]
 
 
 @dataclass(frozen=True)
-class Applied:
+class AppliedBatch:
     """What became of a batch. `unchanged` changes found the table as they wanted it."""
 
     merged: MergeResult
@@ -36,77 +36,79 @@ class Applied:
     two_partitions: int
     newest_event_ms: dict[TopicPartition, int]
     """The newest value of the watermark's column in each partition that had records; empty without a WATERMARK."""
-    doubtful: bool
+    needed_full_decode: bool
     engine: str = ""
     """What merged it, and why that."""
     unexpected: int = 0
     """Rows that are not as the gate expects: put aside, or under `gate: warn` written all the same."""
-    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     """What a user should know of them."""
 
 
-def apply(
+def apply_batch(
     definition: Definition,
     table: Table,
     records: DataFrame,
     progress: IngestProgress,
     *,
     engines: Engines,
-    glance: bool = True,
-) -> Applied:
+    fast: bool = True,
+) -> AppliedBatch:
     """Write what `records` say into `table` as one commit that carries `progress`: the fold of them by MERGE where rows
     have a key, else every row by append.
 
     Under `bad-records: fail` a record that cannot be applied raises BadRecordError with nothing written (of an upsert
     topic only the last record of each key is decoded then); under `skip` and `quarantine` the last good one of a key
     counts, and `quarantine` keeps the bad ones, before the commit.
-    `glance` first tries the short way to decode, which most topics never leave; `Applied.doubtful` says whether
+    `fast` first tries the short way to decode, which most topics never leave; `Applied.doubtful` says whether
     this one did. The frame's session carries the write.
     """
     with ExitStack() as stack:
-        held = changelog_decode.held_by(stack)
-        counter = Counter()
-        changes = held(changelog_decode.decoded(counter.watching(records), definition, glance=glance))
-        found = survey(definition, changes)
-        doubtful = found.doubtful > 0
+        held = changelog_decode.persist_within(stack)
+        counter = RowCounter()
+        changes = held(changelog_decode.decode(counter.watching(records), definition, fast=fast))
+        found = collect_batch_stats(definition, changes)
+        doubtful = found.needs_full_decode > 0
         if doubtful:
-            changes = held(changelog_decode.decoded(records, definition))
-            found = survey(definition, changes)
-        if found.kept:
+            changes = held(changelog_decode.decode(records, definition))
+            found = collect_batch_stats(definition, changes)
+        if found.unavailable:
             changes = held(
-                changelog_decode.filled(changes, table.on(records.sparkSession).delta().toDF(), definition)
+                changelog_decode.fill_unavailable(
+                    changes, table.on(records.sparkSession).delta().toDF(), definition
+                )
             )
-            found = survey(definition, changes)
+            found = collect_batch_stats(definition, changes)
         refuse_bad(definition, found)
-        folded, keys, adds = changes, found.good, found.adds
-        two, judged = found.two_partitions, found.judged
+        folded, keys, adds = changes, found.good, found.upserts
+        two, judged = found.two_partitions, found.gate_counts
         if definition.topic.appends:
-            folded, two = changelog_decode.folded(changes, definition), 0
+            folded, two = changelog_decode.fold(changes, definition), 0
         elif found.skipped or found.dropped or not changelog_decode.compacts_first(definition):
-            folded = held(changelog_decode.folded(changes, definition))
+            folded = held(changelog_decode.fold(changes, definition))
             keys, adds, two, judged = _counted(folded, definition)
         notes = refuse_unexpected(definition, judged, folded)
         target = table.on(records.sparkSession)
-        if set_aside(definition, target.spark, records, changes, found, progress):
+        if quarantine_bad(definition, target.spark, records, changes, found, progress):
             failpoints.hit("ingest.put-aside")
         failpoints.hit("ingest.before-merge")
         if definition.topic.appends:
-            merged, engine = append(target, folded, rows=keys, progress=progress), ""
+            merged, engine = append_batch(target, folded, rows=keys, progress=progress), ""
         else:
             told = engines.merge(target, folded, key=definition.primary_key, adds=adds, progress=progress)
             merged, engine = told.result, str(told)
         failpoints.hit("ingest.after-merge")
-        return Applied(
+        return AppliedBatch(
             merged=merged,
             records=counter.value(),
             bad=found.bad + found.dropped,
             unchanged=keys - merged.inserted - merged.updated - merged.deleted,
             two_partitions=two,
             newest_event_ms=found.newest_event_ms,
-            doubtful=doubtful,
+            needed_full_decode=doubtful,
             engine=engine,
             unexpected=found.diverted + row_gate.unexpected(judged),
-            notes=notes,
+            warnings=notes,
         )
 
 
@@ -126,7 +128,7 @@ def refuse_unexpected(definition: Definition, judged: row_gate.Counts, rows: Dat
     return row_gate.enforce(definition, judged, rows, "Nothing of this batch was written", way_out)
 
 
-def refuse_bad(definition: Definition, found: Survey) -> None:
+def refuse_bad(definition: Definition, found: BatchStats) -> None:
     """Raise BadRecordError where `bad-records` is fail and there are such; it names the first one's place."""
     if not found.bad or definition.bad_records is not BadRecords.FAIL:
         return
@@ -138,12 +140,12 @@ def refuse_bad(definition: Definition, found: Survey) -> None:
     )
 
 
-def set_aside(
+def quarantine_bad(
     definition: Definition,
     spark: SparkSession,
     records: DataFrame,
     changes: DataFrame,
-    found: Survey,
+    found: BatchStats,
     progress: IngestProgress,
 ) -> bool:
     """Keep the bad ones among `records` in the quarantine, before the commit of `progress`; whether there was anything
@@ -155,7 +157,7 @@ def set_aside(
         changes = changes.where(row_gate.is_diverted())
         if not found.diverted:
             return False
-    put_aside(
+    quarantine_records(
         spark,
         target,
         records,

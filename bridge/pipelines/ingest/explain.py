@@ -17,10 +17,10 @@ from bridge.delta.ingest_progress import read_progress
 from bridge.delta.table import Table, exists
 from bridge.kafka import admin, source
 from bridge.kafka.leader_epochs import with_leader_epochs
-from bridge.kafka.offset_availability import check_reachable
+from bridge.kafka.offset_availability import check_offsets_available
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
-from bridge.pipelines.runtime.preflight import whole_table
+from bridge.pipelines.runtime.preflight import open_whole_table
 
 __all__ = ["Explained", "explain", "next_end"]
 
@@ -72,19 +72,19 @@ def explain(spark: SparkSession, definition: Definition) -> Explained:
     """
     topic = admin.resolve(definition.topic)
     state = admin.describe(topic)
-    table = whole_table(spark, definition) if exists(spark, definition.delta) else None
+    table = open_whole_table(spark, definition) if exists(spark, definition.delta) else None
     known = read_progress(table, definition.name) if table else None
     start = known[0].offsets if known else admin.start_offsets(topic, state)
     if known:
-        check_reachable(start, state, known[0].topic_ids)
+        check_offsets_available(start, state, known[0].topic_ids)
     start = Offsets({**state.earliest.by_partition, **start.by_partition})
     end = admin.end_offsets(topic, state) or state.end
     until = next_end(start, end, definition.run.max_offsets_per_batch)
     with ExitStack() as stack:
-        held = changelog_decode.held_by(stack)
+        held = changelog_decode.persist_within(stack)
         records = with_leader_epochs(source.read(spark, topic, start, until), topic, start, until)
         changes = held(
-            changelog_decode.folded(changelog_decode.settled(records, definition, held), definition)
+            changelog_decode.fold(changelog_decode.decode_completely(records, definition, held), definition)
         )
         told = changes.agg(F.count(F.lit(1)), F.count_if(retracts())).first()
         assert told is not None

@@ -18,13 +18,13 @@ from pyspark.sql import functions as F
 
 from bridge import failpoints
 from bridge.columns import BAD, POSITION, col, same_key
-from bridge.decode import KEPT
+from bridge.decode import UNAVAILABLE
 from bridge.definition import Definition, DeltaTarget, Topic
 from bridge.delta import quarantine
-from bridge.delta.append import append
-from bridge.delta.file_statistics import mended
+from bridge.delta.append import append_batch
+from bridge.delta.file_statistics import repair_statistics
 from bridge.delta.ingest_progress import IngestProgress, read_progress
-from bridge.delta.merge_spark import merge
+from bridge.delta.merge_spark import merge_with_spark
 from bridge.delta.table import Table, exists
 from bridge.errors import DefinitionError, GapError
 from bridge.kafka import admin, source
@@ -32,12 +32,12 @@ from bridge.kafka.leader_epochs import with_leader_epochs
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
 from bridge.pipelines.runtime.preflight import ingest_table
-from bridge.pipelines.runtime.storage_checks import check_places
+from bridge.pipelines.runtime.storage_checks import check_storage_locations
 
 __all__ = ["Replay", "replay"]
 
 _AT = ["topic", "partition", "offset"]
-_Held = Callable[[DataFrame], DataFrame]
+_Quarantined = Callable[[DataFrame], DataFrame]
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ def replay(spark: SparkSession, definition: Definition, *, force: bool = False) 
             f"{definition.name!r} keeps no bad records aside: set ingest: {{bad-records: quarantine}}, or quality: "
             "{gate: quarantine}"
         )
-    check_places(spark, definition)
+    check_storage_locations(spark, definition)
     table = ingest_table(spark, definition)
-    warning = mended(table)
+    warning = repair_statistics(table)
     known = read_progress(table, definition.name)
     if known is None:
         raise DefinitionError(f"{definition.name!r} has not ingested into {table} yet: nothing to replay")
@@ -105,7 +105,7 @@ class _Run:
     def run(self, force: bool) -> Replay:
         name, result = self.definition.name, Replay(self.definition.name)
         with ExitStack() as stack:
-            held = changelog_decode.held_by(stack)
+            held = changelog_decode.persist_within(stack)
             # Cut off from its table: with each commit there Spark would plan and compute anew whatever hangs on it.
             aside = quarantine.records(self.table.spark, self.target, name).localCheckpoint()
             now = quarantine.topic_id(self.state.ids)
@@ -117,7 +117,7 @@ class _Run:
                 return result
             _check_range(self.topic, self.state, first, oldest_ms, force)
             records = with_leader_epochs(records, self.topic, first, through)
-            changes = changelog_decode.settled(records, self.definition, held)
+            changes = changelog_decode.decode_completely(records, self.definition, held)
             good = changes.where(col(BAD).isNull())
             places = held(good.select(*_place()).distinct())
             result = replace(result, replayed=places.count())
@@ -128,11 +128,11 @@ class _Run:
             ours = places.withColumns({"pipeline": F.lit(name), "topic_id": now})
             quarantine.mark(self.table.spark, self.target, ours, progress.run)
             if self.definition.topic.appends:
-                rows = changelog_decode.folded(good, self.definition)
-                merged = append(self.table, rows, rows=result.replayed, progress=progress)
+                rows = changelog_decode.fold(good, self.definition)
+                merged = append_batch(self.table, rows, rows=result.replayed, progress=progress)
             else:
                 folded = held(self._folded(records, good, first, held))
-                merged = merge(
+                merged = merge_with_spark(
                     self.table, folded, key=self.definition.primary_key, progress=progress, persisted=True
                 )
                 newest = folded.select(*_place()).join(places, _AT, "left_semi").count()
@@ -141,18 +141,18 @@ class _Run:
             quarantine.release(self.table.spark, self.target, name, progress.run)
             return replace(result, version=merged.version)
 
-    def _folded(self, aside: DataFrame, good: DataFrame, first: Offsets, held: _Held) -> DataFrame:
+    def _folded(self, aside: DataFrame, good: DataFrame, first: Offsets, held: _Quarantined) -> DataFrame:
         """The last record of each key that has a good one aside, among these and all that the topic has since."""
         key, spark = self.definition.primary_key, self.table.spark
         reached = self.known.offsets.by_partition
         end = Offsets({place: reached.get(place, offset) for place, offset in first.by_partition.items()})
         since = with_leader_epochs(source.read(spark, self.topic, first, end), self.topic, first, end)
         others = since.join(F.broadcast(aside.select(*_AT)), _AT, "left_anti").select(*aside.columns)
-        changes = changelog_decode.settled(others.unionByName(aside), self.definition, held)
-        if KEPT in changes.columns:
-            changes = changelog_decode.filled(changes, self.table.delta().toDF(), self.definition)
+        changes = changelog_decode.decode_completely(others.unionByName(aside), self.definition, held)
+        if UNAVAILABLE in changes.columns:
+            changes = changelog_decode.fill_unavailable(changes, self.table.delta().toDF(), self.definition)
         keys = good.where(changelog_decode.is_good()).select(*(col(name) for name in key)).distinct()
-        last = changelog_decode.folded(changes, self.definition)
+        last = changelog_decode.fold(changes, self.definition)
         return last.alias("c").join(F.broadcast(keys.alias("k")), same_key(key, "c", "k"), "left_semi")
 
 

@@ -15,24 +15,24 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from bridge.config import without_effect
+from bridge.config import settings_without_effect
 from bridge.definition import Definition
 from bridge.delta.engine_choice import Engines
-from bridge.delta.file_statistics import mended
+from bridge.delta.file_statistics import repair_statistics
 from bridge.delta.ingest_progress import IngestProgress, read_progress
 from bridge.kafka import admin, source
 from bridge.kafka.leader_epochs import with_leader_epochs
-from bridge.kafka.offset_availability import check_reachable
+from bridge.kafka.offset_availability import check_offsets_available
 from bridge.metrics import BatchReport, Listener, Summary, ignore
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import row_gate
-from bridge.pipelines.ingest.batch import apply
+from bridge.pipelines.ingest.batch import apply_batch
 from bridge.pipelines.operations.maintain import Schedule
 from bridge.pipelines.runtime import lease, query_state
-from bridge.pipelines.runtime.kafka_read_errors import explained
-from bridge.pipelines.runtime.monitoring import Discovery, EventTime, GroupOffsets, Notices
+from bridge.pipelines.runtime.kafka_read_errors import explained_read_error
+from bridge.pipelines.runtime.monitoring import EventTime, GroupOffsets, Notices, TopicDiscovery
 from bridge.pipelines.runtime.preflight import ingest_table
-from bridge.pipelines.runtime.retention_warnings import TopicLag
+from bridge.pipelines.runtime.retention_warnings import TopicRetention
 from bridge.pipelines.runtime.spark_errors import offsets_between
 
 __all__ = ["ingest"]
@@ -54,11 +54,11 @@ def ingest(
     Raises ConcurrentRunError when another run of the pipeline is at work, KafkaError, TableError, GapError before
     anything is written; BadRecordError and ConcurrentRunError from the batch that meets them, which then has no effect.
     """
-    with lease.held(spark, definition, "ingest") as ours:
+    with lease.acquire_lease(spark, definition, "ingest") as ours:
         return _Run(spark, definition, listener, stop or threading.Event(), ours).run()
 
 
-_DOUBTS = 2
+_FULL_DECODES_IN_A_ROW = 2
 """After so many batches in a row that wanted a closer look, all get one. A format that has learnt about a new schema
 from the first is not in doubt again."""
 
@@ -67,7 +67,7 @@ _QUERY = "Spark's query over the topic"
 """What fails where no batch does."""
 
 
-class _StopAsked(Exception):
+class _StopRequested(Exception):
     """Ends a batch before it has begun."""
 
 
@@ -86,7 +86,7 @@ class _Run:
         self.failure: BaseException | None = None
         self.batch_lock = threading.Lock()
         self.ended = False
-        self.doubts = 0
+        self.full_decodes = 0
         self.doing = _QUERY
         self.checkpoint = ""
         self.events = EventTime(definition.topic)
@@ -98,17 +98,17 @@ class _Run:
             offsets, batch = admin.start_offsets(self.topic, state), -1
         else:
             offsets, batch = known[0].offsets, known[0].batch
-            check_reachable(offsets, state, known[0].topic_ids)
+            check_offsets_available(offsets, state, known[0].topic_ids)
         self.end = admin.end_offsets(self.topic, state)
         self.progress = IngestProgress(definition.name, uuid.uuid4().hex[:12], batch, offsets)
         self._begin(state)
         self.group = GroupOffsets(self.topic)
         self.engines = Engines(definition.merge)
         self.notices, self.schedule = Notices(), Schedule(definition, self.table)
-        self.lag = TopicLag(self.topic, self.table)
-        unused = without_effect(definition.topic, "ingest")
+        self.lag = TopicRetention(self.topic, self.table)
+        unused = settings_without_effect(definition.topic, "ingest")
         ready = row_gate.check_ready(spark, definition, self.table.fields)
-        for warning in (ours.warning, ready, mended(self.table), *unused):
+        for warning in (ours.warning, ready, repair_statistics(self.table), *unused):
             self.notices.add(warning)
         if known is not None:
             self.notices.add(self.lag.warning(offsets, self.end or state.end))
@@ -127,8 +127,8 @@ class _Run:
             self._batches()
         finally:
             self.notices.add(self.group.close())
-        if self.failure is not None and not isinstance(self.failure, _StopAsked):
-            raise explained(self.spark, self.failure, self.definition, self.progress, self.doing)
+        if self.failure is not None and not isinstance(self.failure, _StopRequested):
+            raise explained_read_error(self.spark, self.failure, self.definition, self.progress, self.doing)
         if not self.stop.is_set():
             self._maintain()
         return replace(
@@ -152,7 +152,7 @@ class _Run:
         while self._streamed():
             self.topic = admin.resolve(self.definition.topic)
             state = admin.describe(self.topic)
-            check_reachable(self.progress.offsets, state, self.progress.topic_ids)
+            check_offsets_available(self.progress.offsets, state, self.progress.topic_ids)
             self._begin(state)
 
     def _anchor(self) -> None:
@@ -162,13 +162,15 @@ class _Run:
         nothing = with_leader_epochs(
             self.spark.createDataFrame([], source.RECORDS), self.topic, Offsets(), Offsets()
         )
-        apply(self.definition, self.table, nothing, progress, engines=self.engines)
+        apply_batch(self.definition, self.table, nothing, progress, engines=self.engines)
         self.progress = progress
 
     def _streamed(self) -> bool:
         """One streaming query, to its end; True when it ended because there are other topics now."""
         self.ended = False
-        with query_state.folder(self.spark, self.definition, "ingest", uuid.uuid4().hex[:12]) as place:
+        with query_state.query_state_folder(
+            self.spark, self.definition, "ingest", uuid.uuid4().hex[:12]
+        ) as place:
             self.checkpoint = place
             return self._stream()
 
@@ -201,27 +203,27 @@ class _Run:
 
     def _watch(self, query: StreamingQuery) -> bool:
         discovered = False
-        discovery = Discovery(self.definition, self.topic)
+        discovery = TopicDiscovery(self.definition, self.topic)
         while query.isActive and not (
             self.stop.is_set() or self._finished() or discovered or self.lease.lost
         ):
             time.sleep(0.1)
             self._maintain()
-            discovered = discovery.due() and discovery.found_others()
+            discovered = discovery.due() and discovery.topics_changed()
         if query.isActive:
             with self.batch_lock:  # the running batch commits; a next one sees `ended` and writes nothing
                 self.ended = True
             self.lease.check()
         elif (failure := query.exception()) is not None:
             self.failure = self.failure or failure
-        return discovered and (self.failure is None or isinstance(self.failure, _StopAsked))
+        return discovered and (self.failure is None or isinstance(self.failure, _StopRequested))
 
     def _guarded(self, records: DataFrame, batch_id: int) -> None:
         """What Spark calls. Keeps the failure as it was raised; Spark would hand back its text only."""
         with self.batch_lock:
             try:
                 if self.ended or self.stop.is_set() or self._finished():
-                    raise _StopAsked
+                    raise _StopRequested
                 self.lease.check()
                 self._batch(records, batch_id)
             except BaseException as failure:
@@ -233,23 +235,28 @@ class _Run:
         end = query_state.batch_end(self.spark, self.checkpoint, batch_id)
         if self.end is not None:
             end = end.capped(self.end)
-            records = records.where(_before(self.end))
+            records = records.where(_below(self.end))
         offsets = self.progress.offsets.advanced(end)
         if offsets == self.progress.offsets:
             return  # the first batch of a query may be empty: no progress, no commit
         records = with_leader_epochs(records, self.topic, self.progress.offsets, offsets)
         progress = replace(self.progress, batch=self.progress.batch + 1, offsets=offsets)
         self.doing = f"batch {progress.batch} ({offsets_between(self.progress.offsets, offsets)})"
-        applied = apply(
-            self.definition, self.table, records, progress, engines=self.engines, glance=self.doubts < _DOUBTS
+        applied = apply_batch(
+            self.definition,
+            self.table,
+            records,
+            progress,
+            engines=self.engines,
+            fast=self.full_decodes < _FULL_DECODES_IN_A_ROW,
         )
         self.doing = _QUERY
-        if self.doubts < _DOUBTS:
-            self.doubts = self.doubts + 1 if applied.doubtful else 0
+        if self.full_decodes < _FULL_DECODES_IN_A_ROW:
+            self.full_decodes = self.full_decodes + 1 if applied.needed_full_decode else 0
         self.progress = progress
         self.events.advance(applied.newest_event_ms)
         newest_end = self._newest_end()
-        for note in applied.notes:
+        for note in applied.warnings:
             self.notices.add(note)
         self.notices.add(self.group.commit(offsets))
         self.notices.add(self.lag.regularly(offsets, newest_end))
@@ -284,7 +291,7 @@ class _Run:
         return self.topic_end
 
 
-def _before(end: Offsets) -> Column:
+def _below(end: Offsets) -> Column:
     """Records below `end`; partitions that `end` does not name are not read (Flink: specific-offsets bound)."""
     limits = [part for topic, partition, offset in end for part in (f"{topic}/{partition}", offset)]
     at = F.concat_ws("/", F.col("topic"), F.col("partition"))

@@ -13,16 +13,16 @@ from bridge.console import duration
 from bridge.definition import Definition, Maintenance
 from bridge.delta import optimize_vacuum
 from bridge.delta.delta_errors import names
-from bridge.delta.feed_consumers import MARGIN_SECONDS, Consumers, Lag, lags
-from bridge.delta.file_statistics import mended
+from bridge.delta.feed_consumers import MARGIN_SECONDS, FeedConsumers, Lag, lags
+from bridge.delta.file_statistics import repair_statistics
 from bridge.delta.table import Table
 from bridge.errors import BridgeError, DefinitionError
 from bridge.metrics import now_ms
-from bridge.pipelines.runtime.preflight import whole_table
-from bridge.pipelines.runtime.retention_warnings import log_warnings
-from bridge.pipelines.runtime.storage_checks import check_places
+from bridge.pipelines.runtime.preflight import open_whole_table
+from bridge.pipelines.runtime.retention_warnings import log_retention_warnings
+from bridge.pipelines.runtime.storage_checks import check_storage_locations
 
-__all__ = ["Maintained", "Schedule", "care", "consumer_lines", "maintain"]
+__all__ = ["Maintained", "Schedule", "consumer_lines", "maintain", "maintain_table"]
 
 
 @dataclass(frozen=True)
@@ -57,23 +57,23 @@ def maintain(spark: SparkSession, definition: Definition, *, forget: str | None 
     where another place of the pipeline lies in the table's folder (VACUUM would empty it), TableError when VACUUM is
     refused or OPTIMIZE lost against other writers.
     """
-    check_places(spark, definition)
-    table = whole_table(spark, definition)
-    consumers = Consumers(table)
+    check_storage_locations(spark, definition)
+    table = open_whole_table(spark, definition)
+    consumers = FeedConsumers(table)
     if forget is not None and not consumers.forget(forget):
         there = ", ".join(c.pipeline for c in consumers.all()) or "none"
         raise DefinitionError(
             f"--forget-consumer {forget}: no such publish is registered at {table}; there: {there}"
         )
-    done = care(table, definition.maintenance or Maintenance(), consumers)
+    done = maintain_table(table, definition.maintenance or Maintenance(), consumers)
     return done if forget is None else Maintained(**{**asdict(done), "forgotten": forget})
 
 
-def care(table: Table, wanted: Maintenance, consumers: Consumers) -> Maintained:
+def maintain_table(table: Table, wanted: Maintenance, consumers: FeedConsumers) -> Maintained:
     """OPTIMIZE and VACUUM as `wanted`. VACUUM keeps at least what every registered publish still needs: the change
     files of versions that it has not published, and the files of a snapshot that it is sending. Wrong statistics are
     taken out before, see `statistics.mended`."""
-    statistics = mended(table)
+    statistics = repair_statistics(table)
     optimized = optimize_vacuum.optimize(table) if wanted.optimize else None
     found = lags(table, consumers.all())
     deleted = retained = held = None
@@ -91,7 +91,7 @@ def care(table: Table, wanted: Maintenance, consumers: Consumers) -> Maintained:
         retained_hours=None if retained is None else round(retained / 3600, 2),
         held_back=held,
         consumers=tuple(consumer_lines(found)),
-        warning="; ".join(filter(None, (statistics, *log_warnings(table, found)))) or None,
+        warning="; ".join(filter(None, (statistics, *log_retention_warnings(table, found)))) or None,
     )
 
 
@@ -144,7 +144,7 @@ class Schedule:
         assert self._wanted is not None
         self._due = time.monotonic() + self._wanted.every_seconds
         try:
-            warning = care(self._table, self._wanted, Consumers(self._table)).warning
+            warning = maintain_table(self._table, self._wanted, FeedConsumers(self._table)).warning
         except BridgeError as failed:
             return f"maintenance: {failed}"
         except Exception as failed:

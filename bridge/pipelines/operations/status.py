@@ -10,14 +10,14 @@ from pyspark.sql import SparkSession
 
 from bridge.definition import Definition
 from bridge.delta import change_feed, quarantine
-from bridge.delta.feed_consumers import Consumers, Lag, lags
+from bridge.delta.feed_consumers import FeedConsumers, Lag, lags
 from bridge.delta.optimize_vacuum import last_done
 from bridge.delta.publish_log import PublishLog
 from bridge.delta.table import exists
 from bridge.kafka import admin
 from bridge.pipelines.operations.maintain import consumer_lines
-from bridge.pipelines.runtime.preflight import ingested, whole_table
-from bridge.pipelines.runtime.retention_warnings import TopicLag, log_warnings
+from bridge.pipelines.runtime.preflight import open_ingested_table, open_whole_table
+from bridge.pipelines.runtime.retention_warnings import TopicRetention, log_retention_warnings
 from bridge.publish_progress import NOTHING
 
 __all__ = ["Status", "status"]
@@ -67,18 +67,18 @@ def status(spark: SparkSession, definition: Definition) -> Status:
     cared: dict[str, str] = {}
     warnings: list[str] = []
     if exists(spark, definition.delta):
-        table = whole_table(spark, definition)
+        table = open_whole_table(spark, definition)
         version = change_feed.latest_version(table)
-        followed = ingested(table, definition)
+        followed = open_ingested_table(table, definition)
         published = PublishLog(spark, definition.run.checkpoint, definition.name).last()
-        readers = lags(table, Consumers(table).all())
-        warnings = log_warnings(table, readers)
+        readers = lags(table, FeedConsumers(table).all())
+        warnings = log_retention_warnings(table, readers)
         if followed:
-            late = TopicLag(topic, table).warning(followed[0].offsets, end)
+            late = TopicRetention(topic, table).warning(followed[0].offsets, end)
             warnings += [late] if late else []
         cared = {what: _shown(at) for what, at in last_done(table).items()}
     aside = definition.quarantine
-    kept = None if aside is None else quarantine.held(spark, aside, definition.name)
+    kept = None if aside is None else quarantine.quarantined(spark, aside, definition.name)
     return Status(
         pipeline=definition.name,
         table=str(definition.delta),

@@ -13,10 +13,12 @@ from bridge.delta.table_checks import refuse_different
 from bridge.errors import TableError
 from bridge.schema import PhysicalColumn, RowField, RowType
 
-__all__ = ["grown"]
+__all__ = ["with_added_columns"]
 
 
-def grown(definition: Definition, topic: Topic, table: Table, present: T.StructType) -> tuple[Topic, Table]:
+def with_added_columns(
+    definition: Definition, topic: Topic, table: Table, present: T.StructType
+) -> tuple[Topic, Table]:
     """`topic` and `table` (as the DDL has them) for a table of schema `present`.
 
     Columns that the DDL lacks are left out, or under `publish.added-columns: carry` come last in the value document, in

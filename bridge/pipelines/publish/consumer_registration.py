@@ -7,26 +7,26 @@ import time
 from bridge import storage
 from bridge.definition import Definition
 from bridge.delta.delta_errors import names
-from bridge.delta.feed_consumers import Consumers
+from bridge.delta.feed_consumers import FeedConsumers
 from bridge.delta.table import Table
-from bridge.pipelines.runtime.retention_warnings import log_warning
+from bridge.pipelines.runtime.retention_warnings import log_retention_warning
 from bridge.publish_progress import PublishProgress
 
-__all__ = ["Presence"]
+__all__ = ["ConsumerRegistration"]
 
 _EVERY_SECONDS = 60.0
 
 
-class Presence:
+class ConsumerRegistration:
     """The notice of one run. Where it cannot be written the run goes on, and says once what that means."""
 
     def __init__(self, definition: Definition, table: Table) -> None:
         self._definition, self._table = definition, table
-        self._consumers = Consumers(table)
+        self._consumers = FeedConsumers(table)
         self._refused = False
         self._last_look = float("-inf")
 
-    def tell(self, state: PublishProgress) -> str | None:
+    def update(self, state: PublishProgress) -> str | None:
         """Write down what is still needed: everything after `state.version`, and while a snapshot is sent its rows.
 
         The notice is behind the progress or level with it, never ahead. At the first refusal a warning, else None.
@@ -36,7 +36,7 @@ class Presence:
         snapshot = state.open is not None and state.open.snapshot
         version = state.open.last if state.open is not None and snapshot else state.version
         try:
-            self._consumers.tell(self._definition.name, version, self._definition.run.checkpoint)
+            self._consumers.register(self._definition.name, version, self._definition.run.checkpoint)
         except Exception as failed:
             self._refused = True
             reasons = ", ".join(sorted(names(failed))) or type(failed).__name__
@@ -47,7 +47,7 @@ class Presence:
             )
         return None
 
-    def lag(self, state: PublishProgress) -> str | None:
+    def lag_warning(self, state: PublishProgress) -> str | None:
         """Once a minute: a warning when the age of the next version to publish nears delta.logRetentionDuration."""
         if time.monotonic() - self._last_look < _EVERY_SECONDS:
             return None
@@ -61,4 +61,4 @@ class Presence:
         if written is None:
             return None
         name = f"publish {self._definition.name!r}"
-        return log_warning(self._table, name, time.time_ns() / 1e9 - written / 1000)
+        return log_retention_warning(self._table, name, time.time_ns() / 1e9 - written / 1000)

@@ -20,31 +20,31 @@ from bridge.delta.publish_log import PublishLog
 from bridge.errors import REPUBLISH, GapError
 from bridge.kafka import admin, admin_transactions, sink
 from bridge.kafka.control import Control
-from bridge.kafka.exactly_once import Sender, produce_files, produce_once
+from bridge.kafka.exactly_once import TransactionalSink, produce_files, produce_once
 from bridge.kafka.sink import ProduceResult
 from bridge.partitioners import TASK_FREE
 from bridge.pipelines.publish.destination import Destination
-from bridge.pipelines.publish.plan_fingerprint import fingerprint, is_unique
-from bridge.pipelines.publish.take_over import readable, reconciled
-from bridge.publish_progress import NOTHING, PublishProgress, Stretch
+from bridge.pipelines.publish.plan_fingerprint import is_unique, plan_fingerprint
+from bridge.pipelines.publish.take_over import last_readable_progress, reconcile
+from bridge.publish_progress import NOTHING, PublishProgress, PublishRange
 
-__all__ = ["AtLeastOnce", "ExactlyOnce", "Outlet", "outlet"]
+__all__ = ["AtLeastOnce", "Delivery", "ExactlyOnce", "delivery_for"]
 
 
 _RECENT_SECONDS = 20.0
 """A note of a slot that is older is written again with the next stretch: far less than Kafka keeps one (at least a
 minute), and far more than a small batch takes."""
 
-_SLOT_ROWS = 500_000
-_MOST = 8
+_ROWS_PER_SHARD = 500_000
+_MAX_SHARDS_PER_TASK = 8
 """A task that sorts more than so many rows is slower for each of them: its memory is soon full. More slots than that
 for each task that Spark runs at a time are not worth their transactional ids."""
 
 
-class Outlet(Protocol):
+class Delivery(Protocol):
     """A context manager that sends stretches and remembers them."""
 
-    def slots(self, rows: int) -> int:
+    def shards(self, rows: int) -> int:
         """What a new stretch of about so many rows is cut into; 0 without transactions."""
         ...
 
@@ -58,7 +58,7 @@ class Outlet(Protocol):
         """The topics as they were when it was first asked for; see there."""
         ...
 
-    def __enter__(self) -> Outlet: ...
+    def __enter__(self) -> Delivery: ...
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -69,7 +69,7 @@ class Outlet(Protocol):
         Raises GapError when it belongs to another topic, or to another key."""
         ...
 
-    def start_anew(self) -> PublishProgress | None:
+    def take_over_for_resync(self) -> PublishProgress | None:
         """`take_over` for a resync: of what the runs before have written down no more is needed than can be read, and
         nothing that is open will be finished. Their transactions are ended."""
         ...
@@ -79,12 +79,12 @@ class Outlet(Protocol):
         ConcurrentRunError, GapError when something was sent and a topic is by now another one."""
         ...
 
-    def send(self, records: DataFrame, stretch: Stretch) -> ProduceResult:
+    def send(self, records: DataFrame, stretch: PublishRange) -> ProduceResult:
         """Send the records of a stretch whose opening is recorded; returns when the broker has all of them."""
         ...
 
 
-def outlet(spark: SparkSession, definition: Definition, topic: Topic) -> Outlet:
+def delivery_for(spark: SparkSession, definition: Definition, topic: Topic) -> Delivery:
     """The one that `sink.delivery-guarantee` asks for; `topic` is the definition's with its names looked up."""
     if topic.sink.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE:
         return ExactlyOnce(spark, definition, topic)
@@ -98,7 +98,7 @@ class AtLeastOnce:
         self._definition, self._topic = definition, topic
         self._log = PublishLog(spark, definition.run.checkpoint, definition.name)
 
-    def slots(self, rows: int) -> int:
+    def shards(self, rows: int) -> int:
         return 0
 
     @property
@@ -120,14 +120,16 @@ class AtLeastOnce:
     def take_over(self) -> PublishProgress | None:
         found = self._log.last()
         self.destination.check(found)
-        if found is None or found.open is None or not found.open.slots:
+        if found is None or found.open is None or not found.open.shards:
             return found
         # The stretch was begun with transactions, before the guarantee was changed: it is sent again, whole.
         again = found.open.snapshot or found.open.resync
-        return replace(found, open=replace(found.open, slots=0, files="", noted=False) if again else None)
+        return replace(
+            found, open=replace(found.open, shards=0, files="", cursors_recorded=False) if again else None
+        )
 
-    def start_anew(self) -> PublishProgress | None:
-        found = readable(self._log)
+    def take_over_for_resync(self) -> PublishProgress | None:
+        found = last_readable_progress(self._log)
         self.destination.check_resync(found)
         return found
 
@@ -135,13 +137,13 @@ class AtLeastOnce:
         begun = progress.open
         if begun is not None and not (begun.snapshot or begun.resync):
             return progress  # it would tell nothing that `version` does not
-        self.destination.check_still()
-        written = self.destination.bound(replace(progress, batch=progress.batch + 1, run=None))
+        self.destination.check_unchanged()
+        written = self.destination.with_destination(replace(progress, batch=progress.batch + 1, run=None))
         written = _with_ends(written, self._topic)
         self._log.write(written)
         return written
 
-    def send(self, records: DataFrame, stretch: Stretch) -> ProduceResult:
+    def send(self, records: DataFrame, stretch: PublishRange) -> ProduceResult:
         # Its parts, not itself: of a struct Spark's sort knows no first bytes to compare.
         order = [f"{POSITION}.{part}" for part in members(records, POSITION)]
         return sink.produce(records, self._topic, order_by=order, once=_once(self._topic, stretch))
@@ -162,19 +164,19 @@ class ExactlyOnce:
         self._spark, self._definition, self._topic = spark, definition, topic
         self._prefix = sink_options.transactional_id_prefix
         self._resync = ""
-        self._begun: Stretch | None = None
+        self._open_range: PublishRange | None = None
         """The stretch that Kafka has open: its slots may have sent of it."""
-        self._noted: dict[int, float] = {}
+        self._cursor_written_at: dict[int, float] = {}
         """When this run wrote a slot's note last, by time.monotonic."""
         self._max_rows = definition.publish.transaction_rows
-        self._manner = fingerprint(definition, topic)
+        self._plan_fingerprint = plan_fingerprint(definition, topic)
         self._log = PublishLog(spark, definition.run.checkpoint, definition.name)
         self._control = Control(topic, self._prefix, definition.name)
         self._stack = ExitStack()
 
-    def slots(self, rows: int) -> int:
-        wanted = -(-rows // (self._tasks * _SLOT_ROWS)) if self._grows else 1
-        return self._tasks * min(max(wanted, 1), _MOST)
+    def shards(self, rows: int) -> int:
+        wanted = -(-rows // (self._tasks * _ROWS_PER_SHARD)) if self._grows else 1
+        return self._tasks * min(max(wanted, 1), _MAX_SHARDS_PER_TASK)
 
     @property
     def file_tasks(self) -> int:
@@ -199,36 +201,36 @@ class ExactlyOnce:
         if noted is None:
             # Before it is asked what Kafka has forgotten: with a topic its notes go, too.
             self.destination.check(logged)
-        found = reconciled(noted, logged, self._prefix)
+        found = reconcile(noted, logged, self._prefix)
         if found is None:
             return None
         if noted is not None:
-            self._begun = noted.open
+            self._open_range = noted.open
         if not found.topics and logged is not None:
             found = replace(found, topics=logged.topics)
         self.destination.check(found)
         if logged is not None and logged.version == found.version:
             found = replace(found, ends=logged.ends)
-        if found.open is not None and not found.open.slots:
-            found = replace(found, open=replace(found.open, slots=self.slots(0)))
+        if found.open is not None and not found.open.shards:
+            found = replace(found, open=replace(found.open, shards=self.shards(0)))
         # In the log, too: what the run before us still writes there meets our entry, and ends it, not us.
         return self.record(found)
 
-    def start_anew(self) -> PublishProgress | None:
-        noted, logged = self._control.take_over(), readable(self._log)
+    def take_over_for_resync(self) -> PublishProgress | None:
+        noted, logged = self._control.take_over(), last_readable_progress(self._log)
         admin_transactions.fence(self._spark, self._topic)
         found = max((p for p in (noted, logged) if p is not None), key=lambda p: p.batch, default=None)
         self.destination.check_resync(found)
         return found
 
     def record(self, progress: PublishProgress) -> PublishProgress:
-        bound = self.destination.bound(progress)
+        bound = self.destination.with_destination(progress)
         written = replace(bound, batch=bound.batch + 1, run=self._control.run)
         notes: dict[str, str] = {}
-        if written.open is not None and written.open != self._begun:
+        if written.open is not None and written.open != self._open_range:
             written, notes = self._opening(written, written.open)
         else:
-            self.destination.check_still()
+            self.destination.check_unchanged()
         if written.open is not None:
             self._log.write(written)
             failpoints.hit("publish.logged")
@@ -237,31 +239,37 @@ class ExactlyOnce:
             self._control.record(written)
             written = _with_ends(written, self._topic)
             self._log.write(written)
-        self._resync, self._begun = written.resync, written.open
+        self._resync, self._open_range = written.resync, written.open
         return written
 
-    def _opening(self, progress: PublishProgress, stretch: Stretch) -> tuple[PublishProgress, dict[str, str]]:
+    def _opening(
+        self, progress: PublishProgress, stretch: PublishRange
+    ) -> tuple[PublishProgress, dict[str, str]]:
         """`progress` with a stretch of which no slot has sent anything yet, and the notes that say so in Kafka once it
         is recorded with them: from then on a slot without a note has been forgotten."""
         if progress.resync != self._resync:
-            self._noted.clear()
+            self._cursor_written_at.clear()
         now = time.monotonic()
-        old = [n for n in range(stretch.slots) if now - self._noted.get(n, -math.inf) > _RECENT_SECONDS]
-        self._noted.update(dict.fromkeys(old, now))
-        stretch = replace(stretch, noted=True)
+        old = [
+            n
+            for n in range(stretch.shards)
+            if now - self._cursor_written_at.get(n, -math.inf) > _RECENT_SECONDS
+        ]
+        self._cursor_written_at.update(dict.fromkeys(old, now))
+        stretch = replace(stretch, cursors_recorded=True)
         sender = self._sender(stretch, progress.resync)
         return replace(progress, open=stretch), sender.first_notes(self._topic, stretch, old)
 
-    def _sender(self, stretch: Stretch, resync: str) -> Sender:
-        return Sender(
+    def _sender(self, stretch: PublishRange, resync: str) -> TransactionalSink:
+        return TransactionalSink(
             prefix=self._prefix,
             run=self._control.run,
             max_rows=self._max_rows,
-            manner=f"{self._manner}{stretch.files}",
+            plan_fingerprint=f"{self._plan_fingerprint}{stretch.files}",
             resync=resync,
         )
 
-    def send(self, records: DataFrame, stretch: Stretch) -> ProduceResult:
+    def send(self, records: DataFrame, stretch: PublishRange) -> ProduceResult:
         sender = self._sender(stretch, self._resync)
         if not stretch.files:
             return produce_once(records, self._topic, stretch, sender, unique=is_unique(self._topic))
@@ -282,6 +290,6 @@ def _with_ends(progress: PublishProgress, topic: Topic) -> PublishProgress:
     return replace(progress, ends=admin.written_ends(topic))
 
 
-def _once(topic: Topic, stretch: Stretch) -> bool:
+def _once(topic: Topic, stretch: PublishRange) -> bool:
     """Whether no key has two records in the stretch: an upsert topic's, of one version."""
     return is_unique(topic) and stretch.first == stretch.last

@@ -8,11 +8,11 @@ from dataclasses import replace
 from bridge.definition import Definition, Topic
 from bridge.errors import REPUBLISH, GapError
 from bridge.kafka import admin
-from bridge.publish_progress import PublishProgress, in_short
+from bridge.publish_progress import PublishProgress, key_digest
 
-__all__ = ["Destination", "key_of"]
+__all__ = ["Destination", "topic_key"]
 
-_ALL_ANEW = (
+_SEND_WHOLE_TABLE = (
     "take a new run.checkpoint (with exactly-once also another 'sink.transactional-id-prefix') with "
     "`publish: {start: snapshot}`"
 )
@@ -62,11 +62,11 @@ class Destination:
         if not known.topics or any(known.topics.get(name) in ("", id) for name, id in self._ids.items()):
             self._refuse_other_key(known)
 
-    def bound(self, progress: PublishProgress) -> PublishProgress:
+    def with_destination(self, progress: PublishProgress) -> PublishProgress:
         """Progress that names key and topics."""
-        return replace(progress, key=key_of(self._topic), topics={**progress.topics, **self._ids})
+        return replace(progress, key=topic_key(self._topic), topics={**progress.topics, **self._ids})
 
-    def check_still(self) -> None:
+    def check_unchanged(self) -> None:
         """Raise GapError when a topic is by now another one than it was: what was sent may be in the former one."""
         now = admin.topic_ids(self._topic)
         if changed := [name for name, id in self._ids.items() if now.get(name) != id]:
@@ -77,21 +77,21 @@ class Destination:
 
     def _refuse_other_key(self, known: PublishProgress) -> None:
         """No reader could tell which records are of which key, so a resync would not find those of the former one."""
-        now, title = key_of(self._topic), self._topic.title
-        if known.key not in ("", now, in_short(now)):
+        now, title = topic_key(self._topic), self._topic.title
+        if known.key not in ("", now, key_digest(now)):
             raise GapError(
                 f"{self._name!r}: what is in {title} was sent with {known.key}, the DDL has {now}. Its records would "
                 "stay there beside those of the new key, and neither a publish nor a resync could take them away. Put "
-                f"the key back, or name a new topic and {_ALL_ANEW}"
+                f"the key back, or name a new topic and {_SEND_WHOLE_TABLE}"
             )
 
     def _gap(self, reason: str) -> GapError:
         return GapError(
-            f"{self._name!r}: {reason}; {REPUBLISH}. To send the whole table instead, {_ALL_ANEW}"
+            f"{self._name!r}: {reason}; {REPUBLISH}. To send the whole table instead, {_SEND_WHOLE_TABLE}"
         )
 
 
-def key_of(topic: Topic) -> str:
+def topic_key(topic: Topic) -> str:
     """By what a topic tells rows apart, in words; records of another key stay beside those of this one."""
     if topic.appends:
         return "no PRIMARY KEY"

@@ -10,7 +10,7 @@ import heapq
 import os
 from collections.abc import Sequence
 
-__all__ = ["LARGE", "pays"]
+__all__ = ["LARGE", "file_shards_pay_off"]
 
 LARGE = int(os.environ.get("BRIDGE_FILE_SLOT_ROWS", "200000"))
 """Of fewer rows the shuffle costs less than looking at the files would. BRIDGE_FILE_SLOT_ROWS lowers it for trials on
@@ -26,7 +26,7 @@ _UNEVEN = 1.4
 """Tasks that wait for the longest one lose, from here on, what there is to be gained."""
 
 
-def pays(sizes: Sequence[int], rows: int, tasks: int) -> bool:
+def file_shards_pay_off(sizes: Sequence[int], rows: int, tasks: int) -> bool:
     """Whether files of these sizes with `rows` in all of them are worth a slot each, and `tasks` at a time, which take
     the largest file next, as Spark's do, end at about the same time."""
     if not 0 < len(sizes) <= min(_MOST * tasks, rows // _EACH):

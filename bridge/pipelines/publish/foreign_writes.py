@@ -18,26 +18,26 @@ from bridge import failpoints
 from bridge.columns import AFTER, BEFORE, POSITION, col, retracts
 from bridge.definition import Definition, DeliveryGuarantee
 from bridge.delta import change_feed
-from bridge.delta.delta_errors import reading
+from bridge.delta.delta_errors import feed_errors
 from bridge.delta.table import Table
 from bridge.errors import REPUBLISH, BadRecordError, GapError, KafkaError, TableError
 from bridge.kafka import admin
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
-from bridge.pipelines.compare.topic_differences import Differences
-from bridge.pipelines.publish.delivery import Outlet
-from bridge.publish_progress import NOTHING, PublishProgress, Stretch
+from bridge.pipelines.compare.topic_differences import TopicDifferences
+from bridge.pipelines.publish.delivery import Delivery
+from bridge.publish_progress import NOTHING, PublishProgress, PublishRange
 
-__all__ = ["Settled", "settled", "watched"]
+__all__ = ["Repair", "applies_to", "repair_foreign_writes"]
 
-_ROUNDS = 3
+_MAX_ROUNDS = 3
 """Somebody who goes on writing is met again after the next stretch."""
 
 _log = logging.getLogger("bridge.publish")
 
 
 @dataclass(frozen=True)
-class Settled:
+class Repair:
     """What came of a look at the topic's ends."""
 
     progress: PublishProgress
@@ -48,22 +48,22 @@ class Settled:
     warning: str | None = None
 
 
-def watched(definition: Definition) -> bool:
+def applies_to(definition: Definition) -> bool:
     """Whether ends are looked at: at-least-once, into a topic of keys. Transactions fence by themselves; without a key
     no record is newer than another; and `none` promises nothing."""
     topic = definition.topic
     return topic.sink.delivery_guarantee is DeliveryGuarantee.AT_LEAST_ONCE and not topic.appends
 
 
-def settled(
+def repair_foreign_writes(
     definition: Definition,
     table: Table,
-    outlet: Outlet,
+    outlet: Delivery,
     done: PublishProgress,
     *,
     before: Offsets | None,
     sent: int,
-) -> Settled:
+) -> Repair:
     """`done`, which is not written down yet, with the topic's ends; after `sent` records since the ends `before`.
 
     Where there are more records since `before`, others wrote them (a run that was taken over, or killed in the middle
@@ -75,25 +75,27 @@ def settled(
     Raises GapError where a partition ends before `before`, KafkaError where there are fewer records than were sent:
     the topic has lost acknowledged records, and `done` must not be written down.
     """
-    if not watched(definition) or done.version == NOTHING:
-        return Settled(done)
+    if not applies_to(definition) or done.version == NOTHING:
+        return Repair(done)
     ends = admin.written_ends(definition.topic)
     if before is None:
-        return Settled(replace(done, ends=ends))
-    found = Settled(replace(done, ends=ends))
-    foreign = _more(before, ends, sent)
-    for _ in range(_ROUNDS):
+        return Repair(replace(done, ends=ends))
+    found = Repair(replace(done, ends=ends))
+    foreign = _count_foreign_records(before, ends, sent)
+    for _ in range(_MAX_ROUNDS):
         if not foreign:
             return found
         failpoints.hit("publish.overlap")
         there = admin.describe(definition.topic)
         # Records behind an open transaction cannot be read yet: they are met again.
         readable = ends.capped(there.end)
-        mended = _mended(definition, table, outlet, done.version, _kept(before, there), readable)
-        warning = _told(before, readable, foreign, mended)
+        mended = _send_stale_keys(
+            definition, table, outlet, done.version, _clamp_to_earliest(before, there), readable
+        )
+        warning = _warning(before, readable, foreign, mended)
         before, ends = readable, admin.written_ends(definition.topic)
-        foreign = _more(before, ends, mended.sent)
-        found = Settled(
+        foreign = _count_foreign_records(before, ends, mended.sent)
+        found = Repair(
             replace(done, ends=before if foreign else ends),
             found.sent + mended.sent,
             found.tombstones + mended.tombstones,
@@ -103,7 +105,7 @@ def settled(
 
 
 @dataclass(frozen=True)
-class _Mended:
+class _Sent:
     sent: int = 0
     tombstones: int = 0
     left: int = 0
@@ -112,7 +114,7 @@ class _Mended:
     """Why nothing was compared."""
 
 
-def _more(before: Offsets, ends: Offsets, sent: int) -> int:
+def _count_foreign_records(before: Offsets, ends: Offsets, sent: int) -> int:
     """How many records of others there are."""
     for topic, partition, at in before:
         there = ends.get(topic, partition)
@@ -131,38 +133,38 @@ def _more(before: Offsets, ends: Offsets, sent: int) -> int:
     return more
 
 
-def _mended(
-    definition: Definition, table: Table, outlet: Outlet, version: int, start: Offsets, end: Offsets
-) -> _Mended:
-    differences = Differences(definition, table, version)
-    with ExitStack() as stack, reading(table, version, version):
-        held = changelog_decode.held_by(stack)
+def _send_stale_keys(
+    definition: Definition, table: Table, outlet: Delivery, version: int, start: Offsets, end: Offsets
+) -> _Sent:
+    differences = TopicDifferences(definition, table, version)
+    with ExitStack() as stack, feed_errors(table, version, version):
+        held = changelog_decode.persist_within(stack)
         try:
             found = held(differences.within(start, end, held))
             ghosts = held(found.where(col(AFTER).isNull()))
             left = ghosts.count()
         except (BadRecordError, TableError) as refused:
-            return _Mended(refused=str(refused))
+            return _Sent(refused=str(refused))
         todo = found.where(col(AFTER).isNotNull())
         if left:
-            ours = held(_once_ours(definition, table, version, ghosts, held))
+            ours = held(_formerly_in_table(definition, table, version, ghosts, held))
             left -= ours.count()
             todo = todo.unionByName(ours)
         # Held: what is sent changes what differs, also for a task that is repeated.
         todo = held(todo.select(BEFORE, AFTER, POSITION))
         if not todo.count():
-            return _Mended(left=left)
-        result = outlet.send(differences.records(todo), Stretch(version, version, resync=True))
-    return _Mended(result.records, result.tombstones, left)
+            return _Sent(left=left)
+        result = outlet.send(differences.records(todo), PublishRange(version, version, resync=True))
+    return _Sent(result.records, result.tombstones, left)
 
 
-def _kept(start: Offsets, there: admin.TopicState) -> Offsets:
+def _clamp_to_earliest(start: Offsets, there: admin.TopicState) -> Offsets:
     """`start` in all partitions; behind records that have been deleted by now."""
     return Offsets({(t, p): max(start.get(t, p) or 0, at) for t, p, at in there.earliest})
 
 
-def _once_ours(
-    definition: Definition, table: Table, version: int, ghosts: DataFrame, held: changelog_decode.Held
+def _formerly_in_table(
+    definition: Definition, table: Table, version: int, ghosts: DataFrame, held: changelog_decode.Persist
 ) -> DataFrame:
     """Those of `ghosts` that the table had: as far back as its change feed can be read."""
     key = definition.primary_key
@@ -172,7 +174,7 @@ def _once_ours(
         keys = gone.select(*(col(name) for name in key)).alias("g")
         same = reduce(and_, (col(BEFORE, "s").getField(n).eqNullSafe(col(n, "g")) for n in key))
         try:
-            with reading(table, first, version):
+            with feed_errors(table, first, version):
                 found = held(ghosts.alias("s").join(keys, same, "left_semi"))
                 found.count()
                 return found
@@ -181,7 +183,7 @@ def _once_ours(
     return ghosts.limit(0)
 
 
-def _told(start: Offsets, end: Offsets, foreign: int, mended: _Mended) -> str | None:
+def _warning(start: Offsets, end: Offsets, foreign: int, mended: _Sent) -> str | None:
     """A warning where something had to be done, or should be; else a line in the log."""
     grown = (
         (f"{t}-{p} from offset {start.get(t, p) or 0}", at) for t, p, at in end if at > (start.get(t, p) or 0)

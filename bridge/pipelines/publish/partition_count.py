@@ -10,10 +10,10 @@ from bridge.definition import Definition, Topic
 from bridge.kafka.topic_creation import partitions
 from bridge.storage import TextFile
 
-__all__ = ["Partitions"]
+__all__ = ["PartitionCount"]
 
 
-class Partitions:
+class PartitionCount:
     """The numbers are kept in `run.checkpoint`, as no more than a warning hangs on them."""
 
     def __init__(self, spark: SparkSession, definition: Definition) -> None:

@@ -8,7 +8,7 @@ import json
 from bridge.definition import Definition, Topic
 from bridge.options import FORMATS
 
-__all__ = ["fingerprint", "is_unique"]
+__all__ = ["is_unique", "plan_fingerprint"]
 
 _ORDER = 3
 """Raised whenever produce_once orders the records of a slot in another way: what was sent is counted in that order."""
@@ -19,7 +19,7 @@ def is_unique(topic: Topic) -> bool:
     return bool(topic.schema.primary_key) and FORMATS[topic.value.name].insert_only
 
 
-def fingerprint(definition: Definition, topic: Topic) -> str:
+def plan_fingerprint(definition: Definition, topic: Topic) -> str:
     """A digest of what decides which records a stretch has, their slots and their order; secrets are not in it.
 
     Value documents and metadata (topic, timestamp, headers) count only where they order records: without a key, or with

@@ -12,13 +12,13 @@ from bridge.delta.table import Table
 from bridge.encode import encode, encode_changes
 from bridge.options import FORMATS
 from bridge.pipelines.runtime.preflight import refuse_retractions
-from bridge.publish_progress import Stretch
+from bridge.publish_progress import PublishRange
 
-__all__ = ["changes_of", "encoded"]
+__all__ = ["changes_in_range", "encode_changes_of_range"]
 
 
-def changes_of(
-    stretch: Stretch, definition: Definition, topic: Topic, table: Table, *, direct: bool
+def changes_in_range(
+    stretch: PublishRange, definition: Definition, topic: Topic, table: Table, *, direct: bool
 ) -> DataFrame:
     """What a stretch sends, not encoded yet: changes, or the columns of compact.net; the same rows each time.
 
@@ -37,11 +37,11 @@ def changes_of(
             return changes
         return compact.each(changes)
     if direct:
-        return compact.without_former(changes)
+        return compact.without_before_images(changes)
     return compact.net(changes, key, across_versions=definition.publish.net_changes)
 
 
-def encoded(changes: DataFrame, definition: Definition, topic: Topic) -> DataFrame:
+def encode_changes_of_range(changes: DataFrame, definition: Definition, topic: Topic) -> DataFrame:
     """The records of what `changes_of` gives."""
     if AFTER not in changes.columns:
         return encode(changes, topic)

@@ -18,7 +18,7 @@ from bridge.columns import AFTER
 from bridge.config import refuse_unpublishable
 from bridge.definition import Definition, DeliveryGuarantee
 from bridge.delta import change_feed
-from bridge.delta.delta_errors import reading
+from bridge.delta.delta_errors import feed_errors
 from bridge.errors import REPUBLISH, ConcurrentRunError, GapError, KafkaError
 from bridge.kafka import admin, topic_creation
 from bridge.kafka.sink import ProduceResult
@@ -26,22 +26,22 @@ from bridge.metrics import BatchReport, Listener, Summary, ignore
 from bridge.options import FORMATS
 from bridge.pipelines.changes import row_gate
 from bridge.pipelines.publish import foreign_writes
-from bridge.pipelines.publish.added_columns import grown
-from bridge.pipelines.publish.consumer_registration import Presence
-from bridge.pipelines.publish.delivery import Outlet, outlet
-from bridge.pipelines.publish.partition_count import Partitions
-from bridge.pipelines.publish.range_planner import Stretches
-from bridge.pipelines.publish.range_records import changes_of, encoded
+from bridge.pipelines.publish.added_columns import with_added_columns
+from bridge.pipelines.publish.consumer_registration import ConsumerRegistration
+from bridge.pipelines.publish.delivery import Delivery, delivery_for
+from bridge.pipelines.publish.partition_count import PartitionCount
+from bridge.pipelines.publish.range_planner import RangePlanner
+from bridge.pipelines.publish.range_records import changes_in_range, encode_changes_of_range
 from bridge.pipelines.runtime import lease
 from bridge.pipelines.runtime.monitoring import Notices
 from bridge.pipelines.runtime.preflight import published_table, warnings_of
-from bridge.pipelines.runtime.spark_errors import told
-from bridge.publish_progress import NOTHING, PublishProgress, Stretch
+from bridge.pipelines.runtime.spark_errors import explain_errors
+from bridge.publish_progress import NOTHING, PublishProgress, PublishRange
 
 __all__ = ["publish"]
 
 _POLL_SECONDS = 0.1
-_LOOK_SECONDS = 10.0
+_CHECK_ENDS_SECONDS = 10.0
 """So often the topic's ends are asked for while the table does not change."""
 
 
@@ -70,16 +70,16 @@ def publish(
     Raises ConcurrentRunError when another run of the pipeline is at work, KafkaError, TableError, GapError before
     anything is sent; ConcurrentRunError when another run took over or wrote its progress in between.
     """
-    with lease.held(spark, definition, "publish") as ours:
+    with lease.acquire_lease(spark, definition, "publish") as ours:
         return _Run(spark, definition, listener, stop or threading.Event(), ours).run()
 
 
 class _Run:
-    outlet: Outlet
+    delivery: Delivery
     state: PublishProgress
     latest: int
     """The table's newest version when it was last looked at."""
-    looked = float("-inf")
+    ends_checked_at = float("-inf")
     """When the topic's ends were last looked at."""
 
     def __init__(
@@ -96,14 +96,14 @@ class _Run:
         refuse_unpublishable(definition.topic)
         row_gate.refuse_quarantine(definition)
         self.as_declared = admin.resolve(definition.topic), published_table(spark, definition)
-        self._follow()
-        self.notices, self.presence = Notices(), Presence(definition, self.table)
-        self.partitions = Partitions(spark, definition)
+        self._refresh_table()
+        self.notices, self.registration = Notices(), ConsumerRegistration(definition, self.table)
+        self.partition_count = PartitionCount(spark, definition)
         found = (
             row_gate.check_ready(spark, definition, self.table.fields),
-            *topic_creation.prepare(self.topic),
+            *topic_creation.prepare_topics(self.topic),
             *warnings_of(self.topic),
-            *self.partitions.warnings(self.topic),
+            *self.partition_count.warnings(self.topic),
         )
         for warning in (ours.warning, *found):
             self.notices.add(warning)
@@ -111,12 +111,14 @@ class _Run:
     def run(self) -> Summary:
         started = time.monotonic()
         interval = self.definition.run.trigger_seconds
-        with outlet(self.spark, self.definition, self.topic) as self.outlet:
-            self.stretches = Stretches(self.definition, self.table, self.outlet.slots, self.outlet.file_tasks)
+        with delivery_for(self.spark, self.definition, self.topic) as self.delivery:
+            self.planner = RangePlanner(
+                self.definition, self.table, self.delivery.shards, self.delivery.file_tasks
+            )
             self._begin()
-            for warning in self.outlet.destination.warnings():
+            for warning in self.delivery.destination.warnings():
                 self.notices.add(warning)
-            self.notices.add(self.presence.tell(self.state))
+            self.notices.add(self.registration.update(self.state))
             while not self.stop.is_set():
                 turn = time.monotonic()
                 self.lease.check()
@@ -127,14 +129,14 @@ class _Run:
                 self.stop.wait(max(_POLL_SECONDS, interval - (time.monotonic() - turn)))
         return replace(self.summary, warning=self.notices.all(), seconds=time.monotonic() - started)
 
-    def _follow(self) -> None:
+    def _refresh_table(self) -> None:
         """See the table as it is now, before anything of it is sent."""
         topic, table = self.as_declared
-        self.topic, self.table = grown(self.definition, topic, table, table.read({}).schema)
+        self.topic, self.table = with_added_columns(self.definition, topic, table, table.read({}).schema)
 
     def _begin(self) -> None:
         """Go on where the last run ended, or take the start position; a snapshot sends every present row as +I."""
-        found = self.outlet.take_over()
+        found = self.delivery.take_over()
         if found is not None and found.has_begun:
             change_feed.check_same(self.table, found.table_id)
             if found.open is not None and found.open.resync:
@@ -149,64 +151,64 @@ class _Run:
         batch = found.batch if found is not None else -1
         self.state = PublishProgress(self.definition.name, self.table.id, NOTHING, batch=batch)
         if start.mode == "snapshot":
-            stretch = self.stretches.snapshot(latest)
-            if stretch.slots:
+            stretch = self.planner.snapshot(latest)
+            if stretch.shards:
                 # Else a run that dies while it opens the first stretch leaves the log open and Kafka without a word,
                 # as if Kafka had forgotten one.
-                self.state = self.outlet.record(self.state)
+                self.state = self.delivery.record(self.state)
             self._open(stretch)
             return
         if start.mode == "version":
             latest = int(start.value or 0) - 1
         elif start.mode == "timestamp":
             latest = change_feed.version_at(self.table, start.value or "") - 1
-        self.state = self.outlet.record(replace(self.state, version=latest))
+        self.state = self.delivery.record(replace(self.state, version=latest))
 
     def _catch_up(self) -> None:
         self.latest = latest = change_feed.latest_version(self.table)
         if self.stop.is_set():
             return
         if latest == self.state.version:
-            self._look_back()
+            self._check_foreign_writes()
             return
-        self._follow()
-        self.notices.add(self.presence.lag(self.state))
-        for warning in self.partitions.warnings(self.topic):
+        self._refresh_table()
+        self.notices.add(self.registration.lag_warning(self.state))
+        for warning in self.partition_count.warnings(self.topic):
             self.notices.add(warning)
         first = self.state.version + 1
         change_feed.check_feed(self.table, first, max(first, latest), self.state.table_id, newest=latest)
-        for stretch in self.stretches.changes(first, latest):
+        for stretch in self.planner.changes(first, latest):
             if not self.stop.is_set():
                 self._open(stretch)
                 self._finish_open()
 
-    def _look_back(self) -> None:
+    def _check_foreign_writes(self) -> None:
         """Where there is nothing to send: now and then, and in a run's first turn, whether others wrote meanwhile."""
         state = self.state
-        if state.ends is None or time.monotonic() - self.looked < _LOOK_SECONDS:
+        if state.ends is None or time.monotonic() - self.ends_checked_at < _CHECK_ENDS_SECONDS:
             return
-        with told(self.spark, self.definition, "comparing the topic with the table"):
-            found = self._settled(state, 0)
+        with explain_errors(self.spark, self.definition, "comparing the topic with the table"):
+            found = self._with_foreign_writes_repaired(state, 0)
             if found.progress != state:
-                self.state = self.outlet.record(found.progress)
+                self.state = self.delivery.record(found.progress)
         self.summary = replace(
             self.summary,
             records_out=self.summary.records_out + found.sent,
             tombstones=self.summary.tombstones + found.tombstones,
         )
 
-    def _settled(self, done: PublishProgress, sent: int) -> foreign_writes.Settled:
+    def _with_foreign_writes_repaired(self, done: PublishProgress, sent: int) -> foreign_writes.Repair:
         """`done`, once no record of others since the last progress is newer than what it says."""
         definition = replace(self.definition, topic=self.topic)
-        found = foreign_writes.settled(
-            definition, self.table, self.outlet, done, before=self.state.ends, sent=sent
+        found = foreign_writes.repair_foreign_writes(
+            definition, self.table, self.delivery, done, before=self.state.ends, sent=sent
         )
-        self.looked = time.monotonic()
+        self.ends_checked_at = time.monotonic()
         self.notices.add(found.warning)
         return found
 
-    def _open(self, stretch: Stretch) -> None:
-        self.state = self.outlet.record(self.state.opened(stretch))
+    def _open(self, stretch: PublishRange) -> None:
+        self.state = self.delivery.record(self.state.opened(stretch))
         failpoints.hit("publish.opened")
 
     def _finish_open(self) -> None:
@@ -215,20 +217,20 @@ class _Run:
             self.lease.check()
             self._send(self.state.open)
 
-    def _send(self, stretch: Stretch) -> None:
+    def _send(self, stretch: PublishRange) -> None:
         started = time.monotonic()
         versions = f"sending versions {stretch.first} to {stretch.last}"
         with (
-            told(self.spark, self.definition, versions),
-            reading(self.table, stretch.first, stretch.last),
+            explain_errors(self.spark, self.definition, versions),
+            feed_errors(self.table, stretch.first, stretch.last),
         ):
-            sent, judged = self._sent(stretch)
+            sent, judged = self._send_range(stretch)
         failpoints.hit("publish.sent")
-        with told(self.spark, self.definition, "writing down progress"):
-            found = self._settled(self.state.closed(lost=sent.lost), sent.records)
-            self.state = self.outlet.record(found.progress)
+        with explain_errors(self.spark, self.definition, "writing down progress"):
+            found = self._with_foreign_writes_repaired(self.state.closed(lost=sent.lost), sent.records)
+            self.state = self.delivery.record(found.progress)
         failpoints.hit("publish.closed")
-        self.notices.add(self.presence.tell(self.state))
+        self.notices.add(self.registration.update(self.state))
         report = BatchReport(
             pipeline=self.definition.name,
             verb="publish",
@@ -245,20 +247,24 @@ class _Run:
         self.summary = self.summary.plus(report)
         self.listener(report)
 
-    def _sent(self, stretch: Stretch) -> tuple[ProduceResult, row_gate.Counts]:
+    def _send_range(self, stretch: PublishRange) -> tuple[ProduceResult, row_gate.Counts]:
         with ExitStack() as stack:
-            changes = changes_of(
-                stretch, self.definition, self.topic, self.table, direct=self._is_direct(stretch)
+            changes = changes_in_range(
+                stretch, self.definition, self.topic, self.table, direct=self._sends_directly(stretch)
             )
-            judged = self._judged(changes, stack)
-            return self._produced(encoded(changes, self.definition, self.topic), stretch), judged
+            judged = self._checked_by_gate(changes, stack)
+            return self._produce(
+                encode_changes_of_range(changes, self.definition, self.topic), stretch
+            ), judged
 
-    def _is_direct(self, stretch: Stretch) -> bool:
+    def _sends_directly(self, stretch: PublishRange) -> bool:
         """See Stretches.direct, which may read a whole version: it is asked only where it matters."""
         grouped = self.definition.publish.net_changes or not FORMATS[self.topic.value.name].insert_only
-        return not (stretch.snapshot or self.topic.appends or grouped) and self.stretches.direct(stretch)
+        return not (stretch.snapshot or self.topic.appends or grouped) and self.planner.sends_directly(
+            stretch
+        )
 
-    def _judged(self, changes: DataFrame, stack: ExitStack) -> row_gate.Counts:
+    def _checked_by_gate(self, changes: DataFrame, stack: ExitStack) -> row_gate.Counts:
         """What the gate says of the rows that go out, before any of them does. Raises QualityError."""
         if self.definition.gate is None:
             return ()
@@ -276,16 +282,16 @@ class _Run:
             self.notices.add(warning)
         return judged
 
-    def _produced(self, records: DataFrame, stretch: Stretch) -> ProduceResult:
+    def _produce(self, records: DataFrame, stretch: PublishRange) -> ProduceResult:
         try:
             try:
-                return self.outlet.send(records, stretch)
+                return self.delivery.send(records, stretch)
             except ConcurrentRunError:
                 # A task stood still. If nobody has taken over meanwhile, the stretch is sent again, in the same order.
                 if self.topic.sink.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE:
                     raise
-                self.lease.look()
-                return self.outlet.send(records, stretch)
+                self.lease.refresh()
+                return self.delivery.send(records, stretch)
         except KafkaError as refused:
             which = f"(versions {stretch.first} to {stretch.last} of table {self.table})"
             raise type(refused)(f"{refused} {which}") from refused

@@ -8,10 +8,10 @@ from bridge.delta.publish_log import PublishLog
 from bridge.errors import REPUBLISH, GapError
 from bridge.publish_progress import PublishProgress
 
-__all__ = ["readable", "reconciled"]
+__all__ = ["last_readable_progress", "reconcile"]
 
 
-def readable(log: PublishLog) -> PublishProgress | None:
+def last_readable_progress(log: PublishLog) -> PublishProgress | None:
     """The newest progress; None where none of it can be read, which a resync does without."""
     try:
         return log.last()
@@ -19,7 +19,7 @@ def readable(log: PublishLog) -> PublishProgress | None:
         return None
 
 
-def reconciled(
+def reconcile(
     noted: PublishProgress | None, logged: PublishProgress | None, prefix: str
 ) -> PublishProgress | None:
     """What holds: Kafka's own word, unless the log is further.
@@ -30,7 +30,7 @@ def reconciled(
     may be half sent.
     """
     if noted is None:
-        if logged is not None and logged.open is not None and logged.open.slots:
+        if logged is not None and logged.open is not None and logged.open.shards:
             raise GapError(
                 f"Kafka no longer holds the progress of 'sink.transactional-id-prefix' = '{prefix}' (groups forget "
                 f"after offsets.retention.minutes), and versions {logged.open.first} to {logged.open.last} were under "
@@ -44,8 +44,8 @@ def reconciled(
     ):
         return noted
     begun = noted.open
-    if begun is None or not begun.slots or logged.version >= begun.last:
+    if begun is None or not begun.shards or logged.version >= begun.last:
         return logged
     if begun.snapshot and logged.open is not None and logged.open.chunk > begun.chunk:
-        return replace(logged, open=replace(logged.open, slots=begun.slots, files=begun.files))
+        return replace(logged, open=replace(logged.open, shards=begun.shards, files=begun.files))
     return replace(noted, batch=logged.batch)

@@ -12,19 +12,19 @@ from bridge.columns import col
 from bridge.config.storage_locations import default_report
 from bridge.definition import Definition
 from bridge.delta import change_feed
-from bridge.delta.change_counts import mix
-from bridge.delta.delta_errors import reading
+from bridge.delta.change_counts import count_changes
+from bridge.delta.delta_errors import feed_errors
 from bridge.delta.table import Table
 from bridge.errors import DefinitionError, KafkaError, TableError
 from bridge.kafka import admin
 from bridge.offsets import Offsets
 from bridge.pipelines.quality.changed_rows import changed_rows, only, parts
 from bridge.pipelines.quality.facts import facts_of
-from bridge.pipelines.runtime.check_results import earlier, keep, past
-from bridge.pipelines.runtime.preflight import ingested, whole_table
-from bridge.pipelines.runtime.storage_checks import check_places
+from bridge.pipelines.runtime.check_results import earlier_results, history_of, store_results
+from bridge.pipelines.runtime.preflight import open_ingested_table, open_whole_table
+from bridge.pipelines.runtime.storage_checks import check_storage_locations
 from bridge.quality import report, suite
-from bridge.quality.history import History, Past
+from bridge.quality.history import History, PastRun
 from bridge.quality.run import Subject, Verdict, run
 from bridge.quality.scan_cost import metered
 from bridge.quality.suite import Suite
@@ -45,7 +45,7 @@ class Checked:
     report: Path
     suite: Suite
     history: History
-    now: Past
+    now: PastRun
     """This run among the others."""
 
 
@@ -66,11 +66,11 @@ def check(
         raise DefinitionError(
             f"{definition.name!r} has no `quality` section: add `quality: {{suite: expectations/NAME.json}}`"
         )
-    check_places(spark, definition)
+    check_storage_locations(spark, definition)
     expectations = suite.load(quality.suite)
-    table = whole_table(spark, definition)
-    history = earlier(spark, quality.results, definition.name, expectations.name)
-    version, followed = change_feed.latest_version(table), ingested(table, definition)
+    table = open_whole_table(spark, definition)
+    history = earlier_results(spark, quality.results, definition.name, expectations.name)
+    version, followed = change_feed.latest_version(table), open_ingested_table(table, definition)
     subject = Subject(
         pipeline=definition.name,
         topic=definition.topic.title,
@@ -87,9 +87,9 @@ def check(
         verdict = _judged(table, definition, expectations, subject)
         verdict = replace(verdict, cost=meter.read())
     last = history.runs[-1] if history.runs else None
-    now = past(
+    now = history_of(
         verdict,
-        mix(table, last.version if last else None, version),
+        count_changes(table, last.version if last else None, version),
         lag=_lag(definition, subject.offsets),
         event_time=verdict.event_time,
     )
@@ -98,7 +98,7 @@ def check(
     where = quality.report or Path(default_report(definition))
     report.write_report(verdict, history, now, where)
     try:
-        keep(spark, quality.results, verdict, now)
+        store_results(spark, quality.results, verdict, now)
     except TableError as error:
         found = f"{len(verdict.failed)} of {len(verdict.expectations)} expectations failed"
         raise TableError(f"{error}. The check itself is done: {found}; see {where}") from error
@@ -111,7 +111,7 @@ def _judged(table: Table, definition: Definition, suite: Suite, subject: Subject
     watermark = definition.topic.schema.watermark
     column = watermark.column if watermark else None
     facts = facts_of(table.spark, definition, table, version, subject.offsets)
-    with reading(table, version, version):
+    with feed_errors(table, version, version):
         whole = table.read({"versionAsOf": str(version)}).select(*(col(name) for name in table.columns))
         if since is None:
             return run(whole, suite, key=key, subject=subject, facts=facts, watermark=column)

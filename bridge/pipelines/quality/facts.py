@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bridge.columns import BAD, POSITION, col, fingerprint, retracts
+from bridge.columns import BAD, POSITION, col, retracts, row_fingerprint
 from bridge.decode import decode_keys
 from bridge.definition import Definition
 from bridge.delta import change_feed
@@ -21,7 +21,7 @@ from bridge.kafka.leader_epochs import with_leader_epochs
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
 from bridge.pipelines.compare.verify import verify
-from bridge.quality.facts import Compared, Facts, Moment, Share, Split
+from bridge.quality.facts import Compared, Facts, Moment, Ratio, Split
 
 __all__ = ["facts_of"]
 
@@ -81,7 +81,7 @@ class _Asked:
                 f"{self.version}"
             )
         key = list(self.definition.primary_key)
-        with change_feed.reading(self.table, first, last), ExitStack() as stack:
+        with change_feed.feed_errors(self.table, first, last), ExitStack() as stack:
             then, now = (change_feed.snapshot(self.table, number) for number in (first, last))
             changed = change_feed.changes(self.table, first + 1, last)
             sign = F.when(retracts(), -1).otherwise(1)
@@ -91,7 +91,7 @@ class _Asked:
                 .unionByName(_signed(self.table, key, now, F.lit(0), F.lit(1)))
             )
             rows = sides.groupBy("print", "key").agg(F.sum("one").alias("one"), F.sum("other").alias("other"))
-            rows = changelog_decode.held_by(stack)(rows)
+            rows = changelog_decode.persist_within(stack)(rows)
             one, other, print_ = F.col("one"), F.col("other"), F.col("print").cast(_SUM)
             row = rows.agg(F.sum(one), F.sum(other), F.sum(print_ * one), F.sum(print_ * other)).collect()[0]
             wrong = rows.where(one != other)
@@ -117,11 +117,13 @@ class _Asked:
         names = [col(name) for name in definition.primary_key]
         place = F.struct(*[col(POSITION).getField(part) for part in ("topic", "partition")])
         with ExitStack() as stack:
-            held, records = changelog_decode.held_by(stack), self._records()
+            held, records = changelog_decode.persist_within(stack), self._records()
             if definition.topic.is_upsert:
                 known = decode_keys(records, definition.topic).where(col(BAD).isNull())
             else:
-                known = changelog_decode.settled(records, definition, held).where(changelog_decode.is_good())
+                known = changelog_decode.decode_completely(records, definition, held).where(
+                    changelog_decode.is_good()
+                )
             keys = known.groupBy(*names).agg((F.min(place) != F.max(place)).alias("__two"))
             row = keys.agg(F.count(F.lit(1)), F.count_if("__two")).collect()[0]
             named = []
@@ -145,19 +147,19 @@ class _Asked:
             # Compaction and the markers of transactions leave offsets without a record.
             back *= 100
 
-    def tombstones(self, arguments: Mapping[str, Any]) -> Share:
+    def tombstones(self, arguments: Mapping[str, Any]) -> Ratio:
         if arguments["of"] == "topic":
             records = self._records()
             row = records.agg(F.count_if(F.col("value").isNull()), F.count(F.lit(1))).collect()[0]
-            return Share(row[0], row[1])
+            return Ratio(row[0], row[1])
         first = max(0, self.version - arguments["last_versions"]) + 1
         if first > self.version:
-            return Share(0, 0)
-        with change_feed.reading(self.table, first, self.version):
+            return Ratio(0, 0)
+        with change_feed.feed_errors(self.table, first, self.version):
             kinds = change_feed.changes(self.table, first, self.version).select("__kind")
             deleted = F.count_if(F.col("__kind") == "-D")
             row = kinds.agg(deleted, F.count_if(F.col("__kind") != "-U")).collect()[0]
-        return Share(row[0], row[1])
+        return Ratio(row[0], row[1])
 
     def _records(self) -> DataFrame:
         """All that the topic holds, up to where the table does."""
@@ -171,7 +173,7 @@ class _Asked:
 def _signed(table: Table, key: list[str], rows: DataFrame, one: Any, other: Any) -> DataFrame:
     name = F.to_json(F.struct(*[col(n) for n in key]), {"ignoreNullFields": "false"}) if key else F.lit(None)
     return rows.select(
-        fingerprint(table.fields).alias("print"),
+        row_fingerprint(table.fields).alias("print"),
         name.cast("string").alias("key"),
         one.cast(_SUM).alias("one"),
         other.cast(_SUM).alias("other"),

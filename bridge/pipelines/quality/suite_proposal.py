@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 from bridge.columns import col
 from bridge.definition import Definition
 from bridge.delta import change_feed
-from bridge.pipelines.runtime.preflight import whole_table
+from bridge.pipelines.runtime.preflight import open_whole_table
 from bridge.quality.suite_proposal import FEW, ColumnFacts, proposed, write_suite
 
 __all__ = ["Proposal", "propose"]
@@ -49,9 +49,9 @@ def propose(spark: SparkSession, definition: Definition, *, overwrite: bool = Fa
     # Before the table is read: a refusal should not take minutes.
     if file.exists() and not overwrite:
         write_suite({}, file, overwrite=False)
-    table = whole_table(spark, definition)
+    table = open_whole_table(spark, definition)
     version = change_feed.latest_version(table)
-    with change_feed.reading(table, version, version):
+    with change_feed.feed_errors(table, version, version):
         frame = table.read({"versionAsOf": str(version)}).select(*(col(name) for name in table.columns))
         rows, columns = _profile(frame)
     key = definition.primary_key

@@ -11,7 +11,7 @@ from bridge.definition import Definition
 from bridge.delta.publish_log import PublishLog
 from bridge.delta.table_checks import MARKER
 from bridge.errors import DefinitionError, GapError
-from bridge.pipelines.runtime.preflight import whole_table
+from bridge.pipelines.runtime.preflight import open_whole_table
 
 __all__ = ["Resync", "direction_of", "refuse_appends"]
 
@@ -52,7 +52,7 @@ def direction_of(spark: SparkSession, definition: Definition, asked: str | None)
     """
     if asked is not None:
         return asked
-    keeper = whole_table(spark, definition).properties.get(MARKER)
+    keeper = open_whole_table(spark, definition).properties.get(MARKER)
     try:
         published = PublishLog(spark, definition.run.checkpoint, definition.name).last() is not None
     except GapError:

@@ -14,22 +14,22 @@ from bridge.columns import AFTER, BEFORE, POSITION, col
 from bridge.config import refuse_unpublishable
 from bridge.definition import Definition
 from bridge.delta import change_feed
-from bridge.delta.delta_errors import reading
+from bridge.delta.delta_errors import feed_errors
 from bridge.delta.table import Table
 from bridge.kafka import admin, topic_creation
 from bridge.kafka.sink import ProduceResult
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode, row_gate
-from bridge.pipelines.compare.topic_differences import UNKNOWN, Differences
+from bridge.pipelines.compare.topic_differences import UNKNOWN, TopicDifferences
 from bridge.pipelines.publish import foreign_writes
-from bridge.pipelines.publish.added_columns import grown
-from bridge.pipelines.publish.consumer_registration import Presence
-from bridge.pipelines.publish.delivery import outlet
+from bridge.pipelines.publish.added_columns import with_added_columns
+from bridge.pipelines.publish.consumer_registration import ConsumerRegistration
+from bridge.pipelines.publish.delivery import delivery_for
 from bridge.pipelines.resync.report import Resync, refuse_appends
 from bridge.pipelines.runtime import lease, query_state
 from bridge.pipelines.runtime.monitoring import Notices
 from bridge.pipelines.runtime.preflight import published_table
-from bridge.publish_progress import NOTHING, PublishProgress, Stretch
+from bridge.publish_progress import NOTHING, PublishProgress, PublishRange
 
 __all__ = ["resync"]
 
@@ -52,18 +52,18 @@ def resync(spark: SparkSession, definition: Definition, *, dry_run: bool = False
     refuse_unpublishable(definition.topic)
     row_gate.refuse_quarantine(definition)
     topic, table = admin.resolve(definition.topic), published_table(spark, definition)
-    topic, table = grown(definition, topic, table, table.read({}).schema)
+    topic, table = with_added_columns(definition, topic, table, table.read({}).schema)
     run = _Run(replace(definition, topic=topic), table, change_feed.latest_version(table))
     with ExitStack() as stack:
-        held = changelog_decode.held_by(stack)
+        held = changelog_decode.persist_within(stack)
         if dry_run:
             state = admin.describe(topic)
-            with reading(table, run.version, run.version):
+            with feed_errors(table, run.version, run.version):
                 return run.report(
                     held(run.differences.whole(state.earliest, state.end, held)), state.end, True
                 )
-        ours = stack.enter_context(lease.held(spark, definition, "publish", verb="resync"))
-        topic_creation.prepare(topic)
+        ours = stack.enter_context(lease.acquire_lease(spark, definition, "publish", verb="resync"))
+        topic_creation.prepare_topics(topic)
         return run.send(stack, held, ours)
 
 
@@ -75,24 +75,24 @@ class _Run:
     version: int
 
     @property
-    def differences(self) -> Differences:
-        return Differences(self.definition, self.table, self.version)
+    def differences(self) -> TopicDifferences:
+        return TopicDifferences(self.definition, self.table, self.version)
 
-    def send(self, stack: ExitStack, held: changelog_decode.Held, ours: lease.Lease) -> Resync:
+    def send(self, stack: ExitStack, held: changelog_decode.Persist, ours: lease.Lease) -> Resync:
         definition, table, spark = self.definition, self.table, self.table.spark
-        out = stack.enter_context(outlet(spark, definition, definition.topic))
-        found = out.start_anew()
+        out = stack.enter_context(delivery_for(spark, definition, definition.topic))
+        found = out.take_over_for_resync()
         known = found.version if found is not None and found.table_id == table.id else NOTHING
-        stretch = Stretch(self.version, self.version, slots=out.slots(0), resync=True)
+        stretch = PublishRange(self.version, self.version, shards=out.shards(0), resync=True)
         state = PublishProgress(definition.name, table.id, known, found.batch if found is not None else -1)
         # Written down before the topic is read: a publish that still runs ends there, and none goes on before us.
         state = out.record(replace(state, resync=uuid.uuid4().hex).opened(stretch))
         failpoints.hit("resync.opened")
         # Before the topic is read: what others write from here on is looked at when all is sent.
-        before = admin.written_ends(definition.topic) if foreign_writes.watched(definition) else None
+        before = admin.written_ends(definition.topic) if foreign_writes.applies_to(definition) else None
         topic = admin.describe(definition.topic)
-        place = stack.enter_context(query_state.folder(spark, definition, "resync", state.resync))
-        with reading(table, self.version, self.version):
+        place = stack.enter_context(query_state.query_state_folder(spark, definition, "resync", state.resync))
+        with feed_errors(table, self.version, self.version):
             # Kept in files: the same rows for a task that is repeated, though the topic has changed by then.
             self.differences.whole(topic.earliest, topic.end, held).write.parquet(place)
             todo = spark.read.parquet(place)
@@ -112,10 +112,12 @@ class _Run:
             sent = out.send(self.differences.records(todo), state.open)
         failpoints.hit("resync.sent")
         state = state.closed(lost=sent.lost)
-        looked = foreign_writes.settled(definition, table, out, state, before=before, sent=sent.records)
+        looked = foreign_writes.repair_foreign_writes(
+            definition, table, out, state, before=before, sent=sent.records
+        )
         state = out.record(looked.progress)
         notices = Notices()
-        told = Presence(definition, table).tell(state)
+        told = ConsumerRegistration(definition, table).update(state)
         for warning in (ours.warning, *notes, _lost(sent.lost), looked.warning, told):
             notices.add(warning)
         return replace(result, warning=notices.all())

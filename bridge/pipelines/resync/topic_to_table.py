@@ -14,23 +14,23 @@ from bridge import failpoints
 from bridge.columns import KIND, col, differs, retracts, same_key
 from bridge.definition import Definition, Topic
 from bridge.delta import change_feed
-from bridge.delta.delta_errors import reading
-from bridge.delta.file_statistics import mended
+from bridge.delta.delta_errors import feed_errors
+from bridge.delta.file_statistics import repair_statistics
 from bridge.delta.ingest_progress import IngestProgress, last_batch, read_progress
-from bridge.delta.merge_spark import ANEW, merge
+from bridge.delta.merge_spark import ANEW, merge_with_spark
 from bridge.delta.table import Table
 from bridge.errors import DefinitionError, GapError
 from bridge.kafka import admin, source
 from bridge.kafka.leader_epochs import with_leader_epochs
-from bridge.kafka.offset_availability import check_reachable
+from bridge.kafka.offset_availability import check_offsets_available
 from bridge.pipelines.changes import changelog_decode, row_gate
-from bridge.pipelines.changes.batch_stats import Survey, survey
-from bridge.pipelines.ingest.batch import refuse_bad, refuse_unexpected, set_aside
+from bridge.pipelines.changes.batch_stats import BatchStats, collect_batch_stats
+from bridge.pipelines.ingest.batch import quarantine_bad, refuse_bad, refuse_unexpected
 from bridge.pipelines.resync.report import Resync, refuse_appends
 from bridge.pipelines.runtime import lease
-from bridge.pipelines.runtime.kafka_read_errors import explained
+from bridge.pipelines.runtime.kafka_read_errors import explained_read_error
 from bridge.pipelines.runtime.monitoring import Notices
-from bridge.pipelines.runtime.preflight import ingest_table, whole_table
+from bridge.pipelines.runtime.preflight import ingest_table, open_whole_table
 from bridge.rows import RowKind
 
 __all__ = ["resync"]
@@ -61,8 +61,8 @@ def resync(
     state = admin.describe(topic)
     keep = _keeps_missing(topic, state, missing)
     if dry_run:
-        return _Run(definition, topic, state, whole_table(spark, definition), keep, None).run()
-    with lease.held(spark, definition, "ingest", verb="resync") as ours:
+        return _Run(definition, topic, state, open_whole_table(spark, definition), keep, None).run()
+    with lease.acquire_lease(spark, definition, "ingest", verb="resync") as ours:
         return _Run(definition, topic, state, ingest_table(spark, definition), keep, ours).run()
 
 
@@ -109,21 +109,21 @@ class _Run:
         definition, table, spark = self.definition, self.table, self.table.spark
         # Before the table is looked at: whoever commits after this makes our own commit fail.
         batch = last_batch(table, definition.name) + 1
-        statistics = None if self.lease is None else mended(table)
+        statistics = None if self.lease is None else repair_statistics(table)
         version = change_feed.latest_version(table)
         end = admin.end_offsets(self.topic, self.state)
         end = self.state.end if end is None else end.capped(self.state.end)
         progress = IngestProgress(
             definition.name, uuid.uuid4().hex[:12], batch, end, self.state.ids, resync=True
         )
-        with ExitStack() as stack, reading(table, version, version):
-            held = changelog_decode.held_by(stack)
+        with ExitStack() as stack, feed_errors(table, version, version):
+            held = changelog_decode.persist_within(stack)
             key = definition.primary_key
             rows = change_feed.snapshot(table, version).select(*(col(name) for name in table.columns))
             records = source.read(spark, self.topic, self.state.earliest, end)
             records = with_leader_epochs(records, self.topic, self.state.earliest, end)
             changes, found = self._read(records, rows, held)
-            there = held(changelog_decode.folded(changes, definition).where(~retracts()))
+            there = held(changelog_decode.fold(changes, definition).where(~retracts()))
             todo = held(_differences(there, rows, table, key, self.keep))
             counts = {row[0]: row[1] for row in todo.where(~col(ANEW)).groupBy(_WHAT).count().collect()}
             changed = {what: counts.get(what, 0) for what in (_INSERTED, _UPDATED, _DELETED)}
@@ -136,7 +136,7 @@ class _Run:
                 told = refuse_unexpected(definition, judged, there)
                 for warning in (self.lease.warning, statistics, *told):
                     notices.add(warning)
-                set_aside(definition, spark, records, changes, found, progress)
+                quarantine_bad(definition, spark, records, changes, found, progress)
                 self.lease.check()
                 version = self._write(todo, sum(changed.values()), progress)
         return Resync(
@@ -153,17 +153,20 @@ class _Run:
         )
 
     def _read(
-        self, records: DataFrame, rows: DataFrame, held: changelog_decode.Held
-    ) -> tuple[DataFrame, Survey]:
+        self, records: DataFrame, rows: DataFrame, held: changelog_decode.Persist
+    ) -> tuple[DataFrame, BatchStats]:
         try:
-            changes = changelog_decode.told(
-                changelog_decode.settled(records, self.definition, held), self.definition, held, rows
+            changes = changelog_decode.with_all_columns_known(
+                changelog_decode.decode_completely(records, self.definition, held),
+                self.definition,
+                held,
+                rows,
             )
-            found = survey(self.definition, changes)
+            found = collect_batch_stats(self.definition, changes)
         except Exception as failure:
             start = IngestProgress(self.definition.name, "", -1, self.state.earliest, self.state.ids)
             doing = "reading the topic from its beginning"
-            told = explained(self.table.spark, failure, self.definition, start, doing)
+            told = explained_read_error(self.table.spark, failure, self.definition, start, doing)
             raise told from told.__cause__
         refuse_bad(self.definition, found)
         return changes, found
@@ -171,13 +174,13 @@ class _Run:
     def _write(self, todo: DataFrame, rows: int, progress: IngestProgress) -> int:
         """The version that holds the result: a new one, unless there is nothing to say."""
         # A topic deleted meanwhile has told us nothing about the rows of the new one.
-        check_reachable(progress.offsets, admin.describe(self.topic), progress.topic_ids)
+        check_offsets_available(progress.offsets, admin.describe(self.topic), progress.topic_ids)
         known = _known(self.table, progress.pipeline)
         if not rows and known and replace(known[0], run=progress.run, batch=progress.batch) == progress:
             return known[1]
         failpoints.hit("resync.before-commit")
         key = self.definition.primary_key
-        merged = merge(self.table, todo, key=key, progress=progress, persisted=True)
+        merged = merge_with_spark(self.table, todo, key=key, progress=progress, persisted=True)
         failpoints.hit("resync.after-commit")
         return merged.version
 

@@ -12,20 +12,20 @@ from pyspark.sql import functions as F
 
 from bridge.definition import Definition, DeltaTarget
 from bridge.delta import quality_results
-from bridge.delta.change_counts import Mix
+from bridge.delta.change_counts import ChangeCounts
 from bridge.delta.delta_errors import table_errors
 from bridge.quality.gate_rules import Count
-from bridge.quality.history import Course, History, Past
+from bridge.quality.history import ExpectationTrend, History, PastRun
 from bridge.quality.verdict import Verdict
 from bridge.version import own_version
 
-__all__ = ["earlier", "keep", "keep_found", "past"]
+__all__ = ["earlier_results", "history_of", "store_gate_results", "store_results"]
 
 _RUNS = 30
 """How many earlier runs are drawn."""
 
 
-def keep(spark: SparkSession, target: DeltaTarget, verdict: Verdict, now: Past) -> None:
+def store_results(spark: SparkSession, target: DeltaTarget, verdict: Verdict, now: PastRun) -> None:
     """Add the outcomes of `verdict`, whose numbers are `now`, to the results at `target`, in one commit.
 
     Raises TableError when they cannot be kept.
@@ -74,7 +74,9 @@ def keep(spark: SparkSession, target: DeltaTarget, verdict: Verdict, now: Past) 
     quality_results.append(spark, target, rows)
 
 
-def keep_found(spark: SparkSession, definition: Definition, suite: str, found: Sequence[Count]) -> None:
+def store_gate_results(
+    spark: SparkSession, definition: Definition, suite: str, found: Sequence[Count]
+) -> None:
     """Add what a gate `found` in one batch to the pipeline's results, in one commit: a row for each expectation of the
     gate, in their order, met or not.
 
@@ -112,9 +114,9 @@ def keep_found(spark: SparkSession, definition: Definition, suite: str, found: S
     quality_results.append(spark, definition.quality.results, rows)
 
 
-def earlier(spark: SparkSession, target: DeltaTarget, pipeline: str, suite: str) -> History:
+def earlier_results(spark: SparkSession, target: DeltaTarget, pipeline: str, suite: str) -> History:
     """What the newest runs of the suite on the whole table found. Two queries; thirty runs come to the driver."""
-    frame = quality_results.kept(spark, target)
+    frame = quality_results.stored_results(spark, target)
     if frame is None:
         return History()
     whole = frame.where(
@@ -164,10 +166,12 @@ def earlier(spark: SparkSession, target: DeltaTarget, pipeline: str, suite: str)
     )
 
 
-def past(verdict: Verdict, mix: Mix, *, lag: int | None = None, event_time: datetime | None = None) -> Past:
+def history_of(
+    verdict: Verdict, mix: ChangeCounts, *, lag: int | None = None, event_time: datetime | None = None
+) -> PastRun:
     """The run that has just been, as the ones before it."""
     counts = {s: sum(o.severity == s for o in verdict.failed) for s in ("critical", "warning", "info")}
-    return Past(
+    return PastRun(
         run=verdict.subject.run,
         started=verdict.started_at,
         version=verdict.subject.version,
@@ -201,8 +205,8 @@ def _failed(severity: str) -> Column:
     return ~F.col("success") & (F.col("severity") == severity)
 
 
-def _past(row: Row) -> Past:
-    return Past(
+def _past(row: Row) -> PastRun:
+    return PastRun(
         run=row["run_id"],
         started=_utc(row["started"]),
         version=row["table_version"],
@@ -220,8 +224,8 @@ def _past(row: Row) -> Past:
     )
 
 
-def _course(row: Row) -> Course:
-    return Course(
+def _course(row: Row) -> ExpectationTrend:
+    return ExpectationTrend(
         results=tuple((_utc(r["started"]), r["success"]) for r in reversed(row["results"])),
         last_passed=_utc(row["passed"]),
         failing_since=_utc(row["since"]),

@@ -10,17 +10,17 @@ from bridge.definition import Definition
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.errors import REBUILD, BridgeError, GapError, KafkaError
 from bridge.kafka import admin
-from bridge.kafka.offset_availability import check_reachable
+from bridge.kafka.offset_availability import check_offsets_available
 from bridge.pipelines.runtime import spark_errors
 
-__all__ = ["explained"]
+__all__ = ["explained_read_error"]
 
 _KAFKA = "org.apache.kafka"
 _SAID = re.compile(r"org\.apache\.kafka\.[\w.$]+(: [^\n]*)?")
 _LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "OffsetOutOfRangeException")
 
 
-def explained(
+def explained_read_error(
     spark: SparkSession,
     failure: BaseException,
     definition: Definition,
@@ -32,14 +32,14 @@ def explained(
     Where Kafka is behind it, what has become of the topic and of our rights: GapError for records that are gone and a
     topic made anew, TopicMissingError, KafkaError for a login or a right that was taken away, else with Kafka's words.
     """
-    if not spark_errors.is_foreign(failure):
+    if not spark_errors.is_engine_error(failure):
         return failure
     text, name, title = str(failure), definition.name, definition.topic.title
     lost = any(sign in text for sign in _LOSS)
-    if lost or (_KAFKA in text and not spark_errors.is_shortage(text)):
+    if lost or (_KAFKA in text and not spark_errors.is_out_of_memory_or_space(text)):
         try:
             state = admin.describe(admin.resolve(definition.topic))
-            check_reachable(progress.offsets, state, progress.topic_ids)
+            check_offsets_available(progress.offsets, state, progress.topic_ids)
         except BridgeError as told:
             return told
         if lost:
@@ -49,6 +49,6 @@ def explained(
             )
         said = _SAID.search(text)
         return KafkaError(f"{name!r}: reading {title} failed: {said[0][:500] if said else _KAFKA}")
-    ours = spark_errors.explained(spark, failure, definition, doing)
+    ours = spark_errors.explained_error(spark, failure, definition, doing)
     ours.__cause__ = failure
     return ours

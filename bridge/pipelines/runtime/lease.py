@@ -23,22 +23,22 @@ from bridge import storage
 from bridge.definition import Definition
 from bridge.delta.write_once import write_once
 from bridge.errors import BridgeError, ConcurrentRunError
-from bridge.pipelines.runtime.lease_owner import Holder, myself
-from bridge.pipelines.runtime.storage_checks import check_places
+from bridge.pipelines.runtime.lease_owner import LeaseOwner, current_process
+from bridge.pipelines.runtime.storage_checks import check_storage_locations
 from bridge.storage import TextFile
 
-__all__ = ["Lease", "held"]
+__all__ = ["Lease", "acquire_lease"]
 
-_EVERY_SECONDS = 2.0
-_EVERY_SECONDS_REMOTE = 10.0
+_HEARTBEAT_SECONDS = 2.0
+_HEARTBEAT_SECONDS_REMOTE = 10.0
 """A beat in an object store is a request or two, and each costs money."""
 
-_BEATS = 3
-_LOOK_SECONDS = 0.2
+_MISSED_HEARTBEATS = 3
+_POLL_SECONDS = 0.2
 
 
 @contextmanager
-def held(
+def acquire_lease(
     spark: SparkSession, definition: Definition, side: str, *, verb: str | None = None
 ) -> Iterator[Lease]:
     """Hold the lease of one side of a pipeline, `ingest` (whatever writes its table) or `publish` (whatever writes its
@@ -54,13 +54,13 @@ def held(
 
     Call `check` of the lease before each batch. It is not held twice: no block inside a block of the same side.
     """
-    check_places(spark, definition)
+    check_storage_locations(spark, definition)
     lease = Lease(spark, definition, side, verb or side)
     lease.take()
     try:
         yield lease
     finally:
-        lease.give_back()
+        lease.release()
 
 
 class Lease:
@@ -73,24 +73,24 @@ class Lease:
         self._spark = spark
         self._path = f"{definition.run.checkpoint.rstrip('/')}/{side}.lease"
         self._file = TextFile(spark, f"{self._path}.json")
-        every = _EVERY_SECONDS if self._file.local else _EVERY_SECONDS_REMOTE
+        every = _HEARTBEAT_SECONDS if self._file.local else _HEARTBEAT_SECONDS_REMOTE
         since = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
-        self._me = myself(definition.name, verb, uuid.uuid4().hex[:12], since=since, every=every)
-        self._other: Holder | None = None
+        self._me = current_process(definition.name, verb, uuid.uuid4().hex[:12], since=since, every=every)
+        self._other: LeaseOwner | None = None
         self._over = threading.Event()
         self._beating = threading.Thread(target=self._beats, name=f"lease {self._file.name}", daemon=True)
 
     def take(self) -> None:
         """Wait for it as `held` says, then begin to beat."""
-        found, tries = self._free(self._read()), 0
-        while not self._taken(found, tries):
+        found, tries = self._wait_until_free(self._read()), 0
+        while not self._try_take(found, tries):
             if self._changes(found):
-                found, tries = self._free(self._read()), 0
+                found, tries = self._wait_until_free(self._read()), 0
             else:  # whoever was about to take it has died
                 tries += 1
         self._beating.start()
 
-    def _taken(self, found: str | None, tries: int) -> bool:
+    def _try_take(self, found: str | None, tries: int) -> bool:
         """Put ours in the place of `found`, if nobody else is about to: a file named after that text is created first,
         which only one can."""
         name = hashlib.sha256((found or "").encode()).hexdigest()[:16]
@@ -114,11 +114,11 @@ class Lease:
 
     def _changes(self, found: str | None) -> bool:
         """Whether the file says something else within three beats."""
-        deadline = time.monotonic() + _BEATS * self._me.every
+        deadline = time.monotonic() + _MISSED_HEARTBEATS * self._me.every
         while self._read() == found:
             if time.monotonic() > deadline:
                 return False
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
         return True
 
     @property
@@ -130,49 +130,49 @@ class Lease:
         """Raise ConcurrentRunError when somebody has taken the lease from us; looks at no file."""
         if self._other is not None:
             raise ConcurrentRunError(
-                f"another run has taken over: {self._other}. This one did not show for {_BEATS} beats of "
+                f"another run has taken over: {self._other}. This one did not show for {_MISSED_HEARTBEATS} beats of "
                 f"{self._me.every:g} s (was it stopped?), and ends before its next batch. Let only one of them run"
             )
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """`check`, with a look at the file first. A file that cannot be read says nothing."""
         with suppress(Exception):
-            self._is_ours()
+            self._still_owned()
         self.check()
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Stop beating and say so in the file. A file that cannot be written is left: the process will be gone."""
         self._over.set()
         self._beating.join(self._me.every)
         with suppress(Exception):
-            if self._other is None and self._is_ours():
+            if self._other is None and self._still_owned():
                 self._file.write(replace(self._me, released=True).to_json())
 
-    def _free(self, found: str | None) -> str | None:
+    def _wait_until_free(self, found: str | None) -> str | None:
         """The file's text when it may be taken, which is `found` or a later one. Raises ConcurrentRunError."""
         self.warning = None
-        other = Holder.from_json(found)
+        other = LeaseOwner.from_json(found)
         if found is None or (other and (other.released or other.gone())):
             return found
         return self._watch(found, other)
 
-    def _watch(self, found: str, other: Holder | None) -> str | None:
+    def _watch(self, found: str, other: LeaseOwner | None) -> str | None:
         every = other.every if other else self._me.every
-        deadline = time.monotonic() + _BEATS * every
+        deadline = time.monotonic() + _MISSED_HEARTBEATS * every
         while time.monotonic() < deadline:
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
             if other is not None and other.gone():  # it was about to end when we came
-                return self._free(self._read())
+                return self._wait_until_free(self._read())
             now = self._read()
             if now == found:
                 continue
-            there = Holder.from_json(now)
+            there = LeaseOwner.from_json(now)
             if now is None or (there is not None and there.released):
                 return now
             if there is None:  # half of a write
                 continue
             if other is None:  # read whole for the first time
-                return self._free(now)
+                return self._wait_until_free(now)
             raise self._refused(there)
         if other is not None and other.runs():  # too busy to beat, or its disk is: it is at work all the same
             raise self._refused(other)
@@ -182,7 +182,7 @@ class Lease:
         )
         return found
 
-    def _refused(self, other: Holder) -> ConcurrentRunError:
+    def _refused(self, other: LeaseOwner) -> ConcurrentRunError:
         return ConcurrentRunError(
             f"run.checkpoint: {self._file.name}: another run is at work, {other}. Wait for its end or stop it; a "
             "run whose process is gone is taken over at once"
@@ -191,15 +191,15 @@ class Lease:
     def _beats(self) -> None:
         while not self._over.wait(self._me.every):
             with suppress(Exception):  # a full disk, a store that is away: the next beat tries again
-                if not self._is_ours():
+                if not self._still_owned():
                     return
                 self._me = replace(self._me, beat=self._me.beat + 1)
                 self._file.write(self._me.to_json())
 
-    def _is_ours(self) -> bool:
+    def _still_owned(self) -> bool:
         """Whether the file is still ours, or nobody's: one that was deleted is written anew."""
         found = self._file.read()
-        other = Holder.from_json(found)
+        other = LeaseOwner.from_json(found)
         if other is None or other.run == self._me.run:
             return True
         self._other = other

@@ -8,13 +8,13 @@ import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-__all__ = ["Holder", "myself"]
+__all__ = ["LeaseOwner", "current_process"]
 
 _FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Holder:
+class LeaseOwner:
     """What a lease file says."""
 
     pipeline: str
@@ -39,7 +39,7 @@ class Holder:
         return json.dumps({"format": _FORMAT, **asdict(self)})
 
     @classmethod
-    def from_json(cls, text: str | None) -> Holder | None:
+    def from_json(cls, text: str | None) -> LeaseOwner | None:
         """None for whatever is no lease: no file, half a file, one of another bridge."""
         try:
             found = json.loads(text or "")
@@ -67,10 +67,10 @@ class Holder:
         return bool(here) and (self.host, self.machine) == (socket.gethostname(), here)
 
 
-def myself(pipeline: str, verb: str, run: str, *, since: str, every: float) -> Holder:
+def current_process(pipeline: str, verb: str, run: str, *, since: str, every: float) -> LeaseOwner:
     """This process."""
     pid = os.getpid()
-    return Holder(
+    return LeaseOwner(
         pipeline=pipeline,
         verb=verb,
         run=run,

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping
 from bridge.definition import Definition, Topic
 from bridge.errors import KafkaError
 from bridge.kafka import admin
-from bridge.kafka.group_offsets import Group
+from bridge.kafka.group_offsets import ConsumerGroup
 from bridge.metrics import now_ms
 from bridge.offsets import Offsets, TopicPartition
 from bridge.watermarks import Watermarks
 
-__all__ = ["Discovery", "EventTime", "GroupOffsets", "Notices"]
+__all__ = ["EventTime", "GroupOffsets", "Notices", "TopicDiscovery"]
 
 _PATIENCE_SECONDS = 5.0
 
@@ -50,7 +50,7 @@ class EventTime:
         return None if self._newest_ms is None else (now_ms() - self._newest_ms) / 1000
 
 
-class Discovery:
+class TopicDiscovery:
     """Looks for topics that a pattern matches by now (Flink: scan.topic-partition-discovery.interval, 0: never).
 
     New partitions of known topics are Spark's business: it looks for them with every batch.
@@ -69,7 +69,7 @@ class Discovery:
         self._last = time.monotonic()
         return True
 
-    def found_others(self) -> bool:
+    def topics_changed(self) -> bool:
         """Whether other topics match now than those that are read. A broker that does not answer has no news."""
         try:
             return admin.resolve(self._topic).names != self._topic.names
@@ -106,7 +106,7 @@ class GroupOffsets:
     told, once, and stops nothing. Close it at the end."""
 
     def __init__(self, topic: Topic) -> None:
-        self._group = Group(topic)
+        self._group = ConsumerGroup(topic)
         self._told = False
 
     def commit(self, offsets: Offsets) -> str | None:

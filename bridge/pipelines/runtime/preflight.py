@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.columns import KIND, POSITION, col, struct_type
-from bridge.config import refuse_unpublishable, without_effect
+from bridge.config import refuse_unpublishable, settings_without_effect
 from bridge.definition import Definition, Topic
 from bridge.delta.ingest_progress import IngestProgress, read_progress
 from bridge.delta.schema_evolution import merge_schema
@@ -21,12 +21,12 @@ from bridge.schema import RowField, RowType, TableSchema
 
 __all__ = [
     "ingest_table",
-    "ingested",
+    "open_ingested_table",
+    "open_whole_table",
     "published_table",
     "refuse_retractions",
     "table_fields",
     "warnings_of",
-    "whole_table",
 ]
 
 
@@ -85,7 +85,7 @@ def published_table(spark: SparkSession, definition: Definition) -> Table:
 
 def warnings_of(topic: Topic) -> list[str]:
     """What a user should know about how this topic will be written."""
-    found = list(without_effect(topic, "publish"))
+    found = list(settings_without_effect(topic, "publish"))
     if topic.key is None and topic.schema.primary_key and topic.sink.partitioner in TASK_FREE:
         found.append(
             "records have no key, so the changes of one row go to several partitions and readers see them in no fixed "
@@ -105,13 +105,13 @@ def refuse_retractions(changes: DataFrame, table: Table) -> None:
         )
 
 
-def whole_table(spark: SparkSession, definition: Definition) -> Table:
+def open_whole_table(spark: SparkSession, definition: Definition) -> Table:
     """The table with every column of the definition, to look at; it may have more."""
     fields = table_fields(spark, definition.topic.schema)
     return open_table(spark, definition.delta, fields, extra_columns=True, feed=False)
 
 
-def ingested(table: Table, definition: Definition) -> tuple[IngestProgress, int] | None:
+def open_ingested_table(table: Table, definition: Definition) -> tuple[IngestProgress, int] | None:
     """Ingest progress of this pipeline and the version that holds it; None where it never ingested here."""
     if table.properties.get(MARKER) != definition.name:
         return None

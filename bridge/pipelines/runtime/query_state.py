@@ -17,14 +17,14 @@ from bridge.definition import Definition
 from bridge.errors import BridgeError
 from bridge.offsets import Offsets
 
-__all__ = ["batch_end", "folder"]
+__all__ = ["batch_end", "query_state_folder"]
 
 _MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
 
 
 @contextmanager
-def folder(spark: SparkSession, definition: Definition, verb: str, run: str) -> Iterator[str]:
+def query_state_folder(spark: SparkSession, definition: Definition, verb: str, run: str) -> Iterator[str]:
     """A fresh folder below `run.checkpoint` for this run, removed at its end; so is what earlier runs of the same
     pipeline left behind. No other folder is ever removed, whatever its name. BridgeError when it cannot be made.
 

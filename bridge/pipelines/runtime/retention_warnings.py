@@ -15,7 +15,7 @@ from bridge.kafka import admin
 from bridge.metrics import now_ms
 from bridge.offsets import Offsets
 
-__all__ = ["TopicLag", "log_warning", "log_warnings"]
+__all__ = ["TopicRetention", "log_retention_warning", "log_retention_warnings"]
 
 _LEVELS = (0.5, 0.8, 1.0)
 """Shares of a retention time at which to warn."""
@@ -25,7 +25,7 @@ _EVERY_SECONDS = 60.0
 _KEYS = ("cleanup.policy", "delete.retention.ms", "retention.ms")
 
 
-def log_warnings(table: Table, found: Sequence[Lag]) -> list[str]:
+def log_retention_warnings(table: Table, found: Sequence[Lag]) -> list[str]:
     """A sentence for each publish of `table` whose lag nears delta.logRetentionDuration, or is beyond it."""
     now = now_ms()
     told = []
@@ -37,13 +37,13 @@ def log_warnings(table: Table, found: Sequence[Lag]) -> list[str]:
                 f"one; {REPUBLISH}"
             )
             continue
-        warning = log_warning(table, name, lag.seconds(now))
+        warning = log_retention_warning(table, name, lag.seconds(now))
         if warning is not None:
             told.append(warning)
     return told
 
 
-def log_warning(table: Table, name: str, seconds: float) -> str | None:
+def log_retention_warning(table: Table, name: str, seconds: float) -> str | None:
     """A sentence when a reader that has been behind for `seconds` nears delta.logRetentionDuration; else None."""
     kept = optimize_vacuum.retention_seconds(table, optimize_vacuum.LOG_RETENTION)
     if not seconds or seconds < _LEVELS[0] * kept:
@@ -55,7 +55,7 @@ def log_warning(table: Table, name: str, seconds: float) -> str | None:
     )
 
 
-class TopicLag:
+class TopicRetention:
     """The age of what an ingest has not read yet, against how long the topic keeps records and deletes.
 
     It never counts more than the table's own age: whoever reads a topic from its beginning meets old records, and

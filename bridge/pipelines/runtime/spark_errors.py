@@ -20,7 +20,13 @@ from bridge.errors import BridgeError
 from bridge.offsets import Offsets
 from bridge.session import log_file
 
-__all__ = ["explained", "is_foreign", "is_shortage", "offsets_between", "told"]
+__all__ = [
+    "explain_errors",
+    "explained_error",
+    "is_engine_error",
+    "is_out_of_memory_or_space",
+    "offsets_between",
+]
 
 _NO_SPACE = ("No space left on device", "Disk quota exceeded")
 _MEMORY = ("OutOfMemoryError", "SparkOutOfMemoryError", "ExecutorLostFailure", "MemoryError", "exit code 137")
@@ -43,29 +49,31 @@ _LITTLE_BYTES = 4 << 20
 
 
 @contextmanager
-def told(spark: SparkSession, definition: Definition, doing: str) -> Iterator[None]:
+def explain_errors(spark: SparkSession, definition: Definition, doing: str) -> Iterator[None]:
     """Raise `explained` for what Spark, Java or the file system raises inside; everything else passes."""
     try:
         yield
     except Exception as failure:
-        if not is_foreign(failure):
+        if not is_engine_error(failure):
             raise
-        raise explained(spark, failure, definition, doing) from failure
+        raise explained_error(spark, failure, definition, doing) from failure
 
 
-def is_foreign(failure: BaseException) -> bool:
+def is_engine_error(failure: BaseException) -> bool:
     """True for what Spark, Java and delta-rs raise, and for a full disk; not when Java itself has gone."""
     full = isinstance(failure, OSError) and failure.errno in (errno.ENOSPC, errno.EDQUOT)
     rust = type(failure).__module__ in _RUST
     return full or rust or isinstance(failure, (PySparkException, Py4JJavaError))
 
 
-def is_shortage(text: str) -> bool:
+def is_out_of_memory_or_space(text: str) -> bool:
     """True when an exception's text tells of memory or space that ran out, wherever that happened to be noticed."""
     return any(sign in text for sign in (*_MEMORY, *_NO_SPACE))
 
 
-def explained(spark: SparkSession, failure: BaseException, definition: Definition, doing: str) -> BridgeError:
+def explained_error(
+    spark: SparkSession, failure: BaseException, definition: Definition, doing: str
+) -> BridgeError:
     """An error that says what `doing` (a sentence's beginning) ended with, and the way out where it is known."""
     text = f"{type(failure).__name__} {failure}"
     what = f"{definition.name!r}: {doing} failed"

@@ -7,15 +7,15 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from bridge.config.storage_locations import Spot, refuse_overlaps, spots
+from bridge.config.storage_locations import StorageLocation, refuse_overlaps, storage_locations
 from bridge.definition import Definition, DeltaTarget
 from bridge.delta.table import exists, handle
 from bridge.errors import BridgeError
 
-__all__ = ["check_places"]
+__all__ = ["check_storage_locations"]
 
 
-def check_places(spark: SparkSession, definition: Definition) -> None:
+def check_storage_locations(spark: SparkSession, definition: Definition) -> None:
     """Raise DefinitionError when two places of the pipeline are the same, or lie in one another.
 
     As `config.load`, which knows neither where a table by name is nor what a path without a scheme means to Spark.
@@ -29,7 +29,7 @@ def check_places(spark: SparkSession, definition: Definition) -> None:
             location = _location(spark, target)
             if location is not None:
                 locations[target.table] = location
-    refuse_overlaps([_qualified(spark, spot) for spot in spots(definition, locations)])
+    refuse_overlaps([_qualified(spark, spot) for spot in storage_locations(definition, locations)])
 
 
 def _location(spark: SparkSession, target: DeltaTarget) -> str | None:
@@ -47,7 +47,7 @@ def _location(spark: SparkSession, target: DeltaTarget) -> str | None:
         return None
 
 
-def _qualified(spark: SparkSession, spot: Spot) -> Spot:
+def _qualified(spark: SparkSession, spot: StorageLocation) -> StorageLocation:
     """With the scheme of Spark's default file system where the path has none, except for files that Python opens."""
     if spot.path is None or spot.kind.is_file:
         return spot

@@ -8,14 +8,14 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from bridge.columns import BAD, KIND, POSITION, struct_type
-from bridge.decode import KEPT
-from bridge.pipelines.changes.unavailable_values import filled
+from bridge.decode import UNAVAILABLE
+from bridge.pipelines.changes.unavailable_values import fill_unavailable_values
 
 _AT = datetime(2020, 1, 1, tzinfo=timezone.utc)
 _SHAPE = (
     f"struct<id: int, `a.b`: string, w: int, {KIND}: string, {BAD}: string, "
     f"{POSITION}: struct<topic: string, partition: int, offset: bigint, timestamp: timestamp, row: int>, "
-    f"{KEPT}: array<string>>"
+    f"{UNAVAILABLE}: array<string>>"
 )
 
 
@@ -25,10 +25,10 @@ def _filled(
     rows = [(*row[:5], ("t", 0, n, _AT, 0), row[5]) for n, row in enumerate(changes)]
     frame = spark.createDataFrame(rows, struct_type(_SHAPE))
     there = spark.createDataFrame(table, "id int, `a.b` string, w int")
-    found = filled(frame, there, key=["id"], columns=["a.b", "w"])
+    found = fill_unavailable_values(frame, there, key=["id"], columns=["a.b", "w"])
     assert found.columns == frame.columns
     order = sorted(found.collect(), key=lambda row: row[POSITION].offset)
-    return [(*tuple(row)[:5], row[KEPT]) for row in order]
+    return [(*tuple(row)[:5], row[UNAVAILABLE]) for row in order]
 
 
 def test_the_change_before_else_the_table(spark: SparkSession) -> None:

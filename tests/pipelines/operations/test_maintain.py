@@ -15,16 +15,16 @@ from pyspark.sql import SparkSession
 
 from bridge.definition import Definition, Maintenance
 from bridge.delta import optimize_vacuum
-from bridge.delta.feed_consumers import MARGIN_SECONDS, Consumers
+from bridge.delta.feed_consumers import MARGIN_SECONDS, FeedConsumers
 from bridge.embedded.broker import Broker
 from bridge.errors import DefinitionError, GapError, TableError
 from bridge.metrics import Summary
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.operations import maintain as maintaining
-from bridge.pipelines.operations.maintain import care, maintain
+from bridge.pipelines.operations.maintain import maintain, maintain_table
 from bridge.pipelines.operations.status import status
 from bridge.pipelines.publish.run import publish
-from bridge.pipelines.runtime.preflight import whole_table
+from bridge.pipelines.runtime.preflight import open_whole_table
 from tests.pipelines.world import World, upsert
 
 ROWS = "delta.`{}`"
@@ -176,12 +176,12 @@ def test_the_slowest_publish_counts_and_one_that_is_lost_does_not(
     world: World, careless: SparkSession
 ) -> None:
     _behind(world)
-    table = replace(whole_table(careless, world.definition()))
-    consumers = Consumers(table)
-    consumers.tell("slow", 0, "x")
-    consumers.tell("lost", -7, "x")
+    table = replace(open_whole_table(careless, world.definition()))
+    consumers = FeedConsumers(table)
+    consumers.register("slow", 0, "x")
+    consumers.register("lost", -7, "x")
     (Path(consumers.folder) / "former.json").write_text(json.dumps(_notice("another-table")))
-    done = care(table, Maintenance(optimize=False, retain_seconds=0), consumers)
+    done = maintain_table(table, Maintenance(optimize=False, retain_seconds=0), consumers)
     assert [line.partition(",")[0] for line in done.consumers] == [
         "lost: at version -7",
         "orders: at version 1",
@@ -191,7 +191,7 @@ def test_the_slowest_publish_counts_and_one_that_is_lost_does_not(
     assert done.warning and "publish 'lost' is at version -7, and the log of table" in done.warning
     (Path(consumers.folder) / "orders.json").write_text("{")
     with pytest.raises(TableError, match=r"what the publish 'orders' still needs.*--forget-consumer orders"):
-        care(table, Maintenance(), consumers)
+        maintain_table(table, Maintenance(), consumers)
 
 
 def _notice(table_id: str) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def _notice(table_id: str) -> dict[str, Any]:
 
 
 def test_retention_times_are_read_as_delta_writes_them(world: World) -> None:
-    table = whole_table(world.spark, world.definition())
+    table = open_whole_table(world.spark, world.definition())
     kept = {
         "interval 30 days": 2_592_000,
         "1 week 2 hours": 612_000,
@@ -228,7 +228,7 @@ def test_optimize_in_a_loop_beside_an_ingest(
     stop, optimized, lost = threading.Event(), [0], [0]
 
     def optimize() -> None:
-        table = whole_table(spark.newSession(), world.definition("orders", run={"trigger": "1 s"}))
+        table = open_whole_table(spark.newSession(), world.definition("orders", run={"trigger": "1 s"}))
         while not stop.is_set():
             try:
                 optimized[0] += optimize_vacuum.optimize(table).removed > 0

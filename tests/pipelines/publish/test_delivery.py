@@ -15,12 +15,12 @@ from bridge import config
 from bridge.definition import Definition
 from bridge.errors import GapError
 from bridge.pipelines.publish.delivery import AtLeastOnce, ExactlyOnce, _once
-from bridge.pipelines.publish.plan_fingerprint import fingerprint
-from bridge.pipelines.publish.take_over import reconciled
-from bridge.publish_progress import NOTHING, PublishProgress, Stretch
+from bridge.pipelines.publish.plan_fingerprint import plan_fingerprint
+from bridge.pipelines.publish.take_over import reconcile
+from bridge.publish_progress import NOTHING, PublishProgress, PublishRange
 
 AT_5 = PublishProgress("p", "table", 5, 10, run="one")
-BEGUN = replace(AT_5.opened(Stretch(6, 9, slots=3)), batch=11)
+BEGUN = replace(AT_5.opened(PublishRange(6, 9, shards=3)), batch=11)
 AT_9 = replace(BEGUN.closed(), batch=12)
 
 
@@ -28,7 +28,7 @@ def chunk(
     number: int, *, slots: int = 3, files: str = "", batch: int = 0, run: str | None = "one"
 ) -> PublishProgress:
     """A first snapshot of version 4, in five chunks."""
-    stretch = Stretch(4, 4, snapshot=True, chunk=number, chunks=5, slots=slots, files=files)
+    stretch = PublishRange(4, 4, snapshot=True, chunk=number, chunks=5, shards=slots, files=files)
     return PublishProgress("p", "table", NOTHING, batch, open=stretch, run=run)
 
 
@@ -90,7 +90,7 @@ def alone(progress: PublishProgress, batch: int) -> PublishProgress:
 def test_whose_word_holds(
     noted: PublishProgress | None, logged: PublishProgress | None, found: PublishProgress | None
 ) -> None:
-    assert reconciled(noted, logged, "prefix") == found
+    assert reconcile(noted, logged, "prefix") == found
 
 
 @pytest.mark.parametrize("logged", [BEGUN, chunk(1)])
@@ -98,7 +98,7 @@ def test_what_may_be_half_sent_is_not_guessed(logged: PublishProgress) -> None:
     with pytest.raises(
         GapError, match=r"'prefix' \(groups forget .* were under way: what of them was sent is not known"
     ):
-        reconciled(None, logged, "prefix")
+        reconcile(None, logged, "prefix")
 
 
 FILE = """\
@@ -124,7 +124,7 @@ def manner(folder: Path, text: str) -> str:
     file = folder / "orders.yaml"
     file.write_text(text)
     definition = config.load(file)
-    return fingerprint(definition, definition.topic)
+    return plan_fingerprint(definition, definition.topic)
 
 
 @pytest.mark.parametrize(
@@ -174,19 +174,19 @@ def test_another_process_finds_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "stretch", "once"),
     [
-        pytest.param("", Stretch(4, 4), True, id="one version"),
-        pytest.param("", Stretch(4, 5), False, id="two versions"),
-        pytest.param("", Stretch(4, 4, snapshot=True, chunks=3), True, id="a snapshot"),
+        pytest.param("", PublishRange(4, 4), True, id="one version"),
+        pytest.param("", PublishRange(4, 5), False, id="two versions"),
+        pytest.param("", PublishRange(4, 4, snapshot=True, chunks=3), True, id="a snapshot"),
         pytest.param(
             "'connector' = 'kafka', 'key.fields' = 'a', 'value.format' = 'debezium-json'",
-            Stretch(4, 4),
+            PublishRange(4, 4),
             False,
             id="several messages for a change",
         ),
     ],
 )
 def test_a_key_has_one_record_in_a_stretch(
-    tmp_path: Path, options: str, stretch: Stretch, once: bool
+    tmp_path: Path, options: str, stretch: PublishRange, once: bool
 ) -> None:
     given = {"'connector'": "'upsert-kafka'", "'value.format'": "'json'"}
     given |= dict(part.split(" = ") for part in options.split(", ") if part)
@@ -234,8 +234,8 @@ def test_large_stretches_have_more_slots(
     definition = loaded(tmp_path, options)
     out = ExactlyOnce(spark, definition, definition.topic)
     assert spark.sparkContext.defaultParallelism == 2
-    assert out.slots(rows) == slots
-    assert AtLeastOnce(spark, definition, definition.topic).slots(rows) == 0
+    assert out.shards(rows) == slots
+    assert AtLeastOnce(spark, definition, definition.topic).shards(rows) == 0
 
 
 @pytest.mark.parametrize(

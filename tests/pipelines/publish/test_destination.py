@@ -184,7 +184,7 @@ def test_topics_that_rows_name(
         ours = world.definition()
         there = Destination(ours, admin.resolve(ours.topic))
         there.check(known)
-        return there.bound(known)
+        return there.with_destination(known)
 
     known = bound(topic=f"{first};{second}")
     assert set(known.topics) == {first, second} and all(known.topics.values())

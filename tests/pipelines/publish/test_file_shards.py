@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from bridge.delta.merge_spark import merge
+from bridge.delta.merge_spark import merge_with_spark
 from bridge.delta.table import Table
 from bridge.embedded.broker import Broker
 from bridge.errors import GapError
@@ -46,8 +46,8 @@ _NAME = T.StructField("name", T.StringType())
     ],
 )
 def test_pays(sizes: list[int], tasks: int, pays: bool) -> None:
-    assert file_shards.pays(sizes, 100_000 * len(sizes), tasks) is pays
-    assert not file_shards.pays(sizes, 100_000 * len(sizes) - 1, tasks)
+    assert file_shards.file_shards_pay_off(sizes, 100_000 * len(sizes), tasks) is pays
+    assert not file_shards.file_shards_pay_off(sizes, 100_000 * len(sizes) - 1, tasks)
 
 
 def test_trials_on_small_tables_have_a_threshold_of_their_own() -> None:
@@ -82,7 +82,7 @@ class Desk:
     def ingest(self, batch: int, kind: str, ids: Iterable[int], name: str | None) -> None:
         """As a batch of the bridge's does."""
         changes = frame(self.table, [(kind, id, name) for id in ids])
-        merge(self.table, changes, key=["id"], progress=at(batch))
+        merge_with_spark(self.table, changes, key=["id"], progress=at(batch))
 
     def publish(self) -> int:
         return publish(self.world.spark, self.world.definition()).records_out
@@ -111,7 +111,7 @@ def test_a_run_dies_and_another_goes_on(desk: Desk, arm: Callable[[str, str], Pa
     that an ingest wrote. Of what others write, rows of their own go by file, changed keys do not."""
     desk.insert(range(60), "a")
     desk.insert(range(60, 120), "a")
-    hit = arm("slot.before-commit", "kill after 2")
+    hit = arm("shard.before-commit", "kill after 2")
     with pytest.raises(Exception, match=r"crashed|exited unexpectedly"):
         desk.publish()
     assert hit.exists()
@@ -128,7 +128,7 @@ def test_a_run_dies_and_another_goes_on(desk: Desk, arm: Callable[[str, str], Pa
     desk.world.spark.sql(moved.format(desk.world.folder / "table"))
     desk.ingest(1, "-D", range(30), None)
     desk.ingest(2, "+U", range(3), "d")
-    hit = arm("slot.after-commit", "raise")
+    hit = arm("shard.after-commit", "raise")
     with pytest.raises(Exception, match=r"failpoint|RuntimeError"):
         desk.publish()
     assert hit.exists()
@@ -150,7 +150,7 @@ def test_files_that_are_seen_in_another_way(
 ) -> None:
     """In the middle of a stretch nobody guesses; with the former Spark it goes on."""
     desk.insert(range(60), "a")
-    arm("slot.after-commit", "raise")
+    arm("shard.after-commit", "raise")
     with pytest.raises(Exception, match=r"failpoint|RuntimeError"):
         desk.publish()
     with monkeypatch.context() as another:

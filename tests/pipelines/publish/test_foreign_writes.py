@@ -188,7 +188,7 @@ def test_a_topic_that_lost_records_is_no_success(make: Make) -> None:
     last = log.last()
     assert last is not None and last.ends is not None
     with pytest.raises(KafkaError, match="7 records were acknowledged, and 0 are there"):
-        foreign_writes._more(last.ends, last.ends, 7)
+        foreign_writes._count_foreign_records(last.ends, last.ends, 7)
     more = Offsets({place: at + 5 for place, at in last.ends.by_partition.items()})
     log.write(replace(last, batch=last.batch + 1, ends=more))
     with pytest.raises(GapError, match=r"-0 ended at offset \d+ and ends at \d+ by now.*bridge resync"):
@@ -210,4 +210,4 @@ def test_a_topic_that_lost_records_is_no_success(make: Make) -> None:
 def test_where_nothing_is_asked(
     spark: SparkSession, broker: Broker, lake: Path, options: dict[str, str | None], columns: str
 ) -> None:
-    assert not foreign_writes.watched(World(spark, broker, lake, "t", columns, options).definition())
+    assert not foreign_writes.applies_to(World(spark, broker, lake, "t", columns, options).definition())

@@ -11,16 +11,16 @@ from pyspark.sql import DataFrame, SparkSession
 from bridge import config
 from bridge.delta import change_feed
 from bridge.delta.data_files import DataFile, data_files, digest
-from bridge.delta.direct_changes import is_plain
-from bridge.delta.merge_spark import merge
+from bridge.delta.direct_changes import can_send_directly
+from bridge.delta.merge_spark import merge_with_spark
 from bridge.delta.table import Table
 from bridge.pipelines.publish import file_shards
 from bridge.pipelines.publish import range_planner as module
-from bridge.pipelines.publish.range_planner import Stretches
-from bridge.publish_progress import Stretch
+from bridge.pipelines.publish.range_planner import RangePlanner
+from bridge.publish_progress import PublishRange
 from tests.delta.tables import append, at, frame, made
 
-Make = Callable[..., Stretches]
+Make = Callable[..., RangePlanner]
 
 FILE = """\
 version: 1
@@ -42,16 +42,16 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
     table = made(spark, tmp_path_factory.mktemp("stretches") / "t", rows=[(1, "a"), (2, "b"), (3, "c")])
     append(table, [(4, "d")])
     spark.sql(f"UPDATE delta.`{table.target.path}` SET id = 30 WHERE id = 3")
-    merge(table, frame(table, [("+U", 1, "x"), ("-D", 2, None)]), key=["id"], progress=at(0))
+    merge_with_spark(table, frame(table, [("+U", 1, "x"), ("-D", 2, None)]), key=["id"], progress=at(0))
     return table
 
 
 @pytest.fixture
 def stretches(table: Table, tmp_path: Path) -> Make:
-    def made(slots: Callable[[int], int], file_tasks: int = 0, more: str = "") -> Stretches:
+    def made(slots: Callable[[int], int], file_tasks: int = 0, more: str = "") -> RangePlanner:
         file = tmp_path / "orders.yaml"
         file.write_text(FILE.replace("publish: {", "publish: {" + more))
-        return Stretches(config.load(file), table, slots, file_tasks)
+        return RangePlanner(config.load(file), table, slots, file_tasks)
 
     return made
 
@@ -61,13 +61,13 @@ def test_a_version_that_changes_keys_has_a_slot_to_itself(
 ) -> None:
     """The others have as many as their rows ask for."""
     found = [*stretches(lambda rows: 2 + rows).changes(1, 4)]
-    assert found == [Stretch(1, 2, slots=6), Stretch(3, 3, slots=1), Stretch(4, 4, slots=4)]
-    assert [*stretches(lambda rows: 2 + rows).changes(3, 3)] == [Stretch(3, 3, slots=1)]
-    assert [*stretches(lambda rows: 1).changes(1, 4)] == [Stretch(1, 4, slots=1)]
+    assert found == [PublishRange(1, 2, shards=6), PublishRange(3, 3, shards=1), PublishRange(4, 4, shards=4)]
+    assert [*stretches(lambda rows: 2 + rows).changes(3, 3)] == [PublishRange(3, 3, shards=1)]
+    assert [*stretches(lambda rows: 1).changes(1, 4)] == [PublishRange(1, 4, shards=1)]
 
 
 def test_without_transactions_there_is_one(stretches: Make) -> None:
-    assert [*stretches(lambda rows: 0).changes(1, 4)] == [Stretch(1, 4)]
+    assert [*stretches(lambda rows: 0).changes(1, 4)] == [PublishRange(1, 4)]
 
 
 def test_large_versions_go_out_by_file(
@@ -79,19 +79,19 @@ def test_large_versions_go_out_by_file(
     ours = stretches(lambda rows: 2 + rows, 1)
     one, four = (data_files(change_feed.changes(table, v, v)) for v in (1, 4))
     assert [*ours.changes(1, 4)] == [
-        Stretch(1, 1, slots=len(one), files=digest(one)),
-        Stretch(2, 2, slots=3),
-        Stretch(3, 3, slots=1),
-        Stretch(4, 4, slots=len(four), files=digest(four)),
+        PublishRange(1, 1, shards=len(one), files=digest(one)),
+        PublishRange(2, 2, shards=3),
+        PublishRange(3, 3, shards=1),
+        PublishRange(4, 4, shards=len(four), files=digest(four)),
     ]
     files = data_files(change_feed.snapshot(table, 2))
-    found = Stretch(2, 2, snapshot=True, chunks=2, slots=len(files), files=digest(files))
+    found = PublishRange(2, 2, snapshot=True, chunks=2, shards=len(files), files=digest(files))
     assert ours.snapshot(2) == found
-    assert [*stretches(lambda rows: 2 + rows, 9).changes(4, 4)] == [Stretch(4, 4, slots=4)]
+    assert [*stretches(lambda rows: 2 + rows, 9).changes(4, 4)] == [PublishRange(4, 4, shards=4)]
     net = stretches(lambda rows: 2 + rows, 1, "net-changes: true, ")
-    assert [*net.changes(4, 4)] == [Stretch(4, 4, slots=4)]
+    assert [*net.changes(4, 4)] == [PublishRange(4, 4, shards=4)]
     monkeypatch.setattr(file_shards, "LARGE", 3)
-    assert [*ours.changes(4, 4)] == [Stretch(4, 4, slots=4)]
+    assert [*ours.changes(4, 4)] == [PublishRange(4, 4, shards=4)]
 
 
 def test_a_publish_that_is_far_behind_does_not_plan_all_before_it_sends_the_first(
@@ -121,19 +121,25 @@ def test_what_goes_out_as_it_is(stretches: Make, monkeypatch: pytest.MonkeyPatch
 
     def look(table: Table, version: int, key: Sequence[str]) -> bool:
         looked.append(version)
-        return is_plain(table, version, key)
+        return can_send_directly(table, version, key)
 
     monkeypatch.setattr(module, "is_plain", look)
     ours = stretches(lambda rows: 0)
-    assert ours.direct(Stretch(4, 4)) and ours.direct(Stretch(1, 4, slots=3, files="names"))
-    assert not ours.direct(Stretch(1, 1))
+    assert ours.sends_directly(PublishRange(4, 4)) and ours.sends_directly(
+        PublishRange(1, 4, shards=3, files="names")
+    )
+    assert not ours.sends_directly(PublishRange(1, 1))
     monkeypatch.setattr(file_shards, "LARGE", 1)
-    assert not ours.direct(Stretch(1, 2))
+    assert not ours.sends_directly(PublishRange(1, 2))
     assert looked == []
-    assert ours.direct(Stretch(1, 1)) and ours.direct(Stretch(1, 1)) and ours.direct(Stretch(2, 2))
+    assert (
+        ours.sends_directly(PublishRange(1, 1))
+        and ours.sends_directly(PublishRange(1, 1))
+        and ours.sends_directly(PublishRange(2, 2))
+    )
     assert looked == [1, 2]
-    assert not ours.direct(Stretch(3, 3)) and not ours.direct(Stretch(3, 3))
-    assert ours.direct(Stretch(2, 2)) and not ours.direct(Stretch(3, 3))
+    assert not ours.sends_directly(PublishRange(3, 3)) and not ours.sends_directly(PublishRange(3, 3))
+    assert ours.sends_directly(PublishRange(2, 2)) and not ours.sends_directly(PublishRange(3, 3))
     assert looked == [1, 2, 3, 2]
 
 
@@ -143,9 +149,9 @@ def test_a_snapshot_has_chunks_of_equal_size(
     """Version 0 has no row, version 1 has three, version 3 has four."""
     found = [stretches(lambda rows: rows).snapshot(version) for version in (0, 1, 3)]
     assert found == [
-        Stretch(0, 0, snapshot=True, chunks=1, slots=0),
-        Stretch(1, 1, snapshot=True, chunks=2, slots=1),
-        Stretch(3, 3, snapshot=True, chunks=2, slots=2),
+        PublishRange(0, 0, snapshot=True, chunks=1, shards=0),
+        PublishRange(1, 1, snapshot=True, chunks=2, shards=1),
+        PublishRange(3, 3, snapshot=True, chunks=2, shards=2),
     ]
 
 
@@ -153,5 +159,5 @@ def test_versions_of_an_ingest_are_told_from_others(
     stretches: Make,
 ) -> None:
     ours = stretches(lambda rows: 0)
-    assert ours.by_others(Stretch(1, 4)) == [1, 2, 3]
-    assert ours.by_others(Stretch(4, 4)) == []
+    assert ours.versions_of_other_writers(PublishRange(1, 4)) == [1, 2, 3]
+    assert ours.versions_of_other_writers(PublishRange(4, 4)) == []

@@ -41,8 +41,8 @@ def test_every_change_once_and_in_order(make: Make) -> None:
 @pytest.mark.parametrize(
     ("place", "action"),
     [
-        ("slot.before-commit", "kill after 2"),
-        pytest.param("slot.after-commit", "kill after 2", marks=pytest.mark.slow),
+        ("shard.before-commit", "kill after 2"),
+        pytest.param("shard.after-commit", "kill after 2", marks=pytest.mark.slow),
         pytest.param("publish.opened", "raise", marks=pytest.mark.slow),
         pytest.param("publish.sent", "raise", marks=pytest.mark.slow),
     ],
@@ -55,7 +55,7 @@ def test_whoever_dies_where(make: Make, arm: Arm, place: str, action: str) -> No
     with pytest.raises(Exception, match=r"failpoint|crashed|exited unexpectedly"):
         publish(world.spark, world.definition())
     assert hit.exists()
-    if place == "slot.after-commit":
+    if place == "shard.after-commit":
         assert 0 < sum(map(len, committed(world.broker.bootstrap, world.topic).values())) < 100
     ledger.update(range(50), "b")
     world.options = {**world.options, "sink.parallelism": "2"}
@@ -84,7 +84,7 @@ def test_changed_primary_keys_are_one_transaction(make: Make, arm: Arm) -> None:
     before = committed(world.broker.bootstrap, world.topic)
     world.sections = "publish: {transaction-rows: 1000}\n"
     ledger.move(range(9), 100)
-    arm("slot.before-commit", "kill")
+    arm("shard.before-commit", "kill")
     with pytest.raises(Exception, match=r"crashed|exited unexpectedly"):
         publish(world.spark, world.definition())
     assert committed(world.broker.bootstrap, world.topic) == before

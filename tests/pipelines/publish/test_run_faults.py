@@ -34,7 +34,7 @@ def sent(world: World) -> int:
     return sum(map(len, committed(world.broker.bootstrap, world.topic).values()))
 
 
-@pytest.mark.parametrize("place", ["slot.after-commit", "slot.before-commit"])
+@pytest.mark.parametrize("place", ["shard.after-commit", "shard.before-commit"])
 def test_all_processes_are_killed(make: Make, tmp_path: Path, place: str) -> None:
     """Driver, JVM and workers at the same moment, in the middle of a stretch; with a commit just made, or just due."""
     world, ledger = make()
@@ -50,7 +50,7 @@ def test_all_processes_are_killed(make: Make, tmp_path: Path, place: str) -> Non
 
 @pytest.mark.parametrize(
     "place",
-    ["slot.before-commit", "slot.after-commit", "publish.opened", "publish.sent"],
+    ["shard.before-commit", "shard.after-commit", "publish.opened", "publish.sent"],
 )
 def test_a_zombie_wakes(make: Make, tmp_path: Path, place: str) -> None:
     """Stopped where it hurts; another run does all that there is to do, and more. Then the first one goes on."""
@@ -85,7 +85,7 @@ def test_the_broker_restarts_under_a_publish(
         ledger.insert(range(60), "a")
         done: list[Summary] = []
         running = threading.Thread(target=lambda: done.append(publish(spark, world.definition())))
-        hit = arm("slot.before-commit", "pause after 1")
+        hit = arm("shard.before-commit", "pause after 1")
         running.start()
         wait_beside(running, hit.exists)
         broker.kill()
@@ -103,7 +103,7 @@ def test_fewer_slots_after_a_kill(make: Make, arm: Arm) -> None:
     """Eight slots began the stretch, so eight end it; what comes after has two."""
     world, ledger = make(8)
     ledger.insert(range(200), "a")
-    arm("slot.before-commit", "kill after 3")
+    arm("shard.before-commit", "kill after 3")
     with pytest.raises(Exception, match=r"crashed|exited unexpectedly"):
         publish(world.spark, world.definition())
     assert 0 < sent(world) < 200

@@ -76,7 +76,7 @@ def test_kafka_forgets_slots_of_a_publish_that_was_under_way(make: Make, arm: Ar
     tells it from what they did not."""
     world, ledger = make()
     ledger.insert(range(100), "a")
-    die(world, arm, "slot.after-commit")
+    die(world, arm, "shard.after-commit")
     assert 0 < len(committed(world.broker.bootstrap, world.topic)) < 100
     forget(world, "-")
     for _ in range(2):
@@ -120,10 +120,10 @@ def test_a_broker_that_forgets_after_a_minute(
     with Broker(tmp_path / "broker", settings=forgetful) as broker:
         world, ledger = exactly_once(spark, broker, lake, unique)
         ledger.insert(range(100), "a")
-        die(world, arm, "slot.after-commit")
+        die(world, arm, "shard.after-commit")
         since = time.monotonic()
         while time.monotonic() - since < 75:
-            die(world, arm, "slot.opened")
+            die(world, arm, "shard.opened")
         with pytest.raises(GapError, match="no longer says how much of its share"):
             publish(world.spark, world.definition())
         resync(world.spark, world.definition())

@@ -20,10 +20,10 @@ Arm = Callable[[str, str], Path]
 ROUNDS = int(os.environ.get("ROUNDS", "6"))
 SEED = int(os.environ.get("SEED", "0")) or random.SystemRandom().randrange(1, 2**31)
 FAULTS = [
-    ("slot.before-commit", "kill"),
-    ("slot.after-commit", "kill"),
-    ("slot.before-commit", "raise"),
-    ("slot.after-commit", "raise"),
+    ("shard.before-commit", "kill"),
+    ("shard.after-commit", "kill"),
+    ("shard.before-commit", "raise"),
+    ("shard.after-commit", "raise"),
     ("publish.opened", "raise"),
     ("publish.sent", "raise"),
 ]

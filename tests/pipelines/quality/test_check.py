@@ -73,7 +73,7 @@ def test_failures_name_keys_and_nothing_else(spark: SparkSession, definition: De
 
 def rows_of(spark: SparkSession, definition: Definition) -> list[Row]:
     assert definition.quality
-    frame = quality_results.kept(spark, definition.quality.results)
+    frame = quality_results.stored_results(spark, definition.quality.results)
     assert frame is not None
     return frame.orderBy("started", "number").collect()
 

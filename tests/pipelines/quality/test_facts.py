@@ -17,8 +17,8 @@ from bridge.embedded.broker import Broker
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.quality.check import check
 from bridge.pipelines.quality.facts import facts_of
-from bridge.pipelines.runtime.preflight import whole_table
-from bridge.quality.facts import Compared, Facts, Moment, Share, Unknown
+from bridge.pipelines.runtime.preflight import open_whole_table
+from bridge.quality.facts import Compared, Facts, Moment, Ratio, Unknown
 from bridge.quality.verdict import Outcome
 from tests.pipelines.world import World, tombstone, upsert
 
@@ -102,7 +102,7 @@ def alone(spark: SparkSession, tmp_path: Path) -> Facts:
     spark.sql(f"DELETE FROM delta.`{folder}` WHERE id = 1")
     (tmp_path / "t.yaml").write_text(FILE)
     definition = config.load(tmp_path / "t.yaml")
-    return facts_of(spark, definition, whole_table(spark, definition), 2, None)
+    return facts_of(spark, definition, open_whole_table(spark, definition), 2, None)
 
 
 def test_a_feed_that_does_not_tell_what_happened_is_found(
@@ -133,7 +133,7 @@ def test_a_feed_that_does_not_tell_what_happened_is_found(
 @pytest.mark.slow
 def test_what_the_topic_would_tell_is_unknown_without_a_broker(alone: Facts) -> None:
     known = alone.ask("tombstones", {"of": "changes", "last_versions": 2})
-    assert known == Share(1, 2)
+    assert known == Ratio(1, 2)
     committed = alone.ask("arrival", {"of": "commit"})
     assert isinstance(committed, Moment) and abs(time.time() * 1000 - (committed.ms or 0)) < 600_000
     unknown = alone.ask("partitions", {})

@@ -113,7 +113,7 @@ def test_an_ingest_that_commits_meanwhile_wins(make: Make, monkeypatch: pytest.M
     world.send([upsert(1, "a")])
     ingest(world.spark, world.definition())
     sql(world, "DELETE FROM {table}")
-    merge = delta_merge.merge
+    merge = delta_merge.merge_with_spark
 
     def late(*given: Any, **more: Any) -> Any:
         world.send([upsert(2, "b")])

@@ -13,11 +13,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.definition import DeltaTarget
-from bridge.delta.change_counts import Mix
+from bridge.delta.change_counts import ChangeCounts
 from bridge.delta.quality_results import COLUMNS
-from bridge.pipelines.runtime.check_results import earlier, keep, past
+from bridge.pipelines.runtime.check_results import earlier_results, history_of, store_results
 from bridge.quality.charts import charts
-from bridge.quality.history import History, Past
+from bridge.quality.history import History, PastRun
 from bridge.quality.verdict import Verdict
 from tests.quality.verdicts import FAILED, MET, RAISED, STARTED, verdict
 
@@ -25,7 +25,7 @@ DOCS = (Path(__file__).parents[3] / "docs" / "quality.md").read_text(encoding="u
 QUERIES = dict(re.findall(r"^### ([^\n]+)\n\n```sql\n(.*?)```", DOCS, re.MULTILINE | re.DOTALL))
 
 
-def run(number: int, *, unique: bool, fresh: bool, **more: Any) -> tuple[Verdict, Past]:
+def run(number: int, *, unique: bool, fresh: bool, **more: Any) -> tuple[Verdict, PastRun]:
     """A run `number` hours after STARTED; one expectation is always met."""
     outcomes = (MET, replace(FAILED, success=unique), replace(RAISED, success=fresh))
     made = verdict(*outcomes)
@@ -39,7 +39,9 @@ def run(number: int, *, unique: bool, fresh: bool, **more: Any) -> tuple[Verdict
     )
     found = replace(found, subject=replace(found.subject, **more))
     arrived = STARTED + timedelta(minutes=number)
-    return found, past(found, Mix(number, 2 * number, 0, arrived), lag=number % 2 or None, event_time=arrived)
+    return found, history_of(
+        found, ChangeCounts(number, 2 * number, 0, arrived), lag=number % 2 or None, event_time=arrived
+    )
 
 
 RUNS = [
@@ -58,7 +60,7 @@ RUNS = [
 def target(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeltaTarget]:
     place = DeltaTarget(path=str(tmp_path_factory.mktemp("lake") / "orders_quality"))
     for found, now in RUNS:
-        keep(spark, place, found, now)
+        store_results(spark, place, found, now)
     spark.read.format("delta").load(str(place.path)).createOrReplaceTempView("orders_quality")
     yield place
     spark.catalog.dropTempView("orders_quality")
@@ -66,7 +68,7 @@ def target(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture(scope="module")
 def history(spark: SparkSession, target: DeltaTarget) -> History:
-    return earlier(spark, target, "orders", "orders")
+    return earlier_results(spark, target, "orders", "orders")
 
 
 def test_what_was_kept_comes_back_oldest_first(history: History) -> None:
@@ -86,7 +88,7 @@ def test_each_expectation_has_its_course(history: History) -> None:
 
 
 def test_no_table_is_no_history(spark: SparkSession, tmp_path: Path) -> None:
-    assert earlier(spark, DeltaTarget(path=str(tmp_path / "none")), "orders", "orders") == History()
+    assert earlier_results(spark, DeltaTarget(path=str(tmp_path / "none")), "orders", "orders") == History()
 
 
 def test_the_documented_queries_give_what_the_report_draws(

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from bridge import config
 from bridge.errors import BridgeError, ConcurrentRunError
-from bridge.pipelines.runtime.lease import held
-from bridge.pipelines.runtime.lease_owner import Holder
+from bridge.pipelines.runtime.lease import acquire_lease
+from bridge.pipelines.runtime.lease_owner import LeaseOwner
 from tests.pipelines.leases import FILE, Desk, at_work
 
 
@@ -30,7 +30,7 @@ both = pytest.mark.parametrize("desk", ["local disk", "another file system"], in
 
 @both
 def test_it_names_this_run_and_is_given_back(desk: Desk) -> None:
-    with held(desk.spark, desk.definition, "ingest", verb="replay") as ours:
+    with acquire_lease(desk.spark, desk.definition, "ingest", verb="replay") as ours:
         found = desk.there()
         assert (found.pid, found.host, found.verb) == (os.getpid(), socket.gethostname(), "replay")
         deadline = time.monotonic() + 20
@@ -43,22 +43,25 @@ def test_it_names_this_run_and_is_given_back(desk: Desk) -> None:
 
 
 def test_a_run_that_fails_gives_it_back(desk: Desk) -> None:
-    with pytest.raises(RuntimeError, match="mine"), held(desk.spark, desk.definition, "ingest"):
+    with pytest.raises(RuntimeError, match="mine"), acquire_lease(desk.spark, desk.definition, "ingest"):
         raise RuntimeError("mine")
     assert desk.there().released
 
 
 def test_two_sides_of_a_pipeline_run_at_once(desk: Desk) -> None:
-    with held(desk.spark, desk.definition, "ingest"), held(desk.spark, desk.definition, "publish") as ours:
+    with (
+        acquire_lease(desk.spark, desk.definition, "ingest"),
+        acquire_lease(desk.spark, desk.definition, "publish") as ours,
+    ):
         assert ours.warning is None
 
 
 @both
 def test_the_second_refuses_and_names_the_first(desk: Desk) -> None:
     with (
-        held(desk.spark, desk.definition, "ingest", verb="resync") as first,
+        acquire_lease(desk.spark, desk.definition, "ingest", verb="resync") as first,
         pytest.raises(ConcurrentRunError) as refused,
-        held(desk.spark, desk.definition, "ingest"),
+        acquire_lease(desk.spark, desk.definition, "ingest"),
     ):
         pass
     said = str(refused.value)
@@ -69,7 +72,7 @@ def test_the_second_refuses_and_names_the_first(desk: Desk) -> None:
 
 @both
 def test_a_run_learns_that_another_has_taken_over(desk: Desk) -> None:
-    with held(desk.spark, desk.definition, "ingest") as ours:
+    with acquire_lease(desk.spark, desk.definition, "ingest") as ours:
         ours.check()
         other = desk.other()
         deadline = time.monotonic() + 20
@@ -84,7 +87,7 @@ def test_a_run_learns_that_another_has_taken_over(desk: Desk) -> None:
 
 
 def test_a_lease_that_was_deleted_is_written_again(desk: Desk) -> None:
-    with held(desk.spark, desk.definition, "ingest") as ours:
+    with acquire_lease(desk.spark, desk.definition, "ingest") as ours:
         desk.file.unlink()
         deadline = time.monotonic() + 20
         while not desk.file.exists():
@@ -95,7 +98,7 @@ def test_a_lease_that_was_deleted_is_written_again(desk: Desk) -> None:
 
 def test_a_beat_that_fails_is_no_end(desk: Desk) -> None:
     """A store that is away for a while, a disk that is full."""
-    with held(desk.spark, desk.definition, "ingest") as ours:
+    with acquire_lease(desk.spark, desk.definition, "ingest") as ours:
         write = ours._file.write
         failed: list[str] = []
 
@@ -117,9 +120,9 @@ def test_a_checkpoint_that_cannot_be_written_is_named(spark: SparkSession, lake:
     (lake / "p.yaml").write_text(FILE)
     (lake / "checkpoint").write_text("a file")
     with pytest.raises(BridgeError, match=r"run\.checkpoint: \S+/ingest\.lease\.json cannot be written: "):
-        held(spark, config.load(lake / "p.yaml"), "ingest").__enter__()
+        acquire_lease(spark, config.load(lake / "p.yaml"), "ingest").__enter__()
 
 
 def test_the_file_holds_no_more_than_it_must(desk: Desk) -> None:
     desk.taken()
-    assert set(json.loads(desk.file.read_text())) == {"format", *Holder.__dataclass_fields__}
+    assert set(json.loads(desk.file.read_text())) == {"format", *LeaseOwner.__dataclass_fields__}

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from bridge.errors import ConcurrentRunError
 from bridge.pipelines.runtime import lease, lease_owner
-from bridge.pipelines.runtime.lease import held
+from bridge.pipelines.runtime.lease import acquire_lease
 from tests.pipelines.leases import EVERY, Desk, at_work
 
 
@@ -128,7 +128,7 @@ def test_of_many_that_start_at_once_one_works(
 
     def start() -> bool:
         try:
-            with held(desk.spark, desk.definition, "ingest") as ours:
+            with acquire_lease(desk.spark, desk.definition, "ingest") as ours:
                 worked.append(ours.warning)
                 for _ in range(_MANY - 1):
                     assert others.acquire(timeout=60)

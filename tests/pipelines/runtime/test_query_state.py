@@ -25,7 +25,7 @@ def test_a_run_gets_an_empty_folder_and_leaves_nothing(spark: SparkSession, tmp_
     storage.own(spark, str(work / "ingest" / "crashed"), "orders")
     (work / "ingest" / "crashed" / "state" / "offsets").mkdir(parents=True)
     (work / "publish").mkdir()
-    with query_state.folder(spark, definition, "ingest", "run1") as place:
+    with query_state.query_state_folder(spark, definition, "ingest", "run1") as place:
         assert not (work / "ingest" / "crashed").exists()
         Path(place).mkdir(parents=True)
         (Path(place) / "metadata").write_text("x")
@@ -38,8 +38,8 @@ def test_what_the_pipeline_did_not_make_stays(spark: SparkSession, tmp_path: Pat
     spark.range(3).write.format("delta").save(str(work / "ingest"))
     (work / "ingest" / "0123456789ab" / "offsets").mkdir(parents=True)
     before = sorted(work.rglob("*"))
-    with query_state.folder(spark, pipeline(tmp_path, "payments"), "ingest", "run1"):
-        with query_state.folder(spark, pipeline(tmp_path), "ingest", "run2"):
+    with query_state.query_state_folder(spark, pipeline(tmp_path, "payments"), "ingest", "run1"):
+        with query_state.query_state_folder(spark, pipeline(tmp_path), "ingest", "run2"):
             pass
         assert (work / "ingest" / "run1").is_dir()
     assert sorted(work.rglob("*")) == before
@@ -50,7 +50,7 @@ def test_a_folder_that_cannot_be_made_is_named(spark: SparkSession, tmp_path: Pa
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "ingest").touch()
     with pytest.raises(BridgeError, match=r"run.checkpoint: .*work/ingest/run1 cannot be written: "):
-        query_state.folder(spark, pipeline(tmp_path), "ingest", "run1").__enter__()
+        query_state.query_state_folder(spark, pipeline(tmp_path), "ingest", "run1").__enter__()
 
 
 @pytest.mark.parametrize("given", ["", "org.example.Mine"])
@@ -61,7 +61,7 @@ def test_a_query_on_a_local_disk_starts_no_processes_to_look_at_links(
     own = spark.newSession()
     if given:
         own.conf.set("spark.sql.streaming.checkpointFileManagerClass", given)
-    with query_state.folder(own, pipeline(tmp_path), "ingest", "run1") as place:
+    with query_state.query_state_folder(own, pipeline(tmp_path), "ingest", "run1") as place:
         rows = own.readStream.format("rate").load().limit(1)
         write = rows.writeStream.format("noop").trigger(availableNow=True).option("checkpointLocation", place)
         if given:
@@ -76,7 +76,7 @@ def test_a_query_on_a_local_disk_starts_no_processes_to_look_at_links(
 
 def test_the_folder_goes_when_the_run_fails(spark: SparkSession, tmp_path: Path) -> None:
     def fail() -> None:
-        with query_state.folder(spark, pipeline(tmp_path), "ingest", "run1") as place:
+        with query_state.query_state_folder(spark, pipeline(tmp_path), "ingest", "run1") as place:
             Path(place).mkdir(parents=True)
             raise RuntimeError
 

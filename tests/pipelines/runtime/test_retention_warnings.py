@@ -17,8 +17,8 @@ from bridge.offsets import Offsets
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.operations.status import status
 from bridge.pipelines.publish.run import publish
-from bridge.pipelines.runtime.preflight import whole_table
-from bridge.pipelines.runtime.retention_warnings import TopicLag, log_warning
+from bridge.pipelines.runtime.preflight import open_whole_table
+from bridge.pipelines.runtime.retention_warnings import TopicRetention, log_retention_warning
 from tests.delta.tables import made
 from tests.pipelines.world import World, upsert
 
@@ -28,7 +28,7 @@ DAY = 86_400.0
 @pytest.mark.parametrize(("days", "share"), [(14.9, None), (15.1, "50%"), (24, "80%"), (31, "103%")])
 def test_the_log_s_retention(spark: SparkSession, lake: Path, days: float, share: str | None) -> None:
     table = replace(made(spark, lake / "t"), properties={})
-    warning = log_warning(table, "publish 'p'", days * DAY)
+    warning = log_retention_warning(table, "publish 'p'", days * DAY)
     assert (warning is None) == (share is None)
     if warning is not None:
         assert f"{share} of delta.logRetentionDuration (30 d 0 h) of table {lake}/t: after that" in warning
@@ -56,9 +56,9 @@ def test_a_publish_says_that_the_log_s_end_is_near(
 
 def _lag(world: World, age_days: float = 365.0) -> Callable[[Offsets], str | None]:
     topic = world.definition().topic
-    table = whole_table(world.spark, world.definition())
+    table = open_whole_table(world.spark, world.definition())
     table = replace(table, created_ms=int((time.time() - age_days * DAY) * 1000))
-    lag = TopicLag(topic, table)
+    lag = TopicRetention(topic, table)
     end = admin.describe(topic).end
     return lambda position: lag.warning(position, end)
 

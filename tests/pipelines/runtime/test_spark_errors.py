@@ -13,8 +13,8 @@ from bridge.definition import Definition
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.errors import BridgeError
 from bridge.offsets import Offsets
-from bridge.pipelines.runtime.kafka_read_errors import explained as why
-from bridge.pipelines.runtime.spark_errors import explained, offsets_between, told
+from bridge.pipelines.runtime.kafka_read_errors import explained_read_error as why
+from bridge.pipelines.runtime.spark_errors import explain_errors, explained_error, offsets_between
 from tests.config.files import WHOLE, loaded
 
 
@@ -47,7 +47,7 @@ def test_memory_that_ran_out_under_kafka_is_memory(spark: SparkSession, definiti
 
 def test_other_failures_name_what_to_narrow_down(spark: SparkSession, definition: Definition) -> None:
     text = "Python worker exited unexpectedly (crashed)\nValueError: secret\njava.io.EOFException: secret"
-    said = str(explained(spark, PySparkException(message=text), definition, "sending versions 3 to 4"))
+    said = str(explained_error(spark, PySparkException(message=text), definition, "sending versions 3 to 4"))
     assert said.startswith(
         "'orders': sending versions 3 to 4 failed: a Python worker exited unexpectedly, ValueError, EOFException. "
         "Nothing of it is committed"
@@ -58,7 +58,7 @@ def test_other_failures_name_what_to_narrow_down(spark: SparkSession, definition
 def test_a_full_disk_and_what_is_not_ours(spark: SparkSession, definition: Definition) -> None:
     full = OSError(errno.ENOSPC, "No space left on device", "file")
     no_space = r"'orders': it failed, as there is no space left on the device"
-    with pytest.raises(BridgeError, match=no_space), told(spark, definition, "it"):
+    with pytest.raises(BridgeError, match=no_space), explain_errors(spark, definition, "it"):
         raise full
-    with pytest.raises(FileNotFoundError), told(spark, definition, "it"):
+    with pytest.raises(FileNotFoundError), explain_errors(spark, definition, "it"):
         raise FileNotFoundError("x")

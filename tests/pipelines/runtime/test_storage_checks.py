@@ -17,7 +17,7 @@ from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.operations.maintain import maintain
 from bridge.pipelines.quality.check import check
 from bridge.pipelines.resync.topic_to_table import resync
-from bridge.pipelines.runtime.storage_checks import check_places
+from bridge.pipelines.runtime.storage_checks import check_storage_locations
 from tests.config.files import WHOLE, loaded
 from tests.pipelines.world import World, upsert
 
@@ -82,14 +82,14 @@ def test_a_table_known_by_its_name_has_a_place_too(spark: SparkSession, tmp_path
             DefinitionError,
             match=r"delta, places.t at file:.*work/orders/t lies in run.checkpoint, file:.*/work/or",
         ):
-            check_places(spark, named)
+            check_storage_locations(spark, named)
         warehouse = spark.sql("DESCRIBE DATABASE places").where("info_name = 'Location'").collect()[0][1]
         absent = replace(
             plain, delta=DeltaTarget(table="places.none"), run=replace(plain.run, checkpoint=warehouse)
         )
         with pytest.raises(DefinitionError, match=r"delta, places.none at .* lies in run.checkpoint"):
-            check_places(spark, absent)
-        check_places(spark, replace(absent, run=plain.run))
-        check_places(spark, replace(plain, delta=DeltaTarget(table="nowhere.at.all")))
+            check_storage_locations(spark, absent)
+        check_storage_locations(spark, replace(absent, run=plain.run))
+        check_storage_locations(spark, replace(plain, delta=DeltaTarget(table="nowhere.at.all")))
     finally:
         spark.sql("DROP DATABASE places CASCADE")
