@@ -33,16 +33,16 @@ class PublishRange:
     chunks: int = 1
     """A snapshot is sent in chunks, by a hash of the key; this is number `chunk`."""
     shards: int = 0
-    """How many transactional producers share it: a key's slot depends on their number. 0 without transactions."""
+    """How many transactional producers share it: a key's shard depends on their number. 0 without transactions."""
     files: str = ""
-    """A digest of the names of the data files it is read from, where each of them is a slot; "" where a slot is a hash
-    of the key."""
+    """A digest of the names of the data files that it is read from, where each file is a shard; "" where a shard is a
+    hash of the key."""
     resync: bool = False
     """True for what differs between the rows of `last` and the topic: nobody else can send the very same, for what is
     sent changes what differs."""
     cursors_recorded: bool = False
-    """True where every slot has had a note in Kafka since the stretch was opened: one without has been forgotten. False
-    without transactions, and for a stretch that an older bridge opened."""
+    """True where every shard has had a note in Kafka since the range was opened: one without has been forgotten. False
+    without transactions, and for a range that an older bridge opened."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,11 @@ class PublishProgress:
     batch: int
     """Counts up by one with every state written down."""
     open: PublishRange | None = None
-    """The stretch that is being sent."""
+    """The range that is being sent."""
     run: str | None = None
     """Which run wrote this; another one's in Kafka means that it took over."""
     resync: str = ""
-    """Names the last resync: what slots noted before it says nothing about what is sent after it."""
+    """Names the last resync: what shards noted before it says nothing about what is sent after it."""
     ends: Offsets | None = None
     """The topic's ends when all up to `version` was in it, where that is written down (the log): all later records are
     of later versions. Kafka's notes are too short for it."""
@@ -77,15 +77,15 @@ class PublishProgress:
 
     @property
     def has_begun(self) -> bool:
-        """False where a first run ended before its first stretch: nothing has been sent."""
+        """False where a first run ended before its first range: nothing has been sent."""
         return self.version != NOTHING or self.open is not None
 
-    def opened(self, stretch: PublishRange) -> PublishProgress:
-        """The state while `stretch` is being sent."""
-        return replace(self, open=stretch)
+    def opened(self, publish_range: PublishRange) -> PublishProgress:
+        """The state while `range` is being sent."""
+        return replace(self, open=publish_range)
 
     def closed(self, *, lost: int = 0) -> PublishProgress:
-        """The state after the open stretch, of whose records so many were `lost`: at its last version, or with the next
+        """The state after the open range, of whose records so many were `lost`: at its last version, or with the next
         chunk of its snapshot open."""
         assert self.open is not None
         lost += self.lost

@@ -12,10 +12,20 @@ from hypothesis import strategies as st
 from bridge.publish_progress import NOTHING, PublishProgress, PublishRange, key_digest
 
 counts = st.integers(0, 2**40)
-stretches = st.builds(PublishRange, counts, counts, st.booleans(), counts, counts, counts)
+ranges = st.builds(PublishRange, counts, counts, st.booleans(), counts, counts, counts)
 states = st.builds(
-    PublishProgress, st.text(), st.text(), counts, counts, st.none() | stretches, st.none() | st.text()
+    PublishProgress, st.text(), st.text(), counts, counts, st.none() | ranges, st.none() | st.text()
 )
+
+
+def test_the_names_in_json_are_those_of_format_1() -> None:
+    """Older bridges wrote these names, into Kafka and into the publish log, and read them."""
+    state = PublishProgress("p", "id", 1, 2, PublishRange(2, 3, shards=4, cursors_recorded=True))
+    written = json.loads(state.to_json())["bridge"]["open"]
+    assert sorted(written) == sorted(
+        ["first", "last", "snapshot", "chunk", "chunks", "slots", "files", "resync", "noted"]
+    )
+    assert (written["slots"], written["noted"]) == (4, True)
 
 
 @given(states)

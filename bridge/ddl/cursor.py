@@ -24,7 +24,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 class Cursor:
-    """Reads tokens from left to right; `index` may be set back to read a stretch again."""
+    """Reads tokens from left to right; `index` may be set back to read a range again."""
 
     def __init__(self, source: Source) -> None:
         self.source = source

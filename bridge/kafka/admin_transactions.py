@@ -81,12 +81,12 @@ def abort(
 
 
 def fence(spark: SparkSession, topic: Topic, *, timeout: float = _TIMEOUT) -> None:
-    """End what slots of the publish have under way, and keep their producers from sending more; returns when it is
+    """End what shards of the publish have under way, and keep their producers from sending more; returns when it is
     over. Its driver's id, the prefix itself, is left alone. Raises as `listed` does."""
     prefix, deadline = _prefix(topic), time.monotonic() + timeout
     with _admin(spark, topic, timeout) as ask:
-        slots = [t.id for t in _transactions(ask, prefix) if t.belongs_to_sink and t.id != prefix]
-        _end(ask, prefix, slots, deadline)
+        shards = [t.id for t in _transactions(ask, prefix) if t.belongs_to_sink and t.id != prefix]
+        _end(ask, prefix, shards, deadline)
 
 
 def _end(ask: _Ask, prefix: str, ids: Sequence[str], deadline: float) -> None:

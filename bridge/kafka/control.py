@@ -51,7 +51,7 @@ def taken_over(prefix: str) -> str:
 class Control:
     """Progress of a publish in Kafka. The youngest Control of a prefix is the only one that can record.
 
-    A context manager. `run` is its name, by which its slots know whether they still serve the youngest one.
+    A context manager. `run` is its name, by which its shards know whether they still serve the youngest one.
     """
 
     def __init__(self, topic: Topic, prefix: str, pipeline: str) -> None:
@@ -61,8 +61,8 @@ class Control:
         self._topic = topic
         self._last: PublishProgress | None = None
         """What is recorded, as far as we know."""
-        self._slots: Mapping[str, str] = {}
-        """What the record under way says for slots."""
+        self._shard_offset_metadata: Mapping[str, str] = {}
+        """What the record under way says for shards."""
         self._heard = LastError()
         settings = producer_settings(for_librdkafka(topic.properties, "producer"), checked=True)
         self._settings = {**transactional(settings, prefix), "error_cb": self._heard, "log_level": 2}
@@ -85,14 +85,14 @@ class Control:
         """
         return self._again(self._first, self._first)
 
-    def record(self, progress: PublishProgress, slots: Mapping[str, str] | None = None) -> PublishProgress:
-        """Write `progress` down as this run's, and in the same transaction what the groups of `slots` are to hold:
+    def record(self, progress: PublishProgress, shards: Mapping[str, str] | None = None) -> PublishProgress:
+        """Write `progress` down as this run's, and in the same transaction what the groups of `shards` are to hold:
         whole or not at all; returns it as it was written.
 
         Raises ConcurrentRunError when a younger run took over, KafkaError when the broker does not take it.
         """
         ours = replace(progress, run=self.run).for_offset_metadata()
-        self._slots = slots or {}
+        self._shard_offset_metadata = shards or {}
         self._again(lambda: self._commit(ours), lambda: self._finish(ours))
         self._last = ours
         return ours
@@ -135,7 +135,7 @@ class Control:
         assert self._producer is not None, "take_over comes first"
         self._producer.begin_transaction()
         number = max(0, progress.version + 1)
-        for group, text in self._slots.items():
+        for group, text in self._shard_offset_metadata.items():
             self._notes.write(self._producer, number, text, group=group)
         self._notes.write(self._producer, number, progress.to_json())
         self._producer.commit_transaction(_WAIT)

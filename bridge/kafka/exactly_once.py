@@ -1,4 +1,4 @@
-"""Records -> topic in transactions: each slot sends what it has not sent yet."""
+"""Records -> topic in transactions: each shard sends what it has not sent yet."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _WHOLE_FILES = {
 
 @dataclass(frozen=True)
 class TransactionalSink:
-    """On whose behalf a stretch is sent."""
+    """On whose behalf a range is sent."""
 
     prefix: str
     """`sink.transactional-id-prefix`."""
@@ -45,18 +45,18 @@ class TransactionalSink:
     max_rows: int
     """A transaction holds about as many records."""
     plan_fingerprint: str = ""
-    """Stands for what makes the records of a stretch the same each time: one begun with another manner is refused."""
+    """Stands for what makes the records of a range the same each time: one begun with another manner is refused."""
     resync: str = ""
-    """What slots noted before the resync of that name counts for nothing."""
+    """What shards noted before the resync of that name counts for nothing."""
 
-    def shard_spec(self, topic: Topic, stretch: PublishRange) -> ShardSpec:
-        """What each slot of the stretch is told."""
+    def shard_spec(self, topic: Topic, publish_range: PublishRange) -> ShardSpec:
+        """What each shard of the range is told."""
         return ShardSpec(
             prefix=self.prefix,
             run=self.run,
             topics=topic.names,
-            shards=stretch.shards,
-            first=stretch.first,
+            shards=publish_range.shards,
+            first=publish_range.first,
             producer=producer_settings(for_librdkafka(topic.properties, "producer"), checked=True),
             consumer=consumer_settings(topic.properties),
             plan_fingerprint=self.plan_fingerprint,
@@ -64,76 +64,80 @@ class TransactionalSink:
             buffer_interval_ms=topic.sink.buffer_interval_ms,
             max_rows=self.max_rows,
             resync=self.resync,
-            cursors_recorded=stretch.cursors_recorded,
+            cursors_recorded=publish_range.cursors_recorded,
         )
 
-    def first_notes(self, topic: Topic, stretch: PublishRange, slots: Iterable[int]) -> dict[str, str]:
-        """For each of these `slots` its group and what it holds when the stretch is opened; see Control.record."""
-        share = self.shard_spec(topic, stretch)
-        return {share.group(number): share.initial_offset_metadata() for number in slots}
+    def first_notes(self, topic: Topic, publish_range: PublishRange, shards: Iterable[int]) -> dict[str, str]:
+        """For each of these `shards` its group and what it holds when the range is opened; see Control.record."""
+        share = self.shard_spec(topic, publish_range)
+        return {share.group(number): share.initial_offset_metadata() for number in shards}
 
 
 def produce_once(
     records: DataFrame,
     topic: Topic,
-    stretch: PublishRange,
+    publish_range: PublishRange,
     sender: TransactionalSink,
     *,
     unique: bool = False,
 ) -> ProduceResult:
-    """Send the `records` of `stretch` (see sink.produce; with `__position` struct<version>) and wait for it.
+    """Send the `records` of `publish_range` (see sink.produce; with `__position` struct<version>) and wait for it.
 
-    Each record is in the topic exactly once for readers of committed records, however often this is called for the
-    stretch, by whomever: a slot's records have one order (version, a hash of the key, key, all else) and its
-    transactions hold how many of them are sent. A record's slot is a hash of its key, or of `__route`, or of all of it;
-    so a key's changes are in the order of versions. `unique` says that no key has two records in a version: then
-    records are told apart by the hash alone, and those that share one are sent in any order, in one transaction.
+    Each record is in the topic exactly once for readers of committed records, however often and by whichever process
+    this is called for the range: a shard's records have one order (version, a hash of the key, key, all else), and its
+    transactions record how many of them are sent. A record's shard is a hash of its key, of `__route`, or of the whole
+    record, so a key's changes are in the order of versions. `unique` says that no key has two records in a version:
+    then the hash alone orders the records, and records with the same hash are sent in any order, in one transaction.
 
     `records` must be the same rows each time; the result counts what this call sent. Raises ConcurrentRunError when
-    another run took over, KafkaError as sink.produce; slots that had committed keep what they sent.
+    another run took over, KafkaError as sink.produce; shards that had committed keep what they sent.
     """
-    task = _task(topic, stretch, sender, unique=unique and topic.key is not None)
+    task = _task(topic, publish_range, sender, unique=unique and topic.key is not None)
     sent = [c for c in SENT if c in records.columns]
     shared = ["key"] if topic.key is not None else [ROUTE] if ROUTE in records.columns else sent
     version = F.col(f"{POSITION}.version")
     # One number is the fastest that Spark sorts by, and where it does not tell all records apart, it still tells most.
     within = F.xxhash64(*shared).bitwiseAND(_HASH) if shared != sent else F.lit(0)
-    rank = F.shiftleft(version - stretch.first, _HASH_BITS).bitwiseOR(within)
+    rank = F.shiftleft(version - publish_range.first, _HASH_BITS).bitwiseOR(within)
     rows = records.withColumn(RANK, rank)
     order = [RANK]
     if task.unique:
         rows = rows.drop(POSITION)
     else:
         order += ["key", POSITION, *(c for c in sent if c != "key")]
-    rows = rows.repartition(stretch.shards, *shared).sortWithinPartitions(*order)
+    rows = rows.repartition(publish_range.shards, *shared).sortWithinPartitions(*order)
     # The same hash that Spark's repartitioning uses; every task checks that it got its own rows.
-    slot = F.pmod(F.hash(*shared), F.lit(stretch.shards))
-    version = F.shiftright(RANK, _HASH_BITS) + stretch.first
+    shard = F.pmod(F.hash(*shared), F.lit(publish_range.shards))
+    version = F.shiftright(RANK, _HASH_BITS) + publish_range.first
     refuse_speculation(records.sparkSession)
     remote = TaskErrors()
-    parted = rows.select(*sent, RANK, version.alias(VERSION), slot.alias(SLOT))
+    parted = rows.select(*sent, RANK, version.alias(VERSION), shard.alias(SLOT))
     return collected(parted.mapInArrow(remote.task(task.run), COUNTS), remote)
 
 
 def produce_files(
-    records: DataFrame, topic: Topic, stretch: PublishRange, sender: TransactionalSink, files: Sequence[str]
+    records: DataFrame,
+    topic: Topic,
+    publish_range: PublishRange,
+    sender: TransactionalSink,
+    files: Sequence[str],
 ) -> ProduceResult:
-    """As `produce_once`, without moving a record: the i-th of `files` is slot i, and the order of its rows is theirs.
+    """As `produce_once`, without moving a record: the i-th of `files` is shard i, and the order of its rows is theirs.
 
     `records` are the rows of these files (URIs, as Spark names them), one by one and nothing else; no key has two among
     them, for they have no order from file to file. Raises KafkaError, too, where Spark cuts a file in two.
     """
-    task = _task(topic, stretch, sender, own=False)
+    task = _task(topic, publish_range, sender, own=False)
     sent = [c for c in SENT if c in records.columns]
     # Where a row comes from is a number, which is cheaper for each row than the name.
     begin = F.lit(0).cast("bigint")
     numbers = F.array(*(F.xxhash64(F.lit(file), begin) for file in files))
     here = F.xxhash64(F.input_file_name(), F.input_file_block_start())
-    slot = F.array_position(numbers, here) - 1
-    version = F.lit(stretch.first).cast("bigint")
+    shard = F.array_position(numbers, here) - 1
+    version = F.lit(publish_range.first).cast("bigint")
     refuse_speculation(records.sparkSession)
     remote = TaskErrors()
-    parted = records.select(*sent, version.alias(VERSION), slot.alias(SLOT))
+    parted = records.select(*sent, version.alias(VERSION), shard.alias(SLOT))
     counts = parted.mapInArrow(remote.task(task.run), COUNTS)
     with settings(records.sparkSession, _WHOLE_FILES):
         counts._jdf.queryExecution().toRdd().getNumPartitions()  # plans what collecting will run
@@ -141,14 +145,19 @@ def produce_files(
 
 
 def _task(
-    topic: Topic, stretch: PublishRange, sender: TransactionalSink, *, unique: bool = False, own: bool = True
+    topic: Topic,
+    publish_range: PublishRange,
+    sender: TransactionalSink,
+    *,
+    unique: bool = False,
+    own: bool = True,
 ) -> ShardTask:
     return ShardTask(
         packing=ArrowRecords.of(topic),
-        spec=sender.shard_spec(topic, stretch),
+        spec=sender.shard_spec(topic, publish_range),
         partitioner=topic.sink.partitioner,
         counts=partitions(topic),
-        chunk=stretch.chunk,
+        chunk=publish_range.chunk,
         unique=unique,
         own=own,
     )

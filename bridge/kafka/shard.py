@@ -1,8 +1,8 @@
-"""One slot of an exactly-once publish: a transactional producer that knows how far its share has got.
+"""One shard of an exactly-once publish: a transactional producer that knows how far its share has got.
 
-No Spark here: this runs inside executors' Python workers. A slot's records come in one fixed order (version, then key),
-so that a count says which of them are in the topic already. Each transaction holds some records and the place after
-the last of them; whoever opens the slot next, a retry, a restart or a zombie, goes on from there and nowhere else.
+No Spark here: this runs inside the executors' Python workers. A shard's records have one fixed order (version, then
+key), so a count tells which of them are in the topic already. Each transaction commits some records together with the
+cursor after the last of them. Whatever opens the shard next (a retry, a restart, a zombie) continues at that cursor.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ _FINAL = (
 class TransactionalShard:
     """Sends records in transactions; a context manager that commits the last one, or none after an error.
 
-    `add` what is to be sent, in the slot's order, beginning after `cursor`. Whatever happens between, each record
+    `add` what is to be sent, in the shard's order, beginning after `cursor`. Whatever happens between, each record
     is in the topic once for a reader of committed records. After a failure, or an answer that got lost, the producer
-    is thrown away, the next one looks where the slot stands, and the open transaction's records are sent again or
+    is thrown away, the next one looks where the shard stands, and the open transaction's records are sent again or
     not. Raises ConcurrentRunError when another run took over, KafkaError when the broker refuses a record or stays
     away for two minutes.
     """

@@ -1,4 +1,4 @@
-"""What a slot is told, and how it says where it stands."""
+"""What a shard is told, and how it says where it stands."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class Cursor:
 
 @dataclass(frozen=True)
 class ShardSpec:
-    """What a slot is told, as plain values. Holds secrets in clear: never shown, so no repr of its fields."""
+    """What a shard is told, as plain values. Holds secrets in clear: never shown, so no repr of its fields."""
 
     prefix: str
     run: str
     topics: tuple[str, ...]
     shards: int
     first: int
-    """The first version of the stretch: nothing from there on may have been sent with other numbers of slots."""
+    """The first version of the range: nothing from there on may have been sent with other numbers of shards."""
     producer: Mapping[str, Any]
     consumer: Mapping[str, Any]
     plan_fingerprint: str = ""
-    """A digest of what decides which records a stretch has, and in which order; counts of another one mean nothing."""
+    """A digest of what decides which records a range has, and in which order; counts of another one mean nothing."""
     buffer_rows: int = 0
     buffer_interval_ms: int = 0
     max_rows: int = 200_000
@@ -44,13 +44,13 @@ class ShardSpec:
     resync: str = ""
     """See PublishProgress.resync: notes of another one count for nothing."""
     cursors_recorded: bool = False
-    """See Stretch.noted: the slot must have a note."""
+    """See Stretch.noted: the shard must have a note."""
 
     def __repr__(self) -> str:
-        return f"Share({self.prefix}, {self.shards} slots)"
+        return f"Share({self.prefix}, {self.shards} shards)"
 
     def group(self, number: int) -> str:
-        """A slot's transactional id, and the group that holds its notes."""
+        """A shard's transactional id, and the group that holds its notes."""
         return f"{self.prefix}-{number}"
 
     def offset_metadata(self, upto: Cursor) -> str:
@@ -60,30 +60,30 @@ class ShardSpec:
         return json.dumps({"bridge": told})
 
     def initial_offset_metadata(self) -> str:
-        """What is said of a slot when the stretch is opened: that nothing of it is sent."""
+        """What is said of a shard when the range is opened: that nothing of it is sent."""
         return self.offset_metadata(Cursor(self.first - 1))
 
     def cursor_from(self, notes: Sequence[str], group: str) -> Cursor:
         """The furthest place among what `note` wrote; before all records where there is none.
 
-        Raises GapError where there must be one, KafkaError for a place in this stretch that was counted in another way.
+        Raises GapError where there must be one, KafkaError for a place in this range that was counted in another way.
         """
         found = [place for resync, place in (_parse(text, group) for text in notes) if resync == self.resync]
         if self.cursors_recorded and not found:
             raise GapError(
-                f"group '{group}' no longer says how much of its share of the stretch from version {self.first} on is "
-                "in the topic: it said so when the stretch was opened (groups forget after offsets.retention.minutes, "
+                f"group '{group}' no longer says how much of its share of the range from version {self.first} on is "
+                "in the topic: it said so when the range was opened (groups forget after offsets.retention.minutes, "
                 f"or when they are deleted); {REPUBLISH}"
             )
-        cursor, slots, manner = max(found, default=(Cursor(), self.shards, self.plan_fingerprint))
-        if cursor.version >= self.first and slots != self.shards:
+        cursor, shards, manner = max(found, default=(Cursor(), self.shards, self.plan_fingerprint))
+        if cursor.version >= self.first and shards != self.shards:
             raise KafkaError(
-                f"group '{group}' stands at version {cursor.version} with {slots} slots, but version {self.first} is "
+                f"group '{group}' stands at version {cursor.version} with {shards} shards, but version {self.first} is "
                 f"to be sent with {self.shards}: the progress of this publish was tampered with; {REPUBLISH}"
             )
         if cursor.version >= self.first and manner != self.plan_fingerprint:
             raise KafkaError(
-                f"group '{group}' stands at version {cursor.version}, in a stretch that was begun with another "
+                f"group '{group}' stands at version {cursor.version}, in a range that was begun with another "
                 "pipeline file (key, formats or `publish` options): how far it is sent cannot be told in records of "
                 f"this one; run the former file until it has caught up, then change it; {REPUBLISH}"
             )

@@ -1,4 +1,4 @@
-"""The task of an exactly-once publish: rows -> the slots they belong to, each behind what it has sent already."""
+"""The task of an exactly-once publish: rows -> the shards they belong to, each behind what it has sent already."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bridge.partitioners import opened
 __all__ = ["RANK", "SLOT", "VERSION", "ShardTask"]
 
 SLOT, VERSION, RANK = "__slot", "__version", "__rank"
-"""Beside a record's columns: its slot's number, its version, and with `unique` what orders it within the slot."""
+"""Beside a record's columns: its shard's number, its version, and with `unique` what orders it within the shard."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class ShardTask:
     partitioner: str
     chunk: int
     counts: Mapping[str, int] = field(default_factory=dict)
-    """How many partitions each topic had when the batch began: one number for all slots."""
+    """How many partitions each topic had when the batch began: one number for all shards."""
     unique: bool = False
     """Rows of the same rank have no order, and must not be in two transactions."""
     own: bool = True
-    """A task has the slot of its own number, and no other one; else it has as many as come, one after the other."""
+    """A task has the shard of its own number, and no other one; else it has as many as come, one after the other."""
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        """Send what the slots of these rows have not sent yet; a slot without rows leaves the broker in peace."""
+        """Send what the shards of these rows have not sent yet; a shard without rows leaves the broker in peace."""
         context = TaskContext.get()
         assert context is not None
         legal = {context.partitionId()} if self.own else set(range(self.spec.shards))
@@ -53,20 +53,21 @@ class ShardTask:
         yield counts_of(sent)
 
     def _sent(self, number: int, batches: Iterable[pa.RecordBatch]) -> Sent:
-        with TransactionalShard(self.spec, number, self._writer(number)) as slot:
-            place = _Place(slot.cursor, self.chunk)
+        with TransactionalShard(self.spec, number, self._writer(number)) as shard:
+            place = _Place(shard.cursor, self.chunk)
             for batch in _whole(batches) if self.unique else batches:
                 rest, upto = place.after(batch)
                 if rest.num_rows:
-                    slot.add(self.packing.records(rest), upto)
-        return slot.sent
+                    shard.add(self.packing.records(rest), upto)
+        return shard.sent
 
     def _parts(
         self, batches: Iterable[pa.RecordBatch], legal: set[int]
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The rows in their order, cut wherever another slot begins. Raises KafkaError for a slot that is not `legal`,
-        and for one that comes again, whose rows would be counted from the first on; before the transaction that is
-        open then is committed."""
+        """The rows in their order, cut wherever another shard begins.
+
+        Raises KafkaError for a shard that is not `legal`, and for a shard whose rows are not contiguous, since its row
+        count would start again. It is raised before the transaction that is open at that point is committed."""
         current = None
         for batch in batches:
             if not batch.num_rows:
@@ -84,7 +85,7 @@ class ShardTask:
 
     def _stray(self, number: int) -> str:
         if self.own:
-            return f"rows of slot {number} came to another one's task: nothing of them is sent"
+            return f"rows of shard {number} came to another one's task: nothing of them is sent"
         return (
             "rows came that are not the next ones of a data file: nothing of them is sent. Each file must be read by "
             "one task, from its beginning on, as Spark's own reader of files does; leave out what takes its place"

@@ -52,7 +52,7 @@ NAMING = Option(
     "sink.transaction-naming-strategy",
     choice("default", "incrementing", "pooling"),
     "How the ids of transactions go on after the prefix. 'default' and 'pooling' use few ids again and again: the "
-    "prefix itself, and '-' with the number of a slot ('sink.parallelism'). 'incrementing' is refused: with a new id "
+    "prefix itself, and '-' with the number of a shard ('sink.parallelism'). 'incrementing' is refused: with a new id "
     "for each transaction a run that was thought dead could not be fenced.",
     default="default",
     side=Side.SINK,

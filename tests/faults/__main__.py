@@ -153,7 +153,7 @@ def _tell(play: Play) -> None:
     say(
         f"users: {play.users}; longest stall {play.stall:.1f} s; files of killed MERGEs {play.orphaned_files}"
     )
-    say(f"stretches by file: {play.by_file}; found: {dict(play.found)}")
+    say(f"ranges by file: {play.by_file}; found: {dict(play.found)}")
 
 
 if __name__ == "__main__":

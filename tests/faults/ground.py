@@ -175,7 +175,7 @@ class Ground:
         return told["open"] is None and bool(told["version"] >= int(versions[-1].stem))
 
     def by_file(self, lane: Lane) -> int:
-        """How many stretches went out file by file, as far as the publish's log goes back."""
+        """How many ranges went out file by file, as far as the publish's log goes back."""
         files = (self.checkpoint(lane, "publish") / "publish").glob("*.json")
         told = [(json.loads(file.read_text())["bridge"].get("open") or {}).get("files") for file in files]
         return sum(map(bool, told))

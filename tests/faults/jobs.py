@@ -75,7 +75,7 @@ class Carrier(Process):
             "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={self.temporary} {java}".strip(),
             "spark.sql.execution.arrow.maxRecordsPerBatch": "20",
         }
-        if verb == "ingest":  # a MERGE writes a file for each task, so that there are file slots
+        if verb == "ingest":  # a MERGE writes a file for each task, so that there are file shards
             conf["spark.sql.adaptive.coalescePartitions.enabled"] = "false"
         else:  # what one task at a time has to do is always even
             conf["spark.default.parallelism"] = "1"

@@ -70,8 +70,9 @@ class Lane:
             options=", ".join(f"'{k}' = '{v}'" for k, v in options.items()),
         )
         properties = "true" if "deletion vectors" in self.extras else "false"
-        # Versions that are large enough to go out by file, and few, since each is a stretch of its own.
-        trigger = "2 s" if verb == "ingest" and self.delivery == "exactly-once by file" else "500 ms"
+        # Twelve pipelines share two cores: a shorter trigger leaves no time to those that recover. It also makes
+        # versions that are large enough to go out by file.
+        trigger = "2 s"
         lines = [
             "version: 1",
             f"name: {self.name}-{verb}",
@@ -119,7 +120,7 @@ class Lane:
 
 
 def _legal(engine: str, delivery: str, format: str) -> bool:
-    # A slot is a file only where the topic is an upsert topic (docs/adr/017).
+    # A shard is a file only where the topic is an upsert topic (docs/adr/017).
     return delivery != "exactly-once by file" or format != "debezium-json"
 
 

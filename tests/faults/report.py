@@ -35,7 +35,7 @@ def rendered(play: Play) -> str:
         "records written": f"{play.records_in:,}",
         "records published": f"{play.records_out:,}",
         "ingest batches": f"{play.batches:,}",
-        "stretches sent file by file, that the logs still tell of": f"{play.by_file:,}",
+        "ranges sent file by file, that the logs still tell of": f"{play.by_file:,}",
         "users' OPTIMIZE and UPDATE": f"{len(play.users)}, of which {_lost(play)} lost against the ingest",
         "ended though nobody had hit them": str(len(play.unasked)),
         "plays that broke off before their end": str(len(play.broken)),
@@ -123,7 +123,7 @@ process that has imported everything; the JVMs start from the archive of classes
   (`BRIDGE_FILE_SLOT_ROWS`, docs/adr/017); transactions have 10 records (`publish.transaction-rows`), and Python is
   given 20 rows at a time, so that few rows are several of each. Spark generates code as it always does; three JVMs of
   four do without Java's second compiler (`-XX:TieredStopAtLevel=1`), as they are killed before it pays. Publishes run
-  one task at a time, and ingests write a file for each task, so that files become slots.
+  one task at a time, and ingests write a file for each task, so that files become shards.
 - Where partitions were added, a key's order is asked for within each partition. Between two of them the newest
   timestamp decides what the last record is: the rule by which an ingest folds a batch.
 - A publish at least once has its progress in its checkpoint alone, so its checkpoint is not taken away.

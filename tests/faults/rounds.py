@@ -125,7 +125,7 @@ class Player:
         if everybody:
             return self._kill_all(kind, job)
         job.is_hit(kind)
-        if this.place.startswith("slot."):  # a worker, which Spark may replace
+        if this.place.startswith("shard."):  # a worker, which Spark may replace
             self._ground.rest(1)
             if process.code is None:
                 process.kill()

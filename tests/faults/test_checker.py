@@ -85,7 +85,7 @@ BREAKS: dict[str, tuple[str, Callable[[History], object]]] = {
     "a tombstone is missing": ("lost", lambda h: h.topic_out.pop(4)),
     "a change is sent twice": ("duplicated", lambda h: h.topic_out.insert(1, Record(0, 1, 1, row(1)))),
     "a tombstone is sent twice": ("duplicated", lambda h: h.topic_out.insert(5, Record(1, 2, 2, None))),
-    "a stretch is sent twice": ("duplicated", lambda h: h.topic_out.extend(h.topic_out)),
+    "a range is sent twice": ("duplicated", lambda h: h.topic_out.extend(h.topic_out)),
     "a key goes back": ("reordered", swap),
     "a key is in two partitions": (
         "reordered",

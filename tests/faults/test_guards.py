@@ -171,7 +171,7 @@ def test_progress_in_the_slot_s_transaction(
     broker: Broker, unique: Callable[[str], str], tmp_path: Path, monkeypatch: Patch, guarded: bool
 ) -> None:
     """A task that is done again, after its first attempt died with some transactions committed."""
-    topic, prefix, keys = unique("slot"), unique("tx"), range(6)
+    topic, prefix, keys = unique("shard"), unique("tx"), range(6)
     broker.create_topic(topic, 2)
     servers = {"bootstrap.servers": broker.bootstrap}
     producer = producer_settings(servers, checked=True)
@@ -180,10 +180,10 @@ def test_progress_in_the_slot_s_transaction(
         monkeypatch.setattr(ShardSpec, "stands_at", lambda *_: Cursor())
 
     def attempt(dies: bool) -> None:
-        with TransactionalShard(share, 0, RecordProducer) as slot:
+        with TransactionalShard(share, 0, RecordProducer) as shard:
             for version in (1, 2, 3):
-                if slot.cursor < Cursor(version, 0, 6):
-                    slot.add(records(topic, version, keys), Cursor(version, 0, 6))
+                if shard.cursor < Cursor(version, 0, 6):
+                    shard.add(records(topic, version, keys), Cursor(version, 0, 6))
                 if dies and version == 2:
                     raise RuntimeError("dies")
 

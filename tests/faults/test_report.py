@@ -23,7 +23,7 @@ MAY_LACK = ("deletion vectors",)
 def played(tree: str, seed: int, **more: object) -> Play:
     play = Play(["c0ffee"], tree, ["2026-11-23"], [seed], ["2 cores"], seconds=60.0, **more)  # type: ignore[arg-type]
     for lane in islice(drawn(seed), 4):
-        play.lane(lane, Counter({"kill all": 2, "failpoint: raise at slot.sent": 1}))
+        play.lane(lane, Counter({"kill all": 2, "failpoint: raise at shard.sent": 1}))
     return play
 
 
@@ -79,7 +79,7 @@ def test_the_document_has_every_configuration_and_nothing_but_zeros() -> None:
         told = found[f"Rounds by {dimension}"]
         lacking = {name for name in choices if told.get(name, "0") == "0"}
         assert lacking <= set(MAY_LACK), f"no round by {dimension}"
-    assert found[""]["stretches sent file by file, that the logs still tell of"] != "0"
+    assert found[""]["ranges sent file by file, that the logs still tell of"] != "0"
     assert found[""]["commit"] and {"ingest", "publish"} <= set(found["Recovery"])
 
 

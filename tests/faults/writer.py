@@ -39,7 +39,7 @@ class Writer:
     """One topic's only writer; `burst` returns when the ledger holds, on disk, what it has sent.
 
     `bad`: how many of its records nobody can decode; `large`: how many of its bursts are of many records, so that a
-    version of the table has enough rows for file slots.
+    version of the table has enough rows for file shards.
     """
 
     def __init__(

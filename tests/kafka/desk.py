@@ -1,4 +1,4 @@
-"""A topic, what is to be sent to it through one slot, and what must be found there."""
+"""A topic, what is to be sent to it through one shard, and what must be found there."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Desk:
             "producer": producer_settings(servers, checked=True),
             "consumer": consumer_settings(servers),
         }
-        told = {"run": "run-1", "slots": 2, "first": 1, "max_rows": 6}
+        told = {"run": "run-1", "shards": 2, "first": 1, "max_rows": 6}
         return ShardSpec(**{"prefix": self.prefix, "topics": (self.topic,), **settings, **told, **more})
 
-    def slot(
+    def shard(
         self, make_writer: Callable[[Mapping[str, Any]], RecordProducer] = RecordProducer, **more: Any
     ) -> TransactionalShard:
         return TransactionalShard(self.share(**more), 0, make_writer)
@@ -58,11 +58,11 @@ class Desk:
         values = [json.dumps({"id": id, "name": name}).encode() for id in ids]
         return Records([self.topic] * len(ids), list(keys), list(values))
 
-    def rest(self, slot: TransactionalShard) -> None:
-        """Add what the slot has not sent yet."""
+    def rest(self, shard: TransactionalShard) -> None:
+        """Add what the shard has not sent yet."""
         for records, upto in self.adds():
-            if upto > slot.cursor:
-                slot.add(records, upto)
+            if upto > shard.cursor:
+                shard.add(records, upto)
 
     def found(self) -> dict[int, list[str | None]]:
         return committed(self.broker.bootstrap, self.topic)

@@ -101,7 +101,7 @@ def test_a_zombie_that_heard_nothing_does_not_take_it_back(make: Make, losing: s
 
 
 def noted(control: Control, number: int) -> list[str]:
-    """What a slot's group holds."""
+    """What a shard's group holds."""
     topic = control._topic
     notes = OffsetMetadata(consumer_settings(topic.properties), f"{control._prefix}-{number}", topic.names)
     try:
@@ -117,31 +117,31 @@ def test_slots_are_noted_with_the_progress(make: Make, losing: str | None) -> No
     control.take_over()
     if losing:
         flaky(control, losing)
-    control.record(BEGUN, {f"{control._prefix}-{n}": f"slot {n}" for n in (0, 7)})
-    assert (noted(control, 0), noted(control, 1), noted(control, 7)) == (["slot 0"], [], ["slot 7"])
+    control.record(BEGUN, {f"{control._prefix}-{n}": f"shard {n}" for n in (0, 7)})
+    assert (noted(control, 0), noted(control, 1), noted(control, 7)) == (["shard 0"], [], ["shard 7"])
     control.record(DONE, {f"{control._prefix}-1": "new"})
     control.record(DONE)
-    assert (noted(control, 0), noted(control, 1)) == (["slot 0"], ["new"])
+    assert (noted(control, 0), noted(control, 1)) == (["shard 0"], ["new"])
 
 
 @pytest.mark.parametrize("losing", [None, "answer", "request"])
 def test_a_zombie_takes_no_slot_back(make: Make, losing: str | None) -> None:
-    """What slots of its heir have sent by then is not forgotten."""
+    """What shards of its heir have sent by then is not forgotten."""
     zombie, heir = make(), make()
-    slot = f"{zombie._prefix}-0"
+    shard = f"{zombie._prefix}-0"
     zombie.take_over()
-    zombie.record(BEGUN, {slot: "zombie's"})
+    zombie.record(BEGUN, {shard: "zombie's"})
 
     def inherit() -> None:
         heir.take_over()
-        heir.record(replace(BEGUN, batch=8), {slot: "heir's"})
+        heir.record(replace(BEGUN, batch=8), {shard: "heir's"})
 
     if losing:
         flaky(zombie, losing, inherit)
     else:
         inherit()
     with pytest.raises(ConcurrentRunError, match="taken over"):
-        zombie.record(DONE, {slot: "zombie's again"})
+        zombie.record(DONE, {shard: "zombie's again"})
     assert noted(heir, 0) == ["heir's"]
 
 

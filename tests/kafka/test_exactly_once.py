@@ -1,4 +1,4 @@
-"""What of a stretch is in the topic when its sending broke off and began again, by key and by file."""
+"""What of a range is in the topic when its sending broke off and began again, by key and by file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_records_of_one_rank_come_in_any_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Hashes of two bits, so that most share theirs: a run that dies behind its first transaction left none of them
-    half sent, and the next finds them in another order. One slot: a second one would go on for a while behind the
+    half sent, and the next finds them in another order. One shard: a second one would go on for a while behind the
     failure of the first, and nobody could say how much was left to send."""
     monkeypatch.setattr(exactly_once, "_HASH", 3)
     name, prefix = unique("ranks"), unique("tx")
@@ -50,9 +50,11 @@ def test_records_of_one_rank_come_in_any_order(
     topic = topic_of(name, servers=broker.bootstrap)
 
     def send(order: str) -> int:
-        stretch = PublishRange(4, 5, shards=1)
+        publish_range = PublishRange(4, 5, shards=1)
         records = _records(spark.range(0, 120, 1, 1).selectExpr(f"{order} AS n"))
-        return produce_once(records, topic, stretch, TransactionalSink(prefix, "r", 5), unique=True).records
+        return produce_once(
+            records, topic, publish_range, TransactionalSink(prefix, "r", 5), unique=True
+        ).records
 
     hit = arm("shard.after-commit", "raise")
     with pytest.raises(Exception, match="failpoint"):
@@ -169,7 +171,7 @@ def test_files_that_were_half_sent_are_sent_on(
 
 
 def test_several_files_of_one_task(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark may be told to put files together: each keeps its slot."""
+    """Spark may be told to put files together: each keeps its shard."""
     monkeypatch.setattr(exactly_once, "_WHOLE_FILES", {"spark.sql.files.maxPartitionNum": "1"})
     assert files.send().records == 240
     assert files.there() == dict.fromkeys(range(240), 1)

@@ -1,4 +1,4 @@
-"""A slot's records are there once for a reader of committed records, whatever happens between slot and broker."""
+"""A shard's records are there once for a reader of committed records, whatever happens between shard and broker."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from bridge.embedded.broker import Broker
 from bridge.errors import ConcurrentRunError, KafkaError
-from bridge.kafka import shard as slots
+from bridge.kafka import shard as shards
 from bridge.kafka.producer import RecordProducer
 from bridge.kafka.records import Records
 from bridge.kafka.shard import TransactionalShard
@@ -21,7 +21,7 @@ from tests.kafka.flaky import Flaky
 
 @pytest.fixture
 def desk(broker: Broker, unique: Callable[[str], str]) -> Desk:
-    topic = unique("slot")
+    topic = unique("shard")
     broker.create_topic(topic, partitions=2)
     return Desk(broker, topic, unique("tx"))
 
@@ -50,31 +50,31 @@ def losing(
     ],
 )
 def test_what_got_lost_is_found_out(desk: Desk, method: str, what: str) -> None:
-    with desk.slot(losing(method, what, [2])) as slot:
-        desk.rest(slot)
+    with desk.shard(losing(method, what, [2])) as shard:
+        desk.rest(shard)
     assert desk.found() == EXPECTED
-    assert (slot.sent.records, slot.cursor) == (18, Cursor(3, 0, 6))
+    assert (shard.sent.records, shard.cursor) == (18, Cursor(3, 0, 6))
 
 
 def test_the_ledger_would_see_a_lost_answer(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The guard off: whoever does not read where the slot stands sends a committed transaction again."""
+    """The guard off: whoever does not read where the shard stands sends a committed transaction again."""
     monkeypatch.setattr(TransactionalShard, "_read", lambda _: Cursor())
-    with desk.slot(losing("commit_transaction", "answer")) as slot:
-        desk.rest(slot)
+    with desk.shard(losing("commit_transaction", "answer")) as shard:
+        desk.rest(shard)
     found = desk.found()
     assert found != EXPECTED and found[0] == ["v1", "v1", "v2", "v3"]
 
 
 def test_a_twin_of_the_same_run_in_between(desk: Desk) -> None:
-    """A task's other attempt fences the slot, and sends nothing."""
-    with desk.slot() as slot:
+    """A task's other attempt fences the shard, and sends nothing."""
+    with desk.shard() as shard:
         for number, (records, upto) in enumerate(desk.adds()):
-            slot.add(records, upto)
+            shard.add(records, upto)
             if number == 2:
-                with desk.slot() as twin:
+                with desk.shard() as twin:
                     assert twin.cursor == Cursor(1, 0, 6)
     assert desk.found() == EXPECTED
-    assert slot.sent.records == 18
+    assert shard.sent.records == 18
 
 
 def test_a_client_that_lost_the_reason(desk: Desk) -> None:
@@ -90,60 +90,60 @@ def test_a_client_that_lost_the_reason(desk: Desk) -> None:
         return writer
 
     left = [1]
-    with desk.slot(make) as slot:
-        desk.rest(slot)
+    with desk.shard(make) as shard:
+        desk.rest(shard)
     assert desk.found() == EXPECTED
 
 
 @pytest.mark.parametrize("noticed", ["add", "commit"])
 def test_a_twin_that_commits_the_same_transaction(desk: Desk, noticed: str) -> None:
-    """The slot is in the middle of a transaction that its twin has finished: its last records come after that."""
+    """The shard is in the middle of a transaction that its twin has finished: its last records come after that."""
     adds = desk.adds()
     failing = [0]
-    with desk.slot(losing("produce", "request", left=failing)) as slot:
-        slot.add(*adds[0])
-        with desk.slot() as twin:
+    with desk.shard(losing("produce", "request", left=failing)) as shard:
+        shard.add(*adds[0])
+        with desk.shard() as twin:
             twin.add(*adds[0])
             twin.add(*adds[1])
         failing[0] = int(noticed == "add")
         for add in adds[1:]:
-            slot.add(*add)
+            shard.add(*add)
     assert desk.found() == EXPECTED
 
 
 def test_a_twin_that_went_further_ends_the_slot(desk: Desk) -> None:
     adds = desk.adds()
-    slot = desk.slot()
-    slot.add(*adds[0])
-    with desk.slot() as twin:
+    shard = desk.shard()
+    shard.add(*adds[0])
+    with desk.shard() as twin:
         for add in adds[:3]:
             twin.add(*add)
-    with pytest.raises(ConcurrentRunError, match="taken over"), slot:
-        slot.add(*adds[1])
-    with desk.slot() as last:
+    with pytest.raises(ConcurrentRunError, match="taken over"), shard:
+        shard.add(*adds[1])
+    with desk.shard() as last:
         assert last.cursor == adds[2][1]
         desk.rest(last)
     assert desk.found() == EXPECTED
 
 
 def test_a_younger_run_ends_the_slot(desk: Desk) -> None:
-    """The zombie sends nothing more, and leaves the younger run's slot alone."""
+    """The zombie sends nothing more, and leaves the younger run's shard alone."""
     with desk.control() as old:
         old.take_over()
         old.record(PublishProgress("p", "t", 0, 1))
-        zombie = desk.slot(run=old.run)
+        zombie = desk.shard(run=old.run)
         for add in desk.adds()[:3]:
             zombie.add(*add)
         with desk.control() as young:
             found = young.take_over()
             assert found is not None
             young.record(found)
-            heir = desk.slot(run=young.run)
+            heir = desk.shard(run=young.run)
             assert heir.cursor == Cursor(1, 0, 6)
             with pytest.raises(ConcurrentRunError, match="has taken over; this one has sent nothing"), zombie:
                 zombie.add(*desk.adds()[3])
             with pytest.raises(ConcurrentRunError, match="taken over"):
-                desk.slot(run=old.run)
+                desk.shard(run=old.run)
             with heir:
                 desk.rest(heir)
     assert desk.found() == EXPECTED
@@ -151,26 +151,26 @@ def test_a_younger_run_ends_the_slot(desk: Desk) -> None:
 
 
 def test_a_slot_that_died_in_a_transaction(desk: Desk) -> None:
-    dead = desk.slot()
+    dead = desk.shard()
     for add in desk.adds()[:3]:
         dead.add(*add)
     assert dead._writer is not None
     dead._writer.producer.flush(10)
     dead._writer = None  # no abort: the broker holds the transaction open
     assert desk.found() == {id: ["v1"] for id in IDS}
-    with desk.slot() as slot:
-        desk.rest(slot)
+    with desk.shard() as shard:
+        desk.rest(shard)
     assert desk.found() == EXPECTED
-    assert (dead.sent.records, slot.sent.records) == (6, 12)
+    assert (dead.sent.records, shard.sent.records) == (6, 12)
 
 
 def test_an_error_of_the_caller_takes_the_transaction_back(desk: Desk) -> None:
-    slot = desk.slot()
-    slot.add(*desk.adds()[0])
-    with pytest.raises(ZeroDivisionError), slot:
+    shard = desk.shard()
+    shard.add(*desk.adds()[0])
+    with pytest.raises(ZeroDivisionError), shard:
         _ = 1 / 0
     assert desk.found() == {}
-    with desk.slot() as again:
+    with desk.shard() as again:
         assert again.cursor == Cursor()
         desk.rest(again)
     assert desk.found() == EXPECTED
@@ -180,74 +180,74 @@ def test_a_record_that_the_broker_refuses(broker: Broker, desk: Desk, unique: Ca
     desk.topic = unique("small")
     broker.create_topic(desk.topic, config={"max.message.bytes": "2000"})
     large = Records([desk.topic], [b'{"id":0}'], [b"0123456789" * 300])
-    slot = desk.slot(producer={**desk.share().producer, "compression.type": "none"})
-    slot.add(*desk.adds()[0])
+    shard = desk.shard(producer={**desk.share().producer, "compression.type": "none"})
+    shard.add(*desk.adds()[0])
     told = r"small-\S+-0 did not take a record: MSG_SIZE_TOO_LARGE"
-    slot.add(large, Cursor(1, 0, 4))
-    with pytest.raises(KafkaError, match=told) as raised, slot:
-        slot.commit()
+    shard.add(large, Cursor(1, 0, 4))
+    with pytest.raises(KafkaError, match=told) as raised, shard:
+        shard.commit()
     assert "0123456789" not in str(raised.value)
     assert desk.found() == {}
 
 
 def test_a_record_that_librdkafka_refuses(desk: Desk) -> None:
     large = Records([desk.topic], [b'{"id":0}'], [b"0" * 2_000_000])
-    slot = desk.slot()
-    slot.add(*desk.adds()[0])
-    told = r"a record of 2000008 bytes for 'slot-\S+' \(key's SHA-256 begins \w+\) is refused: MSG_SIZE_TOO_LARGE"
-    with pytest.raises(KafkaError, match=told), slot:
-        slot.add(large, Cursor(1, 0, 4))
+    shard = desk.shard()
+    shard.add(*desk.adds()[0])
+    told = r"a record of 2000008 bytes for 'shard-\S+' \(key's SHA-256 begins \w+\) is refused: MSG_SIZE_TOO_LARGE"
+    with pytest.raises(KafkaError, match=told), shard:
+        shard.add(large, Cursor(1, 0, 4))
     assert desk.found() == {}
 
 
 def test_another_number_of_slots_in_the_middle_of_a_stretch(desk: Desk) -> None:
-    with desk.slot() as slot:
+    with desk.shard() as shard:
         for add in desk.adds()[:3]:
-            slot.add(*add)
+            shard.add(*add)
     with pytest.raises(
-        KafkaError, match=r"stands at version 2 with 2 slots, but version 1 is to be sent with 3"
+        KafkaError, match=r"stands at version 2 with 2 shards, but version 1 is to be sent with 3"
     ):
-        desk.slot(slots=3)
-    with desk.slot(slots=3, first=3) as slot:  # the stretch after it may have any
-        assert slot.cursor == Cursor(2, 0, 3)
+        desk.shard(shards=3)
+    with desk.shard(shards=3, first=3) as shard:  # the range after it may have any
+        assert shard.cursor == Cursor(2, 0, 3)
 
 
 def test_another_pipeline_file_in_the_middle_of_a_stretch(desk: Desk) -> None:
     """As many records as it has sent would be others now: some would be lost, some sent again."""
-    with desk.slot(manner="upserts") as slot:
+    with desk.shard(manner="upserts") as shard:
         for add in desk.adds()[:3]:
-            slot.add(*add)
+            shard.add(*add)
     with pytest.raises(
-        KafkaError, match=r"stretch that was begun with another pipeline file .*; run the former file"
+        KafkaError, match=r"range that was begun with another pipeline file .*; run the former file"
     ):
-        desk.slot(manner="pairs")
-    with desk.slot(manner="upserts") as slot:
-        desk.rest(slot)
+        desk.shard(manner="pairs")
+    with desk.shard(manner="upserts") as shard:
+        desk.rest(shard)
     assert desk.found() == EXPECTED
-    with desk.slot(manner="pairs", first=4) as slot:
-        assert slot.cursor == Cursor(3, 0, 6)
+    with desk.shard(manner="pairs", first=4) as shard:
+        assert shard.cursor == Cursor(3, 0, 6)
 
 
 def test_offsets_of_a_stranger(desk: Desk) -> None:
-    with desk.slot() as slot:
-        writer = slot._ready()
+    with desk.shard() as shard:
+        writer = shard._ready()
         writer.producer.begin_transaction()
-        slot._notes.write(writer.producer, 7, "checkpoint 7")
+        shard._notes.write(writer.producer, 7, "checkpoint 7")
         writer.producer.commit_transaction(10)
     with pytest.raises(
         KafkaError, match=r"group '\S+-0' holds offsets that the bridge did not write; choose"
     ):
-        desk.slot()
+        desk.shard()
 
 
 def test_a_transaction_ends_before_its_timeout(desk: Desk) -> None:
     settings = {**desk.share().producer, "transaction.timeout.ms": "3000"}
-    with desk.slot(producer=settings) as slot:
+    with desk.shard(producer=settings) as shard:
         adds = desk.adds()
-        slot.add(*adds[0])
-        slot._begun -= 1.5
-        slot.add(*adds[1])
-        assert slot.cursor == adds[1][1]
+        shard.add(*adds[0])
+        shard._begun -= 1.5
+        shard.add(*adds[1])
+        assert shard.cursor == adds[1][1]
 
 
 @pytest.mark.parametrize("large", ["keys", "values", "headers"])
@@ -255,7 +255,7 @@ def test_a_transaction_is_bounded_whatever_makes_it_large(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, large: str
 ) -> None:
     """All that is held for it takes memory: tombstones have keys, too, and a row's headers may be its largest part."""
-    monkeypatch.setattr(slots, "MAX_BYTES", 1500)
+    monkeypatch.setattr(shards, "MAX_BYTES", 1500)
     much, little = [b"x" * 800], [b"1"]
     records = Records(
         [desk.topic],
@@ -263,19 +263,19 @@ def test_a_transaction_is_bounded_whatever_makes_it_large(
         list(much) if large == "values" else [None],
         headers=[[("h", much[0]), ("n", None)]] if large == "headers" else None,
     )
-    with desk.slot() as slot:
-        slot.add(records, Cursor(1, 0, 1))
-        assert slot.sent.records == 0
-        slot.add(records, Cursor(1, 0, 2))
-        assert slot.sent.records == 2
+    with desk.shard() as shard:
+        shard.add(records, Cursor(1, 0, 1))
+        assert shard.sent.records == 0
+        shard.add(records, Cursor(1, 0, 2))
+        assert shard.sent.records == 2
 
 
 @pytest.mark.parametrize("what", ["answer", "request"])
 def test_the_buffer_keeps_the_last_of_a_key_and_counts_once(desk: Desk, what: str) -> None:
     """Three versions in transactions of twelve and six records: of the first two versions the second is left."""
     make = losing("commit_transaction", what)
-    with desk.slot(make, max_rows=12, buffer_rows=100, buffer_interval_ms=60_000) as slot:
-        desk.rest(slot)
+    with desk.shard(make, max_rows=12, buffer_rows=100, buffer_interval_ms=60_000) as shard:
+        desk.rest(shard)
     assert desk.found() == {id: ["v2", "v3"] for id in IDS}
-    assert slot.sent.records == 12
-    assert slot.sent.bytes == 12 * len(b'{"id": 0}{"id": 0, "name": "v1"}')
+    assert shard.sent.records == 12
+    assert shard.sent.bytes == 12 * len(b'{"id": 0}{"id": 0, "name": "v1"}')

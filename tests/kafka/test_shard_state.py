@@ -1,4 +1,4 @@
-"""What a slot makes of the notes it finds."""
+"""What a shard makes of the notes it finds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OTHERS = replace(OURS, shards=5, plan_fingerprint="n")
 
 
 def test_a_note_that_must_be_there() -> None:
-    """Not so in a stretch that an older bridge opened."""
+    """Not so in a range that an older bridge opened."""
     with pytest.raises(
         GapError, match=r"group 'tx-1' no longer says how much of its share .* from version 7 on"
     ):
@@ -34,11 +34,11 @@ def test_a_note_of_before_a_resync_is_none() -> None:
 
 
 def test_the_first_note_lies_before_the_stretch() -> None:
-    """Also before those with other slots or files, which may come next: nothing of them was counted in another way."""
+    """Also before those with other shards or files, which may come next: nothing of them was counted in another way."""
     assert OURS.cursor_from([OURS.initial_offset_metadata()], "tx-1") == Cursor(6) < Cursor(7)
     assert OURS.cursor_from([OTHERS.initial_offset_metadata()], "tx-1") == Cursor(6)
     assert replace(OURS, first=0).cursor_from(
         [replace(OURS, first=0).initial_offset_metadata()], "tx-1"
     ) == Cursor(-1)
-    with pytest.raises(KafkaError, match="with 5 slots"):
+    with pytest.raises(KafkaError, match="with 5 shards"):
         OURS.cursor_from([OTHERS.offset_metadata(Cursor(7, 0, 1))], "tx-1")

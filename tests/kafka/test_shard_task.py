@@ -1,4 +1,4 @@
-"""What a slot's task does with its rows: those behind its cursor go on, however Arrow cuts them into batches."""
+"""What a shard's task does with its rows: those behind its cursor go on, however Arrow cuts them into batches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ cuts = st.lists(st.integers(1, 7), min_size=1, max_size=40)
 
 
 def rows_of(counts: dict[int, int]) -> list[tuple[int, int]]:
-    """(version, the how-manieth row of it), in a slot's order."""
+    """(version, the how-manieth row of it), in a shard's order."""
     return [(version, n) for version in sorted(counts) for n in range(1, counts[version] + 1)]
 
 
@@ -119,32 +119,32 @@ def _cut(rows: list[tuple[int, int]], sizes: list[int]) -> list[list[tuple[int, 
 
 
 TASK = ShardTask(ArrowRecords(("t",)), ShardSpec("p", "r", ("t",), 4, 0, {}, {}), "default", 0, own=False)
-slots = st.permutations(range(4)).flatmap(
+shards = st.permutations(range(4)).flatmap(
     lambda order: st.lists(st.integers(0, 9), min_size=4, max_size=4).map(
-        lambda rows: [slot for slot, count in zip(order, rows, strict=True) for _ in range(count)]
+        lambda rows: [shard for shard, count in zip(order, rows, strict=True) for _ in range(count)]
     )
 )
 
 
 @settings(max_examples=200, deadline=None)
-@given(slots, cuts)
+@given(shards, cuts)
 def test_rows_of_several_slots_are_parted(numbers: list[int], sizes: list[int]) -> None:
-    """Batches end anywhere, slots begin anywhere: each row is with its slot, in the order in which they came."""
+    """Batches end anywhere, shards begin anywhere: each row is with its shard, in the order in which they came."""
     rows = [*enumerate(numbers)]
     batches = [
         pa.RecordBatch.from_pydict({"key": [n for n, _ in part], "__slot": [s for _, s in part]})
         for part in _cut(rows, sizes)
     ]
     parts = [*TASK._parts(batches, {0, 1, 2, 3})]
-    assert [(n, slot) for slot, part in parts for n in part["key"].to_pylist()] == rows
-    assert all(set(part["__slot"].to_pylist()) == {slot} for slot, part in parts)
+    assert [(n, shard) for shard, part in parts for n in part["key"].to_pylist()] == rows
+    assert all(set(part["__slot"].to_pylist()) == {shard} for shard, part in parts)
     assert [s for s, _ in groupby(parts, key=itemgetter(0))] == [s for s, _ in groupby(numbers)]
 
 
 @pytest.mark.parametrize(
     ("own", "numbers", "message"),
     [
-        pytest.param(True, [1, 1, 2], "rows of slot 2 came to another one's task", id="by key"),
+        pytest.param(True, [1, 1, 2], "rows of shard 2 came to another one's task", id="by key"),
         pytest.param(False, [1, 0, -1], "not the next ones of a data file", id="by file"),
         pytest.param(False, [1, 0, 1], "not the next ones of a data file", id="a file again"),
     ],

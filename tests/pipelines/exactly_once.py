@@ -20,7 +20,7 @@ SLOTS = 3
 def exactly_once(
     spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], **options: str | None
 ) -> tuple[World, Ledger]:
-    """A publish with several transactions a slot, and several chunks a snapshot."""
+    """A publish with several transactions a shard, and several chunks a snapshot."""
     ours = {
         "sink.delivery-guarantee": "exactly-once",
         "sink.transactional-id-prefix": unique("tx"),

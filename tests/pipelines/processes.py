@@ -30,13 +30,13 @@ JAVA = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def prepared(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], slots: int = 3
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], shards: int = 3
 ) -> tuple[World, Ledger]:
-    """An exactly-once publish of several transactions a slot and several chunks a snapshot, and its ledger."""
+    """An exactly-once publish of several transactions a shard and several chunks a snapshot, and its ledger."""
     options = {
         "sink.delivery-guarantee": "exactly-once",
         "sink.transactional-id-prefix": unique("tx"),
-        "sink.parallelism": str(slots),
+        "sink.parallelism": str(shards),
     }
     world = World.make(spark, broker, lake, unique, options=options)
     world.sections = "publish: {transaction-rows: 10, snapshot-chunk-rows: 40}\n"

@@ -32,25 +32,25 @@ __all__ = ["AtLeastOnce", "Delivery", "ExactlyOnce", "delivery_for"]
 
 
 _RECENT_SECONDS = 20.0
-"""A note of a slot that is older is written again with the next stretch: far less than Kafka keeps one (at least a
+"""A note of a shard that is older is written again with the next range: far less than Kafka keeps one (at least a
 minute), and far more than a small batch takes."""
 
 _ROWS_PER_SHARD = 500_000
 _MAX_SHARDS_PER_TASK = 8
-"""A task that sorts more than so many rows is slower for each of them: its memory is soon full. More slots than that
+"""A task that sorts more than so many rows is slower for each of them: its memory is soon full. More shards than that
 for each task that Spark runs at a time are not worth their transactional ids."""
 
 
 class Delivery(Protocol):
-    """A context manager that sends stretches and remembers them."""
+    """A context manager that sends ranges and remembers them."""
 
     def shards(self, rows: int) -> int:
-        """What a new stretch of about so many rows is cut into; 0 without transactions."""
+        """What a new range of about so many rows is cut into; 0 without transactions."""
         ...
 
     @property
     def file_tasks(self) -> int:
-        """How many tasks send at a time where a new stretch may have a data file for a slot; 0 where it may not."""
+        """How many tasks send at a time where a new range may have a data file for a shard; 0 where it may not."""
         ...
 
     @property
@@ -65,7 +65,7 @@ class Delivery(Protocol):
     ) -> None: ...
 
     def take_over(self) -> PublishProgress | None:
-        """What the runs before have written down; None before the first. A stretch that is open is to be sent again.
+        """What the runs before have written down; None before the first. A range that is open is to be sent again.
         Raises GapError when it belongs to another topic, or to another key."""
         ...
 
@@ -79,8 +79,8 @@ class Delivery(Protocol):
         ConcurrentRunError, GapError when something was sent and a topic is by now another one."""
         ...
 
-    def send(self, records: DataFrame, stretch: PublishRange) -> ProduceResult:
-        """Send the records of a stretch whose opening is recorded; returns when the broker has all of them."""
+    def send(self, records: DataFrame, publish_range: PublishRange) -> ProduceResult:
+        """Send the records of a range whose opening is recorded; returns when the broker has all of them."""
         ...
 
 
@@ -92,7 +92,7 @@ def delivery_for(spark: SparkSession, definition: Definition, topic: Topic) -> D
 
 
 class AtLeastOnce:
-    """Progress is written down after the broker has acknowledged: a crash in between sends a stretch again."""
+    """Progress is written down after the broker has acknowledged: a crash in between sends a range again."""
 
     def __init__(self, spark: SparkSession, definition: Definition, topic: Topic) -> None:
         self._definition, self._topic = definition, topic
@@ -122,7 +122,7 @@ class AtLeastOnce:
         self.destination.check(found)
         if found is None or found.open is None or not found.open.shards:
             return found
-        # The stretch was begun with transactions, before the guarantee was changed: it is sent again, whole.
+        # The range was begun with transactions, before the guarantee was changed: it is sent again, whole.
         again = found.open.snapshot or found.open.resync
         return replace(
             found, open=replace(found.open, shards=0, files="", cursors_recorded=False) if again else None
@@ -143,31 +143,31 @@ class AtLeastOnce:
         self._log.write(written)
         return written
 
-    def send(self, records: DataFrame, stretch: PublishRange) -> ProduceResult:
+    def send(self, records: DataFrame, publish_range: PublishRange) -> ProduceResult:
         # Its parts, not itself: of a struct Spark's sort knows no first bytes to compare.
         order = [f"{POSITION}.{part}" for part in members(records, POSITION)]
-        return sink.produce(records, self._topic, order_by=order, once=_once(self._topic, stretch))
+        return sink.produce(records, self._topic, order_by=order, once=_once(self._topic, publish_range))
 
 
 class ExactlyOnce:
     """Progress is in Kafka, beside the records it speaks of; the log keeps a copy, for when Kafka forgets.
 
-    The order is: log, control, slots, control, log. So the log never lacks a stretch that may have been begun.
+    The order is: log, control, shards, control, log. So the log never lacks a range that may have been begun.
     """
 
     def __init__(self, spark: SparkSession, definition: Definition, topic: Topic) -> None:
         sink_options = topic.sink
         assert sink_options.transactional_id_prefix is not None
         self._tasks = sink_options.parallelism or spark.sparkContext.defaultParallelism
-        # Where the user has set their number, or a slot's own number decides the partition, it stays what it is.
+        # Where the user has set their number, or a shard's own number decides the partition, it stays what it is.
         self._grows = sink_options.parallelism is None and sink_options.partitioner in TASK_FREE
         self._spark, self._definition, self._topic = spark, definition, topic
         self._prefix = sink_options.transactional_id_prefix
         self._resync = ""
         self._open_range: PublishRange | None = None
-        """The stretch that Kafka has open: its slots may have sent of it."""
+        """The range that Kafka has open: its shards may have sent of it."""
         self._cursor_written_at: dict[int, float] = {}
-        """When this run wrote a slot's note last, by time.monotonic."""
+        """When this run wrote a shard's note last, by time.monotonic."""
         self._max_rows = definition.publish.transaction_rows
         self._plan_fingerprint = plan_fingerprint(definition, topic)
         self._log = PublishLog(spark, definition.run.checkpoint, definition.name)
@@ -243,44 +243,44 @@ class ExactlyOnce:
         return written
 
     def _opening(
-        self, progress: PublishProgress, stretch: PublishRange
+        self, progress: PublishProgress, publish_range: PublishRange
     ) -> tuple[PublishProgress, dict[str, str]]:
-        """`progress` with a stretch of which no slot has sent anything yet, and the notes that say so in Kafka once it
-        is recorded with them: from then on a slot without a note has been forgotten."""
+        """`progress` with a range of which no shard has sent anything yet, and the notes that say so in Kafka once it
+        is recorded with them: from then on a shard without a note has been forgotten."""
         if progress.resync != self._resync:
             self._cursor_written_at.clear()
         now = time.monotonic()
         old = [
             n
-            for n in range(stretch.shards)
+            for n in range(publish_range.shards)
             if now - self._cursor_written_at.get(n, -math.inf) > _RECENT_SECONDS
         ]
         self._cursor_written_at.update(dict.fromkeys(old, now))
-        stretch = replace(stretch, cursors_recorded=True)
-        sender = self._sender(stretch, progress.resync)
-        return replace(progress, open=stretch), sender.first_notes(self._topic, stretch, old)
+        publish_range = replace(publish_range, cursors_recorded=True)
+        sender = self._sender(publish_range, progress.resync)
+        return replace(progress, open=publish_range), sender.first_notes(self._topic, publish_range, old)
 
-    def _sender(self, stretch: PublishRange, resync: str) -> TransactionalSink:
+    def _sender(self, publish_range: PublishRange, resync: str) -> TransactionalSink:
         return TransactionalSink(
             prefix=self._prefix,
             run=self._control.run,
             max_rows=self._max_rows,
-            plan_fingerprint=f"{self._plan_fingerprint}{stretch.files}",
+            plan_fingerprint=f"{self._plan_fingerprint}{publish_range.files}",
             resync=resync,
         )
 
-    def send(self, records: DataFrame, stretch: PublishRange) -> ProduceResult:
-        sender = self._sender(stretch, self._resync)
-        if not stretch.files:
-            return produce_once(records, self._topic, stretch, sender, unique=is_unique(self._topic))
+    def send(self, records: DataFrame, publish_range: PublishRange) -> ProduceResult:
+        sender = self._sender(publish_range, self._resync)
+        if not publish_range.files:
+            return produce_once(records, self._topic, publish_range, sender, unique=is_unique(self._topic))
         files = data_files(records)
-        if digest(files) != stretch.files:
+        if digest(files) != publish_range.files:
             raise GapError(
-                f"version {stretch.last} was being sent file by file, and its files are not seen as they were then "
-                "(Spark, Delta or a plug-in of theirs is another one): what of it was sent is not known. Finish it "
-                f"with the former ones, or {REPUBLISH}"
+                f"version {publish_range.last} was being sent file by file, and Spark now plans other files for it (is "
+                "this another release of Spark or Delta, or another plug-in?), so it is not known which of its rows "
+                f"were sent. Finish it with the former release, or {REPUBLISH}"
             )
-        return produce_files(records, self._topic, stretch, sender, [file.uri for file in files])
+        return produce_files(records, self._topic, publish_range, sender, [file.uri for file in files])
 
 
 def _with_ends(progress: PublishProgress, topic: Topic) -> PublishProgress:
@@ -290,6 +290,6 @@ def _with_ends(progress: PublishProgress, topic: Topic) -> PublishProgress:
     return replace(progress, ends=admin.written_ends(topic))
 
 
-def _once(topic: Topic, stretch: PublishRange) -> bool:
-    """Whether no key has two records in the stretch: an upsert topic's, of one version."""
-    return is_unique(topic) and stretch.first == stretch.last
+def _once(topic: Topic, publish_range: PublishRange) -> bool:
+    """Whether no key has two records in the range: an upsert topic's, of one version."""
+    return is_unique(topic) and publish_range.first == publish_range.last

@@ -1,4 +1,4 @@
-"""Whether a stretch of exactly-once goes out file by file.
+"""Whether a range of exactly-once goes out file by file.
 
 No row is moved then, where else all are shuffled and sorted: half as fast again, as long as every task has its share to
 do (docs/adr/017).
@@ -17,7 +17,7 @@ LARGE = int(os.environ.get("BRIDGE_FILE_SLOT_ROWS", "200000"))
 small tables (docs/adr/017)."""
 
 _EACH = LARGE // 2
-"""Fewer rows than that in a file, and opening its slot takes as long as shuffling them would."""
+"""Fewer rows than that in a file, and opening its shard takes as long as shuffling them would."""
 
 _MOST = 32
 """More files than so many for each task that runs at a time are not worth their transactional ids."""
@@ -27,7 +27,7 @@ _UNEVEN = 1.4
 
 
 def file_shards_pay_off(sizes: Sequence[int], rows: int, tasks: int) -> bool:
-    """Whether files of these sizes with `rows` in all of them are worth a slot each, and `tasks` at a time, which take
+    """Whether files of these sizes with `rows` in all of them are worth a shard each, and `tasks` at a time, which take
     the largest file next, as Spark's do, end at about the same time."""
     if not 0 < len(sizes) <= min(_MOST * tasks, rows // _EACH):
         return False

@@ -31,7 +31,7 @@ from bridge.publish_progress import NOTHING, PublishProgress, PublishRange
 __all__ = ["Repair", "applies_to", "repair_foreign_writes"]
 
 _MAX_ROUNDS = 3
-"""Somebody who goes on writing is met again after the next stretch."""
+"""Somebody who goes on writing is met again after the next range."""
 
 _log = logging.getLogger("bridge.publish")
 
@@ -58,7 +58,7 @@ def applies_to(definition: Definition) -> bool:
 def repair_foreign_writes(
     definition: Definition,
     table: Table,
-    outlet: Delivery,
+    delivery: Delivery,
     done: PublishProgress,
     *,
     before: Offsets | None,
@@ -67,7 +67,7 @@ def repair_foreign_writes(
     """`done`, which is not written down yet, with the topic's ends; after `sent` records since the ends `before`.
 
     Where there are more records since `before`, others wrote them (a run that was taken over, or killed in the middle
-    of a stretch, or a task that Spark repeated): the keys of all records since then are compared with the table at
+    of a range, or a task that Spark repeated): the keys of all records since then are compared with the table at
     `done.version`, and sent again where the topic's last record says something else. A key that the topic has and the
     table has not is taken away only if the change feed tells that the table had it: else it is another writer's.
     `definition` has the topics that are there and the table's columns.
@@ -90,7 +90,7 @@ def repair_foreign_writes(
         # Records behind an open transaction cannot be read yet: they are met again.
         readable = ends.capped(there.end)
         mended = _send_stale_keys(
-            definition, table, outlet, done.version, _clamp_to_earliest(before, there), readable
+            definition, table, delivery, done.version, _clamp_to_earliest(before, there), readable
         )
         warning = _warning(before, readable, foreign, mended)
         before, ends = readable, admin.written_ends(definition.topic)
@@ -134,7 +134,7 @@ def _count_foreign_records(before: Offsets, ends: Offsets, sent: int) -> int:
 
 
 def _send_stale_keys(
-    definition: Definition, table: Table, outlet: Delivery, version: int, start: Offsets, end: Offsets
+    definition: Definition, table: Table, delivery: Delivery, version: int, start: Offsets, end: Offsets
 ) -> _Sent:
     differences = TopicDifferences(definition, table, version)
     with ExitStack() as stack, feed_errors(table, version, version):
@@ -154,7 +154,7 @@ def _send_stale_keys(
         todo = held(todo.select(BEFORE, AFTER, POSITION))
         if not todo.count():
             return _Sent(left=left)
-        result = outlet.send(differences.records(todo), PublishRange(version, version, resync=True))
+        result = delivery.send(differences.records(todo), PublishRange(version, version, resync=True))
     return _Sent(result.records, result.tombstones, left)
 
 

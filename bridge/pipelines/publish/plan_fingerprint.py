@@ -1,4 +1,4 @@
-"""What decides which records a stretch has, and in which order: whoever finishes one must agree in it."""
+"""What decides which records a range has, and in which order: whoever finishes one must agree in it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bridge.options import FORMATS
 __all__ = ["is_unique", "plan_fingerprint"]
 
 _ORDER = 3
-"""Raised whenever produce_once orders the records of a slot in another way: what was sent is counted in that order."""
+"""Raised whenever produce_once orders the records of a shard in another way: what was sent is counted in that order."""
 
 
 def is_unique(topic: Topic) -> bool:
@@ -20,7 +20,7 @@ def is_unique(topic: Topic) -> bool:
 
 
 def plan_fingerprint(definition: Definition, topic: Topic) -> str:
-    """A digest of what decides which records a stretch has, their slots and their order; secrets are not in it.
+    """A digest of what decides which records a range has, their shards and their order; secrets are not in it.
 
     Value documents and metadata (topic, timestamp, headers) count only where they order records: without a key, or with
     one that several rows may share.

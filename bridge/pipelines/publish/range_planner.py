@@ -1,4 +1,4 @@
-"""What a publish sends at a time: versions and snapshots cut into stretches, by what the table's log says of them."""
+"""What a publish sends at a time: versions and snapshots cut into ranges, by what the table's log says of them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _PLAN_AHEAD_VERSIONS = 8
 
 
 class RangePlanner:
-    """The stretches of one run; `slots` tells how many slots so many rows go out in, 0 without transactions. In
-    `file_tasks` tasks at a time a slot may be a data file instead (0: it may not)."""
+    """The ranges of one run; `shards` tells how many shards so many rows go out in, 0 without transactions. In
+    `file_tasks` tasks at a time a shard may be a data file instead (0: it may not)."""
 
     def __init__(
-        self, definition: Definition, table: Table, slots: Callable[[int], int], file_tasks: int = 0
+        self, definition: Definition, table: Table, shards: Callable[[int], int], file_tasks: int = 0
     ) -> None:
-        self._definition, self._table, self._shards_for = definition, table, slots
+        self._definition, self._table, self._shards_for = definition, table, shards
         self._file_tasks = file_tasks
         self._history: CommitHistory | None = None
         self._directly_sendable: dict[int, bool] = {}
@@ -41,21 +41,21 @@ class RangePlanner:
         """All rows of one version, in chunks of `publish.snapshot-chunk-rows`."""
         rows = change_feed.row_count(self._table, version)
         chunks = max(1, -(-rows // self._definition.publish.snapshot_chunk_rows))
-        stretch = PublishRange(
+        publish_range = PublishRange(
             version, version, snapshot=True, chunks=chunks, shards=self._shards_for(rows // chunks)
         )
-        return self._by_file(stretch, rows // chunks)
+        return self._by_file(publish_range, rows // chunks)
 
     def changes(self, first: int, last: int) -> Iterator[PublishRange]:
-        """One for all versions, both inclusive. In transactions, a version that changes primary keys is a stretch of
-        its own with a single slot: the old key's tombstone and the new key's record belong into one transaction. Not
-        so where the slot decides the partition: there a key would leave its own. A version that goes out file by file
-        is one, too. Of many large versions the first few are looked at before their stretches come, then the next."""
+        """One for all versions, both inclusive. In transactions, a version that changes primary keys is a range of
+        its own with a single shard: the old key's tombstone and the new key's record belong into one transaction. Not
+        so where the shard decides the partition: there a key would leave its own. A version that goes out file by file
+        is one, too. Of many large versions the first few are looked at before their ranges come, then the next."""
         if not self._shards_for(0):
             yield PublishRange(first, last)
             return
         for begin, end in self._windows(first, last):
-            alone = {stretch.first: stretch for stretch in self._files(begin, end)}
+            alone = {publish_range.first: publish_range for publish_range in self._files(begin, end)}
             alone |= {v: PublishRange(v, v, shards=1) for v in self._moves(begin, end, known=alone)}
             yield from self._cut(begin, end, alone)
 
@@ -75,23 +75,25 @@ class RangePlanner:
     def _seeks_files(self) -> bool:
         return self._file_tasks > 0 and not self._definition.publish.net_changes
 
-    def sends_directly(self, stretch: PublishRange) -> bool:
+    def sends_directly(self, publish_range: PublishRange) -> bool:
         """Whether its rows without -U are what is to be sent, for a topic of upserts: its versions are of an ingest by
         the same PRIMARY KEY (see Commits), or it is a large version that was looked at. It was, where it goes out by
         file."""
-        if stretch.files:
+        if publish_range.files:
             return True
-        others = self.versions_of_other_writers(stretch)
-        return not others or (stretch.first == stretch.last and self._is_directly_sendable(*others))
+        others = self.versions_of_other_writers(publish_range)
+        return not others or (
+            publish_range.first == publish_range.last and self._is_directly_sendable(*others)
+        )
 
-    def versions_of_other_writers(self, stretch: PublishRange) -> list[int]:
+    def versions_of_other_writers(self, publish_range: PublishRange) -> list[int]:
         """Its versions that were not written by an ingest with the same PRIMARY KEY (see Commits)."""
-        return self._commits(stretch.first, stretch.last).versions_of_other_writers(
-            stretch.first, stretch.last
+        return self._commits(publish_range.first, publish_range.last).versions_of_other_writers(
+            publish_range.first, publish_range.last
         )
 
     def _cut(self, first: int, last: int, alone: Mapping[int, PublishRange]) -> Iterator[PublishRange]:
-        """Versions first..last, with stretches of one version among them."""
+        """Versions first..last, with ranges of one version among them."""
         for version in sorted(alone):
             if first < version:
                 yield self._range(first, version - 1)
@@ -129,20 +131,20 @@ class RangePlanner:
                 self._operations_to_regroup.add(operation)
         return self._directly_sendable[version]
 
-    def _by_file(self, stretch: PublishRange, rows: int) -> PublishRange:
-        """A stretch of one version, with a slot for each of its files where that pays."""
+    def _by_file(self, publish_range: PublishRange, rows: int) -> PublishRange:
+        """A range of one version, with a shard for each of its files where that pays."""
         if not self._file_tasks or rows < file_shards.LARGE:
-            return stretch
-        version = stretch.last
+            return publish_range
+        version = publish_range.last
         read = (
             change_feed.snapshot(self._table, version)
-            if stretch.snapshot
+            if publish_range.snapshot
             else change_feed.changes(self._table, version, version)
         )
         files = data_files(read)
         if not file_shards.file_shards_pay_off([file.bytes for file in files], rows, self._file_tasks):
-            return stretch
-        return replace(stretch, shards=len(files), files=digest(files))
+            return publish_range
+        return replace(publish_range, shards=len(files), files=digest(files))
 
     def _moves(self, first: int, last: int, known: Container[int]) -> list[int]:
         """The versions that change primary keys; those that are `known` do not."""
@@ -156,7 +158,7 @@ class RangePlanner:
         return change_feed.key_moves(self._table, asked, key)
 
     def _commits(self, first: int, last: int) -> CommitHistory:
-        """What the log says of these versions; it is read once for all stretches of them."""
+        """What the log says of these versions; it is read once for all ranges of them."""
         told = self._history
         if told is None or not told.first <= first <= last <= told.last:
             self._history = told = commit_history(self._table, first, last, self._definition.primary_key)

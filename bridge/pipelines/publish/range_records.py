@@ -1,4 +1,4 @@
-"""What a stretch of a publish sends: the feed's changes, grouped where they must be, then encoded."""
+"""What a range of a publish sends: the feed's changes, grouped where they must be, then encoded."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ __all__ = ["changes_in_range", "encode_changes_of_range"]
 
 
 def changes_in_range(
-    stretch: PublishRange, definition: Definition, topic: Topic, table: Table, *, direct: bool
+    publish_range: PublishRange, definition: Definition, topic: Topic, table: Table, *, direct: bool
 ) -> DataFrame:
-    """What a stretch sends, not encoded yet: changes, or the columns of compact.net; the same rows each time.
+    """What a range sends, not encoded yet: changes, or the columns of compact.net; the same rows each time.
 
-    `direct`: its rows without -U are what is to be sent (see Stretches.direct). Raises TableError for updates and
+    `direct`: its rows without -U are what is to be sent (see Ranges.direct). Raises TableError for updates and
     deletes of a table without a PRIMARY KEY, where the format has only inserts.
     """
     key, insert_only = definition.primary_key, FORMATS[topic.value.name].insert_only
-    if stretch.snapshot:
-        rows = change_feed.snapshot(table, stretch.last)
-        rows = change_feed.chunk(table, rows, key, stretch.chunk, stretch.chunks)
+    if publish_range.snapshot:
+        rows = change_feed.snapshot(table, publish_range.last)
+        rows = change_feed.chunk(table, rows, key, publish_range.chunk, publish_range.chunks)
         return rows if insert_only else compact.each(rows)
-    changes = change_feed.changes(table, stretch.first, stretch.last)
+    changes = change_feed.changes(table, publish_range.first, publish_range.last)
     if topic.appends:
         if insert_only:
             refuse_retractions(changes, table)

@@ -1,7 +1,7 @@
 """Delta -feed-> changes -compact-> changes -encode-> records -produce-> topic
 
-What goes out between two writings-down of progress is a stretch: the changes of some versions, or a chunk of a
-snapshot. How it is sent, and what a crash in between means, is the outlet's business.
+What goes out between two writings-down of progress is a range: the changes of some versions, or a chunk of a
+snapshot. How it is sent, and what a crash in between means, is the delivery's business.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def publish(
     for a batch instead of a commit. A table without a PRIMARY KEY gives one record per row added, and only with a CDC
     format may have updates and deletes.
 
-    `sink.delivery-guarantee` at-least-once: after a crash the stretch that was under way is sent again, in the same
+    `sink.delivery-guarantee` at-least-once: after a crash the range that was under way is sent again, in the same
     order per key. exactly-once: readers of committed records see every record once; the records of one transaction
     together, and those of a version that changed primary keys in one transaction (as long as it is not larger than
     publish.transaction-rows, and no `sink.partitioner` places records by their task).
@@ -151,12 +151,12 @@ class _Run:
         batch = found.batch if found is not None else -1
         self.state = PublishProgress(self.definition.name, self.table.id, NOTHING, batch=batch)
         if start.mode == "snapshot":
-            stretch = self.planner.snapshot(latest)
-            if stretch.shards:
-                # Else a run that dies while it opens the first stretch leaves the log open and Kafka without a word,
+            publish_range = self.planner.snapshot(latest)
+            if publish_range.shards:
+                # Else a run that dies while it opens the first range leaves the log open and Kafka without a word,
                 # as if Kafka had forgotten one.
                 self.state = self.delivery.record(self.state)
-            self._open(stretch)
+            self._open(publish_range)
             return
         if start.mode == "version":
             latest = int(start.value or 0) - 1
@@ -177,9 +177,9 @@ class _Run:
             self.notices.add(warning)
         first = self.state.version + 1
         change_feed.check_feed(self.table, first, max(first, latest), self.state.table_id, newest=latest)
-        for stretch in self.planner.changes(first, latest):
+        for publish_range in self.planner.changes(first, latest):
             if not self.stop.is_set():
-                self._open(stretch)
+                self._open(publish_range)
                 self._finish_open()
 
     def _check_foreign_writes(self) -> None:
@@ -207,24 +207,24 @@ class _Run:
         self.notices.add(found.warning)
         return found
 
-    def _open(self, stretch: PublishRange) -> None:
-        self.state = self.delivery.record(self.state.opened(stretch))
+    def _open(self, publish_range: PublishRange) -> None:
+        self.state = self.delivery.record(self.state.opened(publish_range))
         failpoints.hit("publish.opened")
 
     def _finish_open(self) -> None:
-        """Send the open stretch, and what it goes on with: the next chunks of a snapshot."""
+        """Send the open range, and what it goes on with: the next chunks of a snapshot."""
         while self.state.open is not None and not self.stop.is_set():
             self.lease.check()
             self._send(self.state.open)
 
-    def _send(self, stretch: PublishRange) -> None:
+    def _send(self, publish_range: PublishRange) -> None:
         started = time.monotonic()
-        versions = f"sending versions {stretch.first} to {stretch.last}"
+        versions = f"sending versions {publish_range.first} to {publish_range.last}"
         with (
             explain_errors(self.spark, self.definition, versions),
-            feed_errors(self.table, stretch.first, stretch.last),
+            feed_errors(self.table, publish_range.first, publish_range.last),
         ):
-            sent, judged = self._send_range(stretch)
+            sent, judged = self._send_range(publish_range)
         failpoints.hit("publish.sent")
         with explain_errors(self.spark, self.definition, "writing down progress"):
             found = self._with_foreign_writes_repaired(self.state.closed(lost=sent.lost), sent.records)
@@ -235,33 +235,37 @@ class _Run:
             pipeline=self.definition.name,
             verb="publish",
             batch=self.state.batch,
-            version=stretch.last,
+            version=publish_range.last,
             records_out=sent.records + found.sent,
             tombstones=sent.tombstones + found.tombstones,
             lost=sent.lost,
             unexpected_rows=row_gate.unexpected(judged),
-            pending_records=self.latest - stretch.last,
+            pending_records=self.latest - publish_range.last,
             warning=self.notices.new(),
             seconds=time.monotonic() - started,
         )
         self.summary = self.summary.plus(report)
         self.listener(report)
 
-    def _send_range(self, stretch: PublishRange) -> tuple[ProduceResult, row_gate.Counts]:
+    def _send_range(self, publish_range: PublishRange) -> tuple[ProduceResult, row_gate.Counts]:
         with ExitStack() as stack:
             changes = changes_in_range(
-                stretch, self.definition, self.topic, self.table, direct=self._sends_directly(stretch)
+                publish_range,
+                self.definition,
+                self.topic,
+                self.table,
+                direct=self._sends_directly(publish_range),
             )
             judged = self._checked_by_gate(changes, stack)
             return self._produce(
-                encode_changes_of_range(changes, self.definition, self.topic), stretch
+                encode_changes_of_range(changes, self.definition, self.topic), publish_range
             ), judged
 
-    def _sends_directly(self, stretch: PublishRange) -> bool:
-        """See Stretches.direct, which may read a whole version: it is asked only where it matters."""
+    def _sends_directly(self, publish_range: PublishRange) -> bool:
+        """See Ranges.direct, which may read a whole version: it is asked only where it matters."""
         grouped = self.definition.publish.net_changes or not FORMATS[self.topic.value.name].insert_only
-        return not (stretch.snapshot or self.topic.appends or grouped) and self.planner.sends_directly(
-            stretch
+        return not (publish_range.snapshot or self.topic.appends or grouped) and self.planner.sends_directly(
+            publish_range
         )
 
     def _checked_by_gate(self, changes: DataFrame, stack: ExitStack) -> row_gate.Counts:
@@ -282,16 +286,16 @@ class _Run:
             self.notices.add(warning)
         return judged
 
-    def _produce(self, records: DataFrame, stretch: PublishRange) -> ProduceResult:
+    def _produce(self, records: DataFrame, publish_range: PublishRange) -> ProduceResult:
         try:
             try:
-                return self.delivery.send(records, stretch)
+                return self.delivery.send(records, publish_range)
             except ConcurrentRunError:
-                # A task stood still. If nobody has taken over meanwhile, the stretch is sent again, in the same order.
+                # A task stood still. If nobody has taken over meanwhile, the range is sent again, in the same order.
                 if self.topic.sink.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE:
                     raise
                 self.lease.refresh()
-                return self.delivery.send(records, stretch)
+                return self.delivery.send(records, publish_range)
         except KafkaError as refused:
-            which = f"(versions {stretch.first} to {stretch.last} of table {self.table})"
+            which = f"(versions {publish_range.first} to {publish_range.last} of table {self.table})"
             raise type(refused)(f"{refused} {which}") from refused

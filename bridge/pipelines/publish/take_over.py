@@ -24,9 +24,9 @@ def reconcile(
 ) -> PublishProgress | None:
     """What holds: Kafka's own word, unless the log is further.
 
-    The log is further when a run died after its first word (the stretch has not begun), or when at-least-once, which
-    signs with no run, went on in between. A stretch that Kafka has open and the log has not passed is finished first,
-    as only its own slots know what is sent. Raises GapError when Kafka has forgotten, and the log shows a stretch that
+    The log is further when a run died after its first word (the range has not begun), or when at-least-once, which
+    signs with no run, went on in between. A range that Kafka has open and the log has not passed is finished first,
+    as only its own shards know what is sent. Raises GapError when Kafka has forgotten, and the log shows a range that
     may be half sent.
     """
     if noted is None:

@@ -83,10 +83,10 @@ class _Run:
         out = stack.enter_context(delivery_for(spark, definition, definition.topic))
         found = out.take_over_for_resync()
         known = found.version if found is not None and found.table_id == table.id else NOTHING
-        stretch = PublishRange(self.version, self.version, shards=out.shards(0), resync=True)
+        publish_range = PublishRange(self.version, self.version, shards=out.shards(0), resync=True)
         state = PublishProgress(definition.name, table.id, known, found.batch if found is not None else -1)
         # Written down before the topic is read: a publish that still runs ends there, and none goes on before us.
-        state = out.record(replace(state, resync=uuid.uuid4().hex).opened(stretch))
+        state = out.record(replace(state, resync=uuid.uuid4().hex).opened(publish_range))
         failpoints.hit("resync.opened")
         # Before the topic is read: what others write from here on is looked at when all is sent.
         before = admin.written_ends(definition.topic) if foreign_writes.applies_to(definition) else None

@@ -25,11 +25,11 @@ AT_9 = replace(BEGUN.closed(), batch=12)
 
 
 def chunk(
-    number: int, *, slots: int = 3, files: str = "", batch: int = 0, run: str | None = "one"
+    number: int, *, shards: int = 3, files: str = "", batch: int = 0, run: str | None = "one"
 ) -> PublishProgress:
     """A first snapshot of version 4, in five chunks."""
-    stretch = PublishRange(4, 4, snapshot=True, chunk=number, chunks=5, shards=slots, files=files)
-    return PublishProgress("p", "table", NOTHING, batch, open=stretch, run=run)
+    publish_range = PublishRange(4, 4, snapshot=True, chunk=number, chunks=5, shards=shards, files=files)
+    return PublishProgress("p", "table", NOTHING, batch, open=publish_range, run=run)
 
 
 def alone(progress: PublishProgress, batch: int) -> PublishProgress:
@@ -42,9 +42,11 @@ def alone(progress: PublishProgress, batch: int) -> PublishProgress:
     [
         pytest.param(None, None, None, id="never published"),
         pytest.param(None, AT_5, AT_5, id="forgotten, but done"),
-        pytest.param(None, alone(chunk(2, slots=0), 3), alone(chunk(2, slots=0), 3), id="from at-least-once"),
+        pytest.param(
+            None, alone(chunk(2, shards=0), 3), alone(chunk(2, shards=0), 3), id="from at-least-once"
+        ),
         pytest.param(AT_9, None, AT_9, id="checkpoint lost"),
-        pytest.param(BEGUN, BEGUN, BEGUN, id="died in the stretch"),
+        pytest.param(BEGUN, BEGUN, BEGUN, id="died in the range"),
         pytest.param(AT_5, BEGUN, BEGUN, id="died between log and Kafka"),
         pytest.param(AT_9, BEGUN, AT_9, id="died between Kafka and log"),
         pytest.param(AT_9, AT_5, AT_9, id="an older checkpoint brought back"),
@@ -69,19 +71,19 @@ def alone(progress: PublishProgress, batch: int) -> PublishProgress:
         pytest.param(chunk(1, batch=4), chunk(2, batch=5), chunk(2, batch=5), id="died after a chunk"),
         pytest.param(
             chunk(1, batch=4),
-            alone(chunk(3, slots=0), 6),
-            alone(chunk(3, slots=3), 6),
+            alone(chunk(3, shards=0), 6),
+            alone(chunk(3, shards=3), 6),
             id="at-least-once sent chunks",
         ),
         pytest.param(
-            chunk(1, batch=4, slots=7, files="names"),
-            alone(chunk(3, slots=0), 6),
-            alone(chunk(3, slots=7, files="names"), 6),
-            id="at-least-once sent chunks, where files are slots",
+            chunk(1, batch=4, shards=7, files="names"),
+            alone(chunk(3, shards=0), 6),
+            alone(chunk(3, shards=7, files="names"), 6),
+            id="at-least-once sent chunks, where files are shards",
         ),
         pytest.param(
             chunk(1, batch=4),
-            alone(chunk(1, slots=0), 5),
+            alone(chunk(1, shards=0), 5),
             chunk(1, batch=5),
             id="at-least-once sent no chunk",
         ),
@@ -172,7 +174,7 @@ def test_another_process_finds_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "stretch", "once"),
+    ("options", "range", "once"),
     [
         pytest.param("", PublishRange(4, 4), True, id="one version"),
         pytest.param("", PublishRange(4, 5), False, id="two versions"),
@@ -186,7 +188,7 @@ def test_another_process_finds_the_same(tmp_path: Path) -> None:
     ],
 )
 def test_a_key_has_one_record_in_a_stretch(
-    tmp_path: Path, options: str, stretch: PublishRange, once: bool
+    tmp_path: Path, options: str, publish_range: PublishRange, once: bool
 ) -> None:
     given = {"'connector'": "'upsert-kafka'", "'value.format'": "'json'"}
     given |= dict(part.split(" = ") for part in options.split(", ") if part)
@@ -197,7 +199,7 @@ def test_a_key_has_one_record_in_a_stretch(
         f"WITH ('topic' = 't', 'properties.bootstrap.servers' = 'h:1', 'key.format' = 'json', {shown})\n"
         "delta: {path: table}\nrun: {checkpoint: c}\n"
     )
-    assert _once(config.load(file).topic, stretch) is once
+    assert _once(config.load(file).topic, publish_range) is once
 
 
 def loaded(folder: Path, options: str) -> Definition:
@@ -216,7 +218,7 @@ CDC = ", 'connector' = 'kafka'"
 
 
 @pytest.mark.parametrize(
-    ("options", "rows", "slots"),
+    ("options", "rows", "shards"),
     [
         pytest.param("", 0, 2, id="small"),
         pytest.param("", 1_000_000, 2, id="half a million each"),
@@ -224,17 +226,17 @@ CDC = ", 'connector' = 'kafka'"
         pytest.param("", 10**9, 16, id="a bound"),
         pytest.param(", 'sink.parallelism' = '3'", 10**9, 3, id="as the user says"),
         pytest.param(
-            ", 'connector' = 'kafka', 'sink.partitioner' = 'fixed'", 10**9, 2, id="a slot's partition"
+            ", 'connector' = 'kafka', 'sink.partitioner' = 'fixed'", 10**9, 2, id="a shard's partition"
         ),
     ],
 )
 def test_large_stretches_have_more_slots(
-    spark: SparkSession, tmp_path: Path, options: str, rows: int, slots: int
+    spark: SparkSession, tmp_path: Path, options: str, rows: int, shards: int
 ) -> None:
     definition = loaded(tmp_path, options)
     out = ExactlyOnce(spark, definition, definition.topic)
     assert spark.sparkContext.defaultParallelism == 2
-    assert out.shards(rows) == slots
+    assert out.shards(rows) == shards
     assert AtLeastOnce(spark, definition, definition.topic).shards(rows) == 0
 
 
@@ -244,7 +246,7 @@ def test_large_stretches_have_more_slots(
         pytest.param("", 2, id="a key has one record"),
         pytest.param(", 'sink.parallelism' = '3'", 0, id="as the user says"),
         pytest.param(CDC, 0, id="several messages for a change"),
-        pytest.param(CDC + ", 'sink.partitioner' = 'fixed'", 0, id="a slot's partition"),
+        pytest.param(CDC + ", 'sink.partitioner' = 'fixed'", 0, id="a shard's partition"),
     ],
 )
 def test_a_slot_may_be_a_file(spark: SparkSession, tmp_path: Path, options: str, tasks: int) -> None:

@@ -1,4 +1,4 @@
-"""When files are the slots, and what is in the topic then, whoever died meanwhile."""
+"""When files are the shards, and what is in the topic then, whoever died meanwhile."""
 
 from __future__ import annotations
 
@@ -60,17 +60,17 @@ def test_trials_on_small_tables_have_a_threshold_of_their_own() -> None:
 
 
 class Desk:
-    """A pipeline whose every version is large, and how often a stretch went out file by file."""
+    """A pipeline whose every version is large, and how often a range went out file by file."""
 
     def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.world, self.stretches = world, 0
+        self.world, self.ranges = world, 0
         self.table: Table = made(world.spark, world.folder / "table", fields=(FIELDS[0], _NAME))
         monkeypatch.setattr(file_shards, "LARGE", 10)
         monkeypatch.setattr(file_shards, "_EACH", 1)
         monkeypatch.setattr(file_shards, "_UNEVEN", 10)  # all that fits one file fits it here
 
         def counted(*given: Any) -> Any:
-            self.stretches += 1
+            self.ranges += 1
             return produce_files(*given)
 
         monkeypatch.setattr(delivery, "produce_files", counted)
@@ -107,7 +107,7 @@ def desk(
 
 
 def test_a_run_dies_and_another_goes_on(desk: Desk, arm: Callable[[str, str], Path]) -> None:
-    """In the first of two chunks of a snapshot, with a number of slots that the user sets by then; and in a version
+    """In the first of two chunks of a snapshot, with a number of shards that the user sets by then; and in a version
     that an ingest wrote. Of what others write, rows of their own go by file, changed keys do not."""
     desk.insert(range(60), "a")
     desk.insert(range(60, 120), "a")
@@ -119,7 +119,7 @@ def test_a_run_dies_and_another_goes_on(desk: Desk, arm: Callable[[str, str], Pa
     desk.world.options = {**desk.world.options, "sink.parallelism": "3"}
     desk.publish()
     assert desk.committed() == {id: ["a"] for id in range(120)}
-    assert desk.stretches == 3
+    assert desk.ranges == 3
 
     desk.world.options = {**desk.world.options, "sink.parallelism": None}
     desk.ingest(0, "+U", range(60), "b")
@@ -141,14 +141,14 @@ def test_a_run_dies_and_another_goes_on(desk: Desk, arm: Callable[[str, str], Pa
     expected.update({id: ["a", None] for id in range(60, 80)})
     expected.update({id: ["a"] for id in range(1060, 1080)})
     assert desk.committed() == expected
-    assert desk.stretches == 3 + 1 + 3
+    assert desk.ranges == 3 + 1 + 3
     assert desk.publish() == 0
 
 
 def test_files_that_are_seen_in_another_way(
     desk: Desk, arm: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the middle of a stretch nobody guesses; with the former Spark it goes on."""
+    """In the middle of a range nobody guesses; with the former Spark it goes on."""
     desk.insert(range(60), "a")
     arm("shard.after-commit", "raise")
     with pytest.raises(Exception, match=r"failpoint|RuntimeError"):

@@ -87,7 +87,7 @@ def test_what_a_zombie_wrote_after_the_last_run_is_mended_by_the_next(make: Make
 
 
 def test_between_two_stretches(make: Make) -> None:
-    """What the stretch sends itself is not stale, and is not sent twice."""
+    """What the range sends itself is not stale, and is not sent twice."""
     world = make()
     world.send((*STALE, upsert(2, "a")))
     sql(world, "UPDATE t SET name = 'c' WHERE id = 2")

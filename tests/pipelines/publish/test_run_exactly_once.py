@@ -48,7 +48,7 @@ def test_every_change_once_and_in_order(make: Make) -> None:
     ],
 )
 def test_whoever_dies_where(make: Make, arm: Arm, place: str, action: str) -> None:
-    """A worker is killed as by kill -9, or the driver ends; the run after it goes on, with other slots."""
+    """A worker is killed as by kill -9, or the driver ends; the run after it goes on, with other shards."""
     world, ledger = make()
     ledger.insert(range(100), "a")
     hit = arm(place, action)
@@ -65,7 +65,7 @@ def test_whoever_dies_where(make: Make, arm: Arm, place: str, action: str) -> No
 
 @pytest.mark.parametrize("place", ["publish.logged", pytest.param("publish.opened", marks=pytest.mark.slow)])
 def test_a_first_run_that_dies_while_it_begins(make: Make, arm: Arm, place: str) -> None:
-    """The log has the stretch, Kafka has no word of it yet: not to be taken for a word that Kafka has forgotten."""
+    """The log has the range, Kafka has no word of it yet: not to be taken for a word that Kafka has forgotten."""
     world, ledger = make()
     ledger.insert(range(20), "a")
     arm(place, "raise")
@@ -140,7 +140,7 @@ def test_a_timeout_that_the_broker_does_not_allow(make: Make) -> None:
 
 @pytest.mark.slow
 def test_an_aborted_record_is_sent_again_not_lost(make: Make) -> None:
-    """A stranger with the slot's id fences it between two runs; what he left open is taken back."""
+    """A stranger with the shard's id fences it between two runs; what he left open is taken back."""
     world, ledger = make()
     ledger.insert(range(20), "a")
     publish(world.spark, world.definition())

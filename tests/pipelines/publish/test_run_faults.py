@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_arrow_batches")]
 
 @pytest.fixture
 def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
-    return lambda slots=3: prepared(spark, broker, lake, unique, slots)
+    return lambda shards=3: prepared(spark, broker, lake, unique, shards)
 
 
 def sent(world: World) -> int:
@@ -36,7 +36,7 @@ def sent(world: World) -> int:
 
 @pytest.mark.parametrize("place", ["shard.after-commit", "shard.before-commit"])
 def test_all_processes_are_killed(make: Make, tmp_path: Path, place: str) -> None:
-    """Driver, JVM and workers at the same moment, in the middle of a stretch; with a commit just made, or just due."""
+    """Driver, JVM and workers at the same moment, in the middle of a range; with a commit just made, or just due."""
     world, ledger = make()
     ledger.insert(range(100), "a")
     with Run(world, tmp_path) as run:
@@ -100,7 +100,7 @@ def test_the_broker_restarts_under_a_publish(
 
 
 def test_fewer_slots_after_a_kill(make: Make, arm: Arm) -> None:
-    """Eight slots began the stretch, so eight end it; what comes after has two."""
+    """Eight shards began the range, so eight end it; what comes after has two."""
     world, ledger = make(8)
     ledger.insert(range(200), "a")
     arm("shard.before-commit", "kill after 3")

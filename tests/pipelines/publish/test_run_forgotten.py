@@ -64,7 +64,7 @@ def test_kafka_forgets_a_publish_that_was_under_way(make: Make, arm: Arm) -> Non
 
 
 def die(world: World, arm: Arm, place: str) -> None:
-    """A run that ends in the middle of a stretch."""
+    """A run that ends in the middle of a range."""
     hit = arm(place, "kill")
     with pytest.raises(Exception, match=r"crashed|exited unexpectedly"):
         publish(world.spark, world.definition())
@@ -81,7 +81,7 @@ def test_kafka_forgets_slots_of_a_publish_that_was_under_way(make: Make, arm: Ar
     forget(world, "-")
     for _ in range(2):
         with pytest.raises(
-            GapError, match=r"no longer says how much of its share of the stretch from version 1 on"
+            GapError, match=r"no longer says how much of its share of the range from version 1 on"
         ):
             publish(world.spark, world.definition())
     assert resync(world.spark, world.definition()).inserted > 0
@@ -93,8 +93,8 @@ def test_kafka_forgets_slots_of_a_publish_that_was_under_way(make: Make, arm: Ar
 
 @pytest.mark.slow
 def test_slots_that_have_sent_nothing_yet(make: Make, arm: Arm) -> None:
-    """Whoever opened a stretch and died has left a note for each, also where a run before had fewer slots; those of a
-    stretch without a row for them are not asked."""
+    """Whoever opened a range and died has left a note for each, also where a run before had fewer shards; those of a
+    range without a row for them are not asked."""
     world, ledger = make()
     ledger.insert(range(3), "a")
     publish(world.spark, world.definition())
@@ -114,8 +114,8 @@ def test_slots_that_have_sent_nothing_yet(make: Make, arm: Arm) -> None:
 def test_a_broker_that_forgets_after_a_minute(
     spark: SparkSession, lake: Path, tmp_path: Path, unique: Callable[[str], str], arm: Arm
 ) -> None:
-    """A supervisor starts a publish again and again, which dies before its slots send: the Control's group is written
-    each time, those of slots that had sent are not."""
+    """A supervisor starts a publish again and again, which dies before its shards send: the Control's group is written
+    each time, those of shards that had sent are not."""
     forgetful = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "500"}
     with Broker(tmp_path / "broker", settings=forgetful) as broker:
         world, ledger = exactly_once(spark, broker, lake, unique)

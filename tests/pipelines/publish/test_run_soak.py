@@ -60,8 +60,8 @@ def test_rounds_of_faults(
     ledger.insert(range(200), "a")
     commits, fired = 0, 0
     for _ in range(ROUNDS):
-        slots = draw.choice((1, 2, 3, 5, 8))
-        world.options = {**world.options, "sink.parallelism": str(slots)}
+        shards = draw.choice((1, 2, 3, 5, 8))
+        world.options = {**world.options, "sink.parallelism": str(shards)}
         place, action = draw.choice(FAULTS)
         hit = arm(place, f"{action} after {draw.randrange(4)}")
         try:
@@ -77,7 +77,7 @@ def test_rounds_of_faults(
         for _ in range(draw.randrange(3)):
             commits += 1
             done.append(change(ledger, draw, commits))
-        print(f"{slots} slots, {place} {action}: ended {ended}; then {', '.join(done) or 'nothing'}")
+        print(f"{shards} shards, {place} {action}: ended {ended}; then {', '.join(done) or 'nothing'}")
     publish(spark, world.definition())
     ledger.check(broker.bootstrap, world.topic)
     assert fired, "no fault fired in any round: nothing was proven"

@@ -94,7 +94,7 @@ ONCE = {"sink.delivery-guarantee": "exactly-once", "sink.parallelism": "2"}
 
 @pytest.mark.slow
 def test_a_table_made_anew_begins_a_new_count_of_versions(make: Make, unique: Callable[[str], str]) -> None:
-    """Slots that stand at version 4 of the table that is gone must not take version 1 of this one for sent."""
+    """Shards that stand at version 4 of the table that is gone must not take version 1 of this one for sent."""
     world = make(options={**ONCE, "sink.transactional-id-prefix": unique("tx")})
     definition = world.definition()
     sql(world, "INSERT INTO t SELECT id, 'a', 1 FROM range(20)", "UPDATE t SET name = 'b' WHERE id < 5")
