@@ -167,7 +167,7 @@ def differs(fields: Sequence[T.StructField], left: str, right: str) -> Column:
 
 
 def same_key(names: Sequence[str], left: str, right: str) -> Column:
-    """Null-safe equality of the key columns (design.md 5.4)."""
+    """Null-safe equality of the key columns (ADR 028, rule 4)."""
     return reduce(lambda a, b: a & b, [col(n, left).eqNullSafe(col(n, right)) for n in names])
 
 

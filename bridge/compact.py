@@ -27,7 +27,7 @@ def latest_by_offset(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
     """One row per key: the last of its partition by offset, whatever the record timestamps say.
 
     Only where a key shows up in several partitions do timestamps decide, between the last rows of those
-    partitions; then topic, partition and offset (design.md 5.3). Null is a key value like any other. `frame` has
+    partitions; then topic, partition and offset (ADR 028, rule 3). Null is a key value like any other. `frame` has
     `__position` struct<topic, partition, offset, timestamp>, and `row` where an offset may hold several changes, which
     stand in its order. Adds the boolean `__two_partitions`; an order is not kept.
     """
@@ -52,7 +52,7 @@ def net(frame: DataFrame, keys: Sequence[str], *, across_versions: bool) -> Data
     after the last one, null where there was none; `__position` struct<version>, that of the last change. Inside a
     version retractions (-U, -D) stand before adds (+I, +U), so an update has both rows, a primary key that changed
     is a deletion of the old key and an insertion of the new one, and a key deleted and inserted again is an update
-    (design.md 5.11). What comes to nothing is left out: an update that changes no column (null-safe; maps by their
+    (ADR 028, rule 11). What comes to nothing is left out: an update that changes no column (null-safe; maps by their
     entries), a key inserted and deleted. `frame` has `__kind` and `__position` struct<version>; an order is not kept.
     """
     columns = [f for f in frame.schema.fields if f.name not in (KIND, POSITION)]

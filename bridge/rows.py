@@ -50,7 +50,7 @@ def replay(
     """Fold `changes`, in the order given, over `table` (empty if none): key -> row.
 
     An add sets the row of its key, a retraction removes it; removing an absent key is a no-op
-    (design.md 5.6). `table` is not modified.
+    (ADR 028, rule 6). `table` is not modified.
     """
     rows = dict(table or {})
     for change in changes:
@@ -65,7 +65,7 @@ def compact(changes: Sequence[Change]) -> list[Change]:
     """Keep the last change per key: ordered by position, retractions before adds at one position.
 
     The order of the result is the order of the last changes. A trailing -U counts as a delete
-    (design.md 5.11). `replay(compact(c))` equals `replay(c sorted by position)` for every `c`.
+    (ADR 028, rule 11). `replay(compact(c))` equals `replay(c sorted by position)` for every `c`.
     """
     last: dict[Hashable, Change] = {}
     for change in sorted(changes, key=lambda c: (c.position, not c.kind.retracts)):

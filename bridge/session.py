@@ -36,7 +36,7 @@ _LOCAL = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    # Fifty tasks to read the log of a small table cost more than the batch (design.md 7).
+    # Fifty tasks to read the log of a small table cost more than the batch.
     "spark.databricks.delta.snapshotPartitions": "2",
 }
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"

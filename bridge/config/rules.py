@@ -147,7 +147,7 @@ def delivery_guarantee(given: Given) -> str:
 
 
 def check_schema(given: Given, schema: TableSchema) -> None:
-    """Names that are free, primary-key types that can be compared (design.md 5.4), metadata that exists."""
+    """Names that are free, primary-key types that can be compared (ADR 028, rule 4), metadata that exists."""
     for name in schema.names:
         if name.startswith("__"):
             raise OptionError(

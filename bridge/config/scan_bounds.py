@@ -26,7 +26,7 @@ def startup(given: Given, topics: tuple[str, ...], *, base_is_existing: bool) ->
     """The start position. Raises OptionError for a companion that is missing or idle, in Flink's words.
 
     Also for any `scan.startup.*` of an upsert-kafka table unless the Delta table is said to hold a base
-    (design.md 5.12).
+    (ADR 028, rule 12).
     """
     option = STARTUP_MODE
     if given.connector == UPSERT:

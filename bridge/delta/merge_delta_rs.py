@@ -138,7 +138,7 @@ def _committed(
 
 
 def _same_key(source: pa.Table, key: Sequence[str]) -> str:
-    """Null-safe equality of the key (design.md 5.4). Files are pruned by `=` alone, which says the same of a column
+    """Null-safe equality of the key (ADR 028, rule 4). Files are pruned by `=` alone, which says the same of a column
     that has no null among the changes; but delta-rs writes the bounds that it prunes by into the commit, so not of long
     values. In parentheses: delta-rs reads AND as a part of what IS NOT DISTINCT FROM compares."""
     parts = []

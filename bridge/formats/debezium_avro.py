@@ -75,7 +75,7 @@ class _ChangeDecoder(FramedDecoder):
         return f"{payload} IS NULL OR length({payload}) = 0"
 
     def good(self, value: str, names: Names) -> str:
-        """What Flink's DebeziumAvroDeserializationSchema makes of it, and design.md 5.5 of an update without before."""
+        """As Flink's DebeziumAvroDeserializationSchema; for an update without `before` see ADR 028, rule 5."""
         op, before, after = f"{value}.op", f"{value}.before", f"{value}.after"
         old = struct(kind=f"IF({op} = 'u', '-U', '-D')", row=as_row(self.row, self.told, before))
         new = struct(kind=f"IF({op} = 'u', '+U', '+I')", row=after)

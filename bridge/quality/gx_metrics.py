@@ -82,7 +82,7 @@ def most_repeated(frame: DataFrame, names: Sequence[str]) -> list[dict[str, Any]
 
 
 def _repeated(frame: DataFrame, names: Sequence[str]) -> DataFrame:
-    # Grouping treats null as a value like any other, which is the null-safe equality of design.md 5.4.
+    # Grouping treats null as a value like any other, which is the null-safe equality of ADR 028, rule 4.
     grouped = frame.groupBy(*map(col, names)).agg(F.count(F.lit(1)).alias(_ROWS))
     return grouped.where(F.col(_ROWS) > 1)
 

@@ -144,7 +144,7 @@ class OneScan(SparkDFExecutionEngine):
                 return {}
             return _values(parts, query.collect()[0])
         names = list(key.metric_value_kwargs["column_list"])
-        # Grouping treats null as a value like any other, which is the null-safe equality of design.md 5.4.
+        # Grouping treats null as a value like any other, which is the null-safe equality of ADR 028, rule 4.
         counted = [F.count(F.lit(1)).alias(_ROWS)]
         counted += [of_key.alias(f"__part_{n}") for n, (_, of_key, _) in enumerate(parts)]
         repeated = F.col(_ROWS) > 1

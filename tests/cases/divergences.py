@@ -34,8 +34,8 @@ class Divergence:
 
     @property
     def words(self) -> str:
-        """The decision by its number in design.md section 5, or by the record (ADR) that holds it."""
-        number = f"decision {self.decision}" if isinstance(self.decision, int) else self.decision
+        """The decision by its rule in ADR 028, or by another record (ADR)."""
+        number = f"ADR 028, rule {self.decision}" if isinstance(self.decision, int) else self.decision
         return f"{number}: {self.why}"
 
 

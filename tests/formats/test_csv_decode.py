@@ -205,6 +205,6 @@ def test_a_line_is_taken_apart_as_jackson_does(spark: SparkSession, name: str) -
 
 
 def test_a_document_of_no_bytes_is_a_line_with_one_empty_field(spark: SparkSession) -> None:
-    """design.md 5.2; Flink refuses it. A line break alone is the same."""
+    """ADR 028, rule 2; Flink refuses it. A line break alone is the same."""
     assert read(spark, row_type(a=scalar("STRING")), ["", "\n"], {}) == [("",), ("",)]
     assert read(spark, row_type(a=scalar("INT")), [""], {"null-literal": ""}) == [(None,)]

@@ -27,7 +27,7 @@ _EMPTY = "CAST(array() AS ARRAY<STRING>)"
 class CsvDecoder:
     """Reads the first line of a document; what follows its line break is not looked at, as in Flink.
 
-    A document of no bytes is a line with one empty field (design.md 5.2). Texts are null only where they equal
+    A document of no bytes is a line with one empty field (ADR 028, rule 2). Texts are null only where they equal
     the null literal; an empty number is an error, an empty string is data. Under ignore-parse-errors a bad or
     absent field is null; a malformed line, or one with too many fields, is an error still, and so skipped.
     """

@@ -1,7 +1,7 @@
 """changes -keep-> changes: columns that a document does not tell get the value they have.
 
 Databases leave large values out of an update that did not touch them (PostgreSQL's TOAST; Debezium writes its
-unavailable-value placeholder). The value is then the one of the change before, or the table's (design.md 5.5).
+unavailable-value placeholder). The value is then the one of the change before, or the table's (ADR 028, rule 5).
 """
 
 from __future__ import annotations
