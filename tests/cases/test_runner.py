@@ -162,7 +162,7 @@ def test_a_divergence_holds_only_as_it_is_written(world: World) -> None:
     )
     known = Divergence("T1", "tiny", 7, "seven is right", 1, ["error_contains"], {"row": [7]})
     judge = Judge(world, [known])
-    assert judge.verdict(wrong) == Outcome(Kind.DIVERGENCE, "[1] divergence: decision 7: seven is right")
+    assert judge.verdict(wrong) == Outcome(Kind.DIVERGENCE, "[1] divergence: ADR 028, rule 7: seven is right")
     passing = judge.verdict(known.applied(wrong))
     assert passing.kind is Kind.FAIL and "divergence no longer holds" in passing.words
     unlike = Divergence("T1", "tiny", "ADR 001", "eight is right", 1, ["error_contains"], {"row": [8]})
