@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import uuid
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from bridge.bridge_folders import OWNER_FILE, scratch_name
+
 __all__ = [
-    "OWNER",
     "TextFile",
     "delete_file",
     "delete_owned",
@@ -22,9 +22,6 @@ __all__ = [
     "own",
     "read_text",
 ]
-
-OWNER = "_bridge_owner.json"
-"""The file in a folder that says that the bridge made the folder, and for which pipeline (docs/adr/024)."""
 
 
 class TextFile:
@@ -65,7 +62,7 @@ class TextFile:
 
     def _replace(self, text: str) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = self._path.with_name(f".{self._path.name}.{uuid.uuid4().hex}.tmp")
+        scratch = self._path.with_name(scratch_name(self._path.name))
         try:
             scratch.write_text(text, encoding="utf-8")
             os.replace(scratch, self._path)
@@ -134,7 +131,7 @@ def own(spark: SparkSession, folder: str, pipeline: str) -> None:
     and holds something."""
     if list_names(spark, folder):
         raise FileExistsError(f"{folder} holds files, so it does not become a working folder of {pipeline!r}")
-    TextFile(spark, f"{folder}/{OWNER}").write(json.dumps({"pipeline": pipeline}))
+    TextFile(spark, f"{folder}/{OWNER_FILE}").write(json.dumps({"pipeline": pipeline}))
 
 
 def delete_owned(spark: SparkSession, folder: str, pipeline: str) -> bool:
@@ -144,7 +141,7 @@ def delete_owned(spark: SparkSession, folder: str, pipeline: str) -> bool:
         return False
     system, where = _open(spark, folder)
     for name in list_names(spark, folder):
-        if name != OWNER:  # last, so that a deletion that was cut short is still known as ours
+        if name != OWNER_FILE:  # last, so that a deletion that was cut short is still known as ours
             system.delete(_open(spark, f"{folder}/{name}")[1], True)
     system.delete(where, True)
     return True
@@ -154,7 +151,7 @@ def _owner(spark: SparkSession, folder: str) -> str | None:
     system, where = _open(spark, folder)
     if not system.exists(where) or not system.getFileStatus(where).isDirectory():
         return None
-    text = TextFile(spark, f"{folder}/{OWNER}").read()
+    text = TextFile(spark, f"{folder}/{OWNER_FILE}").read()
     try:
         told = json.loads(text or "")
     except ValueError:

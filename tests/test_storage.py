@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge import storage
+from bridge.bridge_folders import OWNER_FILE
 
 
 def test_files_are_listed_read_and_deleted(spark: SparkSession, tmp_path: Path) -> None:
@@ -40,7 +41,7 @@ def test_only_a_folder_that_was_made_for_the_pipeline_is_deleted(spark: SparkSes
     for folder, told in ((others, None), (torn, '{"pipel'), (tmp_path / "list", "[]")):
         folder.mkdir()
         if told:
-            (folder / storage.OWNER).write_text(told, encoding="utf-8")
+            (folder / OWNER_FILE).write_text(told, encoding="utf-8")
         assert not storage.delete_owned(spark, str(folder), "orders") and folder.is_dir()
     with pytest.raises(FileExistsError, match="torn holds files"):
         storage.own(spark, str(torn), "orders")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from bridge.bridge_folders import QUARANTINE_SUFFIX, RESULTS_SUFFIX
 from bridge.config import unsupported
 from bridge.config.ddl_text import read_ddl
 from bridge.config.definition_warnings import warnings
@@ -208,7 +209,7 @@ def _quarantine(file: PipelineFile, base: Path) -> DeltaTarget | None:
                 "quarantine, or leave it out"
             )
         return None
-    return _beside(section, delta, base, "_quarantine")
+    return _beside(section, delta, base, QUARANTINE_SUFFIX)
 
 
 def _beside(
@@ -258,7 +259,7 @@ def _maintenance(section: MaintenanceSection) -> Maintenance:
 
 def _quality(section: QualitySection, delta: DeltaSection, base: Path) -> Quality:
     report = None if section.report is None else Path(resolved_path(base, section.report))
-    results = _beside(section.results, delta, base, "_quality")
+    results = _beside(section.results, delta, base, RESULTS_SUFFIX)
     suite = Path(resolved_path(base, section.suite))
     return Quality(suite, results, OnFailure(section.on_failure), report, _gate(section, suite, base))
 

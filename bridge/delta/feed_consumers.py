@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pyspark.sql import functions as F
 
 from bridge import storage
+from bridge.bridge_folders import consumer_file, consumer_of, consumers_folder
 from bridge.delta.change_feed import latest_version
 from bridge.delta.delta_errors import table_errors
 from bridge.delta.table import Table
@@ -67,7 +68,8 @@ class FeedConsumers:
         if location is None:
             with table_errors(table):
                 location = str(table.delta().detail().select("location").collect()[0][0])
-        self.folder = f"{location.rstrip('/')}/_bridge/consumers"
+        self.table_folder = location
+        self.folder = consumers_folder(location)
 
     def register(self, pipeline: str, version: int, checkpoint: str) -> None:
         """Write down how far `pipeline` is. Raises whatever the store says when it refuses."""
@@ -79,13 +81,13 @@ class FeedConsumers:
 
         Raises TableError for a notice that cannot be read, as nobody knows what its pipeline still needs.
         """
-        names = [n for n in storage.list_names(self._spark, self.folder) if n.endswith(".json")]
-        found = [self._read(name.removesuffix(".json")) for name in names if not name.startswith(".")]
+        pipelines = map(consumer_of, storage.list_names(self._spark, self.folder))
+        found = [self._read(pipeline) for pipeline in pipelines if pipeline is not None]
         return [c for c in found if c is not None and c.table_id == self._table.id]
 
     def forget(self, pipeline: str) -> bool:
         """Take the notice away; False when there is none."""
-        if f"{pipeline}.json" not in storage.list_names(self._spark, self.folder):
+        if consumer_file(pipeline) not in storage.list_names(self._spark, self.folder):
             return False
         storage.delete_file(self._spark, self._file(pipeline))
         return True
@@ -107,7 +109,7 @@ class FeedConsumers:
         ) from failure
 
     def _file(self, pipeline: str) -> str:
-        return f"{self.folder}/{pipeline}.json"
+        return f"{self.folder}/{consumer_file(pipeline)}"
 
 
 def lags(table: Table, consumers: Sequence[FeedConsumer]) -> list[Lag]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from bridge.delta.feed_consumers import FeedConsumers
+from bridge.delta.log_layout import checksum_version, commit_file, log_folder, version_of
 from bridge.delta.optimize_vacuum import LOG_RETENTION, interval_seconds
 from bridge.delta.table import Table
 
@@ -30,9 +30,6 @@ NO_HOOKS = {"create_checkpoint": False, "cleanup_expired_logs": False}
 
 _INTERVAL, _EVERY = "delta.checkpointInterval", 10
 _CLEANS = "delta.enableExpiredLogCleanup"
-_VERSIONED = re.compile(r"(\d{20})\.(?:json|checkpoint\.\S+)")
-_CHECKSUM = re.compile(r"\.?(\d{20})\.(?:\S+\.)?crc")
-"""Spark's checksums, of versions and of files; delta-rs leaves them where they are."""
 
 
 def after_commit(target: DeltaTable, table: Table, version: int) -> None:
@@ -67,7 +64,7 @@ def tidy(target: DeltaTable, published: Callable[[], Iterable[int]]) -> None:
     properties = target.metadata().configuration
     if str(properties.get(_CLEANS, "true")).lower() != "true":
         return
-    log = os.path.join(unquote(urlsplit(target.table_uri).path), "_delta_log")
+    log = log_folder(unquote(urlsplit(target.table_uri).path))
     expired = time.time() - interval_seconds(properties, LOG_RETENTION)
     newest = target.version()
     if any(_waits(log, version, newest, expired) for version in published()):
@@ -90,15 +87,16 @@ def _waits(log: str, version: int, newest: int, expired: float) -> bool:
 def _written(log: str, version: int) -> float | None:
     """When; None for a commit that is not there."""
     try:
-        return os.stat(os.path.join(log, f"{version:020}.json")).st_mtime
+        return os.stat(os.path.join(log, commit_file(version))).st_mtime
     except FileNotFoundError:
         return None
 
 
 def _drop_checksums(log: str) -> None:
-    """Those of versions that are no longer there."""
+    """Delete the checksums of versions before the oldest one in the log; delta-rs leaves Spark's checksums behind."""
     names = os.listdir(log)
-    kept = min((int(found[1]) for name in names if (found := _VERSIONED.fullmatch(name))), default=0)
+    oldest = min((version for name in names if (version := version_of(name)) is not None), default=0)
     for name in names:
-        if (found := _CHECKSUM.fullmatch(name)) and int(found[1]) < kept:
+        version = checksum_version(name)
+        if version is not None and version < oldest:
             os.unlink(os.path.join(log, name))

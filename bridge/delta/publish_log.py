@@ -6,11 +6,10 @@ Kafka forgets it (`offsets.retention.minutes`).
 
 from __future__ import annotations
 
-import re
-
 from pyspark.sql import SparkSession
 
 from bridge import storage
+from bridge.bridge_folders import publish_log_batch, publish_log_file, publish_log_folder
 from bridge.delta.write_once import write_once
 from bridge.errors import REPUBLISH, ConcurrentRunError, DefinitionError, GapError
 from bridge.publish_progress import PublishProgress
@@ -18,7 +17,6 @@ from bridge.publish_progress import PublishProgress
 __all__ = ["PublishLog", "PublishProgress"]
 
 _KEPT = 20
-_FILE = re.compile(r"(\d{20})\.json")
 
 
 class PublishLog:
@@ -26,7 +24,7 @@ class PublishLog:
 
     def __init__(self, spark: SparkSession, checkpoint: str, pipeline: str) -> None:
         self._spark, self._pipeline = spark, pipeline
-        self._folder = f"{checkpoint.rstrip('/')}/publish"
+        self._folder = publish_log_folder(checkpoint)
 
     def last(self) -> PublishProgress | None:
         """The newest progress; None before the first batch.
@@ -73,8 +71,8 @@ class PublishLog:
             storage.delete_file(self._spark, self._file(number))
 
     def _numbers(self) -> list[int]:
-        found = (_FILE.fullmatch(name) for name in storage.list_names(self._spark, self._folder))
-        return sorted(int(match[1]) for match in found if match)
+        batches = map(publish_log_batch, storage.list_names(self._spark, self._folder))
+        return sorted(batch for batch in batches if batch is not None)
 
     def _parsed(self, number: int) -> PublishProgress | None:
         try:
@@ -87,4 +85,4 @@ class PublishLog:
             return None
 
     def _file(self, number: int) -> str:
-        return f"{self._folder}/{number:020}.json"
+        return f"{self._folder}/{publish_log_file(number)}"

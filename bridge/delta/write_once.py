@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import uuid
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from bridge.bridge_folders import scratch_name
 from bridge.delta.delta_errors import names
 
 __all__ = ["write_once"]
@@ -31,7 +31,7 @@ def write_once(spark: SparkSession, path: str, text: str) -> bool:
 def _link(final: Path, text: str) -> bool:
     # Hadoop's rename replaces an existing file on a local disk; a hard link never does.
     final.parent.mkdir(parents=True, exist_ok=True)
-    scratch = final.with_name(_scratch(final.name))
+    scratch = final.with_name(scratch_name(final.name))
     try:
         with scratch.open("w", encoding="utf-8") as out:
             out.write(text)
@@ -51,7 +51,7 @@ def _rename(spark: SparkSession, path: str, text: str) -> bool:
     assert gateway is not None
     hadoop, conf = jvm.org.apache.hadoop.fs, _hadoop_conf(spark)
     final = hadoop.Path(path)
-    scratch = hadoop.Path(final.getParent(), _scratch(final.getName()))
+    scratch = hadoop.Path(final.getParent(), scratch_name(final.getName()))
     system = final.getFileSystem(conf)
     no_overwrite = gateway.new_array(hadoop.Options.Rename, 1)
     no_overwrite[0] = hadoop.Options.Rename.NONE
@@ -71,7 +71,3 @@ def _rename(spark: SparkSession, path: str, text: str) -> bool:
 
 def _hadoop_conf(spark: SparkSession) -> Any:
     return spark._jsparkSession.sessionState().newHadoopConf()
-
-
-def _scratch(name: str) -> str:
-    return f".{name}.{uuid.uuid4().hex}.tmp"

@@ -8,6 +8,7 @@ from bridge import storage
 from bridge.definition import Definition
 from bridge.delta.delta_errors import names
 from bridge.delta.feed_consumers import FeedConsumers
+from bridge.delta.log_layout import commit_file, log_folder
 from bridge.delta.table import Table
 from bridge.pipelines.runtime.retention_warnings import log_retention_warning
 from bridge.publish_progress import PublishProgress
@@ -52,10 +53,10 @@ class ConsumerRegistration:
         if time.monotonic() - self._last_look < _EVERY_SECONDS:
             return None
         self._last_look = time.monotonic()
-        log = self._consumers.folder.removesuffix("/_bridge/consumers") + "/_delta_log"
+        log = log_folder(self._consumers.table_folder)
         try:
             # The time by which Delta cleans its log; DESCRIBE HISTORY would cost a job.
-            written = storage.modified_ms(self._table.spark, f"{log}/{state.version + 1:020}.json")
+            written = storage.modified_ms(self._table.spark, f"{log}/{commit_file(state.version + 1)}")
         except Exception:  # a store that is not to be read by path: no news
             return None
         if written is None:

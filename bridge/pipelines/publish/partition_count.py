@@ -6,6 +6,7 @@ import json
 
 from pyspark.sql import SparkSession
 
+from bridge.bridge_folders import partition_counts_file
 from bridge.definition import Definition, Topic
 from bridge.kafka.topic_creation import partitions
 from bridge.storage import TextFile
@@ -17,7 +18,7 @@ class PartitionCount:
     """The numbers are kept in `run.checkpoint`, as no more than a warning hangs on them."""
 
     def __init__(self, spark: SparkSession, definition: Definition) -> None:
-        self._file = TextFile(spark, f"{definition.run.checkpoint.rstrip('/')}/publish.partitions.json")
+        self._file = TextFile(spark, partition_counts_file(definition.run.checkpoint))
         self._known = _parsed(self._file.read())
 
     def warnings(self, topic: Topic) -> list[str]:

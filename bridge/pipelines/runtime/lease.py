@@ -20,6 +20,7 @@ from datetime import datetime, timezone
 from pyspark.sql import SparkSession
 
 from bridge import storage
+from bridge.bridge_folders import claim_file, lease_file
 from bridge.definition import Definition
 from bridge.delta.write_once import write_once
 from bridge.errors import BridgeError, ConcurrentRunError
@@ -71,8 +72,8 @@ class Lease:
 
     def __init__(self, spark: SparkSession, definition: Definition, side: str, verb: str) -> None:
         self._spark = spark
-        self._path = f"{definition.run.checkpoint.rstrip('/')}/{side}.lease"
-        self._file = TextFile(spark, f"{self._path}.json")
+        self._checkpoint, self._side = definition.run.checkpoint, side
+        self._file = TextFile(spark, lease_file(self._checkpoint, side))
         every = _HEARTBEAT_SECONDS if self._file.local else _HEARTBEAT_SECONDS_REMOTE
         since = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
         self._me = current_process(definition.name, verb, uuid.uuid4().hex[:12], since=since, every=every)
@@ -94,7 +95,7 @@ class Lease:
         """Put ours in the place of `found`, if nobody else is about to: a file named after that text is created first,
         which only one can."""
         name = hashlib.sha256((found or "").encode()).hexdigest()[:16]
-        claim = f"{self._path}.{name}.{tries}.claim"
+        claim = claim_file(self._checkpoint, self._side, name, tries)
         try:
             if not write_once(self._spark, claim, self._me.to_json()):
                 return False
@@ -109,7 +110,7 @@ class Lease:
             ) from failed
         for number in range(tries + 1):
             with suppress(Exception):
-                storage.delete_file(self._spark, f"{self._path}.{name}.{number}.claim")
+                storage.delete_file(self._spark, claim_file(self._checkpoint, self._side, name, number))
         return ours
 
     def _changes(self, found: str | None) -> bool:

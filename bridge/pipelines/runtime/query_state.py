@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from bridge import storage
+from bridge import bridge_folders, storage
 from bridge.definition import Definition
 from bridge.errors import BridgeError
 from bridge.offsets import Offsets
@@ -34,7 +34,7 @@ def query_state_folder(spark: SparkSession, definition: Definition, verb: str, r
         # Spark's own choice starts a process for each look at a link, some thirty in a batch, for an atomicity that a
         # rename has on a local disk anyway.
         spark.conf.set(_MANAGER, _BY_FILE_SYSTEM)
-    parent = f"{checkpoint.rstrip('/')}/{verb}"
+    parent = bridge_folders.runs_folder(checkpoint, verb)
     for left_behind in storage.list_names(spark, parent):
         storage.delete_owned(spark, f"{parent}/{left_behind}", pipeline)
     place = f"{parent}/{run}"
@@ -46,7 +46,7 @@ def query_state_folder(spark: SparkSession, definition: Definition, verb: str, r
             f"run.checkpoint: {place} cannot be written: {type(failed).__name__}: {first}"
         ) from failed
     try:
-        yield f"{place}/state"
+        yield bridge_folders.state_folder(place)
     finally:
         storage.delete_owned(spark, place, pipeline)
 

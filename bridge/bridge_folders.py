@@ -1,0 +1,113 @@
+"""Names the bridge's own tables, folders and files: beside a table, in its folder, and in `run.checkpoint`.
+
+    lake/orders                          the table of the pipeline
+    lake/orders/_bridge/consumers/       feed consumers: a file for each publish
+    lake/orders_quarantine               quarantine
+    lake/orders_quality                  results of quality checks
+
+    <run.checkpoint>/ingest.lease.json   lease of one side: `ingest` or `publish`
+    <run.checkpoint>/ingest/<run>/state  Spark's state of a streaming query, for one run
+    <run.checkpoint>/publish/            publish log: a file for each batch
+    <run.checkpoint>/publish.partitions.json
+
+Names are part of the format on disk: a newer bridge must find what an older one wrote.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+__all__ = [
+    "OWNER_FILE",
+    "QUARANTINE_SUFFIX",
+    "RESULTS_SUFFIX",
+    "claim_file",
+    "consumer_file",
+    "consumer_of",
+    "consumers_folder",
+    "lease_file",
+    "partition_counts_file",
+    "publish_log_batch",
+    "publish_log_file",
+    "publish_log_folder",
+    "runs_folder",
+    "scratch_name",
+    "state_folder",
+]
+
+QUARANTINE_SUFFIX = "_quarantine"
+"""Follows the table's name or path where `ingest.quarantine` names no place."""
+
+RESULTS_SUFFIX = "_quality"
+"""Follows the table's name or path where `quality.results` names no place."""
+
+OWNER_FILE = "_bridge_owner.json"
+"""Marks a folder that the bridge made, and names the pipeline it made it for (docs/adr/024)."""
+
+_PUBLISH_LOG_FILE = re.compile(r"(\d{20})\.json")
+
+
+def consumers_folder(table_folder: str) -> str:
+    """The folder of feed consumers. VACUUM skips folders whose names begin with an underscore."""
+    return f"{table_folder.rstrip('/')}/_bridge/consumers"
+
+
+def consumer_file(pipeline: str) -> str:
+    """The name of a feed consumer's file."""
+    return f"{pipeline}.json"
+
+
+def consumer_of(name: str) -> str | None:
+    """The pipeline of a feed consumer's file; None for any other file, e.g. a scratch file or a checksum."""
+    return name.removesuffix(".json") if name.endswith(".json") and not name.startswith(".") else None
+
+
+def lease_file(checkpoint: str, side: str) -> str:
+    """The lease of `ingest` or `publish`."""
+    return f"{_in(checkpoint, side)}.lease.json"
+
+
+def claim_file(checkpoint: str, side: str, digest: str, attempt: int) -> str:
+    """The file by which one of several runs wins the right to replace the lease whose text has this digest."""
+    return f"{_in(checkpoint, side)}.lease.{digest}.{attempt}.claim"
+
+
+def runs_folder(checkpoint: str, verb: str) -> str:
+    """The parent of the folders that runs of `verb` make, one each, and remove."""
+    return _in(checkpoint, verb)
+
+
+def state_folder(run_folder: str) -> str:
+    """Spark's state of the streaming query of one run."""
+    return f"{run_folder}/state"
+
+
+def publish_log_folder(checkpoint: str) -> str:
+    """The folder of a publish log."""
+    return _in(checkpoint, "publish")
+
+
+def publish_log_file(batch: int) -> str:
+    """The name of the file with the progress after a batch."""
+    return f"{batch:020}.json"
+
+
+def publish_log_batch(name: str) -> int | None:
+    """The batch of a file of a publish log; None for any other file."""
+    found = _PUBLISH_LOG_FILE.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def partition_counts_file(checkpoint: str) -> str:
+    """The partition counts that the topics of a publish had when it last looked."""
+    return _in(checkpoint, "publish.partitions.json")
+
+
+def scratch_name(name: str) -> str:
+    """A hidden name, never used before, for a file that is to be renamed to `name` once it is complete."""
+    return f".{name}.{uuid.uuid4().hex}.tmp"
+
+
+def _in(checkpoint: str, name: str) -> str:
+    return f"{checkpoint.rstrip('/')}/{name}"

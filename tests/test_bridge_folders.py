@@ -1,0 +1,29 @@
+"""Names of the bridge's own files do not change: a newer bridge must find what an older one wrote."""
+
+from __future__ import annotations
+
+from bridge import bridge_folders as folders
+
+
+def test_names_beside_and_inside_a_table() -> None:
+    assert (folders.QUARANTINE_SUFFIX, folders.RESULTS_SUFFIX) == ("_quarantine", "_quality")
+    assert folders.consumers_folder("s3a://lake/orders/") == "s3a://lake/orders/_bridge/consumers"
+    assert folders.consumer_file("p.1") == "p.1.json"
+    names = ("p.1.json", ".p.1.json.ab12.tmp", ".p.1.json.crc", "readme.txt")
+    assert [folders.consumer_of(name) for name in names] == ["p.1", None, None, None]
+
+
+def test_names_in_the_checkpoint() -> None:
+    assert folders.lease_file("/c/", "ingest") == "/c/ingest.lease.json"
+    assert folders.claim_file("/c", "publish", "ab12", 0) == "/c/publish.lease.ab12.0.claim"
+    assert folders.state_folder(f"{folders.runs_folder('/c', 'ingest')}/run1") == "/c/ingest/run1/state"
+    assert folders.publish_log_folder("/c") == "/c/publish"
+    assert folders.partition_counts_file("/c") == "/c/publish.partitions.json"
+    assert folders.publish_log_file(7) == "00000000000000000007.json"
+    names = ("00000000000000000007.json", ".00000000000000000007.json.crc", "7.json")
+    assert [folders.publish_log_batch(name) for name in names] == [7, None, None]
+
+
+def test_scratch_files_are_hidden_and_unique() -> None:
+    one, other = folders.scratch_name("7.json"), folders.scratch_name("7.json")
+    assert one != other and one.startswith(".7.json.") and one.endswith(".tmp")
