@@ -9,7 +9,7 @@ bench bench-full: ROWS ?= 1000000
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow faults faults-short cases bench bench-full bench-formats bench-publish bench-quality check lint types imports format wheel clean
+.PHONY: help setup demo test slow faults faults-short cases bench bench-full bench-formats bench-publish bench-quality check lint types imports docs format wheel clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -65,6 +65,10 @@ types: $(READY) ## Check types
 
 imports: $(READY) ## Check that imports flow down only
 	$(BIN)/lint-imports
+
+docs: $(READY) ## Build the docs into .work/site, to be opened from there: no server, no network
+	env NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open .work/site/index.html"
 
 format: $(READY) ## Format the code, mend what can be mended
 	$(BIN)/ruff check --fix

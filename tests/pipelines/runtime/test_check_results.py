@@ -1,4 +1,4 @@
-"""Results as they are kept, read back as history, and queried as docs/quality.md says."""
+"""Results as they are kept, read back as history, and queried as docs/quality-results.md says."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bridge.quality.history import History, PastRun
 from bridge.quality.verdict import Verdict
 from tests.quality.verdicts import FAILED, MET, RAISED, STARTED, verdict
 
-DOCS = (Path(__file__).parents[3] / "docs" / "quality.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).parents[3] / "docs" / "quality-results.md").read_text(encoding="utf-8")
 QUERIES = dict(re.findall(r"^### ([^\n]+)\n\n```sql\n(.*?)```", DOCS, re.MULTILINE | re.DOTALL))
 
 

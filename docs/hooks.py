@@ -1,0 +1,35 @@
+"""Hooks of the docs site, named in mkdocs.yml."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+_CODE = re.compile(r"(`+[^`\n]+`+)")
+_TAG = re.compile(r"<(?=[A-Za-z/])")
+
+
+def on_config(config: Any) -> Any:
+    """Replace each nav entry that ends in '/' by the pages of that folder, in the order of their file names."""
+    config.nav = _filled(Path(config.docs_dir), config.nav)
+    return config
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Escape what a page written by a program has between angle brackets, such as List<String>: it is no HTML."""
+    if page.file.src_uri != "options.md":
+        return markdown
+    parts = _CODE.split(markdown)
+    return "".join(part if _CODE.fullmatch(part) else _TAG.sub("&lt;", part) for part in parts)
+
+
+def _filled(docs: Path, entry: Any) -> Any:
+    if isinstance(entry, list):
+        return [_filled(docs, part) for part in entry]
+    if isinstance(entry, dict):
+        return {title: _filled(docs, part) for title, part in entry.items()}
+    if not entry.endswith("/"):
+        return entry
+    found = sorted((docs / entry).glob("*.md"))
+    return [page.relative_to(docs).as_posix() for page in found if not page.stem.endswith("-template")]

@@ -1,0 +1,73 @@
+"""Command lines in the documentation, checked against the commands that there are."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import shlex
+from importlib.util import find_spec
+from typing import Any
+
+import typer
+
+from bridge.cli.app import app
+from tests.docs.pages import ROOT
+
+__all__ = ["COMMANDS", "OPTIONS", "check_bridge", "check_line"]
+
+COMMANDS: dict[str, Any] = {
+    f"{name} {sub}" if sub else name: command
+    for name, group in typer.main.get_group(app).commands.items()
+    for sub, command in getattr(group, "commands", {"": group}).items()
+}
+"""Each command by its words: `verify`, `txn list`."""
+
+OPTIONS = {option for command in COMMANDS.values() for p in command.params for option in p.opts} | {"--help"}
+
+_TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+_SHELL = {"cd", "export", "source"}
+_SHIPPED = re.compile(r"(conf|jobs|expectations|benchmarks)/[\w./-]+")
+
+
+def check_line(line: str) -> None:
+    """Fail for a command line that names what is not there: a command, an option, a make target, a file."""
+    words = shlex.split(line, comments=True)
+    for word in words:
+        assert not _SHIPPED.fullmatch(word) or (ROOT / word).is_file(), f"{word} is not in the repository"
+    if not words or words[0] in _SHELL:
+        return
+    program, *arguments = words
+    if program.removeprefix(".venv/bin/") == "bridge":
+        check_bridge(arguments)
+    elif program.removeprefix(".venv/bin/") == "python":
+        _check_python(arguments)
+    elif program == "make":
+        targets = {word for word in arguments if "=" not in word}
+        assert targets and targets <= _TARGETS, f"make has no target {targets - _TARGETS}"
+    elif program == "spark-submit":
+        script = next(n for n, word in enumerate(arguments) if word.startswith("jobs/"))
+        check_bridge([arguments[script].removeprefix("jobs/").removesuffix(".py"), *arguments[script + 1 :]])
+    else:
+        raise AssertionError(f"`{program}` is no command that this test knows: {line}")
+
+
+def check_bridge(arguments: list[str]) -> None:
+    """Fail unless `bridge` takes these arguments. Nothing is run."""
+    arguments = arguments[: arguments.index(">")] if ">" in arguments else arguments
+    count = 2 if " ".join(arguments[:2]) in COMMANDS else 1
+    verb, rest = " ".join(arguments[:count]), arguments[count:]
+    assert verb in COMMANDS, f"bridge has no command `{verb}`"
+    COMMANDS[verb].make_context(verb, rest)  # raises what a wrong command line ends with
+
+
+def _check_python(arguments: list[str]) -> None:
+    kind, text = arguments[:2]
+    if kind == "-m":
+        assert find_spec(text), f"there is no module {text}"
+        return
+    assert kind == "-c", f"python {kind} is not checked"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom):
+            module = importlib.import_module(str(node.module))
+            assert all(hasattr(module, alias.name) for alias in node.names), f"not in {node.module}: {text}"
