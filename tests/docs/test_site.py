@@ -113,6 +113,8 @@ def test_search_works_from_a_folder(site: Path) -> None:
         "--no-sandbox",
         "--disable-gpu",
         "--virtual-time-budget=10000",
+        "--disable-background-networking",
+        "--disable-component-update",
     ]
     done = subprocess.run(
         [*command, "--dump-dom", address], capture_output=True, text=True, timeout=120, check=True
