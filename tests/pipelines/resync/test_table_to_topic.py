@@ -126,7 +126,7 @@ def test_a_resync_that_dies_is_run_again(
     arm(place, "raise")
     with pytest.raises(RuntimeError, match="failpoint resync"):
         resync(world.spark, definition)
-    with pytest.raises(GapError, match=r"a resync was broken off.*`bridge resync FILE` heals it"):
+    with pytest.raises(GapError, match=r"a resync was interrupted.*`bridge resync FILE` heals it"):
         publish(world.spark, definition)
     resync(world.spark, definition)
     assert fold(world) == names(world)
