@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 _FORMAT = 1
-_LOOK_BACK = (1, 20, 400, None)
+_HISTORY_LIMITS = (1, 20, 400, None)
 """How many commits are asked for at a time: the newest is nearly always the one."""
 
 
@@ -185,7 +185,7 @@ def merged_by(text: str | None) -> frozenset[str] | None:
 def history(table: Table) -> Iterator[Row]:
     """Commits from the newest to the oldest the log keeps, each once."""
     below: int | None = None
-    for limit in _LOOK_BACK:
+    for limit in _HISTORY_LIMITS:
         with table_errors(table):
             commits = (
                 table.delta()

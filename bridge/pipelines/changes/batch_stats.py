@@ -56,7 +56,7 @@ def collect_batch_stats(definition: Definition, changes: DataFrame) -> BatchStat
     kept = F.count_if(F.size(UNAVAILABLE) > 0) if UNAVAILABLE in changes.columns else F.lit(0)
     where = F.struct(*[col(POSITION).getField(part) for part in ("topic", "partition", "offset")])
     is_folded = definition.topic.appends or changelog_decode.compacts_first(definition)
-    judging = row_gate.counting(definition, changes, good) if is_folded else F.lit(None)
+    judging = row_gate.counts_aggregate(definition, changes, good) if is_folded else F.lit(None)
     row = changes.agg(
         F.count_if(good).alias("good"),
         F.count_if(good & ~retracts()).alias("adds"),
@@ -83,13 +83,13 @@ def collect_batch_stats(definition: Definition, changes: DataFrame) -> BatchStat
         two_partitions=row["two"],
         first_bad=first
         and "{topic}-{partition} at offset {offset}: ".format(**first["at"].asDict()) + first["why"],
-        newest_event_ms=_newest(schema, changes),
+        newest_event_ms=_newest_event_times(schema, changes),
         diverted=row["diverted"],
-        gate_counts=row_gate.counts(definition, changes, row["judged"]),
+        gate_counts=row_gate.read_counts(definition, changes, row["judged"]),
     )
 
 
-def _newest(schema: TableSchema, changes: DataFrame) -> dict[TopicPartition, int]:
+def _newest_event_times(schema: TableSchema, changes: DataFrame) -> dict[TopicPartition, int]:
     if schema.watermark is None:
         return {}
     moment = F.max(col(schema.watermark.column).cast("timestamp").cast("double") * 1000).cast("bigint")
@@ -108,7 +108,7 @@ class RowCounter:
     def __init__(self) -> None:
         self._seen = Observation()
 
-    def watching(self, frame: DataFrame) -> DataFrame:
+    def observe(self, frame: DataFrame) -> DataFrame:
         """`frame`, to be used instead."""
         return frame.observe(self._seen, F.count(F.lit(1)).alias("rows"))
 

@@ -20,12 +20,12 @@ __all__ = [
     "any_row",
     "compacts_first",
     "decode",
-    "decode_completely",
+    "decode_with_fallback",
     "fill_unavailable",
     "fold",
     "is_good",
     "persist_within",
-    "with_all_columns_known",
+    "resolve_unavailable",
 ]
 
 Persist = Callable[[DataFrame], DataFrame]
@@ -61,23 +61,23 @@ def decode(records: DataFrame, definition: Definition, *, fast: bool = False) ->
     With `fast` a record may be DOUBTFUL instead: then the frame is good for nothing but to be made again without.
     """
     if not definition.topic.is_upsert:
-        return row_gate.diverted(decode_events(records, definition.topic, fast=fast), definition)
+        return row_gate.divert_unexpected(decode_events(records, definition.topic, fast=fast), definition)
     keyed = decode_keys(records, definition.topic, fast=fast)
     if compacts_first(definition):
         keyed = compact.latest_by_offset(keyed, [*definition.primary_key, BAD_KEY_ID])
-    return row_gate.diverted(decode_values(keyed, definition.topic, fast=fast), definition)
+    return row_gate.divert_unexpected(decode_values(keyed, definition.topic, fast=fast), definition)
 
 
 def fill_unavailable(changes: DataFrame, table: DataFrame, definition: Definition) -> DataFrame:
     """keep.filled of `decoded` changes, for all columns that are told; what was filled in the gate judges now."""
     key = definition.primary_key
     told = [c.name for c in definition.topic.schema.physical if c.name not in key]
-    return row_gate.diverted(
+    return row_gate.divert_unexpected(
         unavailable_values.fill_unavailable_values(changes, table, key=key, columns=told), definition
     )
 
 
-def decode_completely(records: DataFrame, definition: Definition, held: Persist) -> DataFrame:
+def decode_with_fallback(records: DataFrame, definition: Definition, held: Persist) -> DataFrame:
     """`decoded` records, at a glance where that will do; `held` keeps a frame for as long as it is used."""
     changes = held(decode(records, definition, fast=True))
     if any_row(changes, col(BAD) == NEEDS_FULL_DECODE):
@@ -93,7 +93,7 @@ def fold(changes: DataFrame, definition: Definition) -> DataFrame:
     return compact.latest_by_offset(good, list(definition.primary_key))
 
 
-def with_all_columns_known(
+def resolve_unavailable(
     changes: DataFrame,
     definition: Definition,
     held: Persist,

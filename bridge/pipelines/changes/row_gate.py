@@ -27,14 +27,14 @@ from bridge.quality.suite import parsed
 __all__ = [
     "Counts",
     "check_ready",
-    "counting",
-    "counts",
-    "diverted",
+    "counts_aggregate",
+    "divert_unexpected",
     "enforce",
+    "evaluate",
     "is_diverted",
-    "judge",
+    "read_counts",
     "refuse_quarantine",
-    "unexpected",
+    "unexpected_rows",
 ]
 
 Counts = tuple[Count, ...]
@@ -65,27 +65,27 @@ def refuse_quarantine(definition: Definition) -> None:
         )
 
 
-def counting(definition: Definition, frame: DataFrame, where: Column) -> Column:
+def counts_aggregate(definition: Definition, frame: DataFrame, where: Column) -> Column:
     """An aggregate for a pass over `frame`, which `counts` reads: null where the gate counts nothing."""
     rules = None if definition.diverts else _rules(frame.sparkSession, definition, _fields(frame))
     return F.lit(None).cast("array<bigint>") if rules is None else rules.counting(where & ~retracts())
 
 
-def counts(definition: Definition, frame: DataFrame, found: Sequence[int] | None) -> Counts:
+def read_counts(definition: Definition, frame: DataFrame, found: Sequence[int] | None) -> Counts:
     """What the value of `counting` means."""
     rules = None if found is None else _rules(frame.sparkSession, definition, _fields(frame))
     return () if rules is None or found is None else rules.counts(found)
 
 
-def judge(definition: Definition, frame: DataFrame) -> Counts:
+def evaluate(definition: Definition, frame: DataFrame) -> Counts:
     """`counts` over all adds of `frame`, in a pass of its own; none is made where the gate counts nothing."""
     if definition.gate is None or definition.diverts:
         return ()
-    row = frame.agg(counting(definition, frame, F.lit(True))).first()
-    return () if row is None else counts(definition, frame, row[0])
+    row = frame.agg(counts_aggregate(definition, frame, F.lit(True))).first()
+    return () if row is None else read_counts(definition, frame, row[0])
 
 
-def unexpected(found: Counts) -> int:
+def unexpected_rows(found: Counts) -> int:
     """Rows that are not as expected, added up over the expectations that are not met."""
     return sum(count.unexpected for count in found if not count.success)
 
@@ -128,7 +128,7 @@ def is_diverted() -> Column:
     return F.coalesce(col(BAD).startswith(_REASON), F.lit(False))
 
 
-def diverted(changes: DataFrame, definition: Definition) -> DataFrame:
+def divert_unexpected(changes: DataFrame, definition: Definition) -> DataFrame:
     """Decoded `changes`; under `gate: quarantine` those that set a row which is not as expected are bad, and `__bad`
     says what it should be. A change that leaves columns out (see keep.filled) is judged when they are filled in."""
     rules = _rules(changes.sparkSession, definition, _fields(changes)) if definition.diverts else None
@@ -176,14 +176,14 @@ def _examples(definition: Definition, rows: DataFrame, failed: Column) -> str:
     if definition.primary_key:
         name = F.to_json(F.struct(*[col(n) for n in definition.primary_key]), {"ignoreNullFields": "false"})
     else:
-        at = [col(POSITION).getField(part) for part in _place(rows)]
+        at = [col(POSITION).getField(part) for part in _position_fields(rows)]
         name = F.concat_ws("/", *at)
     wrong = rows.where(~retracts() & failed).select(name.alias("name"))
     found = [row[0] for row in wrong.distinct().sort("name").limit(_EXAMPLES).collect()]
     return f"; for example {', '.join(found)}"
 
 
-def _place(rows: DataFrame) -> list[str]:
+def _position_fields(rows: DataFrame) -> list[str]:
     """What of `__position` tells where a row without a key comes from: its record, or the table's version."""
     there = members(rows, POSITION)
     return [part for part in ("topic", "partition", "offset", "version") if part in there]

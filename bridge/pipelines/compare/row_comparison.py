@@ -92,8 +92,8 @@ def compare(
     names = [col(name) for name in key]
     sides = _side(topic, names, fields, topic=True).unionByName(_side(table, names, fields, topic=False))
     if later is not None:
-        after = later.select(*names, F.lit(True).alias("__later"))
-        sides = sides.unionByName(after, allowMissingColumns=True)
+        later_keys = later.select(*names, F.lit(True).alias("__later"))
+        sides = sides.unionByName(later_keys, allowMissingColumns=True)
     else:
         sides = sides.withColumn("__later", F.lit(None).cast("boolean"))
     keys = (
@@ -110,7 +110,7 @@ def compare(
     )
     try:
         conditions = {name: F.expr(condition) for name, condition in _CONDITIONS.items()}
-        found = _compared(
+        comparison = _to_comparison(
             keys.groupBy(_BUCKET)
             .agg(
                 F.sum("__in_topic"),
@@ -121,14 +121,16 @@ def compare(
             )
             .collect()  # a row per bucket
         )
-        if not found.equal:
-            why = F.coalesce(*[F.when(conditions[name], name) for name in _JUDGEMENTS])
-            wrong = keys.withColumn(_WHY, why).where(col(_WHY).isNotNull())
-            shown = wrong.orderBy(*names).limit(_EXAMPLES).select(*names, _WHY)
-            found = replace(found, examples=_examples(shown, topic, table, key, fields, show_values))
+        if not comparison.equal:
+            why = F.coalesce(*[F.when(conditions[name], name) for name in _DIFFERENCES])
+            differing = keys.withColumn(_WHY, why).where(col(_WHY).isNotNull())
+            shown = differing.orderBy(*names).limit(_EXAMPLES).select(*names, _WHY)
+            comparison = replace(
+                comparison, examples=_examples(shown, topic, table, key, fields, show_values)
+            )
     finally:
         keys.unpersist()
-    return found
+    return comparison
 
 
 def compare_bags(topic: DataFrame, table: DataFrame, *, fields: Sequence[T.StructField]) -> Comparison:
@@ -141,16 +143,16 @@ def compare_bags(topic: DataFrame, table: DataFrame, *, fields: Sequence[T.Struc
         .agg(F.count("__topic").alias("__in_topic"), F.count("__table").alias("__in_table"))
         .withColumn(_BUCKET, F.pmod(col("__row"), F.lit(BUCKETS)))
     )
-    more = col("__in_topic") - col("__in_table")
-    return _compared(
+    surplus = col("__in_topic") - col("__in_table")
+    return _to_comparison(
         rows.groupBy(_BUCKET)
         .agg(
             F.sum("__in_topic"),
             F.sum("__in_table"),
             F.sum(col("__row") * col("__in_topic")),
             F.sum(col("__row") * col("__in_table")),
-            F.sum(F.greatest(more, F.lit(0))),
-            F.sum(F.greatest(-more, F.lit(0))),
+            F.sum(F.greatest(surplus, F.lit(0))),
+            F.sum(F.greatest(-surplus, F.lit(0))),
         )
         .collect()  # a row per bucket
     )
@@ -163,11 +165,11 @@ _CONDITIONS = {
     "duplicate_keys": "__in_topic > 1 or __in_table > 1",
     "superseded": "__in_topic = 0 and __in_table > 0 and __later > 0",
 }
-_JUDGEMENTS = ("duplicate_keys", "missing_in_table", "missing_in_topic", "different")
+_DIFFERENCES = ("duplicate_keys", "missing_in_table", "missing_in_topic", "different")
 """Those that are differences; what an example is said to be is the first that holds."""
 
 
-def _compared(rows: Sequence[Row]) -> Comparison:
+def _to_comparison(rows: Sequence[Row]) -> Comparison:
     """From a row per bucket: its number, rows and fingerprints of both sides, and counts in _CONDITIONS' order."""
     buckets = [
         Bucket(int(r[0]), r[1] or 0, r[2] or 0, _hex(r[3]), _hex(r[4]))
@@ -205,18 +207,18 @@ def _examples(
     keys = shown.alias("k").persist()
     try:
         why = {row[0]: row[1] for row in keys.select(named, _WHY).collect()}
-        few = F.broadcast(keys)
+        sample = F.broadcast(keys)
         places: dict[str, str] = {}
         rows: dict[tuple[str, str], str] = {}
         if POSITION in topic.columns:
             parts = (col(POSITION, "r").getField(part) for part in ("topic", "partition", "offset"))
             place = F.max(F.struct(col(POSITION, "r").getField("timestamp"), *parts))
-            at = topic.alias("r").join(few, same_key(key, "r", "k")).groupBy(named).agg(place)
+            at = topic.alias("r").join(sample, same_key(key, "r", "k")).groupBy(named).agg(place)
             places = {row[0]: "{1}-{2} at offset {3}".format(*row[1]) for row in at.collect()}
         for side, frame in (("topic", topic), ("table", table)) if show_values else ():
             present = frame.where(~retracts()) if KIND in frame.columns else frame
             row = F.to_json(F.struct(*[col(f.name, "r") for f in fields]), {"ignoreNullFields": "false"})
-            first = present.alias("r").join(few, same_key(key, "r", "k")).groupBy(named).agg(F.min(row))
+            first = present.alias("r").join(sample, same_key(key, "r", "k")).groupBy(named).agg(F.min(row))
             rows |= {(side, found[0]): found[1] for found in first.collect()}
     finally:
         keys.unpersist()
@@ -227,11 +229,13 @@ def _examples(
 
 
 def _side(frame: DataFrame, key: list[Column], fields: Sequence[T.StructField], *, topic: bool) -> DataFrame:
-    mark, nothing = row_fingerprint(fields).cast(_PRINT), F.lit(None).cast(_PRINT)
+    fingerprint, null = row_fingerprint(fields).cast(_PRINT), F.lit(None).cast(_PRINT)
     if topic and KIND in frame.columns:
-        mark = F.when(~retracts(), mark)
+        fingerprint = F.when(~retracts(), fingerprint)
     return frame.select(
-        *key, (mark if topic else nothing).alias("__topic"), (nothing if topic else mark).alias("__table")
+        *key,
+        (fingerprint if topic else null).alias("__topic"),
+        (null if topic else fingerprint).alias("__table"),
     )
 
 

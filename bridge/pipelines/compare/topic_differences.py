@@ -29,7 +29,7 @@ __all__ = ["UNKNOWN", "TopicDifferences"]
 
 UNKNOWN = "__unknown"
 """True for a key whose last record cannot be decoded: what it says is not known."""
-_PLACE = ("topic", "partition", "offset")
+_COORDINATES = ("topic", "partition", "offset")
 
 
 @dataclass(frozen=True)
@@ -44,20 +44,20 @@ class TopicDifferences:
     table: Table
     version: int
 
-    def whole(self, start: Offsets, end: Offsets, held: changelog_decode.Persist) -> DataFrame:
+    def whole(self, start: Offsets, end: Offsets, persist: changelog_decode.Persist) -> DataFrame:
         """As compact.net, what makes the topic up to `end` equal to the version, and UNKNOWN; it begins at `start`."""
         rows = self._rows()
-        self._refuse_twice(rows)
-        return self._compared(self._state(start, end, held).where(~retracts()), rows)
+        self._refuse_duplicate_keys(rows)
+        return self._differences(self._last_changes(start, end, persist).where(~retracts()), rows)
 
-    def within(self, start: Offsets, end: Offsets, held: changelog_decode.Persist) -> DataFrame:
+    def within(self, start: Offsets, end: Offsets, persist: changelog_decode.Persist) -> DataFrame:
         """The same for the keys of the records from `start` to `end` alone, as the last of these say."""
         key = self.definition.primary_key
-        last = held(self._state(start, end, held))
-        asked = last.select(*(col(name) for name in key)).alias("k")
-        rows = self._rows().alias("r").join(asked, same_key(key, "r", "k"), "left_semi")
-        self._refuse_twice(rows)
-        return self._compared(last.where(~retracts()), rows)
+        last = persist(self._last_changes(start, end, persist))
+        keys = last.select(*(col(name) for name in key)).alias("k")
+        rows = self._rows().alias("r").join(keys, same_key(key, "r", "k"), "left_semi")
+        self._refuse_duplicate_keys(rows)
+        return self._differences(last.where(~retracts()), rows)
 
     def records(self, sides: DataFrame) -> DataFrame:
         """What is to be sent for BEFORE, AFTER and POSITION of what differs."""
@@ -70,7 +70,7 @@ class TopicDifferences:
         rows = change_feed.snapshot(self.table, self.version)
         return rows.select(*(col(name) for name in self.table.columns))
 
-    def _compared(self, there: DataFrame, rows: DataFrame) -> DataFrame:
+    def _differences(self, there: DataFrame, rows: DataFrame) -> DataFrame:
         key, columns = self.definition.primary_key, self.table.columns
         there = there.select(*(col(name) for name in columns), col(UNKNOWN))
         there = there.withColumn("__there", F.lit(True)).alias("s")
@@ -89,7 +89,7 @@ class TopicDifferences:
             unknown.alias(UNKNOWN),
         )
 
-    def _refuse_twice(self, rows: DataFrame) -> None:
+    def _refuse_duplicate_keys(self, rows: DataFrame) -> None:
         key = [col(name) for name in self.definition.primary_key]
         twice = rows.groupBy(*key).count().where("count > 1").count()
         if twice:
@@ -98,40 +98,40 @@ class TopicDifferences:
                 "row per key; delete the rows that are too many, then run again"
             )
 
-    def _state(self, start: Offsets, end: Offsets, held: changelog_decode.Persist) -> DataFrame:
+    def _last_changes(self, start: Offsets, end: Offsets, persist: changelog_decode.Persist) -> DataFrame:
         """The last change of every key from `start` to `end`, and UNKNOWN."""
         definition, topic = self.definition, self.definition.topic
         records = source.read(self.table.spark, topic, start, end)
         records = with_leader_epochs(records, topic, start, end)
-        changes = changelog_decode.with_all_columns_known(
-            changelog_decode.decode_completely(records, definition, held), definition, held
+        changes = changelog_decode.resolve_unavailable(
+            changelog_decode.decode_with_fallback(records, definition, persist), definition, persist
         )
-        doubtful = col(BAD).isNotNull() | (col(KIND) == DROPPED)
+        undecoded = col(BAD).isNotNull() | (col(KIND) == DROPPED)
         if topic.is_upsert:
-            doubtful = doubtful | (col(KIND) == SKIP)
-        if not changelog_decode.any_row(changes, doubtful):
+            undecoded = undecoded | (col(KIND) == SKIP)
+        if not changelog_decode.any_row(changes, undecoded):
             return changelog_decode.fold(changes, definition).withColumn(UNKNOWN, F.lit(False))
         good = changes.where(changelog_decode.is_good()).withColumn(UNKNOWN, F.lit(False))
-        both = good.unionByName(_keys(records, changes.where(doubtful), topic, good, held))
+        both = good.unionByName(_placeholder_changes(records, changes.where(undecoded), topic, good, persist))
         return compact.latest_by_offset(both, list(definition.primary_key))
 
 
-def _keys(
+def _placeholder_changes(
     records: DataFrame, bad: DataFrame, topic: Topic, like: DataFrame, held: changelog_decode.Persist
 ) -> DataFrame:
     """One add per `bad` change, of its key alone, in the columns of `like`. Raises BadRecordError where a record does
     not tell its key."""
-    places = held(bad.select(*(col(POSITION).getField(part).alias(part) for part in _PLACE)).distinct())
+    places = held(bad.select(*(col(POSITION).getField(part).alias(part) for part in _COORDINATES)).distinct())
     primary = topic.schema.primary_key
     if topic.key is None or not set(primary) <= set(topic.key.columns):
         raise _undecodable(places, topic, "its key is in the value")
-    found = held(decode_keys(records.join(F.broadcast(places), list(_PLACE), "left_semi"), topic))
+    found = held(decode_keys(records.join(F.broadcast(places), list(_COORDINATES), "left_semi"), topic))
     lost = col(BAD).isNotNull() | col(KIND).isNotNull()
     if changelog_decode.any_row(found, lost):
-        at = (col(POSITION).getField(part).alias(part) for part in _PLACE)
+        at = (col(POSITION).getField(part).alias(part) for part in _COORDINATES)
         raise _undecodable(found.where(lost).select(*at, col(BAD)), topic, None)
     type = like.schema[POSITION].dataType.simpleString()
-    parts = [col(POSITION).getField(part) for part in (*_PLACE, "timestamp")]
+    parts = [col(POSITION).getField(part) for part in (*_COORDINATES, "timestamp")]
     row = [F.lit(0).alias("row")] if "row" in members(like, POSITION) else []
     known = {name: col(name) for name in primary} | {
         KIND: F.lit(RowKind.UPDATE_AFTER.value),
@@ -143,7 +143,7 @@ def _keys(
 
 
 def _undecodable(places: DataFrame, topic: Topic, why: str | None) -> BadRecordError:
-    first = places.orderBy(*_PLACE).first()
+    first = places.orderBy(*_COORDINATES).first()
     assert first is not None
     reason = why or first[BAD] or "its key is dropped by ignore-parse-errors"
     return BadRecordError(

@@ -28,7 +28,7 @@ from bridge.publish_progress import NOTHING
 
 __all__ = ["Proof", "verify"]
 
-_PATIENCE_SECONDS = 15.0
+_READABLE_TIMEOUT_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Proof:
 
 
 @dataclass(frozen=True)
-class _Pinned:
+class _Snapshot:
     table: Table
     version: int
     end: Offsets
@@ -75,32 +75,34 @@ def verify(
     """
     resolved = admin.resolve(definition.topic)
     state = admin.describe(resolved)
-    pinned, direction = _pinned(spark, definition, direction, resolved, state)
-    start = _beginning(state.earliest, pinned.end)
-    table, version = pinned.table, pinned.version
+    snapshot, direction = _choose_snapshot(spark, definition, direction, resolved, state)
+    start = _start_of_topic(state.earliest, snapshot.end)
+    table, version = snapshot.table, snapshot.version
     with ExitStack() as stack, feed_errors(table, version, version):
-        held = changelog_decode.persist_within(stack)
-        records = source.read(spark, definition.topic, start, pinned.end)
-        records = with_leader_epochs(records, definition.topic, start, pinned.end)
-        changes = changelog_decode.with_all_columns_known(
-            changelog_decode.decode_completely(records, definition, held), definition, held
+        persist = changelog_decode.persist_within(stack)
+        records = source.read(spark, definition.topic, start, snapshot.end)
+        records = with_leader_epochs(records, definition.topic, start, snapshot.end)
+        changes = changelog_decode.resolve_unavailable(
+            changelog_decode.decode_with_fallback(records, definition, persist), definition, persist
         )
         topic, rows = changelog_decode.fold(changes, definition), change_feed.snapshot(table, version)
         if definition.topic.appends:
-            found = compare_bags(topic, rows, fields=table.fields)
+            comparison = compare_bags(topic, rows, fields=table.fields)
         else:
             key, fields = definition.primary_key, table.fields
-            found = compare(topic, rows, key=key, fields=fields, show_values=show_values)
-            if found.missing_in_topic and _compacts(resolved):
+            comparison = compare(topic, rows, key=key, fields=fields, show_values=show_values)
+            if comparison.missing_in_topic and _compacts(resolved):
                 now = admin.describe(resolved).end
-                later = _keys(source.read(spark, definition.topic, pinned.end, now), definition)
-                found = compare(topic, rows, key=key, fields=fields, show_values=show_values, later=later)
-    return Proof(definition.name, direction, version, pinned.end, found)
+                later = _keys(source.read(spark, definition.topic, snapshot.end, now), definition)
+                comparison = compare(
+                    topic, rows, key=key, fields=fields, show_values=show_values, later=later
+                )
+    return Proof(definition.name, direction, version, snapshot.end, comparison)
 
 
-def _pinned(
+def _choose_snapshot(
     spark: SparkSession, definition: Definition, direction: str | None, topic: Topic, state: admin.TopicState
-) -> tuple[_Pinned, str]:
+) -> tuple[_Snapshot, str]:
     table = open_whole_table(spark, definition)
     newest = change_feed.latest_version(table)
     followed = open_ingested_table(table, definition)
@@ -115,22 +117,22 @@ def _pinned(
                 f"'{definition.topic.startup.mode}'), so the topic alone does not say what {table} should be"
             )
         progress, version = followed
-        _beginning(state.earliest, progress.offsets)
+        _start_of_topic(state.earliest, progress.offsets)
         check_offsets_available(progress.offsets, state, progress.topic_ids)
         # Versions between the two are not the ingest's: it was looked for after `newest`.
-        return _Pinned(table, max(version, newest), progress.offsets), direction
+        return _Snapshot(table, max(version, newest), progress.offsets), direction
     if published is None or published.version == NOTHING:
         raise DefinitionError(f"{definition.name!r} has not published {table} (whole): nothing to verify")
     table = published_table(spark, definition)
     change_feed.check_same(table, published.table_id)
     end = published.ends or state.end
-    _await(topic, end)
-    return _Pinned(table, published.version, end), direction
+    _wait_until_readable(topic, end)
+    return _Snapshot(table, published.version, end), direction
 
 
-def _await(topic: Topic, end: Offsets) -> None:
+def _wait_until_readable(topic: Topic, end: Offsets) -> None:
     """Wait until records up to `end` may be read: the broker writes the markers of transactions by and by."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline = time.monotonic() + _READABLE_TIMEOUT_SECONDS
     while not (state := admin.describe(topic)).end.reaches(end):
         if time.monotonic() > deadline:
             if admin.written_ends(topic).reaches(end):
@@ -154,7 +156,7 @@ def _direction(definition: Definition, ingested: bool, published: bool) -> str:
     return "ingest" if ingested else "publish"
 
 
-def _beginning(earliest: Offsets, end: Offsets) -> Offsets:
+def _start_of_topic(earliest: Offsets, end: Offsets) -> Offsets:
     """Where every partition of `end` starts. Compaction keeps the start at 0; deletion by age or size moves it."""
     for topic, partition, offset in earliest:
         if offset > 0:

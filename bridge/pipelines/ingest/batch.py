@@ -66,7 +66,7 @@ def apply_batch(
     with ExitStack() as stack:
         held = changelog_decode.persist_within(stack)
         counter = RowCounter()
-        changes = held(changelog_decode.decode(counter.watching(records), definition, fast=fast))
+        changes = held(changelog_decode.decode(counter.observe(records), definition, fast=fast))
         found = collect_batch_stats(definition, changes)
         doubtful = found.needs_full_decode > 0
         if doubtful:
@@ -107,7 +107,7 @@ def apply_batch(
             newest_event_ms=found.newest_event_ms,
             needed_full_decode=doubtful,
             engine=engine,
-            unexpected=found.diverted + row_gate.unexpected(judged),
+            unexpected=found.diverted + row_gate.unexpected_rows(judged),
             warnings=notes,
         )
 
@@ -115,10 +115,10 @@ def apply_batch(
 def _counted(folded: DataFrame, definition: Definition) -> tuple[int, int, int, row_gate.Counts]:
     """(keys, how many of them have a row in the end, how many were seen in two partitions, what the gate counts)"""
     two = F.count_if(F.col(compact.TWO_PARTITIONS))
-    judged = row_gate.counting(definition, folded, F.lit(True))
+    judged = row_gate.counts_aggregate(definition, folded, F.lit(True))
     row = folded.agg(F.count(F.lit(1)), F.count_if(~retracts()), two, judged).first()
     assert row is not None
-    return row[0], row[1], row[2], row_gate.counts(definition, folded, row[3])
+    return row[0], row[1], row[2], row_gate.read_counts(definition, folded, row[3])
 
 
 def refuse_unexpected(definition: Definition, judged: row_gate.Counts, rows: DataFrame) -> tuple[str, ...]:

@@ -24,9 +24,9 @@ from bridge.pipelines.runtime.preflight import open_whole_table
 
 __all__ = ["Explained", "explain", "next_end"]
 
-_MOST = 0.8
+_EVERYWHERE = 0.8
 """From this share of all files on, keys lie everywhere."""
-_APART = 0.1
+_SCATTERED = 0.1
 """From so many files per key on, keys lie far apart."""
 
 
@@ -81,29 +81,31 @@ def explain(spark: SparkSession, definition: Definition) -> Explained:
     end = admin.end_offsets(topic, state) or state.end
     until = next_end(start, end, definition.run.max_offsets_per_batch)
     with ExitStack() as stack:
-        held = changelog_decode.persist_within(stack)
+        persist = changelog_decode.persist_within(stack)
         records = with_leader_epochs(source.read(spark, topic, start, until), topic, start, until)
-        changes = held(
-            changelog_decode.fold(changelog_decode.decode_completely(records, definition, held), definition)
+        changes = persist(
+            changelog_decode.fold(
+                changelog_decode.decode_with_fallback(records, definition, persist), definition
+            )
         )
-        told = changes.agg(F.count(F.lit(1)), F.count_if(retracts())).first()
-        assert told is not None
-        files = _files(table, changes, definition) if table else None
-        found = _summed(files) if files is not None else dict.fromkeys(_SUMS, 0)
+        counts = changes.agg(F.count(F.lit(1)), F.count_if(retracts())).first()
+        assert counts is not None
+        files = _file_stats(table, changes, definition) if table else None
+        files_touched = _sum_up(files) if files is not None else dict.fromkeys(_SUMS, 0)
         engine = ""
-        if table and told[0] and not definition.topic.appends:
+        if table and counts[0] and not definition.topic.appends:
             engine = Engines(definition.merge).foreseen(table, changes, key=definition.primary_key)
     return Explained(
         pipeline=definition.name,
         table=str(definition.delta),
         pending_records=start.behind(end),
         records=start.behind(until),
-        keys=told[0],
-        deletes=told[1],
-        **found,
+        keys=counts[0],
+        deletes=counts[1],
+        **files_touched,
         why=_why(
-            found,
-            told[0],
+            files_touched,
+            counts[0],
             appends=definition.topic.appends,
             clustered=table is not None and _clustered(table),
         ),
@@ -118,11 +120,11 @@ def next_end(start: Offsets, end: Offsets, limit: int) -> Offsets:
     total = sum(left.values())
     if total <= limit:
         return end
-    shares = {key: limit * count / total for key, count in left.items()}
+    limits = {key: limit * count / total for key, count in left.items()}
     return Offsets(
         {
             key: start.by_partition.get(key, 0) + min(left[key], ceil(share) if share < 1 else floor(share))
-            for key, share in shares.items()
+            for key, share in limits.items()
         }
     )
 
@@ -133,7 +135,7 @@ _SUMS = (
 )
 
 
-def _files(table: Table, changes: DataFrame, definition: Definition) -> DataFrame:
+def _file_stats(table: Table, changes: DataFrame, definition: Definition) -> DataFrame:
     """A row per file: `bytes`, `rows`, `rows_touched`, and `in_range` by its first key column."""
     key = definition.primary_key
     rows = table.delta().toDF()
@@ -169,7 +171,7 @@ def _bytes() -> Any:
     return F.first("__bytes").alias("bytes")
 
 
-def _summed(files: DataFrame) -> dict[str, int]:
+def _sum_up(files: DataFrame) -> dict[str, int]:
     near, hit = F.col("in_range"), F.col("rows_touched") > 0
     row = files.agg(
         F.count(F.lit(1)).alias("files"),
@@ -191,28 +193,29 @@ def _clustered(table: Table) -> bool:
 
 
 def _why(found: dict[str, int], keys: int, *, appends: bool, clustered: bool) -> str:
-    files, near, hit = found["files"], found["files_in_range"], found["files_touched"]
+    files, in_range, touched = found["files"], found["files_in_range"], found["files_touched"]
     if not keys:
         return "there is nothing to apply"
     if appends:
-        return (
-            "the table has no PRIMARY KEY: rows are added in new files, and no file that is there is touched"
-        )
+        return "the table has no PRIMARY KEY: rows are added in new files, and no existing file is touched"
     if not files:
-        return "the table is empty: rows are written, and nothing need be looked up"
-    if not hit:
+        return "the table is empty: rows are written without a lookup"
+    if not touched:
         return "no key of the batch is in the table: its rows are new"
-    if hit >= _MOST * files:
+    if touched >= _EVERYWHERE * files:
         return (
-            f"the keys lie everywhere: {hit:,} of {files:,} files hold one. No layout of files helps where keys are "
-            "random; fewer, larger batches do"
+            f"the keys are spread over the table: {touched:,} of {files:,} files contain one. No layout of files helps "
+            "where keys are random; fewer, larger batches do"
         )
-    if near > 2 * hit:
+    if in_range > 2 * touched:
         layout = "OPTIMIZE has not been run since" if clustered else "the table is not clustered by its key"
         return (
-            f"the keys lie together, but {near:,} files may hold one by their smallest and largest key where {hit:,} "
-            f"do: {layout} (`delta.cluster-by` or ALTER TABLE ... CLUSTER BY, then `bridge maintain`)"
+            f"the keys lie together, but {in_range:,} files may contain one by their smallest and largest key where "
+            f"{touched:,} do: {layout} (`delta.cluster-by` or ALTER TABLE ... CLUSTER BY, then `bridge maintain`)"
         )
-    if hit > _APART * keys:
-        return f"the keys lie far apart: {hit:,} of {files:,} files hold one of {keys:,}; statistics rule out others"
-    return f"the keys lie together: {hit:,} of {files:,} files hold one, and statistics rule out others"
+    if touched > _SCATTERED * keys:
+        return (
+            f"the keys lie far apart: {touched:,} of {files:,} files contain one of {keys:,}; statistics rule out the "
+            "others"
+        )
+    return f"the keys lie together: {touched:,} of {files:,} files contain one, and statistics rule out the others"

@@ -36,8 +36,8 @@ from bridge.pipelines.runtime.storage_checks import check_storage_locations
 
 __all__ = ["Replay", "replay"]
 
-_AT = ["topic", "partition", "offset"]
-_Quarantined = Callable[[DataFrame], DataFrame]
+_COORDINATES = ["topic", "partition", "offset"]
+_Persist = Callable[[DataFrame], DataFrame]
 
 
 @dataclass(frozen=True)
@@ -100,55 +100,61 @@ class _Run:
     state: admin.TopicState
     table: Table
     target: DeltaTarget
-    known: IngestProgress
+    progress: IngestProgress
 
     def run(self, force: bool) -> Replay:
         name, result = self.definition.name, Replay(self.definition.name)
         with ExitStack() as stack:
-            held = changelog_decode.persist_within(stack)
+            persist = changelog_decode.persist_within(stack)
             # Cut off from its table: with each commit there Spark would plan and compute anew whatever hangs on it.
-            aside = quarantine.records(self.table.spark, self.target, name).localCheckpoint()
-            now = quarantine.topic_id(self.state.ids)
-            same = F.coalesce(F.col("topic_id") == now, F.lit(False))
-            result = replace(result, former_topic=aside.where(~same).count())
-            records = aside.where(same).select(*source.COLUMNS)
-            first, through, oldest_ms = _range(records)
+            quarantined = quarantine.records(self.table.spark, self.target, name).localCheckpoint()
+            topic_id = quarantine.topic_id(self.state.ids)
+            of_this_topic = F.coalesce(F.col("topic_id") == topic_id, F.lit(False))
+            result = replace(result, former_topic=quarantined.where(~of_this_topic).count())
+            records = quarantined.where(of_this_topic).select(*source.COLUMNS)
+            first, through, oldest_ms = _offset_range(records)
             if oldest_ms is None:
                 return result
-            _check_range(self.topic, self.state, first, oldest_ms, force)
+            _check_available(self.topic, self.state, first, oldest_ms, force)
             records = with_leader_epochs(records, self.topic, first, through)
-            changes = changelog_decode.decode_completely(records, self.definition, held)
+            changes = changelog_decode.decode_with_fallback(records, self.definition, persist)
             good = changes.where(col(BAD).isNull())
-            places = held(good.select(*_place()).distinct())
+            places = persist(good.select(*_coordinates()).distinct())
             result = replace(result, replayed=places.count())
             result = replace(result, still_bad=records.count() - result.replayed)
             if not result.replayed:
                 return result
-            progress = replace(self.known, run=uuid.uuid4().hex[:12], batch=self.known.batch + 1)
-            ours = places.withColumns({"pipeline": F.lit(name), "topic_id": now})
-            quarantine.mark(self.table.spark, self.target, ours, progress.run)
+            next_progress = replace(self.progress, run=uuid.uuid4().hex[:12], batch=self.progress.batch + 1)
+            marked = places.withColumns({"pipeline": F.lit(name), "topic_id": topic_id})
+            quarantine.mark(self.table.spark, self.target, marked, next_progress.run)
             if self.definition.topic.appends:
                 rows = changelog_decode.fold(good, self.definition)
-                merged = append_batch(self.table, rows, rows=result.replayed, progress=progress)
+                merged = append_batch(self.table, rows, rows=result.replayed, progress=next_progress)
             else:
-                folded = held(self._folded(records, good, first, held))
+                folded = persist(self._compact(records, good, first, persist))
                 merged = merge_with_spark(
-                    self.table, folded, key=self.definition.primary_key, progress=progress, persisted=True
+                    self.table,
+                    folded,
+                    key=self.definition.primary_key,
+                    progress=next_progress,
+                    persisted=True,
                 )
-                newest = folded.select(*_place()).join(places, _AT, "left_semi").count()
+                newest = folded.select(*_coordinates()).join(places, _COORDINATES, "left_semi").count()
                 result = replace(result, overtaken=result.replayed - newest)
             failpoints.hit("replay.committed")
-            quarantine.release(self.table.spark, self.target, name, progress.run)
+            quarantine.release(self.table.spark, self.target, name, next_progress.run)
             return replace(result, version=merged.version)
 
-    def _folded(self, aside: DataFrame, good: DataFrame, first: Offsets, held: _Quarantined) -> DataFrame:
+    def _compact(self, aside: DataFrame, good: DataFrame, first: Offsets, held: _Persist) -> DataFrame:
         """The last record of each key that has a good one aside, among these and all that the topic has since."""
         key, spark = self.definition.primary_key, self.table.spark
-        reached = self.known.offsets.by_partition
+        reached = self.progress.offsets.by_partition
         end = Offsets({place: reached.get(place, offset) for place, offset in first.by_partition.items()})
         since = with_leader_epochs(source.read(spark, self.topic, first, end), self.topic, first, end)
-        others = since.join(F.broadcast(aside.select(*_AT)), _AT, "left_anti").select(*aside.columns)
-        changes = changelog_decode.decode_completely(others.unionByName(aside), self.definition, held)
+        others = since.join(F.broadcast(aside.select(*_COORDINATES)), _COORDINATES, "left_anti").select(
+            *aside.columns
+        )
+        changes = changelog_decode.decode_with_fallback(others.unionByName(aside), self.definition, held)
         if UNAVAILABLE in changes.columns:
             changes = changelog_decode.fill_unavailable(changes, self.table.delta().toDF(), self.definition)
         keys = good.where(changelog_decode.is_good()).select(*(col(name) for name in key)).distinct()
@@ -156,11 +162,11 @@ class _Run:
         return last.alias("c").join(F.broadcast(keys.alias("k")), same_key(key, "c", "k"), "left_semi")
 
 
-def _place() -> list[Column]:
-    return [col(POSITION).getField(part).alias(part) for part in _AT]
+def _coordinates() -> list[Column]:
+    return [col(POSITION).getField(part).alias(part) for part in _COORDINATES]
 
 
-def _range(records: DataFrame) -> tuple[Offsets, Offsets, int | None]:
+def _offset_range(records: DataFrame) -> tuple[Offsets, Offsets, int | None]:
     """The first offset of each partition, the one after the last, and the time of the oldest record in ms."""
     spans = records.groupBy("topic", "partition").agg(
         F.min("offset"), F.max("offset"), F.min(F.unix_millis("timestamp"))
@@ -173,7 +179,9 @@ def _range(records: DataFrame) -> tuple[Offsets, Offsets, int | None]:
     )
 
 
-def _check_range(topic: Topic, state: admin.TopicState, first: Offsets, oldest_ms: int, force: bool) -> None:
+def _check_available(
+    topic: Topic, state: admin.TopicState, first: Offsets, oldest_ms: int, force: bool
+) -> None:
     way_out = "have the keys sent again by their producer, then delete these records from the quarantine"
     for name, partition, offset in first:
         earliest = state.earliest.get(name, partition)

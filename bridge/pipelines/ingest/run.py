@@ -259,7 +259,7 @@ class _Run:
         for note in applied.warnings:
             self.notices.add(note)
         self.notices.add(self.group.commit(offsets))
-        self.notices.add(self.lag.regularly(offsets, newest_end))
+        self.notices.add(self.lag.warning_if_due(offsets, newest_end))
         report = BatchReport(
             pipeline=self.definition.name,
             verb="ingest",

@@ -1,0 +1,1 @@
+"""Maintains a table (OPTIMIZE, VACUUM) and reports the progress of both directions."""

@@ -61,27 +61,27 @@ def maintain(spark: SparkSession, definition: Definition, *, forget: str | None 
     table = open_whole_table(spark, definition)
     consumers = FeedConsumers(table)
     if forget is not None and not consumers.forget(forget):
-        there = ", ".join(c.pipeline for c in consumers.all()) or "none"
+        registered = ", ".join(c.pipeline for c in consumers.all()) or "none"
         raise DefinitionError(
-            f"--forget-consumer {forget}: no such publish is registered at {table}; there: {there}"
+            f"--forget-consumer {forget}: no such publish is registered at {table}; there: {registered}"
         )
     done = maintain_table(table, definition.maintenance or Maintenance(), consumers)
     return done if forget is None else Maintained(**{**asdict(done), "forgotten": forget})
 
 
-def maintain_table(table: Table, wanted: Maintenance, consumers: FeedConsumers) -> Maintained:
+def maintain_table(table: Table, settings: Maintenance, consumers: FeedConsumers) -> Maintained:
     """OPTIMIZE and VACUUM as `wanted`. VACUUM keeps at least what every registered publish still needs: the change
     files of versions that it has not published, and the files of a snapshot that it is sending. Wrong statistics are
     taken out before, see `statistics.mended`."""
     statistics = repair_statistics(table)
-    optimized = optimize_vacuum.optimize(table) if wanted.optimize else None
-    found = lags(table, consumers.all())
+    optimized = optimize_vacuum.optimize(table) if settings.optimize else None
+    consumer_lags = lags(table, consumers.all())
     deleted = retained = held = None
-    if wanted.vacuum:
-        asked = wanted.retain_seconds
-        if asked is None:
-            asked = optimize_vacuum.retention_seconds(table, optimize_vacuum.FILE_RETENTION)
-        retained, held = _retention(asked, found, now_ms())
+    if settings.vacuum:
+        retain_seconds = settings.retain_seconds
+        if retain_seconds is None:
+            retain_seconds = optimize_vacuum.retention_seconds(table, optimize_vacuum.FILE_RETENTION)
+        retained, held = _retention(retain_seconds, consumer_lags, now_ms())
         deleted = optimize_vacuum.vacuum(table, retained)
     return Maintained(
         table=str(table),
@@ -90,31 +90,31 @@ def maintain_table(table: Table, wanted: Maintenance, consumers: FeedConsumers) 
         files_deleted=deleted,
         retained_hours=None if retained is None else round(retained / 3600, 2),
         held_back=held,
-        consumers=tuple(consumer_lines(found)),
-        warning="; ".join(filter(None, (statistics, *log_retention_warnings(table, found)))) or None,
+        consumers=tuple(consumer_lines(consumer_lags)),
+        warning="; ".join(filter(None, (statistics, *log_retention_warnings(table, consumer_lags)))) or None,
     )
 
 
-def consumer_lines(found: Sequence[Lag]) -> list[str]:
+def consumer_lines(consumer_lags: Sequence[Lag]) -> list[str]:
     """Each registered publish in words."""
-    return [_line(lag) for lag in found]
+    return [_consumer_line(lag) for lag in consumer_lags]
 
 
-def _retention(asked: float, found: Sequence[Lag], now_ms: int) -> tuple[float, str | None]:
+def _retention(requested: float, consumer_lags: Sequence[Lag], now_ms: int) -> tuple[float, str | None]:
     """(seconds to keep, who asked for more than `asked`).
 
     A publish at version v needs files that were there, or were written, after v was committed; they may be older than
     the commit they belong to, hence the margin. One that has everything needs what is being written now. One that is
     lost is not helped by anything.
     """
-    needs = [(lag.seconds(now_ms) + MARGIN_SECONDS, lag) for lag in found if not lag.lost]
+    needs = [(lag.seconds(now_ms) + MARGIN_SECONDS, lag) for lag in consumer_lags if not lag.lost]
     longest = max(needs, key=lambda need: need[0], default=None)
-    if longest is None or longest[0] <= asked:
-        return asked, None
-    return longest[0], _line(longest[1])
+    if longest is None or longest[0] <= requested:
+        return requested, None
+    return longest[0], _consumer_line(longest[1])
 
 
-def _line(lag: Lag) -> str:
+def _consumer_line(lag: Lag) -> str:
     consumer = lag.consumer
     at = f"{consumer.pipeline}: at version {consumer.version}"
     if lag.lost:
@@ -128,23 +128,23 @@ class Schedule:
     """Care between the batches of an ingest, when it is due by the table's own log."""
 
     def __init__(self, definition: Definition, table: Table) -> None:
-        self._wanted, self._table = definition.maintenance, table
-        self._due = float("inf")
+        self._settings, self._table = definition.maintenance, table
+        self._due_at = float("inf")
         self.done = 0
-        if self._wanted is not None:
-            self._due = time.monotonic() + self._rest(self._wanted)
+        if self._settings is not None:
+            self._due_at = time.monotonic() + self._seconds_until_due(self._settings)
 
     def due(self) -> bool:
         """True when the last time is `maintenance.every` ago. Reads a clock, nothing else."""
-        return time.monotonic() >= self._due
+        return time.monotonic() >= self._due_at
 
     def run(self) -> str | None:
         """Do it now; what went wrong, or should be known, as a warning: rows are none the worse for a table whose files
         are many."""
-        assert self._wanted is not None
-        self._due = time.monotonic() + self._wanted.every_seconds
+        assert self._settings is not None
+        self._due_at = time.monotonic() + self._settings.every_seconds
         try:
-            warning = maintain_table(self._table, self._wanted, FeedConsumers(self._table)).warning
+            warning = maintain_table(self._table, self._settings, FeedConsumers(self._table)).warning
         except BridgeError as failed:
             return f"maintenance: {failed}"
         except Exception as failed:
@@ -152,7 +152,7 @@ class Schedule:
         self.done += 1
         return warning
 
-    def _rest(self, wanted: Maintenance) -> float:
+    def _seconds_until_due(self, wanted: Maintenance) -> float:
         last = optimize_vacuum.last_done(self._table).get("VACUUM" if wanted.vacuum else "OPTIMIZE")
         if last is None:
             return 0.0

@@ -62,42 +62,46 @@ def status(spark: SparkSession, definition: Definition) -> Status:
     """Read the progress of both directions, and where topic and table stand now. Writes nothing."""
     topic = admin.resolve(definition.topic)
     end = admin.describe(topic).end
-    version, followed, published = None, None, None
-    readers: list[Lag] = []
-    cared: dict[str, str] = {}
+    version, ingested, published = None, None, None
+    consumer_lags: list[Lag] = []
+    last_maintenance: dict[str, str] = {}
     warnings: list[str] = []
     if exists(spark, definition.delta):
         table = open_whole_table(spark, definition)
         version = change_feed.latest_version(table)
-        followed = open_ingested_table(table, definition)
+        ingested = open_ingested_table(table, definition)
         published = PublishLog(spark, definition.run.checkpoint, definition.name).last()
-        readers = lags(table, FeedConsumers(table).all())
-        warnings = log_retention_warnings(table, readers)
-        if followed:
-            late = TopicRetention(topic, table).warning(followed[0].offsets, end)
-            warnings += [late] if late else []
-        cared = {what: _shown(at) for what, at in last_done(table).items()}
-    aside = definition.quarantine
-    kept = None if aside is None else quarantine.quarantined(spark, aside, definition.name)
+        consumer_lags = lags(table, FeedConsumers(table).all())
+        warnings = log_retention_warnings(table, consumer_lags)
+        if ingested:
+            lag_warning = TopicRetention(topic, table).warning(ingested[0].offsets, end)
+            warnings += [lag_warning] if lag_warning else []
+        last_maintenance = {what: _iso_utc(at) for what, at in last_done(table).items()}
+    quarantine_target = definition.quarantine
+    quarantined_records = (
+        None
+        if quarantine_target is None
+        else quarantine.quarantined(spark, quarantine_target, definition.name)
+    )
     return Status(
         pipeline=definition.name,
         table=str(definition.delta),
         table_version=version,
-        ingested=followed[0].offsets.to_json() if followed else None,
-        ingest_batch=followed[0].batch if followed else None,
-        engine=(followed[0].engine or None) if followed else None,
-        pending_records=followed[0].offsets.behind(end) if followed else None,
+        ingested=ingested[0].offsets.to_json() if ingested else None,
+        ingest_batch=ingested[0].batch if ingested else None,
+        engine=(ingested[0].engine or None) if ingested else None,
+        pending_records=ingested[0].offsets.behind(end) if ingested else None,
         published_version=published.version if published and published.version != NOTHING else None,
         pending_versions=version - published.version if published and version is not None else None,
         lost_records=(published.lost or None) if published else None,
         topic_end=end.to_json(),
-        quarantined=kept,
-        consumers=tuple(consumer_lines(readers)),
-        last_optimize=cared.get("OPTIMIZE"),
-        last_vacuum=cared.get("VACUUM"),
+        quarantined=quarantined_records,
+        consumers=tuple(consumer_lines(consumer_lags)),
+        last_optimize=last_maintenance.get("OPTIMIZE"),
+        last_vacuum=last_maintenance.get("VACUUM"),
         warning="; ".join(warnings) or None,
     )
 
 
-def _shown(at_ms: int) -> str:
+def _iso_utc(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, timezone.utc).isoformat(timespec="seconds")

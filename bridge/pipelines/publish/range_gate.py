@@ -34,7 +34,7 @@ def check_range(
     if AFTER in changes.columns:
         stack.callback(changes.persist().unpersist)
         rows = compact.upserts(changes)
-    counts = row_gate.judge(definition, rows)
+    counts = row_gate.evaluate(definition, rows)
     for warning in row_gate.enforce(definition, counts, rows, "Nothing of it was sent", _WAY_OUT):
         notices.add(warning)
     return counts

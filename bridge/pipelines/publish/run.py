@@ -36,7 +36,7 @@ from bridge.pipelines.publish.range_records import changes_in_range, encode_chan
 from bridge.pipelines.publish.start_position import start_position
 from bridge.pipelines.runtime.lease import Lease, acquire_lease
 from bridge.pipelines.runtime.monitoring import Notices
-from bridge.pipelines.runtime.preflight import published_table, warnings_of
+from bridge.pipelines.runtime.preflight import publish_warnings, published_table
 from bridge.pipelines.runtime.spark_errors import explain_errors
 from bridge.publish_progress import PublishProgress, PublishRange
 
@@ -100,7 +100,7 @@ class _Run:
         warnings = (
             row_gate.check_ready(spark, definition, self.table.fields),
             *topic_creation.prepare_topics(self.topic),
-            *warnings_of(self.topic),
+            *publish_warnings(self.topic),
             *self.partition_count.warnings(self.topic),
         )
         self._notify(lease.warning, *warnings)
@@ -186,7 +186,7 @@ class _Run:
                 records_out=sent.records + repair.sent,
                 tombstones=sent.tombstones + repair.tombstones,
                 lost=sent.lost,
-                unexpected_rows=row_gate.unexpected(gate_counts),
+                unexpected_rows=row_gate.unexpected_rows(gate_counts),
                 pending_records=self.latest - last,
                 warning=self.notices.new(),
                 seconds=time.monotonic() - started,

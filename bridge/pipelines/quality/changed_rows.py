@@ -16,7 +16,7 @@ from bridge.errors import DefinitionError, GapError, TableError
 from bridge.quality.suite import Suite
 from bridge.rows import RowKind
 
-__all__ = ["changed_rows", "only", "parts"]
+__all__ = ["changed_rows", "select_expectations", "split_by_scope"]
 
 _ABOUT_OTHERS = (
     "expect_column_values_to_be_unique",
@@ -61,14 +61,14 @@ def changed_rows(table: Table, key: Sequence[str], since: int, version: int) -> 
     return left.select(*columns)
 
 
-def parts(suite: Suite) -> tuple[list[int], list[int]]:
+def split_by_scope(suite: Suite) -> tuple[list[int], list[int]]:
     """Places of the expectations that each row answers for itself, and of those that only the whole table can answer:
     uniqueness, freshness, aggregates, and whatever holds for most rows only (`mostly`)."""
     own = [number for number, e in enumerate(suite.expectations) if _by_row(e)]
     return own, [number for number in range(len(suite)) if number not in own]
 
 
-def only(suite: Suite, numbers: Sequence[int]) -> Suite:
+def select_expectations(suite: Suite, numbers: Sequence[int]) -> Suite:
     """The suite with the expectations at these places."""
     return replace(suite, expectations=tuple(suite.expectations[n] for n in numbers))
 

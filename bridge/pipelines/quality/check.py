@@ -18,7 +18,7 @@ from bridge.delta.table import Table
 from bridge.errors import DefinitionError, KafkaError, TableError
 from bridge.kafka import admin
 from bridge.offsets import Offsets
-from bridge.pipelines.quality.changed_rows import changed_rows, only, parts
+from bridge.pipelines.quality.changed_rows import changed_rows, select_expectations, split_by_scope
 from bridge.pipelines.quality.facts import facts_of
 from bridge.pipelines.runtime.check_results import earlier_results, history_of, store_results
 from bridge.pipelines.runtime.preflight import open_ingested_table, open_whole_table
@@ -84,7 +84,7 @@ def check(
         bridge=own_version(),
     )
     with metered(spark, f"bridge check {definition.name}") as meter:
-        verdict = _judged(table, definition, expectations, subject)
+        verdict = _run_suite(table, definition, expectations, subject)
         verdict = replace(verdict, cost=meter.read())
     last = history.runs[-1] if history.runs else None
     now = history_of(
@@ -105,7 +105,7 @@ def check(
     return Checked(verdict, version, where, expectations, history, now)
 
 
-def _judged(table: Table, definition: Definition, suite: Suite, subject: Subject) -> Verdict:
+def _run_suite(table: Table, definition: Definition, suite: Suite, subject: Subject) -> Verdict:
     version, since, key = subject.version, subject.since, definition.primary_key
     assert version is not None
     watermark = definition.topic.schema.watermark
@@ -115,10 +115,17 @@ def _judged(table: Table, definition: Definition, suite: Suite, subject: Subject
         whole = table.read({"versionAsOf": str(version)}).select(*(col(name) for name in table.columns))
         if since is None:
             return run(whole, suite, key=key, subject=subject, facts=facts, watermark=column)
-        by_row, by_table = parts(suite)
+        by_row, by_table = split_by_scope(suite)
         changed = changed_rows(table, key, since, version)
-        verdict = run(changed, only(suite, by_row), key=key, subject=subject)
-        rest = run(whole, only(suite, by_table), key=key, subject=subject, facts=facts, watermark=column)
+        verdict = run(changed, select_expectations(suite, by_row), key=key, subject=subject)
+        rest = run(
+            whole,
+            select_expectations(suite, by_table),
+            key=key,
+            subject=subject,
+            facts=facts,
+            watermark=column,
+        )
     none = "" if verdict.row_count else "no row to check"
     outcomes = {
         n: replace(o, judged="changes", observed=o.observed or none)

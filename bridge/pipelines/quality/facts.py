@@ -39,7 +39,7 @@ def facts_of(
     those of the expectations that ask. `equality` looks at the positions that `bridge verify` would choose, and says
     which these were.
     """
-    asked = _Asked(spark, definition, table, version, offsets)
+    asked = _FactReader(spark, definition, table, version, offsets)
     return Facts(
         {
             "equality": asked.equality,
@@ -52,7 +52,7 @@ def facts_of(
     )
 
 
-class _Asked:
+class _FactReader:
     def __init__(
         self, spark: SparkSession, definition: Definition, table: Table, version: int, offsets: Offsets | None
     ) -> None:
@@ -121,7 +121,7 @@ class _Asked:
             if definition.topic.is_upsert:
                 known = decode_keys(records, definition.topic).where(col(BAD).isNull())
             else:
-                known = changelog_decode.decode_completely(records, definition, held).where(
+                known = changelog_decode.decode_with_fallback(records, definition, held).where(
                     changelog_decode.is_good()
                 )
             keys = known.groupBy(*names).agg((F.min(place) != F.max(place)).alias("__two"))

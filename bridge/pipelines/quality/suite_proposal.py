@@ -20,7 +20,7 @@ from bridge.quality.suite_proposal import FEW, ColumnFacts, proposed, write_suit
 
 __all__ = ["Proposal", "propose"]
 
-_MOST_AHEAD_SECONDS = 300.0
+_CLOCK_SKEW_SECONDS = 300.0
 """What expect_table_to_be_fresh lets pass."""
 
 _LARGEST = 10**15
@@ -69,40 +69,42 @@ def _profile(frame: DataFrame) -> tuple[int, list[ColumnFacts]]:
     # By number: aliases may hold no dots to be found again.
     measures = [m.alias(f"{n}_{what}") for n, f in enumerate(fields) for what, m in _measures(f).items()]
     row = frame.agg(F.count(F.lit(1)).alias("rows"), *measures).collect()[0]
-    found = [_facts(f, n, row) for n, f in enumerate(fields)]
+    facts = [_facts(f, n, row) for n, f in enumerate(fields)]
     few = [n for n, f in enumerate(fields) if 0 < row.asDict().get(f"{n}_distinct", 0) <= 2 * FEW]
     if few:
         sets = frame.agg(*[F.array_sort(F.collect_set(col(fields[n].name))).alias(str(n)) for n in few])
         values = sets.collect()[0]
         for n in few:
-            found[n] = replace(found[n], values=tuple(values[str(n)]))
-    return row["rows"], found
+            facts[n] = replace(facts[n], values=tuple(values[str(n)]))
+    return row["rows"], facts
 
 
 def _measures(field: T.StructField) -> dict[str, Column]:
     column, type = col(field.name), field.dataType
-    made = {"present": F.count(column)}
+    measures = {"present": F.count(column)}
     if isinstance(type, T.StringType):
-        made["distinct"] = F.approx_count_distinct(column)
+        measures["distinct"] = F.approx_count_distinct(column)
     elif isinstance(type, T.NumericType):
-        made |= {"low": F.min(column), "high": F.max(column)}
+        measures |= {"low": F.min(column), "high": F.max(column)}
         if isinstance(type, T.FloatType | T.DoubleType):
-            made["odd"] = F.count_if(F.isnan(column) | (F.abs(column) == float("inf")))
+            measures["odd"] = F.count_if(F.isnan(column) | (F.abs(column) == float("inf")))
     elif isinstance(type, T.TimestampType | T.TimestampNTZType):
-        made["newest"] = F.unix_micros(F.max(column).cast("timestamp"))
-    return made
+        measures["newest"] = F.unix_micros(F.max(column).cast("timestamp"))
+    return measures
 
 
 def _facts(field: T.StructField, number: int, row: Row) -> ColumnFacts:
-    told = {what: row[f"{number}_{what}"] for what in _measures(field) if row[f"{number}_{what}"] is not None}
-    made = ColumnFacts(field.name, type(field.dataType).__name__, told["present"])
-    if "low" in told and not told.get("odd"):
-        low, high = _decimal(told["low"]), _decimal(told["high"])
+    measured = {
+        what: row[f"{number}_{what}"] for what in _measures(field) if row[f"{number}_{what}"] is not None
+    }
+    facts = ColumnFacts(field.name, type(field.dataType).__name__, measured["present"])
+    if "low" in measured and not measured.get("odd"):
+        low, high = _decimal(measured["low"]), _decimal(measured["high"])
         if max(abs(low), abs(high)) < _LARGEST:
-            made = replace(made, low=low, high=high)
-    if "newest" in told:
-        made = replace(made, newest_age_seconds=time.time() - told["newest"] / 1_000_000)
-    return made
+            facts = replace(facts, low=low, high=high)
+    if "newest" in measured:
+        facts = replace(facts, newest_age_seconds=time.time() - measured["newest"] / 1_000_000)
+    return facts
 
 
 def _decimal(value: Any) -> Decimal:
@@ -111,8 +113,8 @@ def _decimal(value: Any) -> Decimal:
 
 def _event_time(definition: Definition, columns: list[ColumnFacts]) -> str | None:
     """The WATERMARK's column, else the time column with the newest value that is no promise for the future."""
-    known = {c.name: c.newest_age_seconds for c in columns if c.newest_age_seconds is not None}
-    past = {name: age for name, age in known.items() if age > -_MOST_AHEAD_SECONDS}
+    ages = {c.name: c.newest_age_seconds for c in columns if c.newest_age_seconds is not None}
+    past = {name: age for name, age in ages.items() if age > -_CLOCK_SKEW_SECONDS}
     watermark = definition.topic.schema.watermark
     if watermark is not None and watermark.column in past:
         return watermark.column

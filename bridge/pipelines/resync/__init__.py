@@ -1,0 +1,1 @@
+"""Compares a topic with a table and repairs only what differs, in either direction."""

@@ -44,23 +44,23 @@ class Resync:
         return asdict(self)
 
 
-def direction_of(spark: SparkSession, definition: Definition, asked: str | None) -> str:
+def direction_of(spark: SparkSession, definition: Definition, requested: str | None) -> str:
     """`asked`, else the direction that has run: the table is marked as this pipeline's, or there is a publish log.
 
     A table that another pipeline keeps can only be published. Raises DefinitionError when nothing tells the direction,
     or both have run.
     """
-    if asked is not None:
-        return asked
-    keeper = open_whole_table(spark, definition).properties.get(MARKER)
+    if requested is not None:
+        return requested
+    owner = open_whole_table(spark, definition).properties.get(MARKER)
     try:
         published = PublishLog(spark, definition.run.checkpoint, definition.name).last() is not None
     except GapError:
         published = True
-    ingests = keeper == definition.name
+    ingests = owner == definition.name
     if ingests != published:
         return "ingest" if ingests else "publish"
-    if keeper is not None and not ingests:
+    if owner is not None and not ingests:
         return "publish"
     has = "both ingests and publishes" if ingests else "has left no trace in its table or checkpoint"
     raise DefinitionError(f"{definition.name!r} {has}: say --direction ingest or --direction publish")

@@ -55,16 +55,16 @@ def resync(spark: SparkSession, definition: Definition, *, dry_run: bool = False
     topic, table = with_added_columns(definition, topic, table, table.read({}).schema)
     run = _Run(replace(definition, topic=topic), table, change_feed.latest_version(table))
     with ExitStack() as stack:
-        held = changelog_decode.persist_within(stack)
+        persist = changelog_decode.persist_within(stack)
         if dry_run:
             state = admin.describe(topic)
             with feed_errors(table, run.version, run.version):
                 return run.report(
-                    held(run.differences.whole(state.earliest, state.end, held)), state.end, True
+                    persist(run.differences.whole(state.earliest, state.end, persist)), state.end, True
                 )
         ours = stack.enter_context(lease.acquire_lease(spark, definition, "publish", verb="resync"))
         topic_creation.prepare_topics(topic)
-        return run.send(stack, held, ours)
+        return run.send(stack, persist, ours)
 
 
 @dataclass(frozen=True)
@@ -78,13 +78,17 @@ class _Run:
     def differences(self) -> TopicDifferences:
         return TopicDifferences(self.definition, self.table, self.version)
 
-    def send(self, stack: ExitStack, held: changelog_decode.Persist, ours: lease.Lease) -> Resync:
+    def send(self, stack: ExitStack, persist: changelog_decode.Persist, ours: lease.Lease) -> Resync:
         definition, table, spark = self.definition, self.table, self.table.spark
         out = stack.enter_context(delivery_for(spark, definition, definition.topic))
-        found = out.take_over_for_resync()
-        known = found.version if found is not None and found.table_id == table.id else NOTHING
+        previous = out.take_over_for_resync()
+        published_version = (
+            previous.version if previous is not None and previous.table_id == table.id else NOTHING
+        )
         publish_range = PublishRange(self.version, self.version, shards=out.shards(0), resync=True)
-        state = PublishProgress(definition.name, table.id, known, found.batch if found is not None else -1)
+        state = PublishProgress(
+            definition.name, table.id, published_version, previous.batch if previous is not None else -1
+        )
         # Written down before the topic is read: a publish that still runs ends there, and none goes on before us.
         state = out.record(replace(state, resync=uuid.uuid4().hex).opened(publish_range))
         failpoints.hit("resync.opened")
@@ -94,39 +98,45 @@ class _Run:
         place = stack.enter_context(query_state.query_state_folder(spark, definition, "resync", state.resync))
         with feed_errors(table, self.version, self.version):
             # Kept in files: the same rows for a task that is repeated, though the topic has changed by then.
-            self.differences.whole(topic.earliest, topic.end, held).write.parquet(place)
-            todo = spark.read.parquet(place)
-            result = self.report(todo, topic.end, False)
+            self.differences.whole(topic.earliest, topic.end, persist).write.parquet(place)
+            differences = spark.read.parquet(place)
+            result = self.report(differences, topic.end, False)
         ours.check()
-        rows = compact.upserts(todo.select(BEFORE, AFTER, POSITION))
+        rows = compact.upserts(differences.select(BEFORE, AFTER, POSITION))
         way_out = (
             "correct the rows in the table and run the resync again (a publish does not go on before that)"
         )
-        notes = row_gate.enforce(
-            definition, row_gate.judge(definition, rows), rows, "Nothing was sent", way_out
+        gate_warnings = row_gate.enforce(
+            definition, row_gate.evaluate(definition, rows), rows, "Nothing was sent", way_out
         )
         sent = ProduceResult()
         if result.inserted or result.updated or result.deleted:
             assert state.open is not None
-            todo = todo.select(BEFORE, AFTER, POSITION)
-            sent = out.send(self.differences.records(todo), state.open)
+            differences = differences.select(BEFORE, AFTER, POSITION)
+            sent = out.send(self.differences.records(differences), state.open)
         failpoints.hit("resync.sent")
         state = state.closed(lost=sent.lost)
-        looked = foreign_writes.repair_foreign_writes(
+        repaired = foreign_writes.repair_foreign_writes(
             definition, table, out, state, before=before, sent=sent.records
         )
-        state = out.record(looked.progress)
+        state = out.record(repaired.progress)
         notices = Notices()
-        told = ConsumerRegistration(definition, table).update(state)
-        for warning in (ours.warning, *notes, _lost(sent.lost), looked.warning, told):
+        registration_warning = ConsumerRegistration(definition, table).update(state)
+        for warning in (
+            ours.warning,
+            *gate_warnings,
+            _lost_warning(sent.lost),
+            repaired.warning,
+            registration_warning,
+        ):
             notices.add(warning)
         return replace(result, warning=notices.all())
 
-    def report(self, todo: DataFrame, end: Offsets, dry_run: bool) -> Resync:
+    def report(self, differences: DataFrame, end: Offsets, dry_run: bool) -> Resync:
         """Counts of what differs."""
         deleted, unknown = col(AFTER).isNull(), col(UNKNOWN)
         inserted = col(BEFORE).isNull() & ~unknown
-        row = todo.agg(
+        row = differences.agg(
             F.count_if(inserted), F.count_if(~inserted & ~deleted), F.count_if(deleted), F.count_if(unknown)
         ).first()
         assert row is not None
@@ -146,7 +156,7 @@ class _Run:
         )
 
 
-def _lost(records: int) -> str | None:
+def _lost_warning(records: int) -> str | None:
     if not records:
         return None
     return (

@@ -36,7 +36,7 @@ from bridge.rows import RowKind
 __all__ = ["resync"]
 
 _INSERTED, _UPDATED, _DELETED = "inserted", "updated", "deleted"
-_WHAT, _SAID, _ROWS, _NUMBER = "__what", "__said", "__rows", "__number"
+_ACTION, _IN_TOPIC, _ROWS, _NUMBER = "__what", "__said", "__rows", "__number"
 
 
 def resync(
@@ -56,7 +56,7 @@ def resync(
     meanwhile, ConcurrentRunError when an ingest commits meanwhile, TableError: nothing is written then.
     """
     refuse_appends(definition)
-    _refuse_more_than_the_topic(definition)
+    _refuse_rows_from_elsewhere(definition)
     topic = admin.resolve(definition.topic)
     state = admin.describe(topic)
     keep = _keeps_missing(topic, state, missing)
@@ -66,7 +66,7 @@ def resync(
         return _Run(definition, topic, state, ingest_table(spark, definition), keep, ours).run()
 
 
-def _refuse_more_than_the_topic(definition: Definition) -> None:
+def _refuse_rows_from_elsewhere(definition: Definition) -> None:
     mode = definition.topic.startup.mode
     if definition.base_is_existing or mode != "earliest-offset":
         why = "ingest.base is existing" if definition.base_is_existing else f"'scan.startup.mode' is '{mode}'"
@@ -101,7 +101,7 @@ class _Run:
     topic: Topic
     state: admin.TopicState
     table: Table
-    keep: bool
+    keep_missing: bool
     lease: lease.Lease | None
     """None for a dry run."""
 
@@ -117,28 +117,32 @@ class _Run:
             definition.name, uuid.uuid4().hex[:12], batch, end, self.state.ids, resync=True
         )
         with ExitStack() as stack, feed_errors(table, version, version):
-            held = changelog_decode.persist_within(stack)
+            persist = changelog_decode.persist_within(stack)
             key = definition.primary_key
             rows = change_feed.snapshot(table, version).select(*(col(name) for name in table.columns))
             records = source.read(spark, self.topic, self.state.earliest, end)
             records = with_leader_epochs(records, self.topic, self.state.earliest, end)
-            changes, found = self._read(records, rows, held)
-            there = held(changelog_decode.fold(changes, definition).where(~retracts()))
-            todo = held(_differences(there, rows, table, key, self.keep))
-            counts = {row[0]: row[1] for row in todo.where(~col(ANEW)).groupBy(_WHAT).count().collect()}
+            changes, stats = self._read(records, rows, persist)
+            topic_rows = persist(changelog_decode.fold(changes, definition).where(~retracts()))
+            differences = persist(_differences(topic_rows, rows, table, key, self.keep_missing))
+            counts = {
+                row[0]: row[1] for row in differences.where(~col(ANEW)).groupBy(_ACTION).count().collect()
+            }
             changed = {what: counts.get(what, 0) for what in (_INSERTED, _UPDATED, _DELETED)}
-            same = there.count() - changed[_INSERTED] - changed[_UPDATED]
-            left = rows.alias("t").join(there.alias("s"), same_key(key, "s", "t"), "left_anti")
-            kept = left.count() if self.keep else 0
+            same = topic_rows.count() - changed[_INSERTED] - changed[_UPDATED]
+            missing_in_topic = rows.alias("t").join(
+                topic_rows.alias("s"), same_key(key, "s", "t"), "left_anti"
+            )
+            kept = missing_in_topic.count() if self.keep_missing else 0
             notices = Notices()
             if self.lease is not None:
-                judged = row_gate.judge(definition, there)
-                told = refuse_unexpected(definition, judged, there)
+                judged = row_gate.evaluate(definition, topic_rows)
+                told = refuse_unexpected(definition, judged, topic_rows)
                 for warning in (self.lease.warning, statistics, *told):
                     notices.add(warning)
-                quarantine_bad(definition, spark, records, changes, found, progress)
+                quarantine_bad(definition, spark, records, changes, stats, progress)
                 self.lease.check()
-                version = self._write(todo, sum(changed.values()), progress)
+                version = self._write(differences, sum(changed.values()), progress)
         return Resync(
             pipeline=definition.name,
             direction="ingest",
@@ -147,45 +151,45 @@ class _Run:
             topic_end=end.to_json(),
             unchanged=same,
             kept=kept,
-            bad=found.bad + found.dropped + found.diverted,
+            bad=stats.bad + stats.dropped + stats.diverted,
             warning=notices.all(),
             **changed,
         )
 
     def _read(
-        self, records: DataFrame, rows: DataFrame, held: changelog_decode.Persist
+        self, records: DataFrame, rows: DataFrame, persist: changelog_decode.Persist
     ) -> tuple[DataFrame, BatchStats]:
         try:
-            changes = changelog_decode.with_all_columns_known(
-                changelog_decode.decode_completely(records, self.definition, held),
+            changes = changelog_decode.resolve_unavailable(
+                changelog_decode.decode_with_fallback(records, self.definition, persist),
                 self.definition,
-                held,
+                persist,
                 rows,
             )
-            found = collect_batch_stats(self.definition, changes)
+            stats = collect_batch_stats(self.definition, changes)
         except Exception as failure:
             start = IngestProgress(self.definition.name, "", -1, self.state.earliest, self.state.ids)
             doing = "reading the topic from its beginning"
             told = explained_read_error(self.table.spark, failure, self.definition, start, doing)
             raise told from told.__cause__
-        refuse_bad(self.definition, found)
-        return changes, found
+        refuse_bad(self.definition, stats)
+        return changes, stats
 
-    def _write(self, todo: DataFrame, rows: int, progress: IngestProgress) -> int:
+    def _write(self, differences: DataFrame, rows: int, progress: IngestProgress) -> int:
         """The version that holds the result: a new one, unless there is nothing to say."""
         # A topic deleted meanwhile has told us nothing about the rows of the new one.
         check_offsets_available(progress.offsets, admin.describe(self.topic), progress.topic_ids)
-        known = _known(self.table, progress.pipeline)
-        if not rows and known and replace(known[0], run=progress.run, batch=progress.batch) == progress:
-            return known[1]
+        last = _last_progress(self.table, progress.pipeline)
+        if not rows and last and replace(last[0], run=progress.run, batch=progress.batch) == progress:
+            return last[1]
         failpoints.hit("resync.before-commit")
         key = self.definition.primary_key
-        merged = merge_with_spark(self.table, todo, key=key, progress=progress, persisted=True)
+        merged = merge_with_spark(self.table, differences, key=key, progress=progress, persisted=True)
         failpoints.hit("resync.after-commit")
         return merged.version
 
 
-def _known(table: Table, pipeline: str) -> tuple[IngestProgress, int] | None:
+def _last_progress(table: Table, pipeline: str) -> tuple[IngestProgress, int] | None:
     try:
         return read_progress(table, pipeline)
     except GapError:
@@ -193,7 +197,7 @@ def _known(table: Table, pipeline: str) -> tuple[IngestProgress, int] | None:
 
 
 def _differences(
-    there: DataFrame, rows: DataFrame, table: Table, key: Sequence[str], keep: bool
+    topic_rows: DataFrame, table_rows: DataFrame, table: Table, key: Sequence[str], keep_missing: bool
 ) -> DataFrame:
     """What makes `rows` equal to `there` (one row per key): changes with `__what` and ANEW.
 
@@ -201,13 +205,15 @@ def _differences(
     """
     of_key = Window.partitionBy(*[col(name) for name in key])
     number = F.row_number().over(of_key.orderBy(F.lit(0)))
-    found = rows.select("*", F.count(F.lit(1)).over(of_key).alias(_ROWS), number.alias(_NUMBER))
-    one_each = found.where(col(_NUMBER) == 1).alias("t")
-    said = there.select(*(col(name) for name in table.columns), F.lit(True).alias(_SAID)).alias("s")
+    numbered = table_rows.select("*", F.count(F.lit(1)).over(of_key).alias(_ROWS), number.alias(_NUMBER))
+    one_each = numbered.where(col(_NUMBER) == 1).alias("t")
+    in_topic = topic_rows.select(*(col(name) for name in table.columns), F.lit(True).alias(_IN_TOPIC)).alias(
+        "s"
+    )
     rest = [f for f in table.fields if f.name not in key]
-    lacking = col(_SAID, "s").isNull()
-    what = (
-        F.when(lacking, _DELETED)
+    not_in_topic = col(_IN_TOPIC, "s").isNull()
+    action = (
+        F.when(not_in_topic, _DELETED)
         .when(col(_ROWS, "t").isNull(), _INSERTED)
         .when((col(_ROWS, "t") > 1) | differs(rest, "s", "t"), _UPDATED)
     )
@@ -216,13 +222,13 @@ def _differences(
         return F.struct(F.lit(kind.value).alias(KIND), F.lit(anew).alias(ANEW))
 
     steps = (
-        F.when(lacking, F.array(step(RowKind.DELETE)))
+        F.when(not_in_topic, F.array(step(RowKind.DELETE)))
         .when(col(_ROWS, "t") > 1, F.array(step(RowKind.DELETE), step(RowKind.INSERT, anew=True)))
         .otherwise(F.array(step(RowKind.UPDATE_AFTER)))
     )
-    row = [F.when(lacking, col(n, "t")).otherwise(col(n, "s")).alias(n) for n in table.columns]
-    joined = said.join(one_each, same_key(key, "s", "t"), "full_outer")
-    changes = joined.select(*row, what.alias(_WHAT), F.explode(steps).alias("__step"))
-    changes = changes.where(col(_WHAT).isNotNull() & (F.lit(not keep) | (col(_WHAT) != _DELETED)))
+    row = [F.when(not_in_topic, col(n, "t")).otherwise(col(n, "s")).alias(n) for n in table.columns]
+    joined = in_topic.join(one_each, same_key(key, "s", "t"), "full_outer")
+    changes = joined.select(*row, action.alias(_ACTION), F.explode(steps).alias("__step"))
+    changes = changes.where(col(_ACTION).isNotNull() & (F.lit(not keep_missing) | (col(_ACTION) != _DELETED)))
     step_of = (col("__step").getField(name).alias(name) for name in (KIND, ANEW))
-    return changes.select(*(col(name) for name in (*table.columns, _WHAT)), *step_of)
+    return changes.select(*(col(name) for name in (*table.columns, _ACTION)), *step_of)

@@ -21,7 +21,7 @@ from bridge.version import own_version
 
 __all__ = ["earlier_results", "history_of", "store_gate_results", "store_results"]
 
-_RUNS = 30
+_HISTORY_RUNS = 30
 """How many earlier runs are drawn."""
 
 
@@ -75,7 +75,7 @@ def store_results(spark: SparkSession, target: DeltaTarget, verdict: Verdict, no
 
 
 def store_gate_results(
-    spark: SparkSession, definition: Definition, suite: str, found: Sequence[Count]
+    spark: SparkSession, definition: Definition, suite: str, counts: Sequence[Count]
 ) -> None:
     """Add what a gate `found` in one batch to the pipeline's results, in one commit: a row for each expectation of the
     gate, in their order, met or not.
@@ -109,7 +109,7 @@ def store_gate_results(
             "unexpected_percent": 100 * c.unexpected / c.judged if c.judged else 0.0,
             "changed_rows": c.judged,
         }
-        for number, c in enumerate(found, 1)
+        for number, c in enumerate(counts, 1)
     ]
     quality_results.append(spark, definition.quality.results, rows)
 
@@ -130,7 +130,7 @@ def earlier_results(spark: SparkSession, target: DeltaTarget, pipeline: str, sui
         runs = (
             whole.groupBy("run_id", "started")
             .agg(
-                *(F.first(name).alias(name) for name in _OF_A_RUN),
+                *(F.first(name).alias(name) for name in _RUN_COLUMNS),
                 *(
                     F.count_if(_failed(severity)).alias(severity)
                     for severity in ("critical", "warning", "info")
@@ -138,7 +138,7 @@ def earlier_results(spark: SparkSession, target: DeltaTarget, pipeline: str, sui
                 F.count(F.lit(1)).alias("total"),
             )
             .orderBy(at.desc())
-            .limit(_RUNS)
+            .limit(_HISTORY_RUNS)
             .collect()
         )
         if not runs:
@@ -155,14 +155,14 @@ def earlier_results(spark: SparkSession, target: DeltaTarget, pipeline: str, sui
                 F.first("passed").alias("passed"),
                 F.min(F.when(F.col("after") & ~F.col("success"), F.col("started"))).alias("since"),
                 F.slice(
-                    F.reverse(F.sort_array(F.collect_list(F.struct("started", "success")))), 1, _RUNS
+                    F.reverse(F.sort_array(F.collect_list(F.struct("started", "success")))), 1, _HISTORY_RUNS
                 ).alias("results"),
             )
             .collect()
         )
     return History(
-        runs=tuple(_past(row) for row in reversed(runs)),
-        courses={(row["expectation"], row["title"]): _course(row) for row in courses},
+        runs=tuple(_to_past_run(row) for row in reversed(runs)),
+        courses={(row["expectation"], row["title"]): _to_trend(row) for row in courses},
     )
 
 
@@ -189,7 +189,7 @@ def history_of(
     )
 
 
-_OF_A_RUN = (
+_RUN_COLUMNS = (
     "table_version",
     "row_count",
     "lag",
@@ -205,7 +205,7 @@ def _failed(severity: str) -> Column:
     return ~F.col("success") & (F.col("severity") == severity)
 
 
-def _past(row: Row) -> PastRun:
+def _to_past_run(row: Row) -> PastRun:
     return PastRun(
         run=row["run_id"],
         started=_utc(row["started"]),
@@ -224,7 +224,7 @@ def _past(row: Row) -> PastRun:
     )
 
 
-def _course(row: Row) -> ExpectationTrend:
+def _to_trend(row: Row) -> ExpectationTrend:
     return ExpectationTrend(
         results=tuple((_utc(r["started"]), r["success"]) for r in reversed(row["results"])),
         last_passed=_utc(row["passed"]),

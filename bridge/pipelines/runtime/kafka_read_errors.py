@@ -16,7 +16,7 @@ from bridge.pipelines.runtime import spark_errors
 __all__ = ["explained_read_error"]
 
 _KAFKA = "org.apache.kafka"
-_SAID = re.compile(r"org\.apache\.kafka\.[\w.$]+(: [^\n]*)?")
+_KAFKA_ERROR = re.compile(r"org\.apache\.kafka\.[\w.$]+(: [^\n]*)?")
 _LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "OffsetOutOfRangeException")
 
 
@@ -47,8 +47,10 @@ def explained_read_error(
                 f"{name!r}: records were deleted from {title} before they were read. The table is as the last batch "
                 f"left it; {REBUILD}"
             )
-        said = _SAID.search(text)
-        return KafkaError(f"{name!r}: reading {title} failed: {said[0][:500] if said else _KAFKA}")
-    ours = spark_errors.explained_error(spark, failure, definition, doing)
-    ours.__cause__ = failure
-    return ours
+        kafka_error = _KAFKA_ERROR.search(text)
+        return KafkaError(
+            f"{name!r}: reading {title} failed: {kafka_error[0][:500] if kafka_error else _KAFKA}"
+        )
+    explained = spark_errors.explained_error(spark, failure, definition, doing)
+    explained.__cause__ = failure
+    return explained

@@ -76,20 +76,22 @@ class Lease:
         self._file = TextFile(spark, lease_file(self._checkpoint, side))
         every = _HEARTBEAT_SECONDS if self._file.local else _HEARTBEAT_SECONDS_REMOTE
         since = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
-        self._me = current_process(definition.name, verb, uuid.uuid4().hex[:12], since=since, every=every)
-        self._other: LeaseOwner | None = None
-        self._over = threading.Event()
-        self._beating = threading.Thread(target=self._beats, name=f"lease {self._file.name}", daemon=True)
+        self._owner = current_process(definition.name, verb, uuid.uuid4().hex[:12], since=since, every=every)
+        self._successor: LeaseOwner | None = None
+        self._ended = threading.Event()
+        self._heartbeat = threading.Thread(
+            target=self._send_heartbeats, name=f"lease {self._file.name}", daemon=True
+        )
 
     def take(self) -> None:
         """Wait for it as `held` says, then begin to beat."""
         found, tries = self._wait_until_free(self._read()), 0
         while not self._try_take(found, tries):
-            if self._changes(found):
+            if self._is_replaced(found):
                 found, tries = self._wait_until_free(self._read()), 0
             else:  # whoever was about to take it has died
                 tries += 1
-        self._beating.start()
+        self._heartbeat.start()
 
     def _try_take(self, found: str | None, tries: int) -> bool:
         """Put ours in the place of `found`, if nobody else is about to: a file named after that text is created first,
@@ -97,12 +99,12 @@ class Lease:
         name = hashlib.sha256((found or "").encode()).hexdigest()[:16]
         claim = claim_file(self._checkpoint, self._side, name, tries)
         try:
-            if not write_once(self._spark, claim, self._me.to_json()):
+            if not write_once(self._spark, claim, self._owner.to_json()):
                 return False
             # Who was slow to create it may have been given the name anew, after another had taken the lease.
             ours = self._read() == found
             if ours:
-                self._file.write(self._me.to_json())
+                self._file.write(self._owner.to_json())
         except Exception as failed:
             first = (str(failed).splitlines() or [""])[0][:300]
             raise BridgeError(
@@ -113,9 +115,9 @@ class Lease:
                 storage.delete_file(self._spark, claim_file(self._checkpoint, self._side, name, number))
         return ours
 
-    def _changes(self, found: str | None) -> bool:
+    def _is_replaced(self, found: str | None) -> bool:
         """Whether the file says something else within three beats."""
-        deadline = time.monotonic() + _MISSED_HEARTBEATS * self._me.every
+        deadline = time.monotonic() + _MISSED_HEARTBEATS * self._owner.every
         while self._read() == found:
             if time.monotonic() > deadline:
                 return False
@@ -125,14 +127,15 @@ class Lease:
     @property
     def lost(self) -> bool:
         """Whether `check` would raise."""
-        return self._other is not None
+        return self._successor is not None
 
     def check(self) -> None:
         """Raise ConcurrentRunError when somebody has taken the lease from us; looks at no file."""
-        if self._other is not None:
+        if self._successor is not None:
             raise ConcurrentRunError(
-                f"another run has taken over: {self._other}. This one did not show for {_MISSED_HEARTBEATS} beats of "
-                f"{self._me.every:g} s (was it stopped?), and ends before its next batch. Let only one of them run"
+                f"another run has taken over: {self._successor}. This one missed "
+                f"{_MISSED_HEARTBEATS} heartbeats of {self._owner.every:g} s (was it stopped?) and ends before its "
+                "next batch. Let only one of them run"
             )
 
     def refresh(self) -> None:
@@ -143,26 +146,26 @@ class Lease:
 
     def release(self) -> None:
         """Stop beating and say so in the file. A file that cannot be written is left: the process will be gone."""
-        self._over.set()
-        self._beating.join(self._me.every)
+        self._ended.set()
+        self._heartbeat.join(self._owner.every)
         with suppress(Exception):
-            if self._other is None and self._still_owned():
-                self._file.write(replace(self._me, released=True).to_json())
+            if self._successor is None and self._still_owned():
+                self._file.write(replace(self._owner, released=True).to_json())
 
     def _wait_until_free(self, found: str | None) -> str | None:
         """The file's text when it may be taken, which is `found` or a later one. Raises ConcurrentRunError."""
         self.warning = None
         other = LeaseOwner.from_json(found)
-        if found is None or (other and (other.released or other.gone())):
+        if found is None or (other and (other.released or other.is_gone())):
             return found
         return self._watch(found, other)
 
     def _watch(self, found: str, other: LeaseOwner | None) -> str | None:
-        every = other.every if other else self._me.every
+        every = other.every if other else self._owner.every
         deadline = time.monotonic() + _MISSED_HEARTBEATS * every
         while time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
-            if other is not None and other.gone():  # it was about to end when we came
+            if other is not None and other.is_gone():  # it was about to end when we came
                 return self._wait_until_free(self._read())
             now = self._read()
             if now == found:
@@ -174,36 +177,38 @@ class Lease:
                 continue
             if other is None:  # read whole for the first time
                 return self._wait_until_free(now)
-            raise self._refused(there)
-        if other is not None and other.runs():  # too busy to beat, or its disk is: it is at work all the same
-            raise self._refused(other)
+            raise self._already_running(there)
+        if (
+            other is not None and other.is_running()
+        ):  # too busy to beat, or its disk is: it is at work all the same
+            raise self._already_running(other)
         self.warning = (
             f"taken over from {other or 'a run that cannot be read'}, which shows no life: if it is only stopped, it "
             "will end by itself when it goes on"
         )
         return found
 
-    def _refused(self, other: LeaseOwner) -> ConcurrentRunError:
+    def _already_running(self, other: LeaseOwner) -> ConcurrentRunError:
         return ConcurrentRunError(
             f"run.checkpoint: {self._file.name}: another run is at work, {other}. Wait for its end or stop it; a "
             "run whose process is gone is taken over at once"
         )
 
-    def _beats(self) -> None:
-        while not self._over.wait(self._me.every):
+    def _send_heartbeats(self) -> None:
+        while not self._ended.wait(self._owner.every):
             with suppress(Exception):  # a full disk, a store that is away: the next beat tries again
                 if not self._still_owned():
                     return
-                self._me = replace(self._me, beat=self._me.beat + 1)
-                self._file.write(self._me.to_json())
+                self._owner = replace(self._owner, beat=self._owner.beat + 1)
+                self._file.write(self._owner.to_json())
 
     def _still_owned(self) -> bool:
         """Whether the file is still ours, or nobody's: one that was deleted is written anew."""
         found = self._file.read()
         other = LeaseOwner.from_json(found)
-        if other is None or other.run == self._me.run:
+        if other is None or other.run == self._owner.run:
             return True
-        self._other = other
+        self._successor = other
         return False
 
     def _read(self) -> str | None:

@@ -52,18 +52,18 @@ class LeaseOwner:
     def __str__(self) -> str:
         return f"`{self.verb}` of {self.pipeline!r} in process {self.pid} on {self.host}, since {self.since}"
 
-    def gone(self) -> bool:
+    def is_gone(self) -> bool:
         """True only when it is certain: the process was on this machine, as it runs now, and is there no more."""
-        return self._is_here() and start_of(self.pid) != self.started
+        return self._is_here() and start_time(self.pid) != self.started
 
-    def runs(self) -> bool:
+    def is_running(self) -> bool:
         """True only when it is certain: another process, on this machine, that is not stopped. (Of this very process an
         earlier run may be meant, which could not give its lease back.)"""
-        found = None if self.pid == os.getpid() else _stat(self.pid)
+        found = None if self.pid == os.getpid() else _process_stat(self.pid)
         return self._is_here() and found is not None and found[19] == self.started and found[0] not in "TtZXx"
 
     def _is_here(self) -> bool:
-        here = machine()
+        here = machine_id()
         return bool(here) and (self.host, self.machine) == (socket.gethostname(), here)
 
 
@@ -75,15 +75,15 @@ def current_process(pipeline: str, verb: str, run: str, *, since: str, every: fl
         verb=verb,
         run=run,
         host=socket.gethostname(),
-        machine=machine(),
+        machine=machine_id(),
         pid=pid,
-        started=start_of(pid) or "",
+        started=start_time(pid) or "",
         since=since,
         every=every,
     )
 
 
-def machine() -> str:
+def machine_id() -> str:
     """The boot of this machine and the space that its process numbers belong to; empty outside of Linux."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -93,13 +93,13 @@ def machine() -> str:
     return f"{boot} {space}" if boot and space else ""
 
 
-def start_of(pid: int) -> str | None:
+def start_time(pid: int) -> str | None:
     """When the process began; None when there is none of that number, or one that is dead and waits for its parent."""
-    found = _stat(pid)
+    found = _process_stat(pid)
     return None if found is None or found[0] in "ZXx" else found[19]
 
 
-def _stat(pid: int) -> list[str] | None:
+def _process_stat(pid: int) -> list[str] | None:
     """What Linux says of a process, from its state on."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -15,7 +15,7 @@ from bridge.watermarks import Watermarks
 
 __all__ = ["EventTime", "GroupOffsets", "Notices", "TopicDiscovery"]
 
-_PATIENCE_SECONDS = 5.0
+_CLOSE_TIMEOUT_SECONDS = 5.0
 
 
 class EventTime:
@@ -24,25 +24,25 @@ class EventTime:
     def __init__(self, topic: Topic) -> None:
         declared = topic.schema.watermark
         delay_ms = round(declared.delay_seconds * 1000) if declared else 0
-        self._marks = Watermarks(delay_ms, topic.idle_timeout_ms) if declared else None
+        self._watermarks = Watermarks(delay_ms, topic.idle_timeout_ms) if declared else None
         self._newest_ms: int | None = None
 
     def watch(self, partitions: Iterable[TopicPartition]) -> None:
         """Partitions that are read: the slowest of them holds the watermark back."""
-        if self._marks is not None:
+        if self._watermarks is not None:
             for partition in partitions:
-                self._marks.watch(partition, now_ms())
+                self._watermarks.watch(partition, now_ms())
 
     def advance(self, newest_ms: Mapping[TopicPartition, int]) -> None:
         """A batch was applied, with these newest event times."""
         self._newest_ms = max(newest_ms.values(), default=None)
-        if self._marks is not None:
-            self._marks.advance(newest_ms, now_ms())
+        if self._watermarks is not None:
+            self._watermarks.advance(newest_ms, now_ms())
 
     @property
     def watermark_ms(self) -> int | None:
         """Epoch milliseconds; see Watermarks.current."""
-        return self._marks.current(now_ms()) if self._marks is not None else None
+        return self._watermarks.current(now_ms()) if self._watermarks is not None else None
 
     @property
     def lag_seconds(self) -> float | None:
@@ -81,24 +81,24 @@ class Notices:
     """Warnings of a run, each told once with a batch and again at the end."""
 
     def __init__(self) -> None:
-        self._told: list[str] = []
-        self._waiting: list[str] = []
+        self._reported: list[str] = []
+        self._pending: list[str] = []
 
     def add(self, warning: str | None) -> None:
         """Keep it for the next batch's report; None, and what was said before, is left out."""
-        if warning is not None and warning not in (*self._told, *self._waiting):
-            self._waiting.append(warning)
+        if warning is not None and warning not in (*self._reported, *self._pending):
+            self._pending.append(warning)
 
     def new(self) -> str | None:
         """What came since the last call."""
-        fresh, self._waiting = self._waiting, []
-        self._told += fresh
+        fresh, self._pending = self._pending, []
+        self._reported += fresh
         return "; ".join(fresh) or None
 
     def all(self) -> str | None:
         """Everything, in the order it came."""
         self.new()
-        return "; ".join(self._told) or None
+        return "; ".join(self._reported) or None
 
 
 class GroupOffsets:
@@ -107,25 +107,25 @@ class GroupOffsets:
 
     def __init__(self, topic: Topic) -> None:
         self._group = ConsumerGroup(topic)
-        self._told = False
+        self._reported = False
 
     def commit(self, offsets: Offsets) -> str | None:
         """Commit without waiting; at the first failure of an earlier commit a warning, else None."""
-        warning = self._settled(0.0)
+        warning = self._commit_warning(0.0)
         self._group.commit(offsets)
         return warning
 
     def close(self) -> str | None:
         """Wait a little for what is on its way, then let go; a warning as `commit` gives it."""
-        warning = self._settled(_PATIENCE_SECONDS)
+        warning = self._commit_warning(_CLOSE_TIMEOUT_SECONDS)
         self._group.close()
         return warning
 
-    def _settled(self, seconds: float) -> str | None:
+    def _commit_warning(self, seconds: float) -> str | None:
         try:
             self._group.settle(seconds)
         except KafkaError as failed:
-            if not self._told:
-                self._told = True
+            if not self._reported:
+                self._reported = True
                 return f"offsets are not committed, so monitoring sees no lag: {failed}"
         return None

@@ -23,10 +23,10 @@ __all__ = [
     "ingest_table",
     "open_ingested_table",
     "open_whole_table",
+    "publish_warnings",
     "published_table",
     "refuse_retractions",
     "table_fields",
-    "warnings_of",
 ]
 
 
@@ -83,7 +83,7 @@ def published_table(spark: SparkSession, definition: Definition) -> Table:
     return open_table(spark, definition.delta, fields, extra_columns=True)
 
 
-def warnings_of(topic: Topic) -> list[str]:
+def publish_warnings(topic: Topic) -> list[str]:
     """What a user should know about how this topic will be written."""
     found = list(settings_without_effect(topic, "publish"))
     if topic.key is None and topic.schema.primary_key and topic.sink.partitioner in TASK_FREE:

@@ -25,33 +25,33 @@ _EVERY_SECONDS = 60.0
 _KEYS = ("cleanup.policy", "delete.retention.ms", "retention.ms")
 
 
-def log_retention_warnings(table: Table, found: Sequence[Lag]) -> list[str]:
+def log_retention_warnings(table: Table, consumer_lags: Sequence[Lag]) -> list[str]:
     """A sentence for each publish of `table` whose lag nears delta.logRetentionDuration, or is beyond it."""
     now = now_ms()
-    told = []
-    for lag in found:
+    warnings = []
+    for lag in consumer_lags:
         name = f"publish {lag.consumer.pipeline!r}"
         if lag.lost:
-            told.append(
+            warnings.append(
                 f"{name} is at version {lag.consumer.version}, and the log of table {table} no longer holds the next "
                 f"one; {REPUBLISH}"
             )
             continue
         warning = log_retention_warning(table, name, lag.seconds(now))
         if warning is not None:
-            told.append(warning)
-    return told
+            warnings.append(warning)
+    return warnings
 
 
 def log_retention_warning(table: Table, name: str, seconds: float) -> str | None:
     """A sentence when a reader that has been behind for `seconds` nears delta.logRetentionDuration; else None."""
-    kept = optimize_vacuum.retention_seconds(table, optimize_vacuum.LOG_RETENTION)
-    if not seconds or seconds < _LEVELS[0] * kept:
+    retention = optimize_vacuum.retention_seconds(table, optimize_vacuum.LOG_RETENTION)
+    if not seconds or seconds < _LEVELS[0] * retention:
         return None
     return (
-        f"{name} has been behind for {duration(seconds)}, {seconds / kept:.0%} of {optimize_vacuum.LOG_RETENTION} "
-        f"({duration(kept)}) of table {table}: after that Delta forgets versions it still needs. Let it run, or raise "
-        f"the table property {optimize_vacuum.LOG_RETENTION}"
+        f"{name} has been behind for {duration(seconds)}, {seconds / retention:.0%} of "
+        f"{optimize_vacuum.LOG_RETENTION} ({duration(retention)}) of table {table}: after that Delta forgets versions "
+        f"it still needs. Let it run, or raise the table property {optimize_vacuum.LOG_RETENTION}"
     )
 
 
@@ -64,10 +64,10 @@ class TopicRetention:
 
     def __init__(self, topic: Topic, table: Table) -> None:
         self._topic, self._table = topic, table
-        self._told: dict[tuple[str, str], float] = {}
+        self._reported: dict[tuple[str, str], float] = {}
         self._last = time.monotonic()
 
-    def regularly(self, position: Offsets, end: Offsets) -> str | None:
+    def warning_if_due(self, position: Offsets, end: Offsets) -> str | None:
         """As `warning`, once a minute."""
         if time.monotonic() - self._last < _EVERY_SECONDS:
             return None
@@ -81,16 +81,16 @@ class TopicRetention:
             return None
         try:
             settings = admin.topic_settings(self._topic, sorted({topic for topic, _ in behind}), _KEYS)
-            told = [
-                self._judged(topic, key, kept, Offsets(behind), end)
+            warnings = [
+                self._warning_for(topic, key, kept, Offsets(behind), end)
                 for topic, found in settings.items()
                 for key, kept in _limits(found, appends=self._topic.appends).items()
             ]
         except KafkaError:
             return None
-        return "; ".join(text for text in told if text is not None) or None
+        return "; ".join(text for text in warnings if text is not None) or None
 
-    def _judged(self, topic: str, key: str, kept_ms: int, behind: Offsets, end: Offsets) -> str | None:
+    def _warning_for(self, topic: str, key: str, kept_ms: int, behind: Offsets, end: Offsets) -> str | None:
         level, late = 0.0, 0
         mine = Offsets.of((t, p, o) for t, p, o in behind if t == topic)
         now = now_ms()
@@ -103,9 +103,9 @@ class TopicRetention:
             if not found:
                 break
             level, late = share, len(found)
-        if level <= self._told.get((topic, key), 0.0):
+        if level <= self._reported.get((topic, key), 0.0):
             return None
-        self._told[topic, key] = level
+        self._reported[topic, key] = level
         return (
             f"topic '{topic}': in {late} of its partitions records older than {duration(level * kept_ms / 1000)} are "
             f"not applied yet, {level:.0%} of {key} = {kept_ms}{_REASONS[key, level >= 1]}"

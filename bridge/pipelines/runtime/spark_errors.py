@@ -84,7 +84,7 @@ def explained_error(
             f"{what}, as there is no space left on the device{where}. What was committed is whole; make room, then "
             "start it again: it goes on there"
         )
-    reasons = f"{what}: {', '.join(_reasons(failure, text))}"
+    reasons = f"{what}: {', '.join(_causes(failure, text))}"
     log = f"Spark's log has the whole story ({log_file()})"
     if any(sign in text for sign in _MEMORY):
         return BridgeError(
@@ -107,7 +107,7 @@ def offsets_between(start: Offsets, end: Offsets) -> str:
     return ", ".join(parts[:_SHOWN]) + more
 
 
-def _reasons(failure: BaseException, text: str) -> list[str]:
+def _causes(failure: BaseException, text: str) -> list[str]:
     classes = [java or python for java, python in _CLASS.findall(text)]
     found = dict.fromkeys([*sorted(names(failure)), *classes])
     kept = [name for name in found if name not in _WRAPPERS]

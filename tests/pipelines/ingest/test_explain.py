@@ -42,7 +42,7 @@ def test_keys_that_lie_together_touch_the_file_that_holds_them(world: World) -> 
     assert (found.files, found.rows) == (5, 80)
     assert (found.files_in_range, found.files_touched, found.rows_touched) == (1, 1, 10)
     assert 0 < found.bytes_touched == found.bytes_in_range < found.bytes
-    assert found.why == "the keys lie together: 1 of 5 files hold one, and statistics rule out others"
+    assert found.why == "the keys lie together: 1 of 5 files contain one, and statistics rule out the others"
     assert found.engine == "delta-rs"
     assert world.history() == before
 
@@ -68,7 +68,7 @@ def test_the_engine_is_the_one_that_the_ingest_takes(world: World) -> None:
 def test_keys_that_lie_everywhere(world: World) -> None:
     found = explained(world, [0, 5, 25, 45, 70])
     assert (found.files_touched, found.rows_touched) == (5, 5)
-    assert found.why.startswith("the keys lie everywhere: 5 of 5 files hold one.")
+    assert found.why.startswith("the keys are spread over the table: 5 of 5 files contain one.")
 
 
 @pytest.mark.slow
@@ -79,13 +79,15 @@ def test_ranges_that_say_nothing_are_told_apart_from_files_that_hold_keys(world:
     shuffled.write.format("delta").mode("overwrite").save(path)
     found = explained(world, [10, 15, 20, 25, 30])
     assert (found.files, found.files_in_range, found.files_touched) == (5, 5, 1)
-    assert "5 files may hold one by their smallest and largest key where 1 do" in found.why
+    assert "5 files may contain one by their smallest and largest key where 1 do" in found.why
 
 
 @pytest.mark.slow
 def test_far_apart_new_and_deleted_keys(world: World) -> None:
     found = explained(world, [5, 70])
-    assert found.why == "the keys lie far apart: 2 of 5 files hold one of 2; statistics rule out others"
+    assert (
+        found.why == "the keys lie far apart: 2 of 5 files contain one of 2; statistics rule out the others"
+    )
     ingest(world.spark, world.definition())
     assert explained(world, []).why == "there is nothing to apply"
     assert explained(world, [500]).why == "no key of the batch is in the table: its rows are new"

@@ -15,7 +15,7 @@ from bridge.definition import Definition
 from bridge.delta.table import Table, create_table
 from bridge.delta.table_checks import FEED
 from bridge.errors import DefinitionError, GapError, TableError
-from bridge.pipelines.quality.changed_rows import changed_rows, parts
+from bridge.pipelines.quality.changed_rows import changed_rows, split_by_scope
 from bridge.pipelines.quality.check import check
 from bridge.quality.suite import load
 from tests.pipelines.quality.test_check import FILE, SUITE
@@ -114,6 +114,6 @@ def test_only_what_each_row_answers_is_asked_of_changed_rows(tmp_path: Path) -> 
     ]
     suite = {"name": "s", "expectations": [{"type": type, "kwargs": kwargs} for type, kwargs, _ in asked]}
     (tmp_path / "s.json").write_text(json.dumps(suite))
-    own, whole = parts(load(tmp_path / "s.json"))
+    own, whole = split_by_scope(load(tmp_path / "s.json"))
     assert own == [i for i, (_, _, by_row) in enumerate(asked) if by_row]
     assert sorted(own + whole) == list(range(len(asked)))

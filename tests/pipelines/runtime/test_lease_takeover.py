@@ -56,7 +56,7 @@ def test_a_process_that_we_cannot_see_is_watched(
 ) -> None:
     """Another machine's process number says nothing here; nor does ours where there is no /proc."""
     if elsewhere == {"machine": ""}:
-        monkeypatch.setattr(lease_owner, "machine", lambda: "")
+        monkeypatch.setattr(lease_owner, "machine_id", lambda: "")
     other = desk.other(pid=dead, **elsewhere)
     seconds, warning = desk.taken()
     assert seconds >= 3 * EVERY
@@ -66,7 +66,7 @@ def test_a_process_that_we_cannot_see_is_watched(
 def test_a_process_that_is_too_busy_to_beat_keeps_its_lease_and_a_stopped_one_does_not(desk: Desk) -> None:
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as busy:
         try:
-            other = desk.other(pid=busy.pid, started=lease_owner.start_of(busy.pid))
+            other = desk.other(pid=busy.pid, started=lease_owner.start_time(busy.pid))
             with pytest.raises(
                 ConcurrentRunError, match=f"another run is at work, {other}. Wait for its end"
             ):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bridge.pipelines.runtime.preflight import warnings_of
+from bridge.pipelines.runtime.preflight import publish_warnings
 from tests.config.files import WHOLE, loaded
 
 
 def test_a_publish_names_settings_that_it_makes_no_use_of(tmp_path: Path) -> None:
-    assert warnings_of(loaded(tmp_path, WHOLE).topic) == []
+    assert publish_warnings(loaded(tmp_path, WHOLE).topic) == []
     more = "'properties.max.poll.records' = '5', 'key.format'"
-    (said,) = warnings_of(loaded(tmp_path, WHOLE.replace("'key.format'", more)).topic)
+    (said,) = publish_warnings(loaded(tmp_path, WHOLE.replace("'key.format'", more)).topic)
     assert said == "'properties.max.poll.records' has no effect on publish: for a consumer alone"

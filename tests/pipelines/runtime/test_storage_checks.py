@@ -58,7 +58,7 @@ def test_a_table_inside_of_the_checkpoint_stays_whole(world: World, monkeypatch:
             verb(world.spark, given)
     assert sorted((world.folder / "lake").rglob("*")) == before
 
-    monkeypatch.setattr("bridge.pipelines.runtime.lease.check_places", lambda *_: None)
+    monkeypatch.setattr("bridge.pipelines.runtime.lease.check_storage_locations", lambda *_: None)
     assert ingest(world.spark, definition).records_in == 1
     rows = world.spark.read.format("delta").load(str(table)).collect()
     assert sorted(row["id"] for row in rows) == [1, 2, 3]
