@@ -11,7 +11,7 @@ from bridge.delta.delta_errors import table_errors
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.table import Table
-from bridge.delta.table_checks import refuse_unfit
+from bridge.delta.table_checks import refuse_unfit_properties
 from bridge.delta.txn_settings import committed_version, forget_last_version, last_version, txn_settings
 from bridge.session import settings
 
@@ -28,7 +28,7 @@ def append_batch(table: Table, changes: DataFrame, *, rows: int, progress: Inges
     Raises ConcurrentRunError when another run has committed that batch, TableError when the table does not take the
     rows.
     """
-    refuse_unfit(table, table.properties, progress.pipeline, appends=True)
+    refuse_unfit_properties(table, table.properties, progress.pipeline, appends=True)
     progress = replace(progress, key=())
     with table_errors(table):
         version = appended(table, changes.select(*[col(name) for name in table.columns]), progress)

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from bridge.columns import KIND, POSITION, col, row_fingerprint
 from bridge.delta.columnar_feed import read_as_columns
 from bridge.delta.commit_history import NO_ROWS
-from bridge.delta.delta_errors import SHAPE_CHANGED, feed_errors, names, table_errors
+from bridge.delta.delta_errors import SCHEMA_CHANGED, error_names, feed_errors, table_errors
 from bridge.delta.table import Table
 from bridge.errors import REPUBLISH, DefinitionError, GapError
 from bridge.rows import RowKind
@@ -207,7 +207,7 @@ def check_feed(table: Table, first: int, last: int, known_id: str, *, newest: in
         try:
             _plan(table, first - 1, last)
         except GapError as gap:
-            if gap.__cause__ is not None and names(gap.__cause__) & SHAPE_CHANGED:
+            if gap.__cause__ is not None and error_names(gap.__cause__) & SCHEMA_CHANGED:
                 raise
 
 

@@ -18,12 +18,12 @@ from bridge.errors import REPUBLISH, BridgeError, GapError, TableError
 __all__ = [
     "ATTEMPTS",
     "CONFLICTS",
-    "SHAPE_CHANGED",
+    "SCHEMA_CHANGED",
     "attempts",
+    "conflict_error",
+    "error_names",
     "feed_errors",
-    "lost_conflict",
-    "names",
-    "retried",
+    "retry_conflicts",
     "table_error",
     "table_errors",
     "translated",
@@ -58,7 +58,7 @@ _LOG_GONE = {
 }
 _FILES_GONE = {"FAILED_READ_FILE.FILE_NOT_EXIST", "FileNotFoundException", "DELTA_FILE_NOT_FOUND"}
 _FEED_OFF = {"DELTA_MISSING_CHANGE_DATA", "DELTA_CHANGE_TABLE_FEED_DISABLED"}
-SHAPE_CHANGED = {
+SCHEMA_CHANGED = {
     "DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION",
     "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
     "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
@@ -83,7 +83,7 @@ _CONSTRAINTS = {
 }
 
 
-def names(error: BaseException) -> frozenset[str]:
+def error_names(error: BaseException) -> frozenset[str]:
     """Error conditions (DELTA_...) and simple class names of a Java exception and its causes.
 
     Empty for an exception that did not come from Java.
@@ -107,7 +107,7 @@ def attempts() -> Iterator[int]:
         yield attempt
 
 
-def lost_conflict(target: object, batch: int) -> TableError:
+def conflict_error(target: object, batch: int) -> TableError:
     """What a batch ends with when none of its `attempts` has won."""
     return TableError(
         f"table {target}: batch {batch} lost against other writers {ATTEMPTS} times in a row; nothing "
@@ -115,7 +115,7 @@ def lost_conflict(target: object, batch: int) -> TableError:
     )
 
 
-def retried(target: object, commit: Callable[[], _T], who: str, way_out: str) -> _T:
+def retry_conflicts(target: object, commit: Callable[[], _T], who: str, way_out: str) -> _T:
     """What `commit` gives, tried again as `attempts` says while it loses. Raises as `table_errors`, and TableError with
     `who` and `way_out` when no try has won."""
     conflict: Exception | None = None
@@ -124,7 +124,7 @@ def retried(target: object, commit: Callable[[], _T], who: str, way_out: str) ->
             with table_errors(target):
                 return commit()
         except Exception as error:
-            if not names(error) & CONFLICTS:
+            if not error_names(error) & CONFLICTS:
                 raise
             conflict = error
     raise TableError(f"{who} lost against other writers {ATTEMPTS} times in a row; {way_out}") from conflict
@@ -138,7 +138,7 @@ def translated(explain: Callable[[frozenset[str]], BridgeError | None]) -> Itera
     except BridgeError:
         raise
     except Exception as error:
-        ours = explain(names(error))
+        ours = explain(error_names(error))
         if ours is None:
             raise
         raise ours from error
@@ -163,7 +163,7 @@ def feed_errors(target: object, first: int, last: int) -> Iterator[None]:
     def explain(found: frozenset[str]) -> BridgeError | None:
         reasons = (
             (_FEED_OFF, "the change data feed was off for part of them"),
-            (SHAPE_CHANGED, "columns were renamed, dropped or retyped in between"),
+            (SCHEMA_CHANGED, "columns were renamed, dropped or retyped in between"),
             (_LOG_GONE, "the table's log no longer reaches back that far"),
             (_FILES_GONE, "files of those versions have been vacuumed"),
         )

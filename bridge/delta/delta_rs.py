@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
 
-__all__ = ["UnsupportedByDeltaRs", "opened", "refuse_unknown", "table_errors", "touched_bytes"]
+__all__ = [
+    "UnsupportedByEngine",
+    "open_with_delta_rs",
+    "refuse_unsupported_table",
+    "table_errors",
+    "touched_bytes",
+]
 
 _READS = {"deletionVectors", "timestampNtz", "vacuumProtocolCheck"}
 _WRITES = {*_READS, "appendOnly", "changeDataFeed", "invariants"}
@@ -42,20 +48,20 @@ _KEY_TYPES = (
 )
 
 
-class UnsupportedByDeltaRs(Exception):
+class UnsupportedByEngine(Exception):
     """Why delta-rs is not the engine for this table or batch: the end of a sentence."""
 
 
-def opened(table: Table) -> DeltaTable:
+def open_with_delta_rs(table: Table) -> DeltaTable:
     """The table at its newest version. Raises Unfit where delta-rs is not installed or cannot reach the files,
     TableError when another table is in the place of this one."""
     try:
         from deltalake import DeltaTable
     except ImportError:
-        raise UnsupportedByDeltaRs("the package deltalake is not installed") from None
+        raise UnsupportedByEngine("the package deltalake is not installed") from None
     place = urlsplit(table.location)
     if place.scheme != "file":
-        raise UnsupportedByDeltaRs(
+        raise UnsupportedByEngine(
             f"the table is kept in {place.scheme or 'an unknown'} storage, not in local files"
         )
     with table_errors(table):
@@ -68,30 +74,30 @@ def opened(table: Table) -> DeltaTable:
     return found
 
 
-def refuse_unknown(target: DeltaTable, table: Table, key: Sequence[str]) -> None:
+def refuse_unsupported_table(target: DeltaTable, table: Table, key: Sequence[str]) -> None:
     """Raise Unfit unless every feature of the table is one that delta-rs has been seen to keep as Spark does."""
     protocol = target.protocol()
     read, written = set(protocol.reader_features or ()), set(protocol.writer_features or ())
     if strange := sorted((read - _READS) | (written - _WRITES)):
-        raise UnsupportedByDeltaRs(f"the table has the feature {strange[0]!r}")
+        raise UnsupportedByEngine(f"the table has the feature {strange[0]!r}")
     if protocol.writer_features is None and protocol.min_writer_version > _OLD_WRITER:
-        raise UnsupportedByDeltaRs(f"the table has the writer version {protocol.min_writer_version}")
+        raise UnsupportedByEngine(f"the table has the writer version {protocol.min_writer_version}")
     properties = target.metadata().configuration
     if constraint := next((k for k in properties if k.startswith("delta.constraints.")), None):
-        raise UnsupportedByDeltaRs(
+        raise UnsupportedByEngine(
             f"the table has the constraint {constraint.removeprefix('delta.constraints.')!r}"
         )
     for field in json.loads(target.schema().to_json())["fields"]:
         marks = set(field["metadata"]) - {"comment"}
         if marks or not field["nullable"]:
-            raise UnsupportedByDeltaRs(f"column {field['name']!r} is {min(marks, default='NOT NULL')}")
+            raise UnsupportedByEngine(f"column {field['name']!r} is {min(marks, default='NOT NULL')}")
     for f in table.fields:
         if f.name in key and not isinstance(f.dataType, _KEY_TYPES):
-            raise UnsupportedByDeltaRs(f"the key column {f.name!r} is {f.dataType.simpleString().upper()}")
+            raise UnsupportedByEngine(f"the key column {f.name!r} is {f.dataType.simpleString().upper()}")
         if isinstance(f.dataType, _NESTED):
-            raise UnsupportedByDeltaRs(f"column {f.name!r} is {f.dataType.simpleString().upper()}")
+            raise UnsupportedByEngine(f"column {f.name!r} is {f.dataType.simpleString().upper()}")
     if name := misread_by_delta_rs(target, table.fields):
-        raise UnsupportedByDeltaRs(
+        raise UnsupportedByEngine(
             f"files of Spark's hold (INT96) timestamps of column {name!r} that may be before 1678 or after 2261"
         )
 

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from bridge.definition import Engine, MergeSettings
 from bridge.delta import merge_delta_rs
-from bridge.delta.delta_rs import UnsupportedByDeltaRs
+from bridge.delta.delta_rs import UnsupportedByEngine
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.initial_load import NotEmpty, initial_load
 from bridge.delta.merge_contract import MergeResult
@@ -41,8 +41,8 @@ class Engines:
     A first batch that is too large for delta-rs is written without a MERGE: there is nothing to merge with.
     """
 
-    def __init__(self, wanted: MergeSettings) -> None:
-        self._wanted = wanted
+    def __init__(self, settings: MergeSettings) -> None:
+        self._settings = settings
         self._has_rows = False
 
     def merge(
@@ -52,7 +52,7 @@ class Engines:
 
         Raises TableError, too, where `merge.engine: delta-rs` is asked for and cannot be had.
         """
-        if self._wanted.engine is Engine.SPARK:
+        if self._settings.engine is Engine.SPARK:
             return self._by_spark(table, changes, key, adds, progress, "asked for")
         limits, reason = self._limits()
         try:
@@ -60,20 +60,20 @@ class Engines:
             result = merge_delta_rs.merge_with_delta_rs(
                 table, changes, key=key, progress=told, persisted=True, limits=limits
             )
-        except UnsupportedByDeltaRs as unfit:
+        except UnsupportedByEngine as unfit:
             if limits is None:
                 raise _cannot(table, unfit) from unfit
             return self._by_spark(table, changes, key, adds, progress, str(unfit))
         return Merged(result, Engine.DELTA_RS, reason)
 
-    def foreseen(self, table: Table, changes: DataFrame, *, key: Sequence[str]) -> str:
+    def describe_choice(self, table: Table, changes: DataFrame, *, key: Sequence[str]) -> str:
         """The engine that would `merge` these persisted changes into the table as it is, and why; raises as that."""
-        if self._wanted.engine is Engine.SPARK:
+        if self._settings.engine is Engine.SPARK:
             return _words(Engine.SPARK, "asked for")
         limits, reason = self._limits()
         try:
             merge_delta_rs.refuse(table, changes, key=key, limits=limits)
-        except UnsupportedByDeltaRs as unfit:
+        except UnsupportedByEngine as unfit:
             if limits is None:
                 raise _cannot(table, unfit) from unfit
             return _words(Engine.SPARK, str(unfit))
@@ -81,9 +81,9 @@ class Engines:
 
     def _limits(self) -> tuple[merge_delta_rs.Limits | None, str]:
         """Those of delta-rs, and what there is to say when it is taken."""
-        if self._wanted.engine is Engine.DELTA_RS:
+        if self._settings.engine is Engine.DELTA_RS:
             return None, "asked for"
-        return merge_delta_rs.Limits(self._wanted.max_batch_bytes, self._wanted.max_touched_bytes), ""
+        return merge_delta_rs.Limits(self._settings.max_batch_bytes, self._settings.max_touched_bytes), ""
 
     def _by_spark(
         self,
@@ -109,7 +109,7 @@ class Engines:
         return Merged(result, Engine.SPARK, reason)
 
 
-def _cannot(table: Table, why: UnsupportedByDeltaRs) -> TableError:
+def _cannot(table: Table, why: UnsupportedByEngine) -> TableError:
     return TableError(
         f"table {table}: `merge.engine: delta-rs` cannot keep it, as {why}; leave the option out, and Spark does where "
         "delta-rs cannot"

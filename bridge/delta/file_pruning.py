@@ -14,12 +14,12 @@ from bridge.columns import col
 from bridge.formats.sql import literal
 from bridge.schema import quote
 
-__all__ = ["BY_REFERENCE", "FEW", "KeyPredicate", "key_predicate"]
+__all__ = ["KEYS_BY_REFERENCE", "MAX_NAMED_KEYS", "KeyPredicate", "key_predicate"]
 
-FEW = 1000
+MAX_NAMED_KEYS = 1000
 """So many keys are named one by one, if they are short: they stand in the commit, in the MERGE's condition."""
 
-BY_REFERENCE = {
+KEYS_BY_REFERENCE = {
     "spark.sql.optimizer.inSetConversionThreshold": "1",
     "spark.sql.optimizer.inSetSwitchThreshold": "0",
 }
@@ -46,7 +46,7 @@ class KeyPredicate:
 
     condition: Column | None = None
     """None where there is nothing to say."""
-    named: bool = False
+    exact: bool = False
     """Whether it names the values of each key column, so that few other rows hold it."""
 
 
@@ -61,11 +61,11 @@ def key_predicate(changes: DataFrame, key: Sequence[str], frame: str) -> KeyPred
         return KeyPredicate()
     columns = list(map(col, known))
     try:
-        some = changes.select(*columns).take(FEW + 1)
-        bounds = () if len(some) <= FEW else _bounds(changes, columns)
+        some = changes.select(*columns).take(MAX_NAMED_KEYS + 1)
+        bounds = () if len(some) <= MAX_NAMED_KEYS else _bounds(changes, columns)
     except ValueError:  # a date that Python has none for
         return KeyPredicate()
-    each = len(some) <= FEW
+    each = len(some) <= MAX_NAMED_KEYS
     if each:
         told = [list({row[at] for row in some}) for at in range(len(columns))]
     else:
@@ -91,11 +91,11 @@ def _said(column: str, values: Collection[Any], type: T.DataType, *, each: bool)
     # Python orders strings by code points, as Spark does by bytes of UTF-8.
     low, high = min(values), max(values)
     if integer := _INTEGERS.get(type.__class__):
-        low, high = _rounded(low, high, integer[0])
+        low, high = rounded_bounds(low, high, integer[0])
     return f"{column} BETWEEN {_literal(low, type)} AND {_literal(high, type)}"
 
 
-def _rounded(low: int, high: int, bits: int) -> tuple[int, int]:
+def rounded_bounds(low: int, high: int, bits: int) -> tuple[int, int]:
     """Somewhat wider bounds: a number is part of the code that Spark makes, and the rounded bounds of random keys are
     the same in most batches."""
     step = 1 << ((high - low) // _STEPS).bit_length()

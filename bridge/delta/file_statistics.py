@@ -14,7 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import types as T
 
-from bridge.delta.delta_errors import names, retried
+from bridge.delta.delta_errors import error_names, retry_conflicts
 from bridge.delta.table import Table
 from bridge.errors import TableError
 from bridge.formats.sql import literal
@@ -61,14 +61,14 @@ def repair_statistics(table: Table) -> str | None:
     if not _has_wide(table):
         return None
     try:
-        found = retried(
+        found = retry_conflicts(
             table,
             lambda: _mend(table),
             f"table {table}: leaving out wrong statistics",
             "nothing was changed; start again when other jobs on this table have ended",
         )
     except (Py4JError, PySparkException, TypeError) as error:
-        if names(error):
+        if error_names(error):
             raise
         raise TableError(
             f"table {table} has a DECIMAL of more than {_DIGITS} digits, of which older bridges and other users of "

@@ -15,7 +15,7 @@ from pyspark.sql import Row
 from bridge.delta.delta_errors import table_errors
 from bridge.delta.publish_log import PublishLog, PublishProgress
 from bridge.delta.table import Table
-from bridge.delta.table_checks import MARKER
+from bridge.delta.table_checks import PIPELINE_PROPERTY
 from bridge.errors import REBUILD, GapError, TableError
 from bridge.offsets import Offsets
 
@@ -122,7 +122,7 @@ def read_progress(table: Table, pipeline: str) -> tuple[IngestProgress, int] | N
     Raises GapError when progress cannot be known: the log has been cleaned past it, the table was replaced, cloned
     or restored by timestamp.
     """
-    if table.properties.get(MARKER, pipeline) != pipeline:
+    if table.properties.get(PIPELINE_PROPERTY, pipeline) != pipeline:
         return None
     newest: IngestProgress | None = None
     restored_to: int | None = None
@@ -142,7 +142,7 @@ def read_progress(table: Table, pipeline: str) -> tuple[IngestProgress, int] | N
     assert oldest is not None
     if oldest["version"] == 0 and newest is not None:
         return replace(newest, offsets=Offsets(), topic_ids={}), 0
-    if MARKER in table.properties or newest is not None:
+    if PIPELINE_PROPERTY in table.properties or newest is not None:
         if oldest["version"] > 0:
             raise _gap(table, f"its log begins at version {oldest['version']} and holds no progress any more")
         if oldest["operation"] == "CLONE":

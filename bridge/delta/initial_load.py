@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from bridge.columns import col, retracts
 from bridge.delta.append import appended
-from bridge.delta.delta_errors import CONFLICTS, names, table_errors
+from bridge.delta.delta_errors import CONFLICTS, error_names, table_errors
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.table import Table
@@ -41,7 +41,7 @@ def initial_load(table: Table, changes: DataFrame, *, rows: int, progress: Inges
         with table_errors(table):
             version = appended(table, adds.crossJoin(F.broadcast(there)).where(fits).drop(_ROWS), progress)
     except Exception as error:
-        found = names(error)
+        found = error_names(error)
         if "ConcurrentTransactionException" in found:
             return MergeResult(committed_version(table, progress), skipped=True)
         if found & CONFLICTS or _WORDS in str(error):

@@ -21,7 +21,7 @@ from bridge.delta.table import Table
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-__all__ = ["NO_HOOKS", "after_commit", "tidy"]
+__all__ = ["NO_HOOKS", "after_commit", "clean_log"]
 
 _log = logging.getLogger("bridge.delta")
 
@@ -41,7 +41,7 @@ def after_commit(target: DeltaTable, table: Table, version: int) -> None:
         return
     try:
         target.update_incremental()
-        tidy(target, lambda: [c.version for c in FeedConsumers(table).all()])
+        clean_log(target, lambda: [c.version for c in FeedConsumers(table).all()])
     except Exception as failed:  # delta-rs, the store, a notice half written: none of it is about this batch
         _log.warning(
             "%s: the log got no checkpoint at version %d, or no clean-up after it: %s: %s. Tried again in %s commits",
@@ -53,7 +53,7 @@ def after_commit(target: DeltaTable, table: Table, version: int) -> None:
         )
 
 
-def tidy(target: DeltaTable, published: Callable[[], Iterable[int]]) -> None:
+def clean_log(target: DeltaTable, published: Callable[[], Iterable[int]]) -> None:
     """Make a checkpoint of the newest version, then delete log files that are older than `delta.logRetentionDuration`
     and that no version since then needs, unless `delta.enableExpiredLogCleanup` is false.
 

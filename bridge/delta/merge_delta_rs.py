@@ -13,14 +13,20 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from bridge.columns import KIND, col, estimated_bytes
-from bridge.delta.delta_errors import attempts, lost_conflict
-from bridge.delta.delta_rs import UnsupportedByDeltaRs, opened, refuse_unknown, table_errors, touched_bytes
+from bridge.delta.delta_errors import attempts, conflict_error
+from bridge.delta.delta_rs import (
+    UnsupportedByEngine,
+    open_with_delta_rs,
+    refuse_unsupported_table,
+    table_errors,
+    touched_bytes,
+)
 from bridge.delta.file_statistics import statistics_settings
 from bridge.delta.ingest_progress import IngestProgress, app_id
 from bridge.delta.log_cleanup import NO_HOOKS, after_commit
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.table import Table
-from bridge.delta.table_checks import refuse_unfit
+from bridge.delta.table_checks import refuse_unfit_properties
 from bridge.delta.txn_settings import committed_version
 from bridge.rows import RowKind
 from bridge.schema import quote
@@ -61,7 +67,7 @@ def merge_with_delta_rs(
     The changes come to the driver as Arrow. Raises `rust.Unfit`, with nothing done, for a table that this engine does
     not know how to keep, and for more than `limits` allow; None allows everything.
     """
-    refuse_unfit(table, table.properties, progress.pipeline)
+    refuse_unfit_properties(table, table.properties, progress.pipeline)
     target: DeltaTable | None = _known(table, key)
     source = _source(table, changes, limits if persisted else None)
     conflict: Exception | None = None
@@ -73,12 +79,12 @@ def merge_with_delta_rs(
         _refuse_wide(target, source, key, limits)
         try:
             with table_errors(table):
-                return _committed(target, source, table, key, progress)
+                return commit_merge(target, source, table, key, progress)
         except _lost() as error:
             if "Concurrent transaction" in str(error):
                 return MergeResult(committed_version(table, progress), skipped=True)
             conflict, target = error, None
-    raise lost_conflict(table, progress.batch) from conflict
+    raise conflict_error(table, progress.batch) from conflict
 
 
 def refuse(table: Table, changes: DataFrame, *, key: Sequence[str], limits: Limits | None) -> None:
@@ -88,8 +94,8 @@ def refuse(table: Table, changes: DataFrame, *, key: Sequence[str], limits: Limi
 
 
 def _known(table: Table, key: Sequence[str]) -> DeltaTable:
-    target = opened(table)
-    refuse_unknown(target, table, key)
+    target = open_with_delta_rs(table)
+    refuse_unsupported_table(target, table, key)
     return target
 
 
@@ -99,17 +105,17 @@ def _source(table: Table, changes: DataFrame, limits: Limits | None) -> pa.Table
     return changes.select(*(col(name) for name in table.columns), KIND).toArrow()
 
 
-def _committed(
+def commit_merge(
     target: DeltaTable, source: pa.Table, table: Table, key: Sequence[str], progress: IngestProgress
 ) -> MergeResult:
     from deltalake import PostCommitHookProperties
 
-    commit = _commit(table, replace(progress, key=tuple(key)))
+    commit = commit_properties(table, replace(progress, key=tuple(key)))
     hooks = PostCommitHookProperties(**NO_HOOKS)
     values = {quote(name): f"{_SOURCE}.{quote(name)}" for name in table.columns}
     merger = target.merge(
         source,
-        _same_key(source, key),
+        key_condition(source, key),
         source_alias=_SOURCE,
         target_alias=_TARGET,
         # Only a source that is known as a whole lets files be pruned by its keys.
@@ -137,7 +143,7 @@ def _committed(
     return done
 
 
-def _same_key(source: pa.Table, key: Sequence[str]) -> str:
+def key_condition(source: pa.Table, key: Sequence[str]) -> str:
     """Null-safe equality of the key (ADR 028, rule 4). Files are pruned by `=` alone, which says the same of a column
     that has no null among the changes; but delta-rs writes the bounds that it prunes by into the commit, so not of long
     values. In parentheses: delta-rs reads AND as a part of what IS NOT DISTINCT FROM compares."""
@@ -162,7 +168,7 @@ def _differs(table: Table, key: Sequence[str]) -> str:
     return " OR ".join(f"({_TARGET}.{n} IS DISTINCT FROM {_SOURCE}.{n})" for n in rest) or "false"
 
 
-def _commit(table: Table, progress: IngestProgress) -> CommitProperties:
+def commit_properties(table: Table, progress: IngestProgress) -> CommitProperties:
     from deltalake import CommitProperties, Transaction
 
     return CommitProperties(
@@ -174,12 +180,12 @@ def _commit(table: Table, progress: IngestProgress) -> CommitProperties:
 def _refuse_large(changes: DataFrame, most: int) -> None:
     size = estimated_bytes(changes)
     if size > most:
-        raise UnsupportedByDeltaRs(f"the batch has {size >> 20:,} MiB, more than {most >> 20:,} MiB")
+        raise UnsupportedByEngine(f"the batch has {size >> 20:,} MiB, more than {most >> 20:,} MiB")
 
 
 def _refuse_wide(target: DeltaTable, source: pa.Table, key: Sequence[str], limits: Limits | None) -> None:
     if limits is not None and (found := touched_bytes(target, source, key)) > limits.touched_bytes:
-        raise UnsupportedByDeltaRs(
+        raise UnsupportedByEngine(
             f"the batch touches files of {found >> 20:,} MiB, more than {limits.touched_bytes >> 20:,} MiB"
         )
 

@@ -9,19 +9,19 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from bridge.columns import KIND, col, differs, estimated_bytes, retracts, same_key
-from bridge.delta.delta_errors import CONFLICTS, attempts, lost_conflict, names, table_errors
-from bridge.delta.file_pruning import BY_REFERENCE, KeyPredicate, key_predicate
+from bridge.delta.delta_errors import CONFLICTS, attempts, conflict_error, error_names, table_errors
+from bridge.delta.file_pruning import KEYS_BY_REFERENCE, KeyPredicate, key_predicate
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.table import Table
-from bridge.delta.table_checks import refuse_unfit
+from bridge.delta.table_checks import refuse_unfit_properties
 from bridge.delta.txn_settings import committed_version, last_version, txn_settings
 from bridge.schema import quote
 from bridge.session import settings
 
-__all__ = ["ANEW", "LEAN", "merge_with_spark"]
+__all__ = ["INSERT_ALWAYS", "LEAN", "merge_with_spark"]
 
-ANEW = "__anew"
+INSERT_ALWAYS = "__anew"
 """Optional boolean column of changes that are known to be effective: true for an add that is inserted whether or not
 its key is there. A retraction of the key beside it takes all its rows away, so that one is left of several."""
 
@@ -38,7 +38,7 @@ LEAN = {
     # Broadcasting is then decided while it runs, by what has passed the filter.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.autoBroadcastJoinThreshold": "10m",
-    **BY_REFERENCE,
+    **KEYS_BY_REFERENCE,
 }
 """Settings under which a MERGE does not shuffle the table."""
 
@@ -52,11 +52,11 @@ def merge_with_spark(
     Settings are made on `table.spark` for this one MERGE and put back as they were, so use a session that no other
     thread writes with.
     """
-    refuse_unfit(table, table.properties, progress.pipeline)
+    refuse_unfit_properties(table, table.properties, progress.pipeline)
     among = key_predicate(changes, key, "t") if persisted else KeyPredicate()
     # Spark makes a Bloom filter of what it takes for a selection only; this one is true of every change.
     changes = changes.where(col(KIND) > "")
-    if not table.deletion_vectors and ANEW not in changes.columns:
+    if not table.deletion_vectors and INSERT_ALWAYS not in changes.columns:
         changes = _effective(table, changes, key, among.condition)
     wanted = {
         **txn_settings(table, replace(progress, key=tuple(key))),
@@ -71,7 +71,7 @@ def merge_with_spark(
                 counts = _run(table, changes, key, among.condition)
                 version = last_version(table.spark) or -1
         except Exception as error:
-            reasons = names(error)
+            reasons = error_names(error)
             if "ConcurrentTransactionException" in reasons:
                 return MergeResult(committed_version(table, progress), skipped=True)
             if not reasons & CONFLICTS:
@@ -84,11 +84,11 @@ def merge_with_spark(
         return MergeResult(
             version, counts["num_inserted_rows"], counts["num_updated_rows"], counts["num_deleted_rows"]
         )
-    raise lost_conflict(table, progress.batch) from conflict
+    raise conflict_error(table, progress.batch) from conflict
 
 
 def _lean(changes: DataFrame, among: KeyPredicate) -> dict[str, str]:
-    if among.named:
+    if among.exact:
         return {**LEAN, _FILTER: "false"}
     # Of the two sides the changes are to be the one that the filter is made of; they grow by a column on their way.
     return {**LEAN, _FILTERED_BY: f"{2 * estimated_bytes(changes)}b"}
@@ -99,8 +99,8 @@ def _run(table: Table, changes: DataFrame, key: Sequence[str], among: Column | N
     values: dict[str, str | Column] = {quote(n): col(n, "s") for n in table.columns}
     rest = [f for f in table.fields if f.name not in key]
     same = same_key(key, "t", "s")
-    if ANEW in changes.columns:
-        same = same & ~col(ANEW, "s")
+    if INSERT_ALWAYS in changes.columns:
+        same = same & ~col(INSERT_ALWAYS, "s")
     if among is not None:
         same = same & among
     rows = (

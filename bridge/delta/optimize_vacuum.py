@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import functions as F
 
-from bridge.delta.delta_errors import names, retried, table_errors
+from bridge.delta.delta_errors import error_names, retry_conflicts, table_errors
 from bridge.delta.table import Table
 from bridge.delta.table_checks import sql_name
 from bridge.errors import TableError
@@ -19,7 +19,7 @@ __all__ = [
     "LOG_RETENTION",
     "Optimized",
     "interval_seconds",
-    "last_done",
+    "maintenance_times",
     "optimize",
     "retention_seconds",
     "vacuum",
@@ -65,7 +65,7 @@ def optimize(table: Table) -> Optimized:
         "nothing was changed. Let the ingest do it between its batches: add the section `maintenance` to its pipeline "
         "file"
     )
-    return retried(table, commit, f"table {table}: OPTIMIZE", way_out)
+    return retry_conflicts(table, commit, f"table {table}: OPTIMIZE", way_out)
 
 
 def vacuum(table: Table, retain_seconds: float) -> int:
@@ -82,7 +82,7 @@ def vacuum(table: Table, retain_seconds: float) -> int:
         with table_errors(table), settings(table.spark, tasks):
             table.spark.sql(f"VACUUM {sql_name(table.target)} RETAIN {hours} HOURS")
     except Exception as error:
-        if "IllegalArgumentException" not in names(error) or hours * 3600 >= kept:
+        if "IllegalArgumentException" not in error_names(error) or hours * 3600 >= kept:
             raise
         raise TableError(
             f"table {table}: VACUUM to the last {hours} hours is refused, as the table promises its readers "
@@ -95,7 +95,7 @@ def vacuum(table: Table, retain_seconds: float) -> int:
     return 0 if row is None else int((row[0] or {}).get("numDeletedFiles", 0))
 
 
-def last_done(table: Table) -> dict[str, int]:
+def maintenance_times(table: Table) -> dict[str, int]:
     """When the table was last looked after, by whomever: operation (OPTIMIZE, VACUUM) -> epoch milliseconds.
 
     As far as the newest 2,000 commits tell; an OPTIMIZE with nothing to do leaves no trace.

@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 from bridge.columns import col
 from bridge.definition import DeltaTarget
-from bridge.delta.delta_errors import names, retried, table_errors
+from bridge.delta.delta_errors import error_names, retry_conflicts, table_errors
 from bridge.delta.table import exists, handle
 from bridge.errors import TableError
 
@@ -80,7 +80,9 @@ def append(spark: SparkSession, target: DeltaTarget, rows: Sequence[Mapping[str,
             writer.save(str(target.path))
 
     try:
-        retried(target, commit, f"quality results {target}:", "they are not kept; run the check again")
+        retry_conflicts(
+            target, commit, f"quality results {target}:", "they are not kept; run the check again"
+        )
     except TableError:
         raise
     except Exception as error:
@@ -131,7 +133,7 @@ def _create(spark: SparkSession, target: DeltaTarget, schema: T.StructType) -> N
 
 
 def _unusable(target: DeltaTarget, error: Exception) -> TableError:
-    why = ", ".join(sorted(names(error))) or type(error).__name__
+    why = ", ".join(sorted(error_names(error))) or type(error).__name__
     return TableError(
         f"{target}: the results of the check cannot be written there ({why}); nothing is kept of it"
     )

@@ -14,11 +14,19 @@ from pyspark.sql import functions as F
 
 from bridge.columns import BAD, POSITION, col
 from bridge.definition import DeltaTarget
-from bridge.delta.delta_errors import retried, table_errors
+from bridge.delta.delta_errors import retry_conflicts, table_errors
 from bridge.delta.ingest_progress import committed_by
 from bridge.delta.table import Table, exists, handle
 
-__all__ = ["mark", "quarantine_records", "quarantined", "records", "release", "settle", "topic_id"]
+__all__ = [
+    "finish_replays",
+    "mark_replay",
+    "quarantine_records",
+    "quarantined_count",
+    "quarantined_records",
+    "remove_replayed",
+    "topic_id",
+]
 
 _COLUMNS = (
     "pipeline string, topic string, topic_id string, partition int, offset bigint, timestamp timestamp, "
@@ -72,7 +80,7 @@ def quarantine_records(
         kept = handle(spark, target).alias("t")
         kept.merge(found.alias("s"), _same()).whenNotMatchedInsertAll().execute()
 
-    retried(target, commit, f"quarantine {target}:", "nothing of the batch is written")
+    retry_conflicts(target, commit, f"quarantine {target}:", "nothing of the batch is written")
 
 
 def topic_id(ids: Mapping[str, str]) -> Column:
@@ -81,7 +89,7 @@ def topic_id(ids: Mapping[str, str]) -> Column:
     return F.create_map(*pairs)[F.col("topic")] if pairs else F.lit(None).cast("string")
 
 
-def quarantined(spark: SparkSession, target: DeltaTarget, pipeline: str) -> int:
+def quarantined_count(spark: SparkSession, target: DeltaTarget, pipeline: str) -> int:
     """How many records of `pipeline` are kept; 0 where there is no table yet."""
     if not exists(spark, target):
         return 0
@@ -89,7 +97,7 @@ def quarantined(spark: SparkSession, target: DeltaTarget, pipeline: str) -> int:
         return handle(spark, target).toDF().where(F.col("pipeline") == pipeline).count()
 
 
-def records(spark: SparkSession, target: DeltaTarget, pipeline: str) -> DataFrame:
+def quarantined_records(spark: SparkSession, target: DeltaTarget, pipeline: str) -> DataFrame:
     """What is kept of `pipeline`: Kafka's columns, as the source gives them, and `topic_id`."""
     with table_errors(target):
         kept = handle(spark, target).toDF().where(F.col("pipeline") == pipeline)
@@ -98,20 +106,20 @@ def records(spark: SparkSession, target: DeltaTarget, pipeline: str) -> DataFram
     )
 
 
-def mark(spark: SparkSession, target: DeltaTarget, places: DataFrame, run: str) -> None:
+def mark_replay(spark: SparkSession, target: DeltaTarget, places: DataFrame, run: str) -> None:
     """Write down that `run` is about to commit the records at `places` (columns pipeline to offset, as in _PLACE)."""
     with table_errors(target):
         matched = handle(spark, target).alias("t").merge(places.alias("s"), _same())
         matched.whenMatchedUpdate(set={"replayed_by": F.lit(run)}).execute()
 
 
-def release(spark: SparkSession, target: DeltaTarget, pipeline: str, run: str) -> None:
+def remove_replayed(spark: SparkSession, target: DeltaTarget, pipeline: str, run: str) -> None:
     """Take out what `run` has committed."""
     with table_errors(target):
         handle(spark, target).delete((F.col("pipeline") == pipeline) & (F.col("replayed_by") == run))
 
 
-def settle(table: Table, target: DeltaTarget, pipeline: str) -> None:
+def finish_replays(table: Table, target: DeltaTarget, pipeline: str) -> None:
     """Finish what a replay that died has begun: records that its commit in `table` holds are taken out, the others
     are as they were."""
     spark = table.spark
@@ -124,7 +132,7 @@ def settle(table: Table, target: DeltaTarget, pipeline: str) -> None:
         runs = [row[0] for row in kept.select("replayed_by").distinct().collect()]
     for run in runs:
         if committed_by(table, pipeline, run):
-            release(spark, target, pipeline, run)
+            remove_replayed(spark, target, pipeline, run)
         else:
             with table_errors(target):
                 handle(spark, target).update(

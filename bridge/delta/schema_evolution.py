@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 from bridge.definition import DeltaTarget
 from bridge.delta.delta_errors import table_errors
 from bridge.delta.table import handle
-from bridge.delta.table_checks import refuse_unfit, sql_name
+from bridge.delta.table_checks import refuse_unfit_properties, sql_name
 from bridge.errors import TableError
 from bridge.schema import quote
 
@@ -38,7 +38,9 @@ def merge_schema(
     """
     with table_errors(target):
         opened = handle(spark, target)
-        refuse_unfit(target, opened.detail().select("properties").collect()[0][0], pipeline, appends=appends)
+        refuse_unfit_properties(
+            target, opened.detail().select("properties").collect()[0][0], pipeline, appends=appends
+        )
         present = {f.name: f.dataType for f in opened.toDF().schema}
     missing = [f for f in fields if f.name not in present]
     wider = [f for f in fields if f.name in present and _widens(present[f.name], f.dataType)]

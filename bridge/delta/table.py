@@ -16,17 +16,17 @@ from pyspark.sql import types as T
 
 from bridge import storage
 from bridge.definition import DeltaTarget
-from bridge.delta.delta_errors import names, table_errors
+from bridge.delta.delta_errors import error_names, table_errors
 from bridge.delta.table_checks import (
-    FEED,
-    MARKER,
+    CHANGE_FEED_PROPERTY,
+    PIPELINE_PROPERTY,
     is_on,
     new_properties,
     refuse_clustering,
-    refuse_different,
     refuse_hidden_loss,
     refuse_names,
-    refuse_unfit,
+    refuse_schema_mismatch,
+    refuse_unfit_properties,
     sql_name,
 )
 from bridge.errors import TableError
@@ -167,12 +167,12 @@ def open_table(
         shown = ("id", "properties", created, "location", "clusteringColumns")
         detail = opened.detail().select(*shown).collect()[0]
         present = opened.toDF().schema
-    refuse_different(target, present, fields, extra_columns)
+    refuse_schema_mismatch(target, present, fields, extra_columns)
     properties = dict(detail["properties"])
-    if feed and not is_on(properties, FEED):
+    if feed and not is_on(properties, CHANGE_FEED_PROPERTY):
         raise TableError(
             f"table {target}: the change data feed is off; switch it on with\n"
-            f"  ALTER TABLE {sql_name(target)} SET TBLPROPERTIES ({FEED} = true)\n"
+            f"  ALTER TABLE {sql_name(target)} SET TBLPROPERTIES ({CHANGE_FEED_PROPERTY} = true)\n"
             "(changes made before that cannot be published; start from a snapshot)"
         )
     clustered_by = tuple(detail["clusteringColumns"] or ())
@@ -194,14 +194,16 @@ def claim(table: Table, pipeline: str, *, appends: bool = False) -> Table:
     Marking is a commit of its own. Raises TableError when another pipeline keeps the table, for properties under which
     an ingest would fail or lose its protection, and when it is not clustered as its target says.
     """
-    refuse_unfit(str(table), table.properties, pipeline, appends=appends)
+    refuse_unfit_properties(str(table), table.properties, pipeline, appends=appends)
     refuse_clustering(table.target, table.clustered_by)
-    if MARKER in table.properties:
+    if PIPELINE_PROPERTY in table.properties:
         return table
     owner = pipeline.replace("\\", "\\\\").replace("'", "\\'")
     with table_errors(table):
-        table.spark.sql(f"ALTER TABLE {sql_name(table.target)} SET TBLPROPERTIES ('{MARKER}' = '{owner}')")
-    return replace(table, properties={**table.properties, MARKER: pipeline})
+        table.spark.sql(
+            f"ALTER TABLE {sql_name(table.target)} SET TBLPROPERTIES ('{PIPELINE_PROPERTY}' = '{owner}')"
+        )
+    return replace(table, properties={**table.properties, PIPELINE_PROPERTY: pipeline})
 
 
 def handle(spark: SparkSession, target: DeltaTarget) -> DeltaTable:
@@ -223,7 +225,7 @@ def _in_catalog(spark: SparkSession, name: str) -> bool:
     try:
         DeltaTable.forName(spark, name)
     except Exception as error:
-        if "DELTA_MISSING_DELTA_TABLE" not in names(error):
+        if "DELTA_MISSING_DELTA_TABLE" not in error_names(error):
             raise
         raise TableError(
             f"{name} is a table or view, but no Delta table; choose another `delta.table`"

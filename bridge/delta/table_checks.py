@@ -12,22 +12,22 @@ from bridge.errors import DefinitionError, TableError
 from bridge.schema import quote
 
 __all__ = [
-    "FEED",
-    "MARKER",
+    "CHANGE_FEED_PROPERTY",
+    "PIPELINE_PROPERTY",
     "is_on",
     "new_properties",
     "refuse_clustering",
-    "refuse_different",
     "refuse_hidden_loss",
     "refuse_names",
-    "refuse_unfit",
+    "refuse_schema_mismatch",
+    "refuse_unfit_properties",
     "sql_name",
 ]
 
-MARKER = "bridge.pipeline"
+PIPELINE_PROPERTY = "bridge.pipeline"
 """Table property that names the pipeline which ingests into the table."""
 
-FEED = "delta.enableChangeDataFeed"
+CHANGE_FEED_PROPERTY = "delta.enableChangeDataFeed"
 _VECTORS = "delta.enableDeletionVectors"
 _MAPPING = "delta.columnMapping.mode"
 _APPEND_ONLY = "delta.appendOnly"
@@ -56,22 +56,22 @@ def new_properties(
     Raises DefinitionError for names and properties under which the bridge could not do its work.
     """
     refuse_names(fields)
-    if MARKER in wanted:
-        raise DefinitionError(f"delta.properties: {MARKER!r} is set by the bridge; leave it out")
-    properties = {FEED: "true", _VECTORS: "true"}
+    if PIPELINE_PROPERTY in wanted:
+        raise DefinitionError(f"delta.properties: {PIPELINE_PROPERTY!r} is set by the bridge; leave it out")
+    properties = {CHANGE_FEED_PROPERTY: "true", _VECTORS: "true"}
     if any(_NEEDS_MAPPING & set(name) for name in _all_names(T.StructType(list(fields)))):
         properties[_MAPPING] = "name"
     properties |= dict(wanted)
-    if not is_on(properties, FEED):
+    if not is_on(properties, CHANGE_FEED_PROPERTY):
         raise DefinitionError(
-            f"delta.properties: {FEED!r} must stay on: without it the table's changes cannot be published; "
-            "leave the property out"
+            f"delta.properties: {CHANGE_FEED_PROPERTY!r} must stay on: without it the table's changes cannot be "
+            "published; leave the property out"
         )
     try:
-        refuse_unfit("of this definition", properties, pipeline, appends=appends)
+        refuse_unfit_properties("of this definition", properties, pipeline, appends=appends)
     except TableError as error:
         raise DefinitionError(f"delta.properties: {error}") from error
-    return properties | {MARKER: pipeline}
+    return properties | {PIPELINE_PROPERTY: pipeline}
 
 
 def refuse_names(fields: Sequence[T.StructField]) -> None:
@@ -97,18 +97,19 @@ def _all_names(type: T.DataType) -> Iterator[str]:
         yield from _all_names(type.valueType)
 
 
-def refuse_unfit(
+def refuse_unfit_properties(
     target: object, properties: Mapping[str, str], pipeline: str, *, appends: bool = False
 ) -> None:
     """Raise TableError when `pipeline` must not ingest into a table with these properties.
 
     `appends`: it only adds rows.
     """
-    owner = properties.get(MARKER, pipeline)
+    owner = properties.get(PIPELINE_PROPERTY, pipeline)
     if owner != pipeline:
         raise TableError(
             f"table {target} is kept by pipeline {owner!r}, not {pipeline!r}: two pipelines would undo each other's "
-            f"rows. Give this one another table, or UNSET the table property {MARKER!r} once the other has ended"
+            f"rows. Give this one another table, or UNSET the table property {PIPELINE_PROPERTY!r} once "
+            "the other has ended"
         )
     if is_on(properties, _APPEND_ONLY) and not appends:
         raise TableError(
@@ -139,7 +140,7 @@ def refuse_hidden_loss(spark: SparkSession) -> None:
             raise DefinitionError(f"Spark setting {key} = true hides lost data; set it to false")
 
 
-def refuse_different(
+def refuse_schema_mismatch(
     target: DeltaTarget, present: T.StructType, fields: Sequence[T.StructField], extra_columns: bool
 ) -> None:
     """Raise TableError naming every column of the definition that is not in the table as it should be.

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from bridge.bridge_folders import scratch_name
-from bridge.delta.delta_errors import names
+from bridge.delta.delta_errors import error_names
 
 __all__ = ["write_once"]
 
@@ -61,7 +61,7 @@ def _rename(spark: SparkSession, path: str, text: str) -> bool:
         stream.close()
         hadoop.FileContext.getFileContext(system.getUri(), conf).rename(scratch, final, no_overwrite)
     except Exception as error:
-        if "FileAlreadyExistsException" in names(error):
+        if "FileAlreadyExistsException" in error_names(error):
             return False
         raise
     finally:

@@ -41,11 +41,11 @@ def test_it_holds_for_every_key_and_shuts_out_others(
     keys: list[Any],
     others: list[Any],
 ) -> None:
-    monkeypatch.setattr(file_pruning, "FEW", few)
+    monkeypatch.setattr(file_pruning, "MAX_NAMED_KEYS", few)
     shape = T.StructType([T.StructField("k.x", type)])
     among = key_predicate(spark.createDataFrame([(k,) for k in keys], shape), ["k.x"], "t")
     assert among.condition is not None
-    assert among.named is (few > 1 and not isinstance(type, T.StringType))
+    assert among.exact is (few > 1 and not isinstance(type, T.StringType))
     rows = spark.createDataFrame([(k,) for k in [*keys, *others]], shape).alias("t")
     assert {r[0] for r in rows.where(among.condition).collect()} == set(keys)
 
@@ -53,7 +53,7 @@ def test_it_holds_for_every_key_and_shuts_out_others(
 def test_a_few_keys_are_named_so_that_what_lies_between_is_shut_out(spark: SparkSession) -> None:
     keys = spark.createDataFrame([(1, 1), (9, 2)], "k BIGINT, part INT")
     among = key_predicate(keys, ["k", "part"], "t")
-    assert among.condition is not None and among.named
+    assert among.condition is not None and among.exact
     rows = spark.createDataFrame([(1, 1), (5, 1), (9, 2), (9, 3)], "k BIGINT, part INT").alias("t")
     assert sorted(map(tuple, rows.where(among.condition).collect())) == [(1, 1), (9, 2)]
 
@@ -62,14 +62,14 @@ def test_a_few_keys_are_named_so_that_what_lies_between_is_shut_out(spark: Spark
 def test_nothing_is_known_of_nulls_and_of_other_types(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(file_pruning, "FEW", few)
+    monkeypatch.setattr(file_pruning, "MAX_NAMED_KEYS", few)
     shape = "k BIGINT, s STRING, d DOUBLE, t TIMESTAMP"
     rows = spark.createDataFrame([(1, None, 1.0, None), (2, "a", 2.0, None)], shape)
     for key in (["s"], ["d"], ["t"]):
         assert key_predicate(rows, key, "t") == KeyPredicate()
     assert key_predicate(rows.limit(0), ["k"], "t") == KeyPredicate()
     among = key_predicate(rows, ["s", "k"], "t")
-    assert among.condition is not None and not among.named
+    assert among.condition is not None and not among.exact
     there = spark.createDataFrame([(1, "z"), (3, "a"), (2, None)], "k BIGINT, s STRING").alias("t")
     assert there.where(among.condition).select(F.sum("k")).collect()[0][0] == 3
 
@@ -77,7 +77,7 @@ def test_nothing_is_known_of_nulls_and_of_other_types(
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1))
 def test_rounded_bounds_are_wider_by_little(one: int, other: int) -> None:
     low, high = min(one, other), max(one, other)
-    wide_low, wide_high = file_pruning._rounded(low, high, 64)
+    wide_low, wide_high = file_pruning.rounded_bounds(low, high, 64)
     assert -(2**63) <= wide_low <= low <= high <= wide_high < 2**63
     assert max(low - wide_low, wide_high - high) <= (high - low) / 32
 
@@ -85,14 +85,14 @@ def test_rounded_bounds_are_wider_by_little(one: int, other: int) -> None:
 def test_random_keys_have_the_same_bounds_in_each_batch() -> None:
     draw = random.Random(7)
     batches = [sorted(draw.sample(range(2_000_000), 5000)) for _ in range(20)]
-    assert len({file_pruning._rounded(keys[0], keys[-1], 64) for keys in batches}) == 1
+    assert len({file_pruning.rounded_bounds(keys[0], keys[-1], 64) for keys in batches}) == 1
 
 
 @pytest.mark.parametrize("few", [1000, 1], ids=["named", "bounds"])
 def test_a_next_batch_finds_sparks_code_compiled(
     spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(file_pruning, "FEW", few)
+    monkeypatch.setattr(file_pruning, "MAX_NAMED_KEYS", few)
     own, draw = child(spark), random.Random(7)
     for name, value in (("wholeStage", "true"), ("factoryMode", "FALLBACK")):
         own.conf.set(f"spark.sql.codegen.{name}", value)  # the tests' session does without

@@ -83,7 +83,7 @@ def no_row_is_missed(spark: SparkSession, place: Path, rows: Sequence[Row]) -> N
     ours, theirs = (made(spark, place / name, fields=FIELDS) for name in ("delta-rs", "spark"))
     for number, row in enumerate(rows):
         target = DeltaTable(str(ours.target.path))
-        merge_delta_rs._committed(target, arrow([row], 0), ours, ["id"], at(number))
+        merge_delta_rs.commit_merge(target, arrow([row], 0), ours, ["id"], at(number))
     said = rows_of(spark, rows, 0)
     plain = said.drop(KIND).repartitionByRange(len(rows), "id")
     plain.write.format("delta").mode("append").save(theirs.target.path)

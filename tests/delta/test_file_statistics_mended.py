@@ -32,7 +32,7 @@ def old(spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch) -> Tab
     import deltalake
 
     monkeypatch.setattr(
-        merge_delta_rs, "writing", lambda fields: deltalake.WriterProperties(compression="SNAPPY")
+        merge_delta_rs, "statistics_settings", lambda fields: deltalake.WriterProperties(compression="SNAPPY")
     )
     table = made(spark, lake / "old", fields=DECIMALS)
     rows = [("+U", Decimal(WRONG + i), "a") for i in (0, 1, 2)]

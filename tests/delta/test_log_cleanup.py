@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from bridge.delta import log_cleanup, merge_delta_rs
 from bridge.delta.feed_consumers import FeedConsumers
-from bridge.delta.log_cleanup import after_commit, tidy
+from bridge.delta.log_cleanup import after_commit, clean_log
 from bridge.delta.merge_spark import merge_with_spark as by_spark
 from bridge.delta.table import Table
 from tests.delta.tables import at, content, frame, made
@@ -73,7 +73,7 @@ def test_a_log_of_thousands_of_batches_stays_flat(
     tmp_path: Path, batches: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Retention is as long as a hundred batches take."""
-    monkeypatch.setattr(log_cleanup, "Consumers", lambda table: SimpleNamespace(all=list))
+    monkeypatch.setattr(log_cleanup, "FeedConsumers", lambda table: SimpleNamespace(all=list))
     place, seen = tmp_path / "t", {}
     target, nobody = table(place, deletedFileRetentionDuration="interval 1 seconds"), _nobody()
     for version in range(1, batches + 1):
@@ -103,7 +103,7 @@ def test_what_fails_after_a_commit_is_logged_and_the_commit_stands(
     def consumers(table: Table) -> SimpleNamespace:
         raise OSError("the store is away")
 
-    monkeypatch.setattr(log_cleanup, "Consumers", consumers)
+    monkeypatch.setattr(log_cleanup, "FeedConsumers", consumers)
     table(tmp_path / "t")
     target = written(tmp_path / "t", 10)
     after_commit(target, _nobody(), 10)
@@ -121,7 +121,7 @@ def test_what_versions_within_the_retention_need_stays(tmp_path: Path) -> None:
         for version in range(36):
             (tmp_path / "t/_delta_log" / name.format(version)).write_text("")
     age(tmp_path / "t", 25)
-    tidy(target, list)
+    clean_log(target, list)
     assert versions(tmp_path / "t") == list(range(20, 36)), "20 is the checkpoint that 25 is read from"
     sums = {p.name.lstrip(".")[:20] for p in (tmp_path / "t/_delta_log").glob("*crc")}
     assert min(map(int, sums)) == 20 and len(sums) == 16
@@ -134,7 +134,7 @@ def test_a_log_that_is_not_to_be_cleaned_is_not(tmp_path: Path) -> None:
     table(tmp_path / "t", enableExpiredLogCleanup="false")
     target = written(tmp_path / "t", 25)
     age(tmp_path / "t", 24)
-    tidy(target, list)
+    clean_log(target, list)
     assert versions(tmp_path / "t") == list(range(26))
 
 
@@ -152,7 +152,7 @@ def test_what_a_publish_needs_stays(tmp_path: Path, published: list[int], kept: 
     table(tmp_path / "t")
     target = written(tmp_path / "t", 35)
     age(tmp_path / "t", 25)
-    tidy(target, lambda: published)
+    clean_log(target, lambda: published)
     assert versions(tmp_path / "t")[0] == kept
 
 
@@ -162,7 +162,7 @@ def test_a_publish_that_is_lost_holds_nothing_back(tmp_path: Path) -> None:
     for version in range(11):
         log(tmp_path / "t", version).unlink()
     age(tmp_path / "t", 25)
-    tidy(target, lambda: [5])
+    clean_log(target, lambda: [5])
     assert versions(tmp_path / "t")[0] == 20
 
 

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from bridge.delta.delta_rs import UnsupportedByDeltaRs
+from bridge.delta.delta_rs import UnsupportedByEngine
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_delta_rs import Limits, merge_with_delta_rs
 from bridge.delta.merge_spark import merge_with_spark as by_spark
@@ -141,7 +141,7 @@ def test_what_is_left_to_spark(
     spark: SparkSession, lake: Path, column: T.StructField, properties: dict[str, str], reason: str
 ) -> None:
     table = made(spark, lake / "t", fields=[*FIELDS[:1], column], properties=properties)
-    with pytest.raises(UnsupportedByDeltaRs) as caught:
+    with pytest.raises(UnsupportedByEngine) as caught:
         merge_with_delta_rs(table, frame(table, []), key=["id"], progress=at(0))
     assert str(caught.value) == reason
     assert not log_file(table, 1).exists()
@@ -149,10 +149,10 @@ def test_what_is_left_to_spark(
 
 def test_constraints_and_floating_keys_are_left_to_spark(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", fields=[field("id", T.DoubleType()), *FIELDS[1:]])
-    with pytest.raises(UnsupportedByDeltaRs, match=r"^the key column 'id' is DOUBLE$"):
+    with pytest.raises(UnsupportedByEngine, match=r"^the key column 'id' is DOUBLE$"):
         merge_with_delta_rs(table, frame(table, []), key=["id"], progress=at(0))
     spark.sql(f"ALTER TABLE delta.`{lake}/t` ADD CONSTRAINT short CHECK (length(v) < 3)")
-    with pytest.raises(UnsupportedByDeltaRs, match=r"^the table has the feature 'checkConstraints'$"):
+    with pytest.raises(UnsupportedByEngine, match=r"^the table has the feature 'checkConstraints'$"):
         merge_with_delta_rs(table, frame(table, []), key=["id"], progress=at(0))
 
 
@@ -171,7 +171,7 @@ def test_timestamps_that_delta_rs_would_misread_are_left_to_spark(spark: SparkSe
     with settings(spark, {"spark.sql.parquet.outputTimestampType": "INT96"}):
         append(table, [(3, far, "a")])
     with pytest.raises(
-        UnsupportedByDeltaRs,
+        UnsupportedByEngine,
         match=r"\(INT96\) timestamps of column 'at' that may be before 1678 or after 2261$",
     ):
         merge_with_delta_rs(table, said, key=["id"], progress=at(1))
@@ -191,7 +191,7 @@ def test_limits(spark: SparkSession, lake: Path) -> None:
         (Limits(10, 1 << 30), "the batch has 0 MiB, more than 0 MiB"),
         (Limits(1 << 30, 10), "the batch touches files of 0 MiB, more than 0 MiB"),
     ):
-        with pytest.raises(UnsupportedByDeltaRs, match=f"^{reason}$"):
+        with pytest.raises(UnsupportedByEngine, match=f"^{reason}$"):
             merge_with_delta_rs(table, changes, key=["id"], progress=at(0), persisted=True, limits=limits)
     beside = frame(table, [("+U", 7, "b")])
     assert merge_with_delta_rs(table, beside, key=["id"], progress=at(0), limits=Limits(10, 10)).inserted == 1
@@ -199,5 +199,5 @@ def test_limits(spark: SparkSession, lake: Path) -> None:
 
 def test_storage_that_is_not_local(spark: SparkSession, lake: Path) -> None:
     table = replace(made(spark, lake / "t"), location="s3a://bucket/t")
-    with pytest.raises(UnsupportedByDeltaRs, match=r"^the table is kept in s3a storage, not in local files$"):
+    with pytest.raises(UnsupportedByEngine, match=r"^the table is kept in s3a storage, not in local files$"):
         merge_with_delta_rs(table, frame(table, []), key=["id"], progress=at(0))

@@ -24,14 +24,14 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]
     """Lets something happen between the reading of the table and the commit, once."""
 
     def arm(what: Callable[[], object]) -> None:
-        real, waiting = merge_delta_rs._committed, [what]
+        real, waiting = merge_delta_rs.commit_merge, [what]
 
         def committed(*given: Any) -> MergeResult:
             while waiting:
                 waiting.pop()()
             return real(*given)
 
-        monkeypatch.setattr(merge_delta_rs, "_committed", committed)
+        monkeypatch.setattr(merge_delta_rs, "commit_merge", committed)
 
     return arm
 

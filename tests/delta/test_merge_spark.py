@@ -226,7 +226,7 @@ def test_spark_shuffles_rows_with_a_match_alone(
     spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch, few: int, sign: str
 ) -> None:
     """Whatever the size of the table: in the join that finds them, and in the outer join that writes."""
-    monkeypatch.setattr(file_pruning, "FEW", few)
+    monkeypatch.setattr(file_pruning, "MAX_NAMED_KEYS", few)
     table = made(spark, lake / "t", rows=[(n, "a") for n in range(2000)])
     changes = frame(table, [("+U", 7, "b"), ("-D", 1000, None), ("+U", -1, "n"), ("+U", 3000, "n")]).persist()
     last = max(_plans(spark), default=-1)

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.delta.feed_consumers import FeedConsumers
-from bridge.delta.optimize_vacuum import Optimized, last_done, optimize, vacuum
+from bridge.delta.optimize_vacuum import Optimized, maintenance_times, optimize, vacuum
 from bridge.delta.table import open_table
 from tests.delta.tables import FIELDS, actions, append, target
 
@@ -21,7 +21,7 @@ def test_a_clustered_table_is_clustered(spark: SparkSession, lake: Path) -> None
         "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
     )
     table = open_table(spark, target(place), FIELDS)
-    assert last_done(table) == {}
+    assert maintenance_times(table) == {}
     for n in range(3):
         append(table, [(n, "a")])
     assert optimize(table) == Optimized(removed=3, added=1)
@@ -32,4 +32,4 @@ def test_a_clustered_table_is_clustered(spark: SparkSession, lake: Path) -> None
     consumers.register("p", 1, "x")
     assert vacuum(table, 167.5 * 3600) == 0  # a week, which Delta's own check lets pass
     assert [c.pipeline for c in consumers.all()] == ["p"]
-    assert set(last_done(table)) == {"OPTIMIZE", "VACUUM"}
+    assert set(maintenance_times(table)) == {"OPTIMIZE", "VACUUM"}

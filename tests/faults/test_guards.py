@@ -50,20 +50,20 @@ def judged(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[st
 def test_delta_s_txn_in_the_commit(judged: Judged, monkeypatch: Patch, guarded: bool, engine: str) -> None:
     """A second run commits the same batch while the first is about to; no lease keeps them apart."""
     ours = SimpleNamespace(lost=False, warning=None, check=lambda: None)
-    monkeypatch.setattr(lease, "held", lambda *_: nullcontext(ours))
+    monkeypatch.setattr(lease, "acquire_lease", lambda *_: nullcontext(ours))
     if not guarded:
         without = {"spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"}
 
         def unsigned(*given: Any) -> dict[str, str]:
             return {k: v for k, v in txn_settings(*given).items() if k not in without}
 
-        monkeypatch.setattr("bridge.delta.merge_spark.settings_of", unsigned)
-        monkeypatch.setattr("bridge.delta.append.settings_of", unsigned)
+        monkeypatch.setattr("bridge.delta.merge_spark.txn_settings", unsigned)
+        monkeypatch.setattr("bridge.delta.append.txn_settings", unsigned)
 
         def unsigned_commit(table: Table, progress: IngestProgress) -> CommitProperties:
             return CommitProperties(custom_metadata={"userMetadata": progress.to_json(table.id)})
 
-        monkeypatch.setattr("bridge.delta.merge_delta_rs._commit", unsigned_commit)
+        monkeypatch.setattr("bridge.delta.merge_delta_rs.commit_properties", unsigned_commit)
     second: list[object] = []
 
     def meanwhile(name: str) -> None:
@@ -129,7 +129,7 @@ def test_null_safe_keys(
 
     if not guarded:
         monkeypatch.setattr("bridge.delta.merge_spark.same_key", plain)
-        monkeypatch.setattr("bridge.delta.merge_delta_rs._same_key", lambda *_: "__t.id = __s.id")
+        monkeypatch.setattr("bridge.delta.merge_delta_rs.key_condition", lambda *_: "__t.id = __s.id")
     fields = (T.StructField("id", T.LongType()), T.StructField("v", T.StringType()))
     table = made(spark, lake / "t", fields=fields)
     for batch, value in enumerate(("a", "b")):

@@ -94,7 +94,7 @@ def explain(spark: SparkSession, definition: Definition) -> Explained:
         files_touched = _sum_up(files) if files is not None else dict.fromkeys(_SUMS, 0)
         engine = ""
         if table and counts[0] and not definition.topic.appends:
-            engine = Engines(definition.merge).foreseen(table, changes, key=definition.primary_key)
+            engine = Engines(definition.merge).describe_choice(table, changes, key=definition.primary_key)
     return Explained(
         pipeline=definition.name,
         table=str(definition.delta),

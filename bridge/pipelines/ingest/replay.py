@@ -87,7 +87,7 @@ def replay(spark: SparkSession, definition: Definition, *, force: bool = False) 
         raise DefinitionError(f"{definition.name!r} has not ingested into {table} yet: nothing to replay")
     if not exists(spark, target):
         return Replay(definition.name, warning=warning)
-    quarantine.settle(table, target, definition.name)
+    quarantine.finish_replays(table, target, definition.name)
     topic = admin.resolve(definition.topic)
     done = _Run(definition, topic, admin.describe(topic), table, target, known[0]).run(force)
     return replace(done, warning=warning)
@@ -107,7 +107,9 @@ class _Run:
         with ExitStack() as stack:
             persist = changelog_decode.persist_within(stack)
             # Cut off from its table: with each commit there Spark would plan and compute anew whatever hangs on it.
-            quarantined = quarantine.records(self.table.spark, self.target, name).localCheckpoint()
+            quarantined = quarantine.quarantined_records(
+                self.table.spark, self.target, name
+            ).localCheckpoint()
             topic_id = quarantine.topic_id(self.state.ids)
             of_this_topic = F.coalesce(F.col("topic_id") == topic_id, F.lit(False))
             result = replace(result, former_topic=quarantined.where(~of_this_topic).count())
@@ -126,7 +128,7 @@ class _Run:
                 return result
             next_progress = replace(self.progress, run=uuid.uuid4().hex[:12], batch=self.progress.batch + 1)
             marked = places.withColumns({"pipeline": F.lit(name), "topic_id": topic_id})
-            quarantine.mark(self.table.spark, self.target, marked, next_progress.run)
+            quarantine.mark_replay(self.table.spark, self.target, marked, next_progress.run)
             if self.definition.topic.appends:
                 rows = changelog_decode.fold(good, self.definition)
                 merged = append_batch(self.table, rows, rows=result.replayed, progress=next_progress)
@@ -142,7 +144,7 @@ class _Run:
                 newest = folded.select(*_coordinates()).join(places, _COORDINATES, "left_semi").count()
                 result = replace(result, overtaken=result.replayed - newest)
             failpoints.hit("replay.committed")
-            quarantine.release(self.table.spark, self.target, name, next_progress.run)
+            quarantine.remove_replayed(self.table.spark, self.target, name, next_progress.run)
             return replace(result, version=merged.version)
 
     def _compact(self, aside: DataFrame, good: DataFrame, first: Offsets, held: _Persist) -> DataFrame:

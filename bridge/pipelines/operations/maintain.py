@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from bridge.console import duration
 from bridge.definition import Definition, Maintenance
 from bridge.delta import optimize_vacuum
-from bridge.delta.delta_errors import names
+from bridge.delta.delta_errors import error_names
 from bridge.delta.feed_consumers import MARGIN_SECONDS, FeedConsumers, Lag, lags
 from bridge.delta.file_statistics import repair_statistics
 from bridge.delta.table import Table
@@ -148,12 +148,12 @@ class Schedule:
         except BridgeError as failed:
             return f"maintenance: {failed}"
         except Exception as failed:
-            return f"maintenance failed: {', '.join(sorted(names(failed))) or type(failed).__name__}"
+            return f"maintenance failed: {', '.join(sorted(error_names(failed))) or type(failed).__name__}"
         self.done += 1
         return warning
 
     def _seconds_until_due(self, wanted: Maintenance) -> float:
-        last = optimize_vacuum.last_done(self._table).get("VACUUM" if wanted.vacuum else "OPTIMIZE")
+        last = optimize_vacuum.maintenance_times(self._table).get("VACUUM" if wanted.vacuum else "OPTIMIZE")
         if last is None:
             return 0.0
         return wanted.every_seconds - (now_ms() - last) / 1000

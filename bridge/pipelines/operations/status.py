@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 from bridge.definition import Definition
 from bridge.delta import change_feed, quarantine
 from bridge.delta.feed_consumers import FeedConsumers, Lag, lags
-from bridge.delta.optimize_vacuum import last_done
 from bridge.delta.publish_log import PublishLog
 from bridge.delta.table import exists
 from bridge.kafka import admin
@@ -76,12 +75,12 @@ def status(spark: SparkSession, definition: Definition) -> Status:
         if ingested:
             lag_warning = TopicRetention(topic, table).warning(ingested[0].offsets, end)
             warnings += [lag_warning] if lag_warning else []
-        last_maintenance = {what: _iso_utc(at) for what, at in last_done(table).items()}
+        last_maintenance = {what: _iso_utc(at) for what, at in maintenance_times(table).items()}
     quarantine_target = definition.quarantine
     quarantined_records = (
         None
         if quarantine_target is None
-        else quarantine.quarantined(spark, quarantine_target, definition.name)
+        else quarantine.quarantined_count(spark, quarantine_target, definition.name)
     )
     return Status(
         pipeline=definition.name,

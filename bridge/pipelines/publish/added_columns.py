@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 from bridge.columns import data_type
 from bridge.definition import Definition, Topic
 from bridge.delta.table import Table
-from bridge.delta.table_checks import refuse_different
+from bridge.delta.table_checks import refuse_schema_mismatch
 from bridge.errors import TableError
 from bridge.schema import PhysicalColumn, RowField, RowType
 
@@ -25,7 +25,7 @@ def with_added_columns(
     the table's order. Raises TableError when a column of the DDL is gone or has another type, saying which, and for an
     added column of a type that Flink does not have.
     """
-    refuse_different(table.target, present, table.fields, True)
+    refuse_schema_mismatch(table.target, present, table.fields, True)
     if not definition.publish.carry:
         return topic, table
     added = [f for f in present.fields if f.name not in topic.schema.names]

@@ -6,7 +6,7 @@ import time
 
 from bridge import storage
 from bridge.definition import Definition
-from bridge.delta.delta_errors import names
+from bridge.delta.delta_errors import error_names
 from bridge.delta.feed_consumers import FeedConsumers
 from bridge.delta.log_layout import commit_file, log_folder
 from bridge.delta.table import Table
@@ -40,7 +40,7 @@ class ConsumerRegistration:
             self._consumers.register(self._definition.name, version, self._definition.run.checkpoint)
         except Exception as failed:
             self._refused = True
-            reasons = ", ".join(sorted(names(failed))) or type(failed).__name__
+            reasons = ", ".join(sorted(error_names(failed))) or type(failed).__name__
             return (
                 f"{self._consumers.folder} cannot be written ({reasons}), so `bridge maintain` does not know of this "
                 "publish, and VACUUM may delete files it still needs. Let this login write there, or keep "

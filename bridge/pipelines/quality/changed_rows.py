@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from bridge.columns import KIND, POSITION, col
 from bridge.delta import change_feed
 from bridge.delta.table import Table
-from bridge.delta.table_checks import FEED, is_on, sql_name
+from bridge.delta.table_checks import CHANGE_FEED_PROPERTY, is_on, sql_name
 from bridge.errors import DefinitionError, GapError, TableError
 from bridge.quality.suite import Suite
 from bridge.rows import RowKind
@@ -37,10 +37,11 @@ def changed_rows(table: Table, key: Sequence[str], since: int, version: int) -> 
     """
     if since > version:
         raise DefinitionError(f"--since {since}: the newest version of table {table} is {version}")
-    if not is_on(table.properties, FEED):
+    if not is_on(table.properties, CHANGE_FEED_PROPERTY):
         raise TableError(
             f"--since {since}: the change data feed of table {table} is off, so what changed is not known; leave "
-            f"--since out, or switch it on: ALTER TABLE {sql_name(table.target)} SET TBLPROPERTIES ({FEED} = true)"
+            f"--since out, or switch it on: ALTER TABLE {sql_name(table.target)} "
+            f"SET TBLPROPERTIES ({CHANGE_FEED_PROPERTY} = true)"
         )
     columns = [col(name) for name in table.columns]
     if since == version:

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from bridge.definition import Definition
 from bridge.delta.publish_log import PublishLog
-from bridge.delta.table_checks import MARKER
+from bridge.delta.table_checks import PIPELINE_PROPERTY
 from bridge.errors import DefinitionError, GapError
 from bridge.pipelines.runtime.preflight import open_whole_table
 
@@ -52,7 +52,7 @@ def direction_of(spark: SparkSession, definition: Definition, requested: str | N
     """
     if requested is not None:
         return requested
-    owner = open_whole_table(spark, definition).properties.get(MARKER)
+    owner = open_whole_table(spark, definition).properties.get(PIPELINE_PROPERTY)
     try:
         published = PublishLog(spark, definition.run.checkpoint, definition.name).last() is not None
     except GapError:

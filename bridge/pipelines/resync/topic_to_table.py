@@ -17,7 +17,7 @@ from bridge.delta import change_feed
 from bridge.delta.delta_errors import feed_errors
 from bridge.delta.file_statistics import repair_statistics
 from bridge.delta.ingest_progress import IngestProgress, last_batch, read_progress
-from bridge.delta.merge_spark import ANEW, merge_with_spark
+from bridge.delta.merge_spark import INSERT_ALWAYS, merge_with_spark
 from bridge.delta.table import Table
 from bridge.errors import DefinitionError, GapError
 from bridge.kafka import admin, source
@@ -126,7 +126,8 @@ class _Run:
             topic_rows = persist(changelog_decode.fold(changes, definition).where(~retracts()))
             differences = persist(_differences(topic_rows, rows, table, key, self.keep_missing))
             counts = {
-                row[0]: row[1] for row in differences.where(~col(ANEW)).groupBy(_ACTION).count().collect()
+                row[0]: row[1]
+                for row in differences.where(~col(INSERT_ALWAYS)).groupBy(_ACTION).count().collect()
             }
             changed = {what: counts.get(what, 0) for what in (_INSERTED, _UPDATED, _DELETED)}
             same = topic_rows.count() - changed[_INSERTED] - changed[_UPDATED]
@@ -199,7 +200,7 @@ def _last_progress(table: Table, pipeline: str) -> tuple[IngestProgress, int] | 
 def _differences(
     topic_rows: DataFrame, table_rows: DataFrame, table: Table, key: Sequence[str], keep_missing: bool
 ) -> DataFrame:
-    """What makes `rows` equal to `there` (one row per key): changes with `__what` and ANEW.
+    """What makes `rows` equal to `there` (one row per key): changes with `__what` and INSERT_ALWAYS.
 
     Of a key that stands more than once in `rows` all are taken away and one is added.
     """
@@ -219,7 +220,7 @@ def _differences(
     )
 
     def step(kind: RowKind, anew: bool = False) -> Column:
-        return F.struct(F.lit(kind.value).alias(KIND), F.lit(anew).alias(ANEW))
+        return F.struct(F.lit(kind.value).alias(KIND), F.lit(anew).alias(INSERT_ALWAYS))
 
     steps = (
         F.when(not_in_topic, F.array(step(RowKind.DELETE)))
@@ -230,5 +231,5 @@ def _differences(
     joined = in_topic.join(one_each, same_key(key, "s", "t"), "full_outer")
     changes = joined.select(*row, action.alias(_ACTION), F.explode(steps).alias("__step"))
     changes = changes.where(col(_ACTION).isNotNull() & (F.lit(not keep_missing) | (col(_ACTION) != _DELETED)))
-    step_of = (col("__step").getField(name).alias(name) for name in (KIND, ANEW))
+    step_of = (col("__step").getField(name).alias(name) for name in (KIND, INSERT_ALWAYS))
     return changes.select(*(col(name) for name in (*table.columns, _ACTION)), *step_of)

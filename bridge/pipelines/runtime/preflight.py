@@ -13,7 +13,7 @@ from bridge.definition import Definition, Topic
 from bridge.delta.ingest_progress import IngestProgress, read_progress
 from bridge.delta.schema_evolution import merge_schema
 from bridge.delta.table import Table, claim, create_table, exists, open_table
-from bridge.delta.table_checks import MARKER
+from bridge.delta.table_checks import PIPELINE_PROPERTY
 from bridge.errors import DefinitionError, TableError
 from bridge.partitioners import TASK_FREE
 from bridge.rows import RowKind
@@ -113,6 +113,6 @@ def open_whole_table(spark: SparkSession, definition: Definition) -> Table:
 
 def open_ingested_table(table: Table, definition: Definition) -> tuple[IngestProgress, int] | None:
     """Ingest progress of this pipeline and the version that holds it; None where it never ingested here."""
-    if table.properties.get(MARKER) != definition.name:
+    if table.properties.get(PIPELINE_PROPERTY) != definition.name:
         return None
     return read_progress(table, definition.name)

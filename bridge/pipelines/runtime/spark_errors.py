@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bridge.definition import Definition
-from bridge.delta.delta_errors import names
+from bridge.delta.delta_errors import error_names
 from bridge.errors import BridgeError
 from bridge.offsets import Offsets
 from bridge.session import log_file
@@ -109,7 +109,7 @@ def offsets_between(start: Offsets, end: Offsets) -> str:
 
 def _causes(failure: BaseException, text: str) -> list[str]:
     classes = [java or python for java, python in _CLASS.findall(text)]
-    found = dict.fromkeys([*sorted(names(failure)), *classes])
+    found = dict.fromkeys([*sorted(error_names(failure)), *classes])
     kept = [name for name in found if name not in _WRAPPERS]
     if _CRASHED in text:
         kept.insert(0, f"a {_CRASHED}")

@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 from bridge import config
 from bridge.definition import Definition
 from bridge.delta.table import Table, create_table
-from bridge.delta.table_checks import FEED
+from bridge.delta.table_checks import CHANGE_FEED_PROPERTY
 from bridge.errors import DefinitionError, GapError, TableError
 from bridge.pipelines.quality.changed_rows import changed_rows, split_by_scope
 from bridge.pipelines.quality.check import check
@@ -86,14 +86,14 @@ def test_the_newest_rows_of_a_key_and_all_rows_without_one(table: Table) -> None
 def test_what_cannot_be_known_is_refused(spark: SparkSession, definition: Definition, table: Table) -> None:
     with pytest.raises(DefinitionError, match=r"--since 99: the newest version of table .* is 6"):
         check(spark, definition, since=99)
-    off = replace(table, properties={**table.properties, FEED: "false"})
+    off = replace(table, properties={**table.properties, CHANGE_FEED_PROPERTY: "false"})
     with pytest.raises(
         TableError, match=r"--since 1: the change data feed of table .* is off.*leave --since out"
     ):
         changed_rows(off, KEY, 1, 6)
-    sql(spark, table, f"ALTER TABLE @ SET TBLPROPERTIES ({FEED} = false)")
+    sql(spark, table, f"ALTER TABLE @ SET TBLPROPERTIES ({CHANGE_FEED_PROPERTY} = false)")
     sql(spark, table, "INSERT INTO @ VALUES (6, 'a', 1)")
-    sql(spark, table, f"ALTER TABLE @ SET TBLPROPERTIES ({FEED} = true)")
+    sql(spark, table, f"ALTER TABLE @ SET TBLPROPERTIES ({CHANGE_FEED_PROPERTY} = true)")
     with pytest.raises(GapError, match=r"--since 6: .*feed was off for part of them\. Leave --since out"):
         changed_rows(table, KEY, 6, 9)
 

@@ -214,7 +214,7 @@ def test_a_key_that_wrong_statistics_have_doubled_is_found_and_mended(
     wide = 1234567890123456789
     world = make(columns="id DECIMAL(20, 0), name STRING, PRIMARY KEY (id) NOT ENFORCED")
     definition = world.definition()
-    monkeypatch.setattr(merge_delta_rs, "writing", lambda fields: deltalake.WriterProperties())
+    monkeypatch.setattr(merge_delta_rs, "statistics_settings", lambda fields: deltalake.WriterProperties())
     monkeypatch.setattr(ingesting, "mended", lambda table: None)
     for name in ("a", "b"):
         world.send([(key(wide), f'{{"id":{wide},"name":"{name}"}}')])
