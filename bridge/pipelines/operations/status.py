@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from bridge.definition import Definition
 from bridge.delta import change_feed, quarantine
 from bridge.delta.feed_consumers import FeedConsumers, Lag, lags
+from bridge.delta.optimize_vacuum import maintenance_times
 from bridge.delta.publish_log import PublishLog
 from bridge.delta.table import exists
 from bridge.kafka import admin
