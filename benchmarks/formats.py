@@ -29,7 +29,7 @@ from bridge.errors import BridgeError
 from bridge.formats import catalog
 from bridge.formats.base import PAYLOAD, FastPathDecoder, FrameChangeEncoder, FrameEncoder
 from bridge.options.formats import FORMATS
-from bridge.options.model import Fate
+from bridge.options.model import Support
 
 __all__ = ["Bench", "main", "table"]
 
@@ -143,7 +143,7 @@ class Bench:
         defaults = {
             o.key: o.parse(o.default)
             for o in FORMATS[name].options
-            if o.default is not None and o.fate is not Fate.REFUSED
+            if o.default is not None and o.support is not Support.REFUSED
         }
         reached = {"url": self._registry(), "subject": f"bench-{name}"} if entry.needs_registry else {}
         return {**defaults, **reached, **entry.options}

@@ -229,7 +229,7 @@ class Gate:
     suite: Path
     text: str = field(repr=False)
     """The suite as it was when the pipeline file was loaded: a run judges all its batches by the same."""
-    own: bool = False
+    is_dedicated: bool = False
     """`quality.gate-suite`: written for the gate, so all of it must be something that a gate can judge."""
 
 
@@ -279,6 +279,6 @@ class Definition:
         return self.quality.gate if self.quality else None
 
     @property
-    def diverts(self) -> bool:
+    def quarantines_rows(self) -> bool:
         """True when rows that are not as expected are put aside one by one (`quality.gate: quarantine`)."""
         return self.gate is not None and self.gate.action is GateAction.QUARANTINE

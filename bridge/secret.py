@@ -9,9 +9,9 @@ class Secret(str):
     """A string that shows itself as `******` in every repr, log and error; `reveal()` gives the text."""
 
     def __new__(cls, value: str) -> Secret:
-        made = super().__new__(cls, "******")
-        made._value = value
-        return made
+        secret = super().__new__(cls, "******")
+        secret._value = value
+        return secret
 
     _value: str
 

@@ -34,7 +34,7 @@ class CanonicalPath:
     host: str
     parts: tuple[str, ...]
 
-    def holds(self, other: CanonicalPath) -> bool:
+    def contains(self, other: CanonicalPath) -> bool:
         """Whether `other` is this place, or lies in it. On this machine's disks a folder is known by its inode, too:
         behind mounts and on file systems to which `A` is `a`."""
         if self.store != other.store or (self.host and other.host and self.host != other.host):
@@ -86,7 +86,7 @@ def _parts(path: str) -> tuple[str, ...]:
 
 def _inode(path: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return None
-    return (found.st_dev, found.st_ino) if found.st_ino else None
+    return (status.st_dev, status.st_ino) if status.st_ino else None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bridge.config.topic import given_of
+from bridge.config.topic import table_options
 from bridge.definition import DeliveryGuarantee, Topic
-from bridge.options.properties import idle_words, useless
+from bridge.options.properties import ignored_warning, unused_security_settings
 from bridge.options.scan import IDLE_TIMEOUT
 from bridge.options.sink import (
     DELIVERY_GUARANTEE,
@@ -25,10 +25,10 @@ _FRAMED = "avro-confluent"
 def warnings(topic: Topic) -> Iterator[str]:
     """A sentence for each deprecated key, client setting without effect and risky choice."""
     for name in topic.properties:
-        words = idle_words(name)
-        if words:
-            yield words
-    yield from useless(given_of(topic.options).properties())
+        warning = ignored_warning(name)
+        if warning:
+            yield warning
+    yield from unused_security_settings(table_options(topic.options).properties())
     if topic.key and topic.key.name == _FRAMED:
         yield (
             f"'key.format' = '{_FRAMED}': the id of the key's schema is part of the key's bytes, so a new version of "

@@ -8,7 +8,7 @@ from bridge.config.registry_settings import registry_settings
 from bridge.definition import FormatSpec, Topic
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.format_rules.check import refuse_unsupported
-from bridge.options import UPSERT, FormatUse, Given
+from bridge.options import UPSERT, FormatUse, TableOptions
 from bridge.options.client import is_secret
 from bridge.options.general import KEY_FIELDS, KEY_FIELDS_PREFIX, KEY_FORMAT, TOPIC, VALUE_FIELDS_INCLUDE
 from bridge.schema import RowField, RowType, TableSchema
@@ -17,7 +17,7 @@ from bridge.secret import Secret
 __all__ = ["key_columns", "key_document", "refuse_unfit_documents", "value_document"]
 
 
-def key_columns(given: Given, schema: TableSchema) -> tuple[str, ...]:
+def key_columns(given: TableOptions, schema: TableSchema) -> tuple[str, ...]:
     """Columns of the key document, in its order: the PRIMARY KEY, or `key.fields`; () without a key.
 
     Raises OptionError, in Flink's words, for a name that is no physical column or lacks the prefix.
@@ -52,7 +52,7 @@ def key_columns(given: Given, schema: TableSchema) -> tuple[str, ...]:
     return names
 
 
-def _key_fields(given: Given) -> tuple[str, ...]:
+def _key_fields(given: TableOptions) -> tuple[str, ...]:
     fields = given.get(KEY_FIELDS) or ()
     if given.key_format is None and fields:
         raise OptionError(
@@ -67,13 +67,17 @@ def _key_fields(given: Given) -> tuple[str, ...]:
     return fields
 
 
-def key_document(given: Given, use: FormatUse, schema: TableSchema, names: tuple[str, ...]) -> FormatSpec:
+def key_document(
+    given: TableOptions, use: FormatUse, schema: TableSchema, names: tuple[str, ...]
+) -> FormatSpec:
     """The key document: `names` in that order, its fields without the prefix."""
     row = schema.row(names, given.get(KEY_FIELDS_PREFIX) or "")
     return FormatSpec(use.declared.name, _options(given, use, "key", names), row, names)
 
 
-def value_document(given: Given, use: FormatUse, schema: TableSchema, keys: tuple[str, ...]) -> FormatSpec:
+def value_document(
+    given: TableOptions, use: FormatUse, schema: TableSchema, keys: tuple[str, ...]
+) -> FormatSpec:
     """The value document: physical columns in table order, all of them or all but `keys`.
 
     Raises OptionError, in Flink's words, for a key prefix together with 'ALL'.
@@ -108,7 +112,7 @@ def refuse_unfit_documents(topic: Topic) -> None:
             raise type(error)(f"{error} (format of the {part})") from error
 
 
-def _options(given: Given, use: FormatUse, part: str, columns: tuple[str, ...]) -> dict[str, Any]:
+def _options(given: TableOptions, use: FormatUse, part: str, columns: tuple[str, ...]) -> dict[str, Any]:
     """The format's options; those that are secret as `Secret`, a registry's subject named after the topic.
 
     Flink names it so where it writes; with several topics it has no name. Raises what `registry_settings` does.

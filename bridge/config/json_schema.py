@@ -13,15 +13,15 @@ _REFERENCE = {"type": "string", "pattern": r"\$\{(env|file):"}
 
 def json_schema() -> dict[str, Any]:
     """The schema; wherever text or a number is checked, a `${...}` reference is legal, too."""
-    made = _with_references(PipelineFile.model_json_schema(by_alias=True))
-    topic = made["$defs"]["TopicSection"]
+    schema = _with_references(PipelineFile.model_json_schema(by_alias=True))
+    topic = schema["$defs"]["TopicSection"]
     topic["properties"]["ddl-file"] = topic["properties"]["ddl_file"]
     topic["oneOf"] = [{"required": [key]} for key in ("ddl", "ddl_file", "ddl-file")]
-    made["$defs"]["DeltaSection"]["oneOf"] = [{"required": ["path"]}, {"required": ["table"]}]
+    schema["$defs"]["DeltaSection"]["oneOf"] = [{"required": ["path"]}, {"required": ["table"]}]
     for section, key in (("DeltaSection", "properties"), ("CreateSection", "config")):
-        properties = made["$defs"][section]["properties"][key]
+        properties = schema["$defs"][section]["properties"][key]
         properties["additionalProperties"] = {"type": ["string", "boolean", "number"]}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
 def _with_references(value: Any) -> Any:
@@ -29,9 +29,9 @@ def _with_references(value: Any) -> Any:
         return [_with_references(item) for item in value]
     if not isinstance(value, dict):
         return value
-    made = {key: _with_references(item) for key, item in value.items()}
-    checked = {k: made.pop(k) for k in ("enum", "pattern", "exclusiveMinimum") if k in made}
+    schema = {key: _with_references(item) for key, item in value.items()}
+    checked = {k: schema.pop(k) for k in ("enum", "pattern", "exclusiveMinimum") if k in schema}
     if not checked:
-        return made
-    kind = made.pop("type")
-    return {**made, "anyOf": [{"type": kind, **checked}, _REFERENCE]}
+        return schema
+    kind = schema.pop("type")
+    return {**schema, "anyOf": [{"type": kind, **checked}, _REFERENCE]}

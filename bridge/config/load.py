@@ -21,15 +21,14 @@ from bridge.config.model import (
     MergeSection,
     PeekSection,
     PipelineFile,
-    QualitySection,
     QuarantineSection,
-    ResultsSection,
 )
 from bridge.config.paths import resolved_path
 from bridge.config.publish_rules import check_publication
+from bridge.config.quality_section import QualitySection, ResultsSection
 from bridge.config.storage_locations import Kind, Overlap, StorageLocation, refuse_overlaps, storage_locations
 from bridge.config.substitute import Secrets, Substitution, databricks_secret
-from bridge.config.topic import given_of, resolve_topic
+from bridge.config.topic import resolve_topic, table_options
 from bridge.config.yaml_errors import explain_invalid, located
 from bridge.config.yaml_tree import Document, Place, read
 from bridge.ddl import Ddl
@@ -80,17 +79,17 @@ def load(
         topic = resolve_topic(ddl, base_is_existing=file.ingest.base == "existing")
         topic = replace(
             topic,
-            create=_creation(file.topic.create, topic),
-            sink=replace(topic.sink, headers=_table_id(file.delta.table, topic)),
+            create=_topic_creation(file.topic.create, topic),
+            sink=replace(topic.sink, headers=_table_id_headers(file.delta.table, topic)),
         )
-        made = _definition(file, topic, base)
-        unsupported.refuse_definition(made)
-        check_publication(made.publish, made.topic)
+        definition = _definition(file, topic, base)
+        unsupported.refuse_definition(definition)
+        check_publication(definition.publish, definition.topic)
     except (OptionError, UnsupportedError) as error:
         raise located(document, ("topic",), error) from error
-    _refuse_unfit(document, made.topic)
-    _refuse_overlaps(document, made, file.topic.ddl_file)
-    return made
+    _refuse_unfit(document, definition.topic)
+    _refuse_overlaps(document, definition, file.topic.ddl_file)
+    return definition
 
 
 def _refuse_unfit(document: Document, topic: Topic) -> None:
@@ -100,12 +99,14 @@ def _refuse_unfit(document: Document, topic: Topic) -> None:
         raise located(document, ("topic",), error) from error
 
 
-def _refuse_overlaps(document: Document, made: Definition, ddl_file: str | None) -> None:
-    read_too = [StorageLocation((), Kind.READ, os.path.abspath(document.file))]
+def _refuse_overlaps(document: Document, definition: Definition, ddl_file: str | None) -> None:
+    files = [StorageLocation((), Kind.READ, os.path.abspath(document.file))]
     if ddl_file is not None:
-        read_too.append(StorageLocation(("topic", "ddl_file"), Kind.READ, resolved_path(made.base, ddl_file)))
+        files.append(
+            StorageLocation(("topic", "ddl_file"), Kind.READ, resolved_path(definition.base, ddl_file))
+        )
     try:
-        refuse_overlaps([*read_too, *storage_locations(made)])
+        refuse_overlaps([*files, *storage_locations(definition)])
     except Overlap as error:
         raise DefinitionError(f"{document.where(error.key)}: {error}") from error
 
@@ -162,12 +163,12 @@ def _definition(file: PipelineFile, topic: Topic, base: Path) -> Definition:
         ),
         quality=_quality(file.quality, file.delta, base) if file.quality else None,
         maintenance=_maintenance(file.maintenance) if file.maintenance else None,
-        peek_hides=_hides(file.peek, topic),
+        peek_hides=_hidden_fields(file.peek, topic),
         warnings=tuple(warnings(topic)),
     )
 
 
-def _creation(section: CreateSection | None, topic: Topic) -> TopicCreation | None:
+def _topic_creation(section: CreateSection | None, topic: Topic) -> TopicCreation | None:
     if section is None:
         return None
     if topic.pattern is not None:
@@ -179,9 +180,9 @@ def _creation(section: CreateSection | None, topic: Topic) -> TopicCreation | No
     return TopicCreation(section.partitions, section.replication, {**compacted, **section.config})
 
 
-def _table_id(table: str | None, topic: Topic) -> tuple[tuple[str, str], ...]:
+def _table_id_headers(table: str | None, topic: Topic) -> tuple[tuple[str, str], ...]:
     """Flink CDC's TableId as headers: a name of fewer than three parts lacks the first ones."""
-    if not given_of(topic.options).get(TABLE_ID_HEADERS):
+    if not table_options(topic.options).get(TABLE_ID_HEADERS):
         return ()
     parts = ["", "", *(table or topic.table).split(".")][-3:]
     return tuple(zip(("namespace", "schemaName", "tableName"), parts, strict=True))
@@ -209,10 +210,10 @@ def _quarantine(file: PipelineFile, base: Path) -> DeltaTarget | None:
                 "quarantine, or leave it out"
             )
         return None
-    return _beside(section, delta, base, QUARANTINE_SUFFIX)
+    return _side_table(section, delta, base, QUARANTINE_SUFFIX)
 
 
-def _beside(
+def _side_table(
     section: QuarantineSection | ResultsSection | None, delta: DeltaSection, base: Path, suffix: str
 ) -> DeltaTarget:
     """The place that `section` names; without one that of the table, with `suffix` at the end of its name."""
@@ -229,7 +230,7 @@ def _merge(section: MergeSection) -> MergeSettings:
     )
 
 
-def _hides(section: PeekSection, topic: Topic) -> tuple[str, ...]:
+def _hidden_fields(section: PeekSection, topic: Topic) -> tuple[str, ...]:
     """Fields have the names of the DDL's columns, those of a key without `key.fields-prefix`."""
     if section.hide == "all":
         return ("*",)
@@ -259,7 +260,7 @@ def _maintenance(section: MaintenanceSection) -> Maintenance:
 
 def _quality(section: QualitySection, delta: DeltaSection, base: Path) -> Quality:
     report = None if section.report is None else Path(resolved_path(base, section.report))
-    results = _beside(section.results, delta, base, RESULTS_SUFFIX)
+    results = _side_table(section.results, delta, base, RESULTS_SUFFIX)
     suite = Path(resolved_path(base, section.suite))
     return Quality(suite, results, OnFailure(section.on_failure), report, _gate(section, suite, base))
 
@@ -267,7 +268,7 @@ def _quality(section: QualitySection, delta: DeltaSection, base: Path) -> Qualit
 def _gate(section: QualitySection, suite: Path, base: Path) -> Gate | None:
     if section.gate == "off":
         return None
-    own = section.gate_suite is not None
+    is_dedicated = section.gate_suite is not None
     file = Path(resolved_path(base, section.gate_suite)) if section.gate_suite else suite
     try:
         text = file.read_text(encoding="utf-8")
@@ -278,4 +279,4 @@ def _gate(section: QualitySection, suite: Path, base: Path) -> Gate | None:
         ) from error
     except UnicodeDecodeError as error:
         raise DefinitionError(f"{file}: the suite of quality.gate is not UTF-8 text") from error
-    return Gate(GateAction(section.gate), file, text, own)
+    return Gate(GateAction(section.gate), file, text, is_dedicated)

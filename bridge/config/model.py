@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from bridge.config import validators
+from bridge.config.quality_section import QualitySection
+from bridge.config.section import TABLE_NAME, Properties, Section, TableLocation, kebab
 
 __all__ = [
     "CreateSection",
@@ -14,31 +16,18 @@ __all__ = [
     "MaintenanceSection",
     "MergeSection",
     "PipelineFile",
-    "QualitySection",
     "QuarantineSection",
-    "ResultsSection",
     "TopicSection",
 ]
 
 
-def _kebab(name: str) -> str:
-    return name.replace("_", "-")
-
-
-Properties = Annotated[dict[str, str], BeforeValidator(validators.words)]
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, alias_generator=_kebab)
-
-
-class CreateSection(_Section):
+class CreateSection(Section):
     """How a publish creates topics that are not there."""
 
-    partitions: Annotated[int, BeforeValidator(validators.digits)] | None = Field(
+    partitions: Annotated[int, BeforeValidator(validators.digits_as_int)] | None = Field(
         default=None, gt=0, description="Number of partitions; by default the broker's num.partitions."
     )
-    replication: Annotated[int, BeforeValidator(validators.digits)] | None = Field(
+    replication: Annotated[int, BeforeValidator(validators.digits_as_int)] | None = Field(
         default=None, gt=0, description="Replicas of each partition; by default the broker's."
     )
     config: Properties = Field(
@@ -47,11 +36,7 @@ class CreateSection(_Section):
     )
 
 
-_TABLE = r"^[^.\s`]+(\.[^.\s`]+){0,2}$"
-"""[[catalog.]schema.]table"""
-
-
-class TopicSection(_Section):
+class TopicSection(Section):
     """The Kafka side: Flink's CREATE TABLE, here or in a file of its own. Exactly one of the two."""
 
     ddl: str | None = Field(default=None, description="Flink's CREATE TABLE ... WITH (...).")
@@ -76,13 +61,13 @@ class TopicSection(_Section):
         return self
 
 
-class DeltaSection(_Section):
+class DeltaSection(Section):
     """The Delta table, by path or by name. Exactly one of the two."""
 
     path: str | None = Field(default=None, min_length=1, description="Folder or URI of the table.")
     table: str | None = Field(
         default=None,
-        pattern=_TABLE,
+        pattern=TABLE_NAME,
         description="Name of the table: [[catalog.]schema.]table.",
     )
     properties: Properties = Field(
@@ -92,7 +77,7 @@ class DeltaSection(_Section):
         default=False,
         description="Whether an ingest adds columns that the DDL has and the table lacks, and widens types.",
     )
-    cluster_by: Annotated[list[str], AfterValidator(validators.clustering)] = Field(
+    cluster_by: Annotated[list[str], AfterValidator(validators.check_cluster_columns)] = Field(
         default_factory=list,
         description="Columns that the table is clustered by (Delta's CLUSTER BY, at most 4): rows of near values come "
         "to lie in the same files, whenever OPTIMIZE runs.",
@@ -105,15 +90,15 @@ class DeltaSection(_Section):
         return self
 
 
-class RunSection(_Section):
+class RunSection(Section):
     """When batches happen, and where Spark keeps its working state."""
 
     checkpoint: str = Field(min_length=1, description="Folder or URI of this pipeline alone.")
-    trigger: Annotated[str, AfterValidator(validators.trigger)] = Field(
+    trigger: Annotated[str, AfterValidator(validators.check_trigger)] = Field(
         default="available-now",
         description="available-now (take what is there, then end) or an interval: 10 s",
     )
-    max_offsets_per_batch: Annotated[int, BeforeValidator(validators.digits)] = Field(
+    max_offsets_per_batch: Annotated[int, BeforeValidator(validators.digits_as_int)] = Field(
         default=5_000_000,
         gt=0,
         description="Most records that one batch takes from the topic. A batch is as small as what is new, and as "
@@ -121,26 +106,11 @@ class RunSection(_Section):
     )
 
 
-class _Place(_Section):
-    path: str | None = Field(default=None, min_length=1, description="Folder or URI of the table.")
-    table: str | None = Field(default=None, pattern=_TABLE, description="Name of the table.")
-
-    @model_validator(mode="after")
-    def _one_place(self) -> _Place:
-        if (self.path is None) == (self.table is None):
-            raise ValueError("exactly one of path and table is needed")
-        return self
-
-
-class QuarantineSection(_Place):
+class QuarantineSection(TableLocation):
     """A Delta table of records that could not be applied, by path or by name. Exactly one of the two."""
 
 
-class ResultsSection(_Place):
-    """A Delta table of what checks have found, by path or by name. Exactly one of the two."""
-
-
-class IngestSection(_Section):
+class IngestSection(Section):
     """Topic to table."""
 
     bad_records: Literal["fail", "quarantine", "skip"] = Field(
@@ -157,7 +127,7 @@ class IngestSection(_Section):
     )
 
 
-class MergeSection(_Section):
+class MergeSection(Section):
     """How an ingest's batches get into the table."""
 
     engine: Literal["auto", "spark", "delta-rs"] = Field(
@@ -165,25 +135,25 @@ class MergeSection(_Section):
         description="spark: Delta's MERGE on the executors; delta-rs: in the driver, for batches and tables that are "
         "not large; auto: delta-rs where it is sure, else spark.",
     )
-    max_batch: Annotated[str, AfterValidator(validators.size)] = Field(
+    max_batch: Annotated[str, AfterValidator(validators.check_size)] = Field(
         default="256 mb", description="auto: larger batches, folded and in memory, go to spark."
     )
-    max_touched: Annotated[str, AfterValidator(validators.size)] = Field(
+    max_touched: Annotated[str, AfterValidator(validators.check_size)] = Field(
         default="1 gb", description="auto: batches that touch more bytes of the table's files go to spark."
     )
 
     @model_validator(mode="after")
     def _has_effect(self) -> MergeSection:
         if self.engine != "auto" and (given := self.model_fields_set - {"engine"}):
-            names = " and ".join(sorted(_kebab(name) for name in given))
+            names = " and ".join(sorted(kebab(name) for name in given))
             raise ValueError(f"{names} has no effect with engine: {self.engine}; only auto chooses")
         return self
 
 
-class PublishSection(_Section):
+class PublishSection(Section):
     """Table to topic."""
 
-    start: Annotated[str, AfterValidator(validators.start)] = Field(
+    start: Annotated[str, AfterValidator(validators.check_publish_start)] = Field(
         default="snapshot", description="First run: snapshot, latest, version:N or timestamp:ISO."
     )
     net_changes: bool = Field(
@@ -199,22 +169,22 @@ class PublishSection(_Section):
         default="ignore",
         description="Columns of the table that the DDL does not have: left out, or carried into the value.",
     )
-    snapshot_chunk_rows: Annotated[int, BeforeValidator(validators.digits)] = Field(
+    snapshot_chunk_rows: Annotated[int, BeforeValidator(validators.digits_as_int)] = Field(
         default=4_000_000,
         gt=0,
         description="About how many rows of a snapshot are sent before progress is written down.",
     )
-    transaction_rows: Annotated[int, BeforeValidator(validators.digits)] = Field(
+    transaction_rows: Annotated[int, BeforeValidator(validators.digits_as_int)] = Field(
         default=200_000,
         gt=0,
         description="About how many records a transaction holds at most (exactly-once), and memory until it ends.",
     )
 
 
-class MaintenanceSection(_Section):
+class MaintenanceSection(Section):
     """Care of the table between an ingest's batches, and what `bridge maintain` does. There is none without it."""
 
-    every: Annotated[str, AfterValidator(validators.interval)] = Field(
+    every: Annotated[str, AfterValidator(validators.check_interval)] = Field(
         default="1 d", description="How long after the last time: 1 d"
     )
     optimize: bool = Field(
@@ -224,7 +194,7 @@ class MaintenanceSection(_Section):
         default=True,
         description="VACUUM: delete files that nobody needs, never those that a registered publish still does.",
     )
-    retain: Annotated[str, AfterValidator(validators.retention)] | None = Field(
+    retain: Annotated[str, AfterValidator(validators.check_retention)] | None = Field(
         default=None,
         description="VACUUM's RETAIN: how long files are kept; default: the table's deletedFileRetentionDuration.",
     )
@@ -240,7 +210,7 @@ class MaintenanceSection(_Section):
         return self
 
 
-class PeekSection(_Section):
+class PeekSection(Section):
     """What `bridge peek` shows."""
 
     hide: Literal["all"] | list[str] = Field(
@@ -249,37 +219,7 @@ class PeekSection(_Section):
     )
 
 
-class QualitySection(_Section):
-    """Expectations on the table."""
-
-    suite: str = Field(min_length=1, description="Great Expectations suite (JSON).")
-    on_failure: Literal["fail", "quarantine", "warn"] = Field(
-        default="fail", description="What a failed suite does."
-    )
-    report: str | None = Field(default=None, min_length=1, description="Where the HTML report is written.")
-    results: ResultsSection | None = Field(
-        default=None,
-        description="Where the results of all checks are kept; default: `_quality` beside the table.",
-    )
-    gate: Annotated[Literal["off", "warn", "quarantine", "fail"], BeforeValidator(validators.switch)] = Field(
-        default="off",
-        description="What happens when rows of a batch are not as expected, before it is written or sent: fail stops, "
-        "quarantine puts the rows aside (ingest only), warn counts them.",
-    )
-    gate_suite: str | None = Field(
-        default=None,
-        min_length=1,
-        description="A suite for the gate alone; default: what it can judge of `suite`.",
-    )
-
-    @model_validator(mode="after")
-    def _gate_has_suite(self) -> QualitySection:
-        if self.gate == "off" and self.gate_suite is not None:
-            raise ValueError("gate-suite has no effect with gate: off; set gate to warn, quarantine or fail")
-        return self
-
-
-class PipelineFile(_Section):
+class PipelineFile(Section):
     """A pipeline of the changelog bridge."""
 
     version: Literal[1] = Field(description="Version of this file's layout.")

@@ -17,7 +17,7 @@ from bridge.secret import Secret
 
 __all__ = ["RegistrySettings", "registry_settings"]
 
-PROPERTIES = "properties."
+PREFIX = "properties."
 _SECONDS = 10.0
 _CLIENT = {
     "max.retries": 2,
@@ -49,7 +49,7 @@ def registry_settings(options: Mapping[str, Any], prefix: str) -> RegistrySettin
 
     Raises OptionError that names the option, with `prefix`, and shows no credentials.
     """
-    reading = _Reading(options, prefix)
+    reading = _SettingsReader(options, prefix)
     urls = reading.urls()
     reading.basic(urls)
     reading.bearer()
@@ -67,7 +67,7 @@ def registry_settings(options: Mapping[str, Any], prefix: str) -> RegistrySettin
     )
 
 
-class _Reading:
+class _SettingsReader:
     def __init__(self, options: Mapping[str, Any], prefix: str) -> None:
         self.options, self.prefix = options, prefix
         self.client: dict[str, Any] = dict(_CLIENT)
@@ -121,9 +121,9 @@ class _Reading:
 
     def properties(self) -> None:
         for name, text in self.options.items():
-            if not name.startswith(PROPERTIES):
+            if not name.startswith(PREFIX):
                 continue
-            key = name.removeprefix(PROPERTIES)
+            key = name.removeprefix(PREFIX)
             if key not in _PROPERTIES:
                 raise self.error(
                     name,
@@ -159,14 +159,14 @@ def _flag(text: str) -> bool:
     return text.lower() == "true"
 
 
-def _whole(text: str) -> int:
+def _integer(text: str) -> int:
     if not re.fullmatch("[0-9]{1,9}", text):
         raise ValueError("a whole number")
     return int(text)
 
 
 def _seconds(text: str) -> float:
-    return _whole(text) / 1000
+    return _integer(text) / 1000
 
 
 _PROPERTIES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
@@ -174,9 +174,9 @@ _PROPERTIES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "use.latest.version": ("use_latest", _flag),
     "normalize.schemas": ("normalize", _flag),
     "http.read.timeout.ms": ("timeout", _seconds),
-    "max.retries": ("max.retries", _whole),
-    "retries.wait.ms": ("retries.wait.ms", _whole),
-    "retries.max.wait.ms": ("retries.max.wait.ms", _whole),
+    "max.retries": ("max.retries", _integer),
+    "retries.wait.ms": ("retries.wait.ms", _integer),
+    "retries.max.wait.ms": ("retries.max.wait.ms", _integer),
     "bearer.auth.logical.cluster": ("bearer.auth.logical.cluster", str),
     "bearer.auth.identity.pool.id": ("bearer.auth.identity.pool.id", str),
 }

@@ -7,10 +7,10 @@ all hold at once.
 from __future__ import annotations
 
 from bridge.errors import OptionError
-from bridge.options import UPSERT, FormatUse, Given
+from bridge.options import UPSERT, FormatUse, TableOptions
 from bridge.options.general import KEY_FIELDS, TOPIC, TOPIC_PATTERN
 from bridge.options.metadata import check_metadata
-from bridge.options.properties import check_together
+from bridge.options.properties import check_combinations
 from bridge.options.sink import (
     BUFFER_INTERVAL,
     BUFFER_ROWS,
@@ -35,39 +35,39 @@ __all__ = [
 ]
 
 
-def check_topic(given: Given) -> None:
+def check_topic(options: TableOptions) -> None:
     """One of 'topic' and 'topic-pattern'."""
-    if given.has(TOPIC) and given.has(TOPIC_PATTERN):
+    if options.has(TOPIC) and options.has(TOPIC_PATTERN):
         raise OptionError("Option 'topic' and 'topic-pattern' shouldn't be set together.")
-    if not given.has(TOPIC) and not given.has(TOPIC_PATTERN):
+    if not options.has(TOPIC) and not options.has(TOPIC_PATTERN):
         raise OptionError("Either 'topic' or 'topic-pattern' must be set.")
 
 
-def value_format(given: Given) -> FormatUse:
+def value_format(options: TableOptions) -> FormatUse:
     """The value's format, which both connectors need."""
-    if given.value_format is None:
+    if options.value_format is None:
         raise OptionError(
             "a format of the value is required: set 'value.format' (or its other name, 'format')"
         )
-    return given.value_format
+    return options.value_format
 
 
-def check_format_options(given: Given) -> None:
+def check_format_options(options: TableOptions) -> None:
     """Options of one format that exclude each other."""
-    for use in (given.key_format, given.value_format):
+    for use in (options.key_format, options.value_format):
         if use is None:
             continue
-        values = given.format_values(use)
+        values = options.format_values(use)
         if values.get("fail-on-missing-field") and values.get("ignore-parse-errors"):
             raise OptionError(
                 f"'{use.option}': fail-on-missing-field and ignore-parse-errors shouldn't both be true."
             )
 
 
-def check_formats(given: Given, table: str, schema: TableSchema) -> None:
+def check_formats(options: TableOptions, table: str, schema: TableSchema) -> None:
     """Which formats may be combined with which connector and with a PRIMARY KEY."""
-    key, value = given.key_format, value_format(given)
-    if given.connector == UPSERT:
+    key, value = options.key_format, value_format(options)
+    if options.connector == UPSERT:
         for use, part in ((key, "key"), (value, "value")):
             if use and not use.declared.insert_only:
                 name = use.declared.name
@@ -97,30 +97,30 @@ def check_formats(given: Given, table: str, schema: TableSchema) -> None:
         )
 
 
-def check_sink(given: Given) -> None:
+def check_sink(options: TableOptions) -> None:
     """Buffering, delivery guarantee and partitioner."""
-    if given.connector == UPSERT:
-        rows, interval = given.get(BUFFER_ROWS) or 0, given.get(BUFFER_INTERVAL) or 0
+    if options.connector == UPSERT:
+        rows, interval = options.get(BUFFER_ROWS) or 0, options.get(BUFFER_INTERVAL) or 0
         if (rows > 0) != (interval > 0):
             raise OptionError(
                 f"'{BUFFER_ROWS.key}' and '{BUFFER_INTERVAL.key}' must be set to be greater than zero "
                 f"together "
                 "to enable sink buffer flushing."
             )
-    if delivery_guarantee(given) == "exactly-once" and not given.has(TRANSACTIONAL_ID_PREFIX):
+    if delivery_guarantee(options) == "exactly-once" and not options.has(TRANSACTIONAL_ID_PREFIX):
         raise OptionError(
             f"{TRANSACTIONAL_ID_PREFIX.key} must be specified when using DeliveryGuarantee.EXACTLY_ONCE."
         )
-    if given.get(NAMING) == "incrementing":
+    if options.get(NAMING) == "incrementing":
         raise OptionError(
             f"'{NAMING.key}' = 'incrementing' is refused: with a new id for each transaction a run that was thought "
             "dead could not be fenced; legal are default, pooling"
         )
-    partitioner = given.get(PARTITIONER) or ""
-    if given.connector == UPSERT or partitioner in ("default", "fixed"):
+    partitioner = options.get(PARTITIONER) or ""
+    if options.connector == UPSERT or partitioner in ("default", "fixed"):
         return
     if partitioner == "round-robin":
-        if given.has(KEY_FIELDS):
+        if options.has(KEY_FIELDS):
             raise OptionError(
                 "Currently 'round-robin' partitioner only works when option 'key.fields' is not specified."
             )
@@ -130,23 +130,23 @@ def check_sink(given: Given) -> None:
         partitioner_class(partitioner)
 
 
-def check_clients(given: Given) -> None:
+def check_clients(options: TableOptions) -> None:
     """What the settings of Kafka's clients ask of each other."""
-    check_together(given.properties(), delivery_guarantee(given))
+    check_combinations(options.properties(), delivery_guarantee(options))
 
 
-def delivery_guarantee(given: Given) -> str:
+def delivery_guarantee(options: TableOptions) -> str:
     """The guarantee by its present or its old name."""
-    if given.connector != UPSERT and given.has(SEMANTIC):
-        if given.has(DELIVERY_GUARANTEE):
+    if options.connector != UPSERT and options.has(SEMANTIC):
+        if options.has(DELIVERY_GUARANTEE):
             raise OptionError(
                 f"'{SEMANTIC.key}' is the old name of '{DELIVERY_GUARANTEE.key}'; set only the latter"
             )
-        return given.get(SEMANTIC) or ""
-    return given.get(DELIVERY_GUARANTEE) or ""
+        return options.get(SEMANTIC) or ""
+    return options.get(DELIVERY_GUARANTEE) or ""
 
 
-def check_schema(given: Given, schema: TableSchema) -> None:
+def check_schema(options: TableOptions, schema: TableSchema) -> None:
     """Names that are free, primary-key types that can be compared (ADR 028, rule 4), metadata that exists."""
     for name in schema.names:
         if name.startswith("__"):
@@ -158,12 +158,12 @@ def check_schema(given: Given, schema: TableSchema) -> None:
         if column.name in schema.primary_key:
             _check_key_type(column)
     for metadata in schema.metadata:
-        declared = value_format(given).declared
-        check_metadata(metadata, given.connector, declared, keyed=bool(schema.primary_key))
+        declared = value_format(options).declared
+        check_metadata(metadata, options.connector, declared, keyed=bool(schema.primary_key))
 
 
 def _check_key_type(column: PhysicalColumn) -> None:
-    part = _incomparable(column.type)
+    part = _incomparable_type(column.type)
     if part is not None:
         raise OptionError(
             f"column '{column.name}' {column.type.flink()} cannot be in the PRIMARY KEY: equality of {part} "
@@ -172,9 +172,9 @@ def _check_key_type(column: PhysicalColumn) -> None:
         )
 
 
-def _incomparable(type: DataType) -> str | None:
+def _incomparable_type(type: DataType) -> str | None:
     if isinstance(type, RowType):
-        return next((found for f in type.fields if (found := _incomparable(f.type))), None)
+        return next((found for f in type.fields if (found := _incomparable_type(f.type))), None)
     if isinstance(type, MapType):
         return "MAP"
     if isinstance(type, ArrayType):

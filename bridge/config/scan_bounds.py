@@ -7,7 +7,7 @@ from typing import Any
 from bridge.definition import Bounded, Startup
 from bridge.errors import OptionError
 from bridge.offsets import Offsets
-from bridge.options import UPSERT, Given, Option
+from bridge.options import UPSERT, Option, TableOptions
 from bridge.options.general import GROUP_ID
 from bridge.options.scan import (
     BOUNDED_MODE,
@@ -22,16 +22,16 @@ from bridge.options.scan import (
 __all__ = ["bounded", "startup"]
 
 
-def startup(given: Given, topics: tuple[str, ...], *, base_is_existing: bool) -> Startup:
+def startup(options: TableOptions, topics: tuple[str, ...], *, base_is_existing: bool) -> Startup:
     """The start position. Raises OptionError for a companion that is missing or idle, in Flink's words.
 
     Also for any `scan.startup.*` of an upsert-kafka table unless the Delta table is said to hold a base
     (ADR 028, rule 12).
     """
     option = STARTUP_MODE
-    if given.connector == UPSERT:
+    if options.connector == UPSERT:
         option = UPSERT_STARTUP_MODE
-        named = [o.key for o in (option, STARTUP_OFFSETS, STARTUP_TIMESTAMP) if given.has(o)]
+        named = [o.key for o in (option, STARTUP_OFFSETS, STARTUP_TIMESTAMP) if options.has(o)]
         if named and not base_is_existing:
             raise OptionError(
                 f"'{named[0]}' is refused: 'upsert-kafka' always begins at the earliest offset, because a "
@@ -40,39 +40,43 @@ def startup(given: Given, topics: tuple[str, ...], *, base_is_existing: bool) ->
                 "so with "
                 "'ingest.base: existing'"
             )
-    mode = given.get(option) or ""
-    _check_companions(given, "startup", option, STARTUP_OFFSETS, STARTUP_TIMESTAMP)
+    mode = options.get(option) or ""
+    _check_companions(options, "startup", option, STARTUP_OFFSETS, STARTUP_TIMESTAMP)
     _check_single_topic(mode, topics)
     return Startup(
         mode,
-        _offsets(given, topics, STARTUP_OFFSETS),
-        given.get(STARTUP_TIMESTAMP),
+        _offsets(options, topics, STARTUP_OFFSETS),
+        options.get(STARTUP_TIMESTAMP),
     )
 
 
-def bounded(given: Given, topics: tuple[str, ...]) -> Bounded:
+def bounded(options: TableOptions, topics: tuple[str, ...]) -> Bounded:
     """The end position. Raises OptionError for a companion that is missing or idle, in Flink's words."""
-    mode = given.get(BOUNDED_MODE) or ""
-    _check_companions(given, "bounded", BOUNDED_MODE, BOUNDED_OFFSETS, BOUNDED_TIMESTAMP)
+    mode = options.get(BOUNDED_MODE) or ""
+    _check_companions(options, "bounded", BOUNDED_MODE, BOUNDED_OFFSETS, BOUNDED_TIMESTAMP)
     _check_single_topic(mode, topics)
-    if mode == "group-offsets" and not given.has(GROUP_ID):
+    if mode == "group-offsets" and not options.has(GROUP_ID):
         raise OptionError(f"'{GROUP_ID.key}' is required in 'group-offsets' bounded mode but missing.")
-    return Bounded(mode, _offsets(given, topics, BOUNDED_OFFSETS), given.get(BOUNDED_TIMESTAMP))
+    return Bounded(mode, _offsets(options, topics, BOUNDED_OFFSETS), options.get(BOUNDED_TIMESTAMP))
 
 
 def _check_companions(
-    given: Given, name: str, option: Option[str], offsets: Option[dict[int, int]], timestamp: Option[int]
+    options: TableOptions,
+    name: str,
+    option: Option[str],
+    offsets: Option[dict[int, int]],
+    timestamp: Option[int],
 ) -> None:
-    mode = given.get(option)
+    mode = options.get(option)
     companions: tuple[tuple[Option[Any], str], ...] = (
         (timestamp, "timestamp"),
         (offsets, "specific-offsets"),
     )
     for companion, its_mode in companions:
-        if mode == its_mode and not given.has(companion):
+        if mode == its_mode and not options.has(companion):
             raise OptionError(f"'{companion.key}' is required in '{mode}' {name} mode but missing.")
         # Flink ignores it; then a run would read more, or less, than its author believes.
-        if mode != its_mode and given.has(companion):
+        if mode != its_mode and options.has(companion):
             raise OptionError(
                 f"'{companion.key}' has no effect unless '{option.key}' = '{its_mode}'; "
                 f"it is '{mode}' now. Set the mode, or remove it"
@@ -84,6 +88,12 @@ def _check_single_topic(mode: str, topics: tuple[str, ...]) -> None:
         raise OptionError("Currently Kafka source only supports specific offset for single topic.")
 
 
-def _offsets(given: Given, topics: tuple[str, ...], option: Option[dict[int, int]]) -> Offsets | None:
-    found = given.get(option)
-    return None if found is None else Offsets({(topics[0], p): o for p, o in found.items()})
+def _offsets(
+    options: TableOptions, topics: tuple[str, ...], option: Option[dict[int, int]]
+) -> Offsets | None:
+    partition_offsets = options.get(option)
+    return (
+        None
+        if partition_offsets is None
+        else Offsets({(topics[0], p): o for p, o in partition_offsets.items()})
+    )

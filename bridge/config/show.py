@@ -7,10 +7,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from bridge.config.topic import given_of
+from bridge.config.topic import table_options
 from bridge.definition import Definition, FormatSpec, Quality, Topic
 from bridge.offsets import Offsets
-from bridge.options import FORMATS, Effective
+from bridge.options import FORMATS, EffectiveOption
 from bridge.options.properties import PREFIX, SETTINGS
 from bridge.schema import Column, ComputedColumn, MetadataColumn, PhysicalColumn
 from bridge.secret import Secret
@@ -47,13 +47,13 @@ def _quality(quality: Quality) -> dict[str, Any]:
     gate = quality.gate and {
         "action": quality.gate.action.value,
         "suite": str(quality.gate.suite),
-        "own": quality.gate.own,
+        "own": quality.gate.is_dedicated,
     }
     return {**_plain(asdict(replace(quality, gate=None))), "gate": gate}
 
 
 def _topic(topic: Topic) -> dict[str, Any]:
-    given = given_of(topic.options)
+    given = table_options(topic.options)
     return {
         "connector": topic.connector,
         "names": list(topic.names),
@@ -102,15 +102,15 @@ def _position(position: Any) -> dict[str, Any]:
     return {"mode": position.mode, "offsets": named, "timestamp_ms": position.timestamp_ms}
 
 
-def _effective(effective: Effective, options: Mapping[str, str]) -> dict[str, Any]:
+def _effective(effective: EffectiveOption, options: Mapping[str, str]) -> dict[str, Any]:
     option = effective.option
     masked = isinstance(options.get(option.key), Secret)
     client = SETTINGS.get(option.key.removeprefix(PREFIX)) if option.key.startswith(PREFIX) else None
     return {
         "key": option.key,
         "value": str(options[option.key]) if masked else effective.text,
-        "origin": "given" if effective.given else "default",
-        "fate": (client.treatment if client else option.fate).value,
+        "origin": "given" if effective.is_set else "default",
+        "fate": (client.treatment if client else option.support).value,
     }
 
 

@@ -41,13 +41,13 @@ class StorageLocation:
     path: str | None
     """None for a table that is known by its name alone."""
     table: str | None = None
-    default: bool = False
+    is_default: bool = False
 
     def __str__(self) -> str:
         name = ".".join(map(str, self.key)) or "the pipeline file"
         shown = self.table or self.path
         at = f" at {self.path}" if self.table and self.path else ""
-        return f"{name}{' (by default)' if self.default else ''}, {shown}{at}"
+        return f"{name}{' (by default)' if self.is_default else ''}, {shown}{at}"
 
 
 def default_report(definition: Definition) -> str:
@@ -65,33 +65,35 @@ def storage_locations(
         path = target.path if name is None else (locations or {}).get(name)
         return StorageLocation(key, Kind.TABLE, path, name)
 
-    found = [table(("delta",), definition.delta)]
-    found.append(StorageLocation(("run", "checkpoint"), Kind.CHECKPOINT, definition.run.checkpoint))
+    found_locations = [table(("delta",), definition.delta)]
+    found_locations.append(StorageLocation(("run", "checkpoint"), Kind.CHECKPOINT, definition.run.checkpoint))
     if definition.quarantine is not None:
-        found.append(table(("ingest", "quarantine"), definition.quarantine))
+        found_locations.append(table(("ingest", "quarantine"), definition.quarantine))
     quality = definition.quality
     if quality is not None:
-        found.append(table(("quality", "results"), quality.results))
+        found_locations.append(table(("quality", "results"), quality.results))
         report, none = quality.report, quality.report is None
         path = default_report(definition) if report is None else str(report)
-        found.append(StorageLocation(("quality", "report"), Kind.WRITTEN, path, default=none))
-        found.append(StorageLocation(("quality", "suite"), Kind.READ, str(quality.suite)))
-        if quality.gate is not None and quality.gate.own:
-            found.append(StorageLocation(("quality", "gate-suite"), Kind.READ, str(quality.gate.suite)))
-    return found
+        found_locations.append(StorageLocation(("quality", "report"), Kind.WRITTEN, path, is_default=none))
+        found_locations.append(StorageLocation(("quality", "suite"), Kind.READ, str(quality.suite)))
+        if quality.gate is not None and quality.gate.is_dedicated:
+            found_locations.append(
+                StorageLocation(("quality", "gate-suite"), Kind.READ, str(quality.gate.suite))
+            )
+    return found_locations
 
 
-def refuse_overlaps(found: Sequence[StorageLocation]) -> None:
+def refuse_overlaps(locations: Sequence[StorageLocation]) -> None:
     """Raise `Overlap` for the first two of `found` that are the same, or lie in one another, where that could cost
     data: everything but two files that are only read, and a file that is read inside of the checkpoint."""
-    at = [(spot, canonical_path(spot.path)) if spot.path is not None else (spot, None) for spot in found]
+    at = [(spot, canonical_path(spot.path)) if spot.path is not None else (spot, None) for spot in locations]
     for number, (one, here) in enumerate(at):
         for other, there in at[:number]:
-            if Kind.READ in (one.kind, other.kind) and not _risky(one, here, other, there):
+            if Kind.READ in (one.kind, other.kind) and not _can_lose_data(one, here, other, there):
                 continue
-            said = _said(one, here, other, there)
-            if said is not None:
-                raise Overlap(said, one.key)
+            message = _overlap_message(one, here, other, there)
+            if message is not None:
+                raise Overlap(message, one.key)
 
 
 class Overlap(DefinitionError):
@@ -102,17 +104,17 @@ class Overlap(DefinitionError):
         self.key = key
 
 
-def _risky(
+def _can_lose_data(
     one: StorageLocation, here: CanonicalPath | None, other: StorageLocation, there: CanonicalPath | None
 ) -> bool:
     if one.kind is other.kind:
         return False
     if Kind.CHECKPOINT not in (one.kind, other.kind):
         return True
-    return here is not None and there is not None and here.holds(there) and there.holds(here)
+    return here is not None and there is not None and here.contains(there) and there.contains(here)
 
 
-def _said(
+def _overlap_message(
     one: StorageLocation, here: CanonicalPath | None, other: StorageLocation, there: CanonicalPath | None
 ) -> str | None:
     way_out = "give each a place of its own, side by side"
@@ -120,7 +122,7 @@ def _said(
         return f"{one} is also {other}; {way_out}"
     if here is None or there is None:
         return None
-    inside, around = here.holds(there), there.holds(here)
+    inside, around = here.contains(there), there.contains(here)
     if inside and around:
         return f"{one} is the same place as {other}; {way_out}"
     if inside:

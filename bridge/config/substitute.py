@@ -61,8 +61,8 @@ class Substitution:
             value = self._value(match[2], where)
             masked = masked or isinstance(value, Secret)
             parts.append(value.reveal() if isinstance(value, Secret) else value)
-        made = "".join(parts) + text[end:]
-        return Secret(made) if masked else made
+        substituted = "".join(parts) + text[end:]
+        return Secret(substituted) if masked else substituted
 
     def _value(self, reference: str, where: str) -> str:
         kind, _, name = reference.partition(":")

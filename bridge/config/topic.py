@@ -9,7 +9,7 @@ from bridge.config.documents import key_columns, key_document, value_document
 from bridge.config.scan_bounds import bounded, startup
 from bridge.ddl import Ddl
 from bridge.definition import DeliveryGuarantee, Sink, Topic
-from bridge.options import UPSERT, Given
+from bridge.options import UPSERT, TableOptions
 from bridge.options.client import is_secret
 from bridge.options.general import TOPIC, TOPIC_PATTERN
 from bridge.options.scan import DISCOVERY_INTERVAL, IDLE_TIMEOUT, SCAN_PARALLELISM
@@ -22,7 +22,7 @@ from bridge.options.sink import (
 )
 from bridge.secret import Secret
 
-__all__ = ["given_of", "resolve_topic"]
+__all__ = ["resolve_topic", "table_options"]
 
 
 def resolve_topic(ddl: Ddl, *, base_is_existing: bool = False) -> Topic:
@@ -33,7 +33,7 @@ def resolve_topic(ddl: Ddl, *, base_is_existing: bool = False) -> Topic:
     quoted in no message. Raises OptionError, in Flink's words where Flink has the rule.
     """
     options = {k: Secret(_text(v)) if is_secret(k) else v for k, v in ddl.options.items()}
-    given = given_of(options)
+    given = table_options(options)
     rules.check_topic(given)
     topics = given.get(TOPIC) or ()
     starts = startup(given, topics, base_is_existing=base_is_existing)
@@ -65,10 +65,10 @@ def resolve_topic(ddl: Ddl, *, base_is_existing: bool = False) -> Topic:
     )
 
 
-def given_of(options: Mapping[str, str]) -> Given:
+def table_options(options: Mapping[str, str]) -> TableOptions:
     """The options as typed values; `Secret` ones are revealed to their parsers and to nobody else."""
     masked = [key for key, value in options.items() if isinstance(value, Secret)]
-    return Given({key: _text(value) for key, value in options.items()}, masked)
+    return TableOptions({key: _text(value) for key, value in options.items()}, masked)
 
 
 def _text(value: str) -> str:
@@ -79,19 +79,19 @@ def _properties(options: Mapping[str, str]) -> dict[str, str]:
     return {k.removeprefix("properties."): v for k, v in options.items() if k.startswith("properties.")}
 
 
-def _sink(given: Given) -> Sink:
+def _sink(options: TableOptions) -> Sink:
     rows = interval = 0
-    if given.connector == UPSERT:
-        rows, interval = max(0, given.get(BUFFER_ROWS) or 0), given.get(BUFFER_INTERVAL) or 0
-    guarantee = DeliveryGuarantee(rules.delivery_guarantee(given))
-    partitioner = "default" if given.connector == UPSERT else given.get(PARTITIONER) or ""
+    if options.connector == UPSERT:
+        rows, interval = max(0, options.get(BUFFER_ROWS) or 0), options.get(BUFFER_INTERVAL) or 0
+    guarantee = DeliveryGuarantee(rules.delivery_guarantee(options))
+    partitioner = "default" if options.connector == UPSERT else options.get(PARTITIONER) or ""
     return Sink(
         guarantee,
         rows,
         interval,
-        given.get(SINK_PARALLELISM),
+        options.get(SINK_PARALLELISM),
         partitioner,
-        given.get(TRANSACTIONAL_ID_PREFIX),
+        options.get(TRANSACTIONAL_ID_PREFIX),
     )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bridge.config.topic import given_of
+from bridge.config.topic import table_options
 from bridge.definition import Definition, OnFailure, Topic
 from bridge.errors import UnsupportedError
-from bridge.options import FORMATS, Fate
+from bridge.options import FORMATS, Support
 from bridge.schema import RowType
 
 __all__ = ["refuse_definition", "refuse_topic"]
@@ -13,14 +13,14 @@ __all__ = ["refuse_definition", "refuse_topic"]
 
 def refuse_topic(topic: Topic) -> None:
     """Raise UnsupportedError for the first thing in a resolved topic that cannot be run yet."""
-    for effective in given_of(topic.options).effective():
+    for effective in table_options(topic.options).effective():
         option = effective.option
-        if option.fate is Fate.NOT_YET and effective.given and not effective.is_default:
+        if option.support is Support.NOT_YET and effective.is_set and not effective.is_default:
             _refuse(f"'{option.key}'", option.reason)
     for part, spec in (("key", topic.key), ("value", topic.value)):
-        if spec and FORMATS[spec.name].fate is Fate.NOT_YET:
-            able = ", ".join(f.name for f in FORMATS.values() if f.fate is Fate.HONOURED)
-            _refuse(f"format '{spec.name}'", f"as format of the {part} it can read and write: {able}")
+        if spec and FORMATS[spec.name].support is Support.NOT_YET:
+            supported = ", ".join(f.name for f in FORMATS.values() if f.support is Support.HONOURED)
+            _refuse(f"format '{spec.name}'", f"as format of the {part} it can read and write: {supported}")
     for column in topic.schema.physical:
         if column.name in topic.schema.primary_key and isinstance(column.type, RowType):
             _refuse(

@@ -8,10 +8,20 @@ from typing import Any
 
 from bridge.options.kinds import duration_ms, size_bytes
 
-__all__ = ["clustering", "digits", "interval", "retention", "size", "start", "switch", "trigger", "words"]
+__all__ = [
+    "check_cluster_columns",
+    "check_interval",
+    "check_publish_start",
+    "check_retention",
+    "check_size",
+    "check_trigger",
+    "digits_as_int",
+    "off_as_text",
+    "scalars_as_text",
+]
 
 
-def trigger(text: str) -> str:
+def check_trigger(text: str) -> str:
     """`available-now`, or an interval with a unit. These raise ValueError saying what is legal."""
     if text != "available-now":
         if text.strip().isdigit():
@@ -21,14 +31,14 @@ def trigger(text: str) -> str:
     return text
 
 
-def interval(text: str) -> str:
+def check_interval(text: str) -> str:
     """A time with a unit that is not 0."""
     if not _duration(text):
         raise ValueError("not legal; legal are intervals with a unit, like '1 d' or '6 h'")
     return text
 
 
-def retention(text: str) -> str:
+def check_retention(text: str) -> str:
     """A time with a unit; 0 is legal."""
     if _duration(text) is None:
         raise ValueError("not legal; legal are times with a unit, like '7 d' or '36 h'")
@@ -43,14 +53,14 @@ def _duration(text: str) -> int | None:
         return None
 
 
-def clustering(columns: list[str]) -> list[str]:
+def check_cluster_columns(columns: list[str]) -> list[str]:
     """Columns for Delta's CLUSTER BY: 1 to 4 of them, each once."""
     if not 1 <= len(columns) <= 4 or len({name.lower() for name in columns}) < len(columns):
         raise ValueError("not legal; legal are 1 to 4 columns, each once")
     return columns
 
 
-def size(text: str) -> str:
+def check_size(text: str) -> str:
     """A size with a unit."""
     try:
         size_bytes(text)
@@ -59,7 +69,7 @@ def size(text: str) -> str:
     return text
 
 
-def start(text: str) -> str:
+def check_publish_start(text: str) -> str:
     """Where a publish starts."""
     mode, _, value = text.partition(":")
     if text in ("snapshot", "latest") or (mode == "version" and value.isdigit()):
@@ -73,17 +83,17 @@ def start(text: str) -> str:
     raise ValueError("not legal; legal are snapshot, latest, version:N, timestamp:2024-12-31T23:59:59Z")
 
 
-def switch(value: Any) -> Any:
+def off_as_text(value: Any) -> Any:
     """YAML reads a bare off as false."""
     return "off" if value is False else value
 
 
-def digits(value: Any) -> Any:
+def digits_as_int(value: Any) -> Any:
     """A number that a substitution left as text."""
     return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
-def words(value: Any) -> Any:
+def scalars_as_text(value: Any) -> Any:
     """YAML's own true, false and numbers as the text Delta wants for a table property."""
     if not isinstance(value, dict):
         return value

@@ -15,7 +15,7 @@ from bridge.errors import BridgeError, DefinitionError, UnsupportedError
 
 __all__ = ["explain_invalid", "located"]
 
-_WANTED = {
+_EXPECTED = {
     "string_type": "text is expected; put the value in quotes",
     "int_type": "a whole number is expected",
     "model_type": "a mapping (key: value) is expected",
@@ -40,9 +40,9 @@ def located(document: Document, place: Place, error: BridgeError) -> DefinitionE
     message = f"{document.where(place)}: {error}"
     if isinstance(error, UnsupportedError):
         return UnsupportedError(message, error.what)
-    made = type(error)(message)
-    assert isinstance(made, DefinitionError)
-    return made
+    located_error = type(error)(message)
+    assert isinstance(located_error, DefinitionError)
+    return located_error
 
 
 def _line(document: Document, loc: Place, detail: ErrorDetails) -> str:
@@ -60,7 +60,7 @@ def _line(document: Document, loc: Place, detail: ErrorDetails) -> str:
         return f"{where}: {shown}{context['error']}"
     if kind == "string_pattern_mismatch":
         return f"{where}: {shown}not legal; {_PATTERNS[loc]}"
-    return f"{where}: {shown}{_WANTED.get(kind, detail['msg'])}"
+    return f"{where}: {shown}{_EXPECTED.get(kind, detail['msg'])}"
 
 
 def _nearest(loc: Place) -> str:

@@ -30,7 +30,7 @@ class Cursor:
         self.source = source
         self.tokens = tokenize(source)
         self.index = 0
-        self.shows = True
+        self.quotes_tokens = True
         """False where a token may be a piece of a secret: messages then do not repeat it."""
 
     @property
@@ -41,9 +41,9 @@ class Cursor:
         """Raise DdlError at `token`, or where the cursor stands."""
         raise self.source.error(message, (token or self.token).start)
 
-    def expected(self, what: str) -> NoReturn:
+    def fail_expected(self, what: str) -> NoReturn:
         """Raise DdlError: `what` should stand here, and what does."""
-        found = str(self.token) if self.shows or self.token.kind == "end" else "something else"
+        found = str(self.token) if self.quotes_tokens or self.token.kind == "end" else "something else"
         self.fail(f"expected {what}, found {found}")
 
     def peek(self, ahead: int) -> Token:
@@ -63,37 +63,37 @@ class Cursor:
 
     def take(self, *keywords: str) -> bool:
         """Step over these words and symbols if they are next."""
-        found = self.at(*keywords)
-        self.index += len(keywords) if found else 0
-        return found
+        is_next = self.at(*keywords)
+        self.index += len(keywords) if is_next else 0
+        return is_next
 
     def expect(self, keyword: str, why: str = "") -> None:
         if not self.take(keyword):
-            self.expected(f"{keyword}{why}" if keyword.isalpha() else f"'{keyword}'{why}")
+            self.fail_expected(f"{keyword}{why}" if keyword.isalpha() else f"'{keyword}'{why}")
 
     def name(self, what: str) -> Token:
         """A name: backquoted, or any bare word (keywords included: the place makes them names)."""
         if self.token.kind not in ("name", "word"):
-            self.expected(f"{what} (names of other characters than letters, digits and _ go in `...`)")
+            self.fail_expected(f"{what} (names of other characters than letters, digits and _ go in `...`)")
         return self.next()
 
     def string(self, what: str) -> Token:
         if self.token.kind != "string":
-            self.expected(f"{what} in single quotes")
+            self.fail_expected(f"{what} in single quotes")
         return self.next()
 
     def integer(self, what: str, low: int, high: int) -> int:
         """A whole number from `low` to `high`."""
         token = self.token
         if token.kind != "number" or not token.text.isdecimal() or not low <= int(token.text) <= high:
-            self.expected(f"{what} from {low} to {high}")
+            self.fail_expected(f"{what} from {low} to {high}")
         return int(self.next().text)
 
-    def listed(self, item: Callable[[], T], close: str = ")") -> list[T]:
+    def comma_separated(self, item: Callable[[], T], close: str = ")") -> list[T]:
         """One or more items with commas between, up to and over `close`."""
         items = [item()]
         while self.take(","):
             items.append(item())
         if not self.take(close):
-            self.expected(f"',' or '{close}'")
+            self.fail_expected(f"',' or '{close}'")
         return items

@@ -30,7 +30,7 @@ def parse_elements(c: Cursor) -> TableSchema:
     bridge compares keys null-safe). Raises DdlError at the first thing that is wrong or cannot be used.
     """
     elements = _Elements(c)
-    c.listed(elements.parse)
+    c.comma_separated(elements.parse)
     if not elements.columns:
         c.fail("the table has no columns", c.tokens[c.index - 1])
     return elements.schema()
@@ -71,15 +71,15 @@ class _Elements:
         if self.watermark is not None:
             check_watermark(self.c, self.watermark[0], self.columns, types)
         end = self.c.index
-        columns = tuple(self._finished(column, types) for column in self.columns.values())
+        columns = tuple(self._resolved(column, types) for column in self.columns.values())
         self.c.index = end
         return TableSchema(columns, tuple(t.text for t in self.key), self.watermark and self.watermark[1])
 
     def _take_constraint_name(self) -> bool:
         """Step over CONSTRAINT and its name; but `constraint STRING` is a column."""
-        found = self.c.at("CONSTRAINT") and self.c.peek(2).keyword in ("PRIMARY", "UNIQUE")
-        self.c.index += 2 if found else 0
-        return found
+        is_constraint = self.c.at("CONSTRAINT") and self.c.peek(2).keyword in ("PRIMARY", "UNIQUE")
+        self.c.index += 2 if is_constraint else 0
+        return is_constraint
 
     def _parse_watermark(self) -> None:
         start = self.c.token
@@ -98,7 +98,7 @@ class _Elements:
             c.fail("the table has a primary key already; name all columns in one PRIMARY KEY (...)", start)
         if column is None:
             c.expect("(", " and the columns of the primary key")
-            self.key = c.listed(lambda: c.name("a column of the primary key"))
+            self.key = c.comma_separated(lambda: c.name("a column of the primary key"))
         else:
             self.key = [column]
         if not c.take("NOT", "ENFORCED"):
@@ -113,17 +113,17 @@ class _Elements:
         c = self.c
         token = c.name("a column, PRIMARY KEY or WATERMARK")
         self._refuse_duplicate(token)
-        made: Column | _Expression
+        column: Column | _Expression
         if c.take("AS"):
-            begin, end = _expression(c)
-            made = _Expression(token.text, begin, end, _comment(c))
+            begin, end = _skip_expression(c)
+            column = _Expression(token.text, begin, end, _comment(c))
         else:
-            made = self._typed(token)
-        self.columns[token.text] = made
+            column = self._parse_typed_column(token)
+        self.columns[token.text] = column
         if c.token.keyword not in (",", ")"):
-            c.expected(f"',' or ')' after column `{token.text}`")
+            c.fail_expected(f"',' or ')' after column `{token.text}`")
 
-    def _typed(self, token: Token) -> PhysicalColumn | MetadataColumn:
+    def _parse_typed_column(self, token: Token) -> PhysicalColumn | MetadataColumn:
         c = self.c
         type = parse_type(c, f"the type of column `{token.text}`, or AS")
         if c.take("METADATA"):
@@ -144,7 +144,7 @@ class _Elements:
                 token,
             )
 
-    def _finished(self, column: Column | _Expression, types: dict[str, DataType]) -> Column:
+    def _resolved(self, column: Column | _Expression, types: dict[str, DataType]) -> Column:
         if isinstance(column, Column):
             return column
         tokens = self.c.tokens
@@ -157,7 +157,7 @@ def _comment(c: Cursor) -> str | None:
     return c.string("the comment").text if c.take("COMMENT") else None
 
 
-def _expression(c: Cursor) -> tuple[int, int]:
+def _skip_expression(c: Cursor) -> tuple[int, int]:
     """Step over an expression: to a comma, parenthesis or COMMENT that is not inside its own parentheses."""
     begin, depth = c.index, 0
     while c.token.kind != "end":
@@ -168,5 +168,5 @@ def _expression(c: Cursor) -> tuple[int, int]:
         depth += (word in ("(", "[")) - (word in (")", "]"))
         c.next()
     if c.index == begin:
-        c.expected("an expression after AS")
+        c.fail_expected("an expression after AS")
     return begin, c.index

@@ -17,7 +17,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.parsers.spark import SparkParser
 
 from bridge.ddl.cursor import Cursor
-from bridge.ddl.functions import CLOCKS, UNREPEATABLE, Refusal
+from bridge.ddl.functions import CLOCKS, NON_DETERMINISTIC, Refusal
 from bridge.ddl.operators import adapt, check
 from bridge.ddl.types import parse_type
 from bridge.schema import DataType, ScalarType
@@ -46,7 +46,7 @@ def translate(c: Cursor, begin: int, end: int, column: str, types: Mapping[str, 
     mean something else in Spark.
     """
     prefix = f"computed column `{column}`: "
-    _refuse_unrepeatable(c, begin, end, prefix)
+    _refuse_non_deterministic(c, begin, end, prefix)
     text, places = _respell(c, begin, end, prefix)
 
     def origin(at: int) -> int:
@@ -69,10 +69,10 @@ def translate(c: Cursor, begin: int, end: int, column: str, types: Mapping[str, 
         ) from error
 
 
-def _refuse_unrepeatable(c: Cursor, begin: int, end: int, prefix: str) -> None:
+def _refuse_non_deterministic(c: Cursor, begin: int, end: int, prefix: str) -> None:
     for i in range(begin, end):
         word, called = c.tokens[i].keyword, c.tokens[i + 1].keyword == "("
-        if word in CLOCKS or (called and word in UNREPEATABLE):
+        if word in CLOCKS or (called and word in NON_DETERMINISTIC):
             c.fail(
                 f"{prefix}{word} gives another value each time, and a replayed record must give the same "
                 "row; leave the column out, or take the record's time (METADATA FROM 'timestamp')",
@@ -111,11 +111,11 @@ def _respell(c: Cursor, begin: int, end: int, prefix: str) -> tuple[str, list[tu
 
 def _cast_type(c: Cursor, prefix: str) -> str:
     start = c.token
-    made = parse_type(c, "the type to cast to")
-    if isinstance(made, ScalarType) and (made.is_string or made.is_binary) and made.parameters:
-        wide = "STRING" if made.is_string else "BYTES"
+    type = parse_type(c, "the type to cast to")
+    if isinstance(type, ScalarType) and (type.is_string or type.is_binary) and type.parameters:
+        wide = "STRING" if type.is_string else "BYTES"
         c.fail(f"{prefix}Spark's casts keep no length; cast to {wide} and cut with LEFT or SUBSTRING", start)
-    return made.spark()
+    return type.spark()
 
 
 def _to_spark(text: str, types: Mapping[str, DataType]) -> str:
@@ -128,10 +128,10 @@ def _to_spark(text: str, types: Mapping[str, DataType]) -> str:
         check(node, types)
     # Children come before parents: a parent is judged by what its operands have become.
     for node in reversed(list(root.walk(bfs=False))):
-        made = adapt(node, types)
-        if made is not node:
-            root = made if node is root else root
-            node.replace(made)
+        adapted = adapt(node, types)
+        if adapted is not node:
+            root = adapted if node is root else root
+            node.replace(adapted)
     return str(
         root.sql(
             "spark",

@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-__all__ = ["AGGREGATES", "CLOCKS", "UNREPEATABLE", "Refusal", "rebuild"]
+__all__ = ["AGGREGATES", "CLOCKS", "NON_DETERMINISTIC", "Refusal", "rebuild"]
 
 # Give another answer each time they are asked. CLOCKS need no parentheses.
 CLOCKS = frozenset({"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"})
-UNREPEATABLE = CLOCKS | {
+NON_DETERMINISTIC = CLOCKS | {
     *("PROCTIME", "NOW", "CURRENT_ROW_TIMESTAMP", "CURRENT_WATERMARK", "SOURCE_WATERMARK", "CURDATE"),
     *("RAND", "RAND_INTEGER", "RANDN", "RANDOM", "RANDSTR", "UNIFORM", "UUID", "SHUFFLE"),
     *("CURRENT_DATABASE", "CURRENT_CATALOG", "CURRENT_SCHEMA", "CURRENT_USER", "SESSION_USER", "USER"),
@@ -93,8 +93,8 @@ def _regexp_extract(args: list[exp.Expr]) -> exp.Expr:
     # No match is null in Flink and '' in Spark; the group is 0 in Flink unless given, and 1 in Spark.
     text, pattern = args[0], args[1] if len(args) > 1 else exp.null()
     group = args[2] if len(args) > 2 else exp.Literal.number(0)
-    found = call("REGEXP_LIKE", text.copy(), pattern.copy())
-    return exp.Case(ifs=[exp.If(this=found, true=call("REGEXP_EXTRACT", text, pattern, group))])
+    matches = call("REGEXP_LIKE", text.copy(), pattern.copy())
+    return exp.Case(ifs=[exp.If(this=matches, true=call("REGEXP_EXTRACT", text, pattern, group))])
 
 
 def _sha2(bits: int) -> Callable[[list[exp.Expr]], exp.Expr]:

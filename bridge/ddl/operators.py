@@ -16,18 +16,18 @@ from bridge.schema import DataType, RowType, ScalarType
 
 __all__ = ["adapt", "check"]
 
-_WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
-_NOT_OF_A_ROW = (
+_INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_NOT_SCALAR = (
     *(exp.Query, exp.Exists, exp.Window, exp.Star, exp.Placeholder, exp.Parameter, exp.Lambda),
     *(exp.JSONExtract, exp.JSONExtractScalar),
 )
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Div, exp.IntDiv)
-_TRUTH = (exp.Predicate, exp.Connector, exp.Not, exp.Boolean)
+_BOOLEAN_NODES = (exp.Predicate, exp.Connector, exp.Not, exp.Boolean)
 
 
 def check(node: exp.Expr, types: Mapping[str, DataType]) -> None:
     """Raise Refusal when `node` itself is more than a function of the columns in `types`."""
-    if isinstance(node, _NOT_OF_A_ROW):
+    if isinstance(node, _NOT_SCALAR):
         raise Refusal("only columns, constants, operators and functions of one row can be used", node)
     if isinstance(node, exp.Column):
         _resolve(node, types)
@@ -45,12 +45,12 @@ def adapt(node: exp.Expr, types: Mapping[str, DataType]) -> exp.Expr:
     if isinstance(node, exp.Div):
         return _division(node, types)
     if isinstance(node, exp.Cast) and node.to.is_type("text"):
-        _refuse_other_text([node.this], types)
+        _refuse_different_text([node.this], types)
     if isinstance(node, exp.DPipe):
-        _refuse_other_text([node.left, node.right], types)
+        _refuse_different_text([node.left, node.right], types)
     if isinstance(node, exp.Anonymous):
         if node.name.upper() in ("CONCAT", "CONCAT_WS"):
-            _refuse_other_text(node.expressions, types)
+            _refuse_different_text(node.expressions, types)
         try:
             return rebuild(node.name.upper(), node.expressions) or node
         except Refusal as refusal:
@@ -64,15 +64,15 @@ def _resolve(column: exp.Column, types: Mapping[str, DataType]) -> DataType:
         raise Refusal(
             f"there is no physical or metadata column `{first.name}`; {nearest(first.name, types)}", first
         )
-    found, name = types[first.name], first.name
+    type, name = types[first.name], first.name
     for part in rest:
-        if not isinstance(found, RowType):
+        if not isinstance(type, RowType):
             raise Refusal(f"`{name}` is no ROW and has no field `{part.name}`", part)
-        fields = {f.name: f.type for f in found.fields}
+        fields = {f.name: f.type for f in type.fields}
         if part.name not in fields:
             raise Refusal(f"`{name}` has no field `{part.name}`; {nearest(part.name, fields)}", part)
-        found, name = fields[part.name], part.name
-    return found
+        type, name = fields[part.name], part.name
+    return type
 
 
 def _kind(node: exp.Expr, types: Mapping[str, DataType]) -> str | None:
@@ -88,21 +88,21 @@ def _kind(node: exp.Expr, types: Mapping[str, DataType]) -> str | None:
         return str(node.to.sql("spark")).split("(")[0]
     if isinstance(node, (exp.Paren, exp.Neg)):
         return _kind(node.this, types)
-    if isinstance(node, _TRUTH):
+    if isinstance(node, _BOOLEAN_NODES):
         return "BOOLEAN"
     if isinstance(node, _ARITHMETIC):
         kinds = [_kind(node.left, types), _kind(node.right, types)]
-        if all(k in _WHOLE for k in kinds):
+        if all(k in _INTEGERS for k in kinds):
             return "BIGINT"
-        return next((k for k in kinds if k is not None and k not in _WHOLE), None)
+        return next((k for k in kinds if k is not None and k not in _INTEGERS), None)
     return None
 
 
 def _division(node: exp.Div, types: Mapping[str, DataType]) -> exp.Expr:
     kinds = [_kind(node.left, types), _kind(node.right, types)]
-    if all(k in _WHOLE for k in kinds):
+    if all(k in _INTEGERS for k in kinds):
         return exp.IntDiv(this=node.left, expression=node.right)
-    if any(k is not None and k not in _WHOLE for k in kinds):
+    if any(k is not None and k not in _INTEGERS for k in kinds):
         return node
     raise Refusal(
         "Flink divides whole numbers to a whole number and Spark does not, and the types here are not plain "
@@ -111,7 +111,7 @@ def _division(node: exp.Div, types: Mapping[str, DataType]) -> exp.Expr:
     )
 
 
-def _refuse_other_text(operands: list[exp.Expr], types: Mapping[str, DataType]) -> None:
+def _refuse_different_text(operands: list[exp.Expr], types: Mapping[str, DataType]) -> None:
     """Raise Refusal when one of the operands becomes another text in Spark than in Flink."""
     for operand in operands:
         kind = _kind(operand, types) or ""

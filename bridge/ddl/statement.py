@@ -38,25 +38,25 @@ def parse(text: str, file: str = "<ddl>") -> Ddl:
     """
     c = Cursor(Source(text, file))
     if not c.take("CREATE"):
-        c.expected("CREATE TABLE")
+        c.fail_expected("CREATE TABLE")
     c.take("TEMPORARY")
     if not c.take("TABLE"):
-        c.expected("TABLE after CREATE (a pipeline is given one CREATE [TEMPORARY] TABLE)")
+        c.fail_expected("TABLE after CREATE (a pipeline is given one CREATE [TEMPORARY] TABLE)")
     c.take("IF", "NOT", "EXISTS")
     name = _table_name(c)
     if not c.take("("):
-        c.expected("'(' and the columns")
+        c.fail_expected("'(' and the columns")
     schema = parse_elements(c)
     comment = c.string("the table's comment").text if c.take("COMMENT") else None
     _refuse(c)
     if not c.take("WITH"):
-        c.expected("WITH ('connector' = ..., ...) after the columns")
+        c.fail_expected("WITH ('connector' = ..., ...) after the columns")
     options = _options(c)
     _refuse(c)
     if c.take(";") and c.token.kind != "end":
         c.fail("a second statement begins here; a pipeline is given one CREATE TABLE")
     if c.token.kind != "end":
-        c.expected("the end of the statement")
+        c.fail_expected("the end of the statement")
     return Ddl(name, schema, options, comment)
 
 
@@ -77,7 +77,7 @@ def _refuse(c: Cursor) -> None:
 def _options(c: Cursor) -> dict[str, str]:
     c.expect("(", " after WITH")
     # After a misplaced quote any token may be a piece of a password.
-    c.shows = False
+    c.quotes_tokens = False
     options: dict[str, str] = {}
 
     def option() -> None:
@@ -88,5 +88,5 @@ def _options(c: Cursor) -> dict[str, str]:
         options[key.text] = c.string(f"the value of '{key.text}'").text
 
     if not c.take(")"):
-        c.listed(option)
+        c.comma_separated(option)
     return options

@@ -13,18 +13,21 @@ __all__ = ["parse_type"]
 
 MAX_LENGTH = 2_147_483_647
 
-_PLAIN = (
+_WITHOUT_PARAMETERS = (
     *("BIGINT", "BOOLEAN", "BYTES", "DATE", "FLOAT", "INT", "SMALLINT", "STRING", "TINYINT"),
     *("NULL", "VARIANT"),
 )
-_SIZED = ("BINARY", "CHAR", "VARBINARY", "VARCHAR")
+_WITH_LENGTH = ("BINARY", "CHAR", "VARBINARY", "VARCHAR")
 _SYNONYMS = {"CHARACTER": "CHAR", "DEC": "DECIMAL", "INTEGER": "INT", "NUMERIC": "DECIMAL"}
 _UNBOUNDED = {"VARCHAR": "STRING", "VARBINARY": "BYTES"}
 _TIMES = ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
-_PARTED = ("ARRAY", "MAP", "MULTISET", "ROW")
-_NAMES = sorted({*_PLAIN, *_SIZED, *_TIMES, *_PARTED, "DECIMAL", "DOUBLE"} - {"NULL", "TIME", "VARIANT"})
+_COMPOSITE = ("ARRAY", "MAP", "MULTISET", "ROW")
+_NAMES = sorted(
+    {*_WITHOUT_PARAMETERS, *_WITH_LENGTH, *_TIMES, *_COMPOSITE, "DECIMAL", "DOUBLE"}
+    - {"NULL", "TIME", "VARIANT"}
+)
 # What people write who come from Spark, Java or another database.
-_ELSEWHERE = {
+_FOREIGN_NAMES = {
     "BLOB": "BYTES",
     "BOOL": "BOOLEAN",
     "DATETIME": "TIMESTAMP",
@@ -46,19 +49,19 @@ def parse_type(c: Cursor, what: str = "a type") -> DataType:
 
     Raises DdlError at the type or number that is unknown, out of range, or has no counterpart in Spark.
     """
-    made = _nullable(c, _base(c, what))
+    type = _nullable(c, _base(c, what))
     while c.at("ARRAY") or c.at("MULTISET"):
-        made = ArrayType(made) if c.next().keyword == "ARRAY" else _multiset(made)
-        made = _nullable(c, made)
-    return made
+        type = ArrayType(type) if c.next().keyword == "ARRAY" else _multiset(type)
+        type = _nullable(c, type)
+    return type
 
 
-def _nullable(c: Cursor, made: DataType) -> DataType:
+def _nullable(c: Cursor, type: DataType) -> DataType:
     if c.take("NOT"):
         c.expect("NULL", " after NOT")
-        return made.required()
+        return type.required()
     c.take("NULL")
-    return made
+    return type
 
 
 def _base(c: Cursor, what: str) -> DataType:
@@ -66,27 +69,27 @@ def _base(c: Cursor, what: str) -> DataType:
     if start.kind == "name":
         c.fail(f"`{start.text}` is a user-defined type; the bridge has none: declare its fields as ROW<...>")
     if start.kind != "word":
-        c.expected(what)
+        c.fail_expected(what)
     written = c.next().keyword
     word = _SYNONYMS.get(written, written)
-    return _parted(c, word) if word in _PARTED else _supported(c, _scalar(c, word, start), start)
+    return _composite(c, word) if word in _COMPOSITE else _supported(c, _scalar(c, word, start), start)
 
 
-def _supported(c: Cursor, made: ScalarType, start: Token) -> ScalarType:
-    reason = unsupported(made)
+def _supported(c: Cursor, type: ScalarType, start: Token) -> ScalarType:
+    reason = unsupported(type)
     if reason is not None:
         c.fail(f"type {start.keyword}: {reason}", start)
-    return made
+    return type
 
 
 def _scalar(c: Cursor, word: str, start: Token) -> ScalarType:
-    if word in _PLAIN:
+    if word in _WITHOUT_PARAMETERS:
         return ScalarType(word)
     if word == "DOUBLE":
         c.take("PRECISION")
         return ScalarType("DOUBLE")
-    if word in _SIZED:
-        return _sized(c, word)
+    if word in _WITH_LENGTH:
+        return _with_length(c, word)
     if word == "DECIMAL":
         return _decimal(c)
     if word in _TIMES:
@@ -95,13 +98,13 @@ def _scalar(c: Cursor, word: str, start: Token) -> ScalarType:
         return _interval(c)
     if word == "RAW":
         if c.take("("):
-            c.listed(lambda: c.string("a class name or a serializer snapshot"))
+            c.comma_separated(lambda: c.string("a class name or a serializer snapshot"))
         return ScalarType("RAW")
-    hint = f"did you mean `{_ELSEWHERE[word]}`?" if word in _ELSEWHERE else nearest(word, _NAMES)
+    hint = f"did you mean `{_FOREIGN_NAMES[word]}`?" if word in _FOREIGN_NAMES else nearest(word, _NAMES)
     c.fail(f"unknown type `{start.text}`; {hint}", start)
 
 
-def _sized(c: Cursor, name: str) -> ScalarType:
+def _with_length(c: Cursor, name: str) -> ScalarType:
     if c.take("VARYING") and not name.startswith("VAR"):
         name = "VARCHAR" if name == "CHAR" else "VARBINARY"
     length = 1
@@ -129,14 +132,14 @@ def _time(c: Cursor, word: str) -> ScalarType:
         precision = c.integer(f"the precision of {word}", 0, 9)
         c.expect(")")
     if word != "TIMESTAMP_LTZ" and c.take("WITHOUT"):
-        _words(c, "TIME", "ZONE")
+        _expect_all(c, "TIME", "ZONE")
     elif word == "TIMESTAMP" and c.take("WITH"):
         word = "TIMESTAMP_LTZ" if c.take("LOCAL") else "TIMESTAMP_TZ"
-        _words(c, "TIME", "ZONE")
+        _expect_all(c, "TIME", "ZONE")
     return ScalarType(word, (precision,))
 
 
-def _words(c: Cursor, *words: str) -> None:
+def _expect_all(c: Cursor, *words: str) -> None:
     for word in words:
         c.expect(word)
 
@@ -154,7 +157,7 @@ def _interval(c: Cursor) -> ScalarType:
     return ScalarType("INTERVAL")
 
 
-def _parted(c: Cursor, word: str) -> DataType:
+def _composite(c: Cursor, word: str) -> DataType:
     if word == "ROW":
         return _row(c)
     c.expect("<", f" after {word}")
@@ -190,6 +193,6 @@ def _row(c: Cursor) -> RowType:
             c.next()
 
     if not (c.at("<") or c.at("(")):
-        c.expected("'<' or '(' after ROW")
-    c.listed(field, ">" if c.next().text == "<" else ")")
+        c.fail_expected("'<' or '(' after ROW")
+    c.comma_separated(field, ">" if c.next().text == "<" else ")")
     return RowType(tuple(fields.values()))

@@ -48,7 +48,7 @@ def _delay(c: Cursor) -> float:
     if unit in ("MONTH", "QUARTER", "YEAR"):
         c.fail(f"a delay in {unit.lower()}s has no fixed length; use DAY")
     if unit not in _SECONDS:
-        c.expected("SECOND, MINUTE, HOUR, DAY or WEEK")
+        c.fail_expected("SECOND, MINUTE, HOUR, DAY or WEEK")
     if not re.fullmatch(pattern, amount.text.strip()):
         c.fail("the length of the interval must be a number (whole, or a fraction of SECOND)", amount)
     c.next()

@@ -14,7 +14,7 @@ from typing import Literal
 
 from bridge.kafka import security
 from bridge.options.model import KAFKA
-from bridge.options.properties import SETTINGS, Client, check_property, check_together
+from bridge.options.properties import SETTINGS, Client, check_combinations, check_property
 from bridge.options.properties.producer import LEVELS
 from bridge.secret import Secret
 
@@ -57,7 +57,7 @@ def for_librdkafka(properties: Mapping[str, str], role: Role = "admin") -> dict[
     made = {}
     for key, text in plain.items():
         setting = SETTINGS[key]
-        if not setting.taken or setting.librdkafka is None or client not in setting.clients:
+        if not setting.is_applied or setting.librdkafka is None or client not in setting.clients:
             continue
         if key not in LEVELS or key == f"compression.{codec}.level":
             made[setting.librdkafka] = setting.rdkafka(text)
@@ -80,7 +80,7 @@ def _for_java(properties: Mapping[str, str], client: Client) -> dict[str, str]:
     made = {
         key: SETTINGS[key].java(text)
         for key, text in plain.items()
-        if SETTINGS[key].taken and client in SETTINGS[key].clients and key not in _NOT_FOR_SPARK
+        if SETTINGS[key].is_applied and client in SETTINGS[key].clients and key not in _NOT_FOR_SPARK
     }
     return made | security.for_java(plain)
 
@@ -93,5 +93,5 @@ def _checked(properties: Mapping[str, str]) -> dict[str, str]:
     plain = {key: _text(value).strip() for key, value in properties.items()}  # as Java does
     for key, text in plain.items():
         check_property(KAFKA, key, text, masked=isinstance(properties[key], Secret))
-    check_together(plain, "none")
+    check_combinations(plain, "none")
     return plain

@@ -2,9 +2,9 @@
 
 from bridge.options.catalog import OPTIONS, declared
 from bridge.options.formats import FORMATS, DeclaredFormat
-from bridge.options.given import Effective, FormatUse, Given
 from bridge.options.metadata import METADATA, ROW_KIND
-from bridge.options.model import KAFKA, UPSERT, Fate, Option, Side
+from bridge.options.model import KAFKA, UPSERT, Option, Side, Support
+from bridge.options.table_options import EffectiveOption, FormatUse, TableOptions
 
 __all__ = [
     "FORMATS",
@@ -14,11 +14,11 @@ __all__ = [
     "ROW_KIND",
     "UPSERT",
     "DeclaredFormat",
-    "Effective",
-    "Fate",
+    "EffectiveOption",
     "FormatUse",
-    "Given",
     "Option",
     "Side",
+    "Support",
+    "TableOptions",
     "declared",
 ]

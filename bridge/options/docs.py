@@ -8,7 +8,7 @@ from typing import Any
 from bridge.options.catalog import declared
 from bridge.options.formats import FORMATS
 from bridge.options.metadata import METADATA
-from bridge.options.model import KAFKA, UPSERT, Fate, Option, Side
+from bridge.options.model import KAFKA, UPSERT, Option, Side, Support
 from bridge.options.properties import PREFIX, SETTINGS, Client, Setting, Treatment
 
 __all__ = ["markdown"]
@@ -34,8 +34,10 @@ def markdown() -> str:
     """The whole page; the same text for the same option values."""
     parts = [_HEAD]
     for connector in (UPSERT, KAFKA):
-        parts.append(f"## Connector `{connector}`\n\n{_table(declared(connector).values(), fates=True)}")
-    parts.append(_clients())
+        parts.append(
+            f"## Connector `{connector}`\n\n{_table(declared(connector).values(), show_support=True)}"
+        )
+    parts.append(_client_settings())
     parts.append(_metadata())
     parts.append(
         "## Formats\n\nPrefixes: `json.` with `format`, `value.json.` with `value.format`, `key.json.` "
@@ -46,26 +48,28 @@ def markdown() -> str:
         why = f" {declared_format.reason}." if declared_format.reason else ""
         parts.append(
             f"### `{declared_format.name}`\n\n{declared_format.description} {mode.capitalize()}; "
-            f"{declared_format.fate.value}.{why}\n"
+            f"{declared_format.support.value}.{why}\n"
         )
         if declared_format.options:
-            parts.append(_table(declared_format.options, fates=declared_format.fate is Fate.HONOURED))
+            parts.append(
+                _table(declared_format.options, show_support=declared_format.support is Support.HONOURED)
+            )
     return "\n".join(parts)
 
 
-def _table(options: Iterable[Option[Any]], *, fates: bool) -> str:
-    rows = ["| Key | Required | Default | Type | Fate | Description |", "|---|---|---|---|---|---|"]
+def _table(options: Iterable[Option[Any]], *, show_support: bool) -> str:
+    rows = ["| Key | Required | Default | Type | Support | Description |", "|---|---|---|---|---|---|"]
     for option in options:
         default = "" if option.default is None else f"`{_cell(option.default)}`"
-        fate = option.fate.value if fates else "not yet"
+        support = option.support.value if show_support else "not yet"
         about = "" if option.side is Side.BOTH else f"({option.side.value}) "
-        why = f" {option.fate.value.capitalize()}: {option.reason}." if option.reason else ""
+        why = f" {option.support.value.capitalize()}: {option.reason}." if option.reason else ""
         required = "yes" if option.required else "no"
         kind = _cell(
             f"{option.kind.name}: {option.kind.legal}" if option.kind.name == "Enum" else option.kind.name
         )
         text = _cell(f"{about}{option.description}{why}")
-        rows.append(f"| `{option.key}` | {required} | {default} | {kind} | {fate} | {text} |")
+        rows.append(f"| `{option.key}` | {required} | {default} | {kind} | {support} | {text} |")
     return "\n".join(rows) + "\n"
 
 
@@ -83,28 +87,28 @@ setting is
 
 A value that one of its clients does not take, and a name that is none of these, are errors when the file is loaded.
 
-| Key | Used by | Legal | Fate | Notes |
+| Key | Used by | Legal | Support | Notes |
 |---|---|---|---|---|
 """
 
 
-def _clients() -> str:
-    return _CLIENTS + "".join(map(_client, sorted(SETTINGS.values(), key=lambda setting: setting.key)))
+def _client_settings() -> str:
+    return _CLIENTS + "".join(map(_client_row, sorted(SETTINGS.values(), key=lambda setting: setting.key)))
 
 
-def _client(setting: Setting) -> str:
-    legal, fate = setting.kind.legal, setting.treatment.value
-    if setting.treatment in (Treatment.REFUSED, Treatment.OWN):
+def _client_row(setting: Setting) -> str:
+    legal, support = setting.kind.legal, setting.treatment.value
+    if setting.treatment in (Treatment.REFUSED, Treatment.SET_BY_BRIDGE):
         legal = ""
     if setting.default:
-        fate += f" (`{setting.default}`)"
+        support += f" (`{setting.default}`)"
     if setting.connectors != (UPSERT, KAFKA):
-        fate += f" (connector `{', '.join(setting.connectors)}`)"
+        support += f" (connector `{', '.join(setting.connectors)}`)"
     renamed = setting.librdkafka not in (None, setting.key)
     notes = "; ".join(
         filter(None, [f"librdkafka: `{setting.librdkafka}`" if renamed else "", setting.reason])
     )
-    cells = (f"`{PREFIX}{setting.key}`", _used_by(setting), legal, fate, notes)
+    cells = (f"`{PREFIX}{setting.key}`", _used_by(setting), legal, support, notes)
     return f"| {' | '.join(map(_cell, cells))} |\n"
 
 

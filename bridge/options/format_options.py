@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bridge.options.kinds import BOOLEAN, STRING, choice
-from bridge.options.model import Fate, Option, Side
+from bridge.options.model import Option, Side, Support
 
 __all__ = ["AVRO", "CANAL_JSON", "CDC_JSON", "CSV", "DEBEZIUM_JSON", "JSON", "RAW", "REGISTRY"]
 
@@ -23,18 +23,18 @@ def _text(key: str, text: str, default: str | None = None, required: bool = Fals
     return Option(key, STRING, text, default=default, required=required)
 
 
-_SKIP_BAD = _flag(
+_IGNORE_PARSE_ERRORS = _flag(
     "ignore-parse-errors",
     "Skip documents that cannot be read, and count them, instead of leaving them to 'ingest.bad-records'.",
     side=Side.SOURCE,
 )
-_TIMES = Option(
+_TIMESTAMP_FORMAT = Option(
     "timestamp-format.standard",
     choice("SQL", "ISO-8601", subject="timestamp-format.standard", exact=True),
     "How timestamps are written: 'SQL' as 2020-12-30 12:13:14.123, 'ISO-8601' as 2020-12-30T12:13:14.123.",
     default="SQL",
 )
-_WRITING: tuple[Option[Any], ...] = (
+_JSON_SINK_OPTIONS: tuple[Option[Any], ...] = (
     Option(
         "map-null-key.mode",
         choice("LITERAL", "FAIL", "DROP", subject="option map-null-key.mode"),
@@ -57,20 +57,20 @@ JSON = (
     _flag(
         "fail-on-missing-field", "Treat a missing field as a bad record instead of null.", side=Side.SOURCE
     ),
-    _SKIP_BAD,
-    _TIMES,
-    *_WRITING,
+    _IGNORE_PARSE_ERRORS,
+    _TIMESTAMP_FORMAT,
+    *_JSON_SINK_OPTIONS,
     Option(
         "decode.json-parser.enabled",
         BOOLEAN,
         "Flink's choice of parser.",
         default="true",
         side=Side.SOURCE,
-        fate=Fate.REFUSED,
+        support=Support.REFUSED,
         reason=_OTHER_PARSER,
     ),
 )
-CDC_JSON = (_SKIP_BAD, _TIMES, *_WRITING)
+CDC_JSON = (_IGNORE_PARSE_ERRORS, _TIMESTAMP_FORMAT, *_JSON_SINK_OPTIONS)
 CSV = (
     _text(
         "field-delimiter", "One character between fields; Java's escapes are read, as in \\t or \\u0001.", ","

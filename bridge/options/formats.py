@@ -13,7 +13,7 @@ from typing import Any
 
 from bridge.errors import OptionError
 from bridge.options import format_options as options
-from bridge.options.model import Fate, Option
+from bridge.options.model import Option, Support
 from bridge.schema import ArrayType, DataType, MapType, ScalarType
 
 __all__ = ["FORMATS", "DeclaredFormat", "declared_format"]
@@ -29,7 +29,7 @@ class DeclaredFormat:
     description: str
     options: tuple[Option[Any], ...] = ()
     insert_only: bool = True
-    fate: Fate = Fate.NOT_YET
+    support: Support = Support.NOT_YET
     reason: str = ""
     metadata: Mapping[str, DataType] = field(default_factory=lambda: _NO_METADATA, hash=False)
     """Readable as METADATA FROM 'value.<key>'."""
@@ -78,26 +78,26 @@ def _cdc(
     text: str,
     keys: tuple[Option[Any], ...],
     metadata: Mapping[str, DataType],
-    fate: Fate = Fate.HONOURED,
+    support: Support = Support.HONOURED,
 ) -> DeclaredFormat:
-    return DeclaredFormat(name, text, keys, insert_only=False, fate=fate, metadata=metadata)
+    return DeclaredFormat(name, text, keys, insert_only=False, support=support, metadata=metadata)
 
 
 FORMATS: Mapping[str, DeclaredFormat] = MappingProxyType(
     {
         declared.name: declared
         for declared in (
-            DeclaredFormat("json", "One JSON object per document.", options.JSON, fate=Fate.HONOURED),
-            DeclaredFormat("csv", "One line of separated values.", options.CSV, fate=Fate.HONOURED),
-            DeclaredFormat("raw", "The bytes of a single column.", options.RAW, fate=Fate.HONOURED),
+            DeclaredFormat("json", "One JSON object per document.", options.JSON, support=Support.HONOURED),
+            DeclaredFormat("csv", "One line of separated values.", options.CSV, support=Support.HONOURED),
+            DeclaredFormat("raw", "The bytes of a single column.", options.RAW, support=Support.HONOURED),
             DeclaredFormat(
-                "avro", "Avro with the schema derived from the table.", options.AVRO, fate=Fate.HONOURED
+                "avro", "Avro with the schema derived from the table.", options.AVRO, support=Support.HONOURED
             ),
             DeclaredFormat(
                 "avro-confluent",
                 "Avro whose schemas are in a registry.",
                 options.REGISTRY,
-                fate=Fate.HONOURED,
+                support=Support.HONOURED,
             ),
             _cdc("debezium-json", "Debezium change events in JSON.", options.DEBEZIUM_JSON, _DEBEZIUM),
             _cdc(
@@ -112,7 +112,7 @@ FORMATS: Mapping[str, DeclaredFormat] = MappingProxyType(
             DeclaredFormat(
                 "protobuf",
                 "Protocol Buffers.",
-                fate=Fate.REFUSED,
+                support=Support.REFUSED,
                 reason="Flink reads it with Java classes made from the .proto file, which are not here",
             ),
         )
@@ -127,6 +127,6 @@ def declared_format(option: str, name: str) -> DeclaredFormat:
         near = get_close_matches(name.lower(), FORMATS, 1, 0.7)
         hint = f"; did you mean '{near[0]}'?" if near else ""
         raise OptionError(f"'{option}': format '{name}' is not known. Known are {', '.join(FORMATS)}{hint}")
-    if declared.fate is Fate.REFUSED:
+    if declared.support is Support.REFUSED:
         raise OptionError(f"'{option}' = '{name}' is refused: {declared.reason}")
     return declared

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bridge.options.kinds import LIST, PATTERN, SERVERS, STRING, TOPICS, choice
-from bridge.options.model import KAFKA, UPSERT, Fate, Option
+from bridge.options.model import KAFKA, UPSERT, Option, Support
 from bridge.options.properties.model import NAME
 
 __all__ = [
@@ -142,7 +142,7 @@ GENERAL: tuple[Option[Any], ...] = (
         STRING,
         "The connector, in a YAML ingestion job.",
         connectors=(UPSERT,),
-        fate=Fate.REFUSED,
+        support=Support.REFUSED,
         reason=f"{_JOB_FILE}; in WITH the same is said by 'connector'",
     ),
     Option(
@@ -150,11 +150,13 @@ GENERAL: tuple[Option[Any], ...] = (
         STRING,
         "The display name, in a YAML ingestion job.",
         connectors=(UPSERT,),
-        fate=Fate.REFUSED,
+        support=Support.REFUSED,
         reason=f"{_JOB_FILE}; here the pipeline file has 'name'",
     ),
     *(
-        Option(f"aliyun.kafka.{key}", STRING, text, connectors=(UPSERT,), fate=Fate.REFUSED, reason=_ALIYUN)
+        Option(
+            f"aliyun.kafka.{key}", STRING, text, connectors=(UPSERT,), support=Support.REFUSED, reason=_ALIYUN
+        )
         for key, text in (
             ("accessKeyId", "AccessKey id of an Alibaba Cloud account."),
             ("accessKeySecret", "AccessKey secret of an Alibaba Cloud account."),

@@ -15,9 +15,9 @@ __all__ = [
     "DURATION",
     "INT",
     "LIST",
-    "LONG",
+    "NON_NEGATIVE_LONG",
     "PATTERN",
-    "POSITIVE",
+    "POSITIVE_INT",
     "SERVERS",
     "STRING",
     "TOPICS",
@@ -85,10 +85,10 @@ _SIZES = {
 
 def size_bytes(text: str) -> int:
     """Bytes of a Flink MemorySize, which has a unit here: '256 mb', '1gb'; a kb is 1024 bytes."""
-    found = re.fullmatch(r"([0-9]+)\s*([a-z]+)", text.strip().lower())
-    if not found or found[2] not in _SIZES:
+    match = re.fullmatch(r"([0-9]+)\s*([a-z]+)", text.strip().lower())
+    if not match or match[2] not in _SIZES:
         raise ValueError(f"{text!r} is not a size with one of the units {', '.join(_SIZES)}")
-    return int(found[1]) * _SIZES[found[2]]
+    return int(match[1]) * _SIZES[match[2]]
 
 
 def duration_ms(text: str) -> int:
@@ -204,8 +204,8 @@ def _text(text: str) -> str:
 STRING: Kind[str] = Kind("String", _text, "text")
 BOOLEAN: Kind[bool] = Kind("Boolean", _boolean, "true or false")
 INT: Kind[int] = Kind("Integer", _number(-(2**31), 2**31 - 1), "a whole number")
-POSITIVE: Kind[int] = Kind("Integer", _number(1, 2**31 - 1), "a whole number of at least 1")
-LONG: Kind[int] = Kind("Long", _number(0, 2**63 - 1), "a whole number of at least 0")
+POSITIVE_INT: Kind[int] = Kind("Integer", _number(1, 2**31 - 1), "a whole number of at least 1")
+NON_NEGATIVE_LONG: Kind[int] = Kind("Long", _number(0, 2**63 - 1), "a whole number of at least 0")
 DURATION: Kind[int] = Kind("Duration", duration_ms, "a duration like '1 s', '100 ms' or '5 min'")
 LIST: Kind[tuple[str, ...]] = Kind("List<String>", _list, "items separated by ';'")
 PATTERN: Kind[str] = Kind("String", _pattern, "a regular expression")

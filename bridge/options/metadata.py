@@ -126,26 +126,26 @@ def check_metadata(
 
     `keyed`: the table has a PRIMARY KEY.
     """
-    told = value_format.metadata.get(column.key.removeprefix("value."))
-    if column.key.startswith("value.") and told is not None:
-        if not _casts(told, column.type):
+    format_type = value_format.metadata.get(column.key.removeprefix("value."))
+    if column.key.startswith("value.") and format_type is not None:
+        if not _is_castable(format_type, column.type):
             raise OptionError(
-                f"Invalid data type for metadata column '{column.name}': '{column.key}' is {told.flink()} and cannot "
-                f"be read as {column.type.flink()}; declare {told.flink()}"
+                f"Invalid data type for metadata column '{column.name}': '{column.key}' is {format_type.flink()} "
+                f"and cannot be read as {column.type.flink()}; declare {format_type.flink()}"
             )
         return
-    found = METADATA.get(column.key)
-    if found is None or connector not in found.connectors:
-        own = [key for key, metadata in METADATA.items() if connector in metadata.connectors]
-        legal = [*own, *(f"value.{key}" for key in value_format.metadata)]
+    metadata = METADATA.get(column.key)
+    if metadata is None or connector not in metadata.connectors:
+        connector_keys = [key for key, metadata in METADATA.items() if connector in metadata.connectors]
+        legal = [*connector_keys, *(f"value.{key}" for key in value_format.metadata)]
         raise OptionError(
             f"Invalid metadata key '{column.key}' in column '{column.name}': the connector and the format "
             f"'{value_format.name}' provide {', '.join(legal)}"
         )
-    if not found.accepts(column.type):
+    if not metadata.accepts(column.type):
         raise OptionError(
-            f"Invalid data type for metadata column '{column.name}': '{column.key}' is {found.type} and can be "
-            f"read as {found.casts}, not as {column.type.flink()}"
+            f"Invalid data type for metadata column '{column.name}': '{column.key}' is {metadata.type} and can be "
+            f"read as {metadata.casts}, not as {column.type.flink()}"
         )
     if column.key == ROW_KIND and keyed:
         raise OptionError(
@@ -154,10 +154,10 @@ def check_metadata(
         )
 
 
-def _casts(told: DataType, declared: DataType) -> bool:
+def _is_castable(format_type: DataType, declared: DataType) -> bool:
     """Whether Flink casts a format's metadata to the declared type, and Spark gives the same."""
-    if replace(told, nullable=True) == replace(declared, nullable=True):
+    if replace(format_type, nullable=True) == replace(declared, nullable=True):
         return True
-    if not isinstance(told, ScalarType) or not isinstance(declared, ScalarType):
-        return told.spark() == declared.spark()
-    return (_TIMES if told.name.startswith("TIMESTAMP") else _TEXTS)(declared)
+    if not isinstance(format_type, ScalarType) or not isinstance(declared, ScalarType):
+        return format_type.spark() == declared.spark()
+    return (_TIMES if format_type.name.startswith("TIMESTAMP") else _TEXTS)(declared)

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from bridge.errors import OptionError
 from bridge.options.kinds import Kind
 
-__all__ = ["KAFKA", "UPSERT", "Fate", "Option", "Side"]
+__all__ = ["KAFKA", "UPSERT", "Option", "Side", "Support"]
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -17,7 +17,7 @@ UPSERT = "upsert-kafka"
 KAFKA = "kafka"
 
 
-class Fate(str, Enum):
+class Support(str, Enum):
     """What the bridge does with an option."""
 
     HONOURED = "honoured"
@@ -45,13 +45,13 @@ class Option(Generic[T_co]):
     required: bool = False
     connectors: tuple[str, ...] = (UPSERT, KAFKA)
     side: Side = Side.BOTH
-    fate: Fate = Fate.HONOURED
+    support: Support = Support.HONOURED
     reason: str = ""
     """Why it is refused, translated or not there yet, and what to do instead."""
 
     def __post_init__(self) -> None:
-        if (self.fate is Fate.HONOURED) == bool(self.reason):
-            raise ValueError(f"{self.key}: a fate other than honoured has a reason, and only that")
+        if (self.support is Support.HONOURED) == bool(self.reason):
+            raise ValueError(f"{self.key}: an option has a reason if and only if it is not honoured")
         if self.required and self.default is not None:
             raise ValueError(f"{self.key}: required and defaulted")
 

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from bridge.options.kinds import DURATION, INT, LONG, POSITIVE, STRING, choice, partition_offsets
-from bridge.options.model import KAFKA, UPSERT, Fate, Option, Side
+from bridge.options.kinds import (
+    DURATION,
+    INT,
+    NON_NEGATIVE_LONG,
+    POSITIVE_INT,
+    STRING,
+    choice,
+    partition_offsets,
+)
+from bridge.options.model import KAFKA, UPSERT, Option, Side, Support
 
 __all__ = [
     "BOUNDED_MODE",
@@ -57,7 +65,7 @@ STARTUP_OFFSETS = Option(
 )
 STARTUP_TIMESTAMP = Option(
     "scan.startup.timestamp-millis",
-    LONG,
+    NON_NEGATIVE_LONG,
     "Epoch milliseconds for the mode 'timestamp': reading begins at the first record of that time or later.",
     side=Side.SOURCE,
 )
@@ -78,7 +86,7 @@ BOUNDED_OFFSETS = Option(
 )
 BOUNDED_TIMESTAMP = Option(
     "scan.bounded.timestamp-millis",
-    LONG,
+    NON_NEGATIVE_LONG,
     "Epoch milliseconds for the mode 'timestamp': reading ends before the first record of that time or "
     "later.",
     side=Side.SOURCE,
@@ -93,7 +101,7 @@ DISCOVERY_INTERVAL = Option(
     side=Side.SOURCE,
 )
 SCAN_PARALLELISM = Option(
-    "scan.parallelism", POSITIVE, "Least number of tasks that read the topic.", side=Side.SOURCE
+    "scan.parallelism", POSITIVE_INT, "Least number of tasks that read the topic.", side=Side.SOURCE
 )
 
 IDLE_TIMEOUT = Option(
@@ -117,7 +125,13 @@ SCAN: tuple[Option[Any], ...] = (
     IDLE_TIMEOUT,
     *(
         Option(
-            f"scan.watermark.{key}", kind, text, default, side=Side.SOURCE, fate=Fate.REFUSED, reason=reason
+            f"scan.watermark.{key}",
+            kind,
+            text,
+            default,
+            side=Side.SOURCE,
+            support=Support.REFUSED,
+            reason=reason,
         )
         for key, kind, text, default, reason in (
             (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from bridge.options.kinds import BOOLEAN, DURATION, INT, POSITIVE, STRING, choice
-from bridge.options.model import KAFKA, UPSERT, Fate, Option, Side
+from bridge.options.kinds import BOOLEAN, DURATION, INT, POSITIVE_INT, STRING, choice
+from bridge.options.model import KAFKA, UPSERT, Option, Side, Support
 
 __all__ = [
     "BUFFER_INTERVAL",
@@ -38,7 +38,7 @@ SEMANTIC = Option(
     "Old name of 'sink.delivery-guarantee'.",
     connectors=(KAFKA,),
     side=Side.SINK,
-    fate=Fate.TRANSLATED,
+    support=Support.TRANSLATED,
     reason="read as 'sink.delivery-guarantee'; write that instead",
 )
 TRANSACTIONAL_ID_PREFIX = Option(
@@ -96,7 +96,7 @@ TABLE_ID_HEADERS = Option(
     side=Side.SINK,
 )
 SINK_PARALLELISM = Option(
-    "sink.parallelism", POSITIVE, "Number of tasks that write to the topic.", side=Side.SINK
+    "sink.parallelism", POSITIVE_INT, "Number of tasks that write to the topic.", side=Side.SINK
 )
 
 SINK: tuple[Option[Any], ...] = (

@@ -27,7 +27,7 @@ from bridge.config.canonical_path import canonical_path
     ],
 )
 def test_the_same_place(one: str, other: str) -> None:
-    assert canonical_path(one).holds(canonical_path(other)) and canonical_path(other).holds(
+    assert canonical_path(one).contains(canonical_path(other)) and canonical_path(other).contains(
         canonical_path(one)
     )
 
@@ -37,7 +37,7 @@ def test_the_same_place(one: str, other: str) -> None:
     [("/lake", "/lake/orders"), ("s3://b", "s3a://b/orders"), ("dbfs:/", "/dbfs/t"), ("/", "/t")],
 )
 def test_inside(outer: str, inner: str) -> None:
-    assert canonical_path(outer).holds(canonical_path(inner)) and not canonical_path(inner).holds(
+    assert canonical_path(outer).contains(canonical_path(inner)) and not canonical_path(inner).contains(
         canonical_path(outer)
     )
 
@@ -54,7 +54,7 @@ def test_inside(outer: str, inner: str) -> None:
     ],
 )
 def test_apart(one: str, other: str) -> None:
-    assert not canonical_path(one).holds(canonical_path(other)) and not canonical_path(other).holds(
+    assert not canonical_path(one).contains(canonical_path(other)) and not canonical_path(other).contains(
         canonical_path(one)
     )
 
@@ -64,9 +64,9 @@ def test_links_are_followed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "lake")
     (tmp_path / "broken").symlink_to(tmp_path / "none")
     lake = canonical_path(str(tmp_path / "lake"))
-    assert lake.holds(canonical_path(str(tmp_path / "link" / "orders")))
-    assert lake.holds(canonical_path(f"file:{tmp_path}/link/orders"))
-    assert not lake.holds(canonical_path(str(tmp_path / "broken" / "orders")))
+    assert lake.contains(canonical_path(str(tmp_path / "link" / "orders")))
+    assert lake.contains(canonical_path(f"file:{tmp_path}/link/orders"))
+    assert not lake.contains(canonical_path(str(tmp_path / "broken" / "orders")))
 
 
 def test_a_mount_is_known_by_its_inode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,5 +75,7 @@ def test_a_mount_is_known_by_its_inode(tmp_path: Path, monkeypatch: pytest.Monke
         (tmp_path / name).mkdir()
     inodes = {str(tmp_path / "lake"): (1, 7), str(tmp_path / "Lake"): (1, 7)}
     monkeypatch.setattr("bridge.config.canonical_path._inode", inodes.get)
-    assert canonical_path(str(tmp_path / "lake")).holds(canonical_path(str(tmp_path / "Lake" / "orders")))
-    assert not canonical_path(str(tmp_path / "lake")).holds(canonical_path(str(tmp_path / "more" / "orders")))
+    assert canonical_path(str(tmp_path / "lake")).contains(canonical_path(str(tmp_path / "Lake" / "orders")))
+    assert not canonical_path(str(tmp_path / "lake")).contains(
+        canonical_path(str(tmp_path / "more" / "orders"))
+    )

@@ -9,7 +9,7 @@ import pytest
 from bridge.errors import DefinitionError
 from bridge.format_rules.check import _ASKED
 from bridge.formats import catalog
-from bridge.options import FORMATS, Fate
+from bridge.options import FORMATS, Support
 from tests.config.files import HEAD, REST, loaded
 
 
@@ -75,6 +75,6 @@ def test_refused_when_the_file_is_loaded(tmp_path: Path, columns: str, options: 
 def test_every_format_can_be_asked() -> None:
     assert (
         set(_ASKED)
-        == {f.name for f in FORMATS.values() if f.fate is Fate.HONOURED}
+        == {f.name for f in FORMATS.values() if f.support is Support.HONOURED}
         == set(catalog.available())
     )

@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from bridge.options.formats import FORMATS
-from bridge.options.model import Fate
+from bridge.options.model import Support
 from bridge.schema import ArrayType, RowField, RowType
 from tests.formats.fields import FIELDS, MILLIS, TEXT, Fields, Values, decimals
 from tests.formats.support import row_type, scalar
@@ -73,7 +73,7 @@ def options_of(name: str, *more: Mapping[str, Any]) -> dict[str, Any]:
     declared = {
         o.key: o.parse(o.default)
         for o in FORMATS[name].options
-        if o.default is not None and o.fate is not Fate.REFUSED
+        if o.default is not None and o.support is not Support.REFUSED
     }
     for options in more:
         declared |= options

@@ -102,9 +102,9 @@ def test_the_table_holds_no_setting_that_nobody_knows(java: JavaClients) -> None
     """Of those that clients are told, librdkafka's own name is known to librdkafka."""
     with java_clients("broker") as newer:
         known = java.names() | newer.names()
-    told = {s.key for s in SETTINGS.values() if s.taken and s.clients & {Client.READER, Client.ADMIN}}
+    told = {s.key for s in SETTINGS.values() if s.is_applied and s.clients & {Client.READER, Client.ADMIN}}
     assert told - known == set()
-    assert {s.key for s in SETTINGS.values() if s.taken} - known == set()
+    assert {s.key for s in SETTINGS.values() if s.is_applied} - known == set()
 
 
 def _values(setting: Setting) -> list[str]:
@@ -200,7 +200,7 @@ def test_every_setting_by_itself(java: JavaClients) -> None:
             {"security.protocol": "SSL"} if key.startswith("ssl.") and setting.kind.name == "Enum" else {}
         )
         accepted = [v for v in _values(setting) if _judge(java, {**with_tls, key: v}, "at-least-once")]
-        if setting.treatment in (Treatment.REFUSED, Treatment.OWN):
+        if setting.treatment in (Treatment.REFUSED, Treatment.SET_BY_BRIDGE):
             assert all(setting.default is not None for _ in accepted), key
         else:
             assert accepted, key

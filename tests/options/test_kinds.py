@@ -11,8 +11,8 @@ from bridge.options.kinds import (
     BOOLEAN,
     INT,
     LIST,
-    LONG,
-    POSITIVE,
+    NON_NEGATIVE_LONG,
+    POSITIVE_INT,
     SERVERS,
     TOPICS,
     Kind,
@@ -20,7 +20,7 @@ from bridge.options.kinds import (
     duration_ms,
     partition_offsets,
 )
-from bridge.options.model import Fate, Option
+from bridge.options.model import Option, Support
 
 DAY = 86_400_000
 
@@ -76,8 +76,8 @@ def test_durations_that_are_none(text: str, message: str) -> None:
         (BOOLEAN, "TRUE", True),
         (BOOLEAN, "false", False),
         (INT, "-5", -5),
-        (LONG, "1678456800000", 1_678_456_800_000),
-        (POSITIVE, "3", 3),
+        (NON_NEGATIVE_LONG, "1678456800000", 1_678_456_800_000),
+        (POSITIVE_INT, "3", 3),
         (LIST, "address; name", ("address", "name")),
         (LIST, "'a;b';c;", ("a;b", "c")),
         (LIST, "'it''s'", ("it's",)),
@@ -101,8 +101,8 @@ def test_values(kind: Kind[object], text: str, value: object) -> None:
         ),
         (BOOLEAN, " true", "Unrecognized option for boolean:  true."),
         (INT, "1e3", "'1e3' is not a whole number from -2147483648 to 2147483647"),
-        (POSITIVE, "0", "'0' is not a whole number from 1 to 2147483647"),
-        (LONG, "-1", "'-1' is not a whole number from 0 to"),
+        (POSITIVE_INT, "0", "'0' is not a whole number from 1 to 2147483647"),
+        (NON_NEGATIVE_LONG, "-1", "'-1' is not a whole number from 0 to"),
         (LIST, "a;;b", "'a;;b' has an empty item"),
         (TOPICS, "a b", "'a b' is not a topic name: Kafka allows 1 to 249 letters"),
         (SERVERS, "make no sense", "'make no sense' is not host:port"),
@@ -125,7 +125,7 @@ def test_values_that_are_none(kind: Kind[object], text: str, message: str) -> No
 
 def test_a_message_names_the_key() -> None:
     with pytest.raises(OptionError, match=r"^'x\.y': 'ten' is not a whole number"):
-        Option("x.y", POSITIVE, "").parse("ten")
+        Option("x.y", POSITIVE_INT, "").parse("ten")
 
 
 def test_a_masked_value_is_not_quoted() -> None:
@@ -136,7 +136,7 @@ def test_a_masked_value_is_not_quoted() -> None:
     assert caught.value.__suppress_context__
 
 
-@pytest.mark.parametrize("fate", [f for f in Fate if f is not Fate.HONOURED])
-def test_a_fate_other_than_honoured_needs_a_reason(fate: Fate) -> None:
-    with pytest.raises(ValueError, match="has a reason"):
-        Option("x", INT, "", fate=fate)
+@pytest.mark.parametrize("support", [f for f in Support if f is not Support.HONOURED])
+def test_support_other_than_honoured_needs_a_reason(support: Support) -> None:
+    with pytest.raises(ValueError, match="has a reason if and only if"):
+        Option("x", INT, "", support=support)

@@ -1,7 +1,7 @@
 """`properties.*`: every setting of Kafka's clients as a value, and what becomes of it."""
 
-from bridge.options.properties.catalog import SETTINGS, check_property, idle_words
-from bridge.options.properties.combinations import check_together, useless
+from bridge.options.properties.catalog import SETTINGS, check_property, ignored_warning
+from bridge.options.properties.combinations import check_combinations, unused_security_settings
 from bridge.options.properties.jaas import parse_jaas
 from bridge.options.properties.login import Login, login
 from bridge.options.properties.model import PREFIX, Client, Setting, Treatment
@@ -13,10 +13,10 @@ __all__ = [
     "Login",
     "Setting",
     "Treatment",
+    "check_combinations",
     "check_property",
-    "check_together",
-    "idle_words",
+    "ignored_warning",
     "login",
     "parse_jaas",
-    "useless",
+    "unused_security_settings",
 ]

@@ -9,15 +9,15 @@ from types import MappingProxyType
 from bridge.errors import OptionError
 from bridge.options.properties.common import COMMON
 from bridge.options.properties.consumer import CONSUMER
-from bridge.options.properties.flink_only import FOREIGN
+from bridge.options.properties.flink_only import FLINK_ONLY
 from bridge.options.properties.model import PREFIX, Setting, Treatment
 from bridge.options.properties.producer import PRODUCER
 from bridge.options.properties.sasl import SASL
 from bridge.options.properties.tls import TLS
 
-__all__ = ["SETTINGS", "check_property", "idle_words"]
+__all__ = ["SETTINGS", "check_property", "ignored_warning"]
 
-_ALL = (*COMMON, *CONSUMER, *PRODUCER, *TLS, *SASL, *FOREIGN)
+_ALL = (*COMMON, *CONSUMER, *PRODUCER, *TLS, *SASL, *FLINK_ONLY)
 
 SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.key: setting for setting in _ALL})
 """All settings that Kafka's Java consumer, producer and admin client have, and Flink's own."""
@@ -25,7 +25,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.key: setting for set
 if len(SETTINGS) < len(_ALL):
     raise ValueError("a client setting is declared twice")
 
-_RDKAFKA = {
+_LIBRDKAFKA_NAMES = {
     **{s.librdkafka: s.key for s in _ALL if s.librdkafka and s.librdkafka not in SETTINGS},
     "sasl.username": "sasl.jaas.config",
     "sasl.password": "sasl.jaas.config",
@@ -48,20 +48,20 @@ def check_property(connector: str, key: str, text: str, masked: bool = False) ->
     """
     setting = SETTINGS.get(key)
     if setting is None:
-        raise OptionError(f"'{PREFIX}{key}' is not a setting of Kafka's clients; {_meant(key)}")
+        raise OptionError(f"'{PREFIX}{key}' is not a setting of Kafka's clients; {_suggestion(key)}")
     setting.check(connector, text, masked)
 
 
-def idle_words(key: str) -> str | None:
+def ignored_warning(key: str) -> str | None:
     """What to say of a legal setting that has no effect here; None for one that has."""
     setting = SETTINGS.get(key)
-    if setting is None or setting.treatment is not Treatment.IDLE:
+    if setting is None or setting.treatment is not Treatment.IGNORED:
         return None
     return f"'{PREFIX}{key}' has no effect: {setting.reason}"
 
 
-def _meant(key: str) -> str:
-    if key in _RDKAFKA:
-        return f"librdkafka's name is written as Java's: '{PREFIX}{_RDKAFKA[key]}'"
+def _suggestion(key: str) -> str:
+    if key in _LIBRDKAFKA_NAMES:
+        return f"librdkafka's name is written as Java's: '{PREFIX}{_LIBRDKAFKA_NAMES[key]}'"
     near = get_close_matches(key.lower(), SETTINGS, 1, 0.6)
     return f"did you mean '{PREFIX}{near[0]}'?" if near else "docs/options.md lists them"

@@ -10,7 +10,7 @@ from bridge.options.properties.login import login
 from bridge.options.properties.model import INT_MAX, PREFIX
 from bridge.options.properties.pem import check_pem
 
-__all__ = ["check_together", "useless"]
+__all__ = ["check_combinations", "unused_security_settings"]
 
 _LINGER_MS = 20  # the bridge's own
 _TRANSACTION_MS = 60_000  # the bridge's own
@@ -29,100 +29,105 @@ _STORES = {
 }
 
 
-def check_together(plain: Mapping[str, str], guarantee: str = "at-least-once") -> None:
+def check_combinations(settings: Mapping[str, str], guarantee: str = "at-least-once") -> None:
     """Refuse settings (Java names, secrets in clear, each legal by itself) that contradict each other.
 
     Raises OptionError that names them, without a secret.
     """
-    login(plain)
-    _check_orders(plain)
-    _check_sending(plain, guarantee)
-    if _protocol(plain) in ("SSL", "SASL_SSL"):
+    login(settings)
+    _check_orders(settings)
+    _check_producer(settings, guarantee)
+    if _protocol(settings) in ("SSL", "SASL_SSL"):
         for store in _STORES:
-            _check_store(plain, store)
-        check_pem(plain)
+            _check_store(settings, store)
+        check_pem(settings)
 
 
-def useless(plain: Mapping[str, str]) -> Iterator[str]:
+def unused_security_settings(settings: Mapping[str, str]) -> Iterator[str]:
     """A sentence for settings that `security.protocol` gives no effect."""
-    protocol = _protocol(plain)
+    protocol = _protocol(settings)
     for family, needed in (("ssl.", "SSL"), ("sasl.", "SASL")):
-        given = sorted(key for key in plain if key.startswith(family) and SETTINGS[key].taken)
+        given = sorted(key for key in settings if key.startswith(family) and SETTINGS[key].is_applied)
         if given and needed not in protocol.split("_"):
             names, verb = ", ".join(f"'{PREFIX}{key}'" for key in given), "have" if len(given) > 1 else "has"
             yield f"{names} {verb} no effect with 'properties.security.protocol' = '{protocol}'"
 
 
-def _protocol(plain: Mapping[str, str]) -> str:
-    return plain.get("security.protocol", "PLAINTEXT").strip().upper()
+def _protocol(settings: Mapping[str, str]) -> str:
+    return settings.get("security.protocol", "PLAINTEXT").strip().upper()
 
 
-def _value(plain: Mapping[str, str], key: str, default: int) -> int:
-    return int(SETTINGS[key].parse(plain[key])) if key in plain else default
+def _value(settings: Mapping[str, str], key: str, default: int) -> int:
+    return int(SETTINGS[key].parse(settings[key])) if key in settings else default
 
 
-def _check_orders(plain: Mapping[str, str]) -> None:
-    for less, low, more, high in _ORDERS:
-        if _value(plain, less, low) > _value(plain, more, high):
-            unset = "" if high == INT_MAX else f" ({high} where it is not set)"
+def _check_orders(settings: Mapping[str, str]) -> None:
+    for lower_key, lower_default, upper_key, upper_default in _ORDERS:
+        if _value(settings, lower_key, lower_default) > _value(settings, upper_key, upper_default):
+            default = "" if upper_default == INT_MAX else f" (default: {upper_default})"
             raise OptionError(
-                f"'{PREFIX}{less}' ({low} where it is not set) must not be above '{PREFIX}{more}'{unset}"
+                f"'{PREFIX}{lower_key}' (default: {lower_default}) must not be greater than "
+                f"'{PREFIX}{upper_key}'{default}; change one of them"
             )
 
 
-def _check_sending(plain: Mapping[str, str], guarantee: str) -> None:
-    idempotent = plain.get("acks", "all").strip() in ("all", "-1")
-    asked = SETTINGS["enable.idempotence"].parse(plain.get("enable.idempotence", "true"))
+def _check_producer(settings: Mapping[str, str], guarantee: str) -> None:
+    idempotent = settings.get("acks", "all").strip() in ("all", "-1")
+    idempotence_enabled = SETTINGS["enable.idempotence"].parse(settings.get("enable.idempotence", "true"))
     if guarantee == "exactly-once":
-        if not idempotent or not asked:
+        if not idempotent or not idempotence_enabled:
             raise OptionError(
                 "'sink.delivery-guarantee' = 'exactly-once' needs 'properties.acks' = 'all' and "
                 "'properties.enable.idempotence' = 'true'; leave both out"
             )
-        _check_transactions(plain)
-    elif not idempotent and asked and "enable.idempotence" in plain:
+        _check_transactions(settings)
+    elif not idempotent and idempotence_enabled and "enable.idempotence" in settings:
         raise OptionError(
             "'properties.enable.idempotence' = 'true' needs 'properties.acks' = 'all'; leave one of them out"
         )
     # Without waiting for all brokers nothing is idempotent unless it is asked for.
-    if idempotent and asked and (guarantee != "none" or "acks" in plain or "enable.idempotence" in plain):
+    if (
+        idempotent
+        and idempotence_enabled
+        and (guarantee != "none" or "acks" in settings or "enable.idempotence" in settings)
+    ):
         way_out = "with idempotence; change it, or set 'properties.enable.idempotence' = 'false'"
-        if _value(plain, "max.in.flight.requests.per.connection", 5) > 5:
+        if _value(settings, "max.in.flight.requests.per.connection", 5) > 5:
             raise OptionError(
                 f"'properties.max.in.flight.requests.per.connection' must be at most 5 {way_out}"
             )
-        if _value(plain, "retries", 1) < 1:
+        if _value(settings, "retries", 1) < 1:
             raise OptionError(f"'properties.retries' must be at least 1 {way_out}")
-    if guarantee != "exactly-once" or "delivery.timeout.ms" in plain:
-        linger = _value(plain, "linger.ms", _LINGER_MS)
-        if _value(plain, "delivery.timeout.ms", _DELIVERY_MS) <= linger:
+    if guarantee != "exactly-once" or "delivery.timeout.ms" in settings:
+        linger = _value(settings, "linger.ms", _LINGER_MS)
+        if _value(settings, "delivery.timeout.ms", _DELIVERY_MS) <= linger:
             raise OptionError(
-                f"'properties.delivery.timeout.ms' ({_DELIVERY_MS} where it is not set) must be above "
-                f"'properties.linger.ms' ({_LINGER_MS} where it is not set)"
+                f"'properties.delivery.timeout.ms' (default: {_DELIVERY_MS}) must be greater than "
+                f"'properties.linger.ms' (default: {_LINGER_MS}); change one of them"
             )
 
 
-def _check_transactions(plain: Mapping[str, str]) -> None:
-    if plain.get("metadata.recovery.strategy", "none").strip().lower() != "none":
+def _check_transactions(settings: Mapping[str, str]) -> None:
+    if settings.get("metadata.recovery.strategy", "none").strip().lower() != "none":
         raise OptionError(
             "'sink.delivery-guarantee' = 'exactly-once' needs 'properties.metadata.recovery.strategy' = 'none': a "
             "transaction would wait for ever for a broker that restarts; leave it out"
         )
-    most = _value(plain, "transaction.timeout.ms", _TRANSACTION_MS)
+    transaction_timeout = _value(settings, "transaction.timeout.ms", _TRANSACTION_MS)
     for key in ("delivery.timeout.ms", "request.timeout.ms"):
-        if _value(plain, key, 0) > most:
+        if _value(settings, key, 0) > transaction_timeout:
             raise OptionError(
-                f"'{PREFIX}{key}' must not be above 'properties.transaction.timeout.ms' ({_TRANSACTION_MS} where it is "
-                "not set) with 'sink.delivery-guarantee' = 'exactly-once'"
+                f"'{PREFIX}{key}' must not be greater than 'properties.transaction.timeout.ms' (default: "
+                f"{_TRANSACTION_MS}) with 'sink.delivery-guarantee' = 'exactly-once'; change one of them"
             )
 
 
-def _check_store(plain: Mapping[str, str], store: str) -> None:
+def _check_store(settings: Mapping[str, str], store: str) -> None:
     """The rules of Java's DefaultSslEngineFactory."""
     location, password, kind = (f"ssl.{store}.{name}" for name in ("location", "password", "type"))
-    inline = [key for key in _STORES[store] if key in plain]
-    pem = plain.get(kind, "").strip().upper() == "PEM"
-    if inline and location in plain:
+    inline = [key for key in _STORES[store] if key in settings]
+    pem = settings.get(kind, "").strip().upper() == "PEM"
+    if inline and location in settings:
         raise OptionError(f"'{PREFIX}{inline[0]}' and '{PREFIX}{location}' say the same; set one of them")
     if inline and not pem:
         raise OptionError(
@@ -130,11 +135,11 @@ def _check_store(plain: Mapping[str, str], store: str) -> None:
         )
     if inline and len(inline) < len(_STORES[store]):
         raise OptionError(f"{' and '.join(repr(PREFIX + k) for k in _STORES[store])} go together; set both")
-    if password in plain and pem:
+    if password in settings and pem:
         raise OptionError(f"'{PREFIX}{password}' is refused: a PEM file has none; leave it out")
-    if password in plain and location not in plain:
+    if password in settings and location not in settings:
         raise OptionError(f"'{PREFIX}{password}' has no effect without '{PREFIX}{location}'; set both")
-    if store == "keystore" and location in plain and password not in plain and not pem:
+    if store == "keystore" and location in settings and password not in settings and not pem:
         raise OptionError(
             f"'{PREFIX}{password}' is missing, without which Java opens no '{PREFIX}{location}'"
         )

@@ -8,17 +8,17 @@ from bridge.options.properties.model import (
     LONG_MAX,
     TEXT,
     Setting,
-    asked,
-    both,
+    all_clients,
+    integer,
+    java_clients_only,
     refused,
-    whole,
 )
 
 __all__ = ["COMMON"]
 
-_BUFFER = whole(1, 100_000_000, also=-1)
-_BACKOFF = whole(0, 3_600_000)
-_RETRY = whole(1, 300_000)
+_BUFFER = integer(1, 100_000_000, also=-1)
+_BACKOFF = integer(0, 3_600_000)
+_RETRY = integer(1, 300_000)
 _JMX = "org.apache.kafka.common.metrics.JmxReporter"
 
 
@@ -27,54 +27,56 @@ def _system(size: int) -> str:
 
 
 COMMON: tuple[Setting, ...] = (
-    both("bootstrap.servers", SERVERS),
-    both(
+    all_clients("bootstrap.servers", SERVERS),
+    all_clients(
         "client.dns.lookup", choice("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only", exact=True)
     ),
-    both("client.id", TEXT),
-    both(
+    all_clients("client.id", TEXT),
+    all_clients(
         "connections.max.idle.ms",
-        whole(1, also=-1),
+        integer(1, also=-1),
         convert=_system,
         reason="-1, for ever, is 0 there",
     ),
-    both("enable.metrics.push", BOOL),
-    both("metadata.max.age.ms", whole(1, 3_600_000), "topic.metadata.refresh.interval.ms"),
-    both(
+    all_clients("enable.metrics.push", BOOL),
+    all_clients("metadata.max.age.ms", integer(1, 3_600_000), "topic.metadata.refresh.interval.ms"),
+    all_clients(
         "metadata.recovery.strategy",
         choice("none", "rebootstrap"),
         reason="'sink.delivery-guarantee' = 'exactly-once' needs none",
     ),
-    both(
+    all_clients(
         "metadata.recovery.rebootstrap.trigger.ms",
-        whole(0),
+        integer(0),
         reason="Spark's reader knows it from Kafka 4.0 on",
     ),
-    both(
+    all_clients(
         "receive.buffer.bytes",
         _BUFFER,
         "socket.receive.buffer.bytes",
         convert=_system,
         reason="-1 is 0 there",
     ),
-    both("send.buffer.bytes", _BUFFER, "socket.send.buffer.bytes", convert=_system, reason="-1 is 0 there"),
-    both("reconnect.backoff.ms", _BACKOFF, reason="at most 'properties.reconnect.backoff.max.ms'"),
-    both("reconnect.backoff.max.ms", _BACKOFF, reason="10000 where it is not set and the other is"),
-    both(
+    all_clients(
+        "send.buffer.bytes", _BUFFER, "socket.send.buffer.bytes", convert=_system, reason="-1 is 0 there"
+    ),
+    all_clients("reconnect.backoff.ms", _BACKOFF, reason="at most 'properties.reconnect.backoff.max.ms'"),
+    all_clients("reconnect.backoff.max.ms", _BACKOFF, reason="10000 where it is not set and the other is"),
+    all_clients(
         "request.timeout.ms",
-        whole(1000, 300_000),
+        integer(1000, 300_000),
         "socket.timeout.ms",
         reason="the producer's `request.timeout.ms`, too",
     ),
-    both("retry.backoff.ms", _RETRY),
-    both("retry.backoff.max.ms", _RETRY),
-    both("socket.connection.setup.timeout.ms", whole(1000)),
-    asked("socket.connection.setup.timeout.max.ms", whole(0, LONG_MAX)),
-    asked("default.api.timeout.ms", whole(0)),
-    asked("metrics.num.samples", whole(1)),
-    asked("metrics.recording.level", choice("INFO", "DEBUG", "TRACE", exact=True)),
-    asked("metrics.sample.window.ms", whole(0, LONG_MAX)),
-    asked("auto.include.jmx.reporter", BOOL, reason="Kafka 4 has it no more"),
+    all_clients("retry.backoff.ms", _RETRY),
+    all_clients("retry.backoff.max.ms", _RETRY),
+    all_clients("socket.connection.setup.timeout.ms", integer(1000)),
+    java_clients_only("socket.connection.setup.timeout.max.ms", integer(0, LONG_MAX)),
+    java_clients_only("default.api.timeout.ms", integer(0)),
+    java_clients_only("metrics.num.samples", integer(1)),
+    java_clients_only("metrics.recording.level", choice("INFO", "DEBUG", "TRACE", exact=True)),
+    java_clients_only("metrics.sample.window.ms", integer(0, LONG_MAX)),
+    java_clients_only("auto.include.jmx.reporter", BOOL, reason="Kafka 4 has it no more"),
     refused(
         "metric.reporters",
         "a class of yours may be missing where Spark runs, and librdkafka loads none; Spark's own metrics tell of its "

@@ -11,11 +11,11 @@ from bridge.options.properties.model import (
     NAME,
     TEXT,
     Setting,
-    idle,
-    own,
-    reading,
+    consumer_only,
+    ignored,
+    integer,
     refused,
-    whole,
+    set_by_bridge,
 )
 
 __all__ = ["CONSUMER"]
@@ -26,45 +26,47 @@ _INTERNAL = "it is internal to Kafka's clients; leave it out"
 _BYTES = "records are read and written as bytes, and 'key.format' and 'value.format' say what they mean"
 
 CONSUMER: tuple[Setting, ...] = (
-    reading("allow.auto.create.topics", BOOL),
+    consumer_only("allow.auto.create.topics", BOOL),
     replace(
-        reading(
+        consumer_only(
             "auto.offset.reset",
             choice("earliest", "latest", "none", exact=True),
             "'upsert-kafka' begins at the earliest offset, and a lost position is an error",
         ),
         connectors=(KAFKA,),
     ),
-    reading("check.crcs", BOOL),
-    reading("client.rack", TEXT),
-    reading("fetch.max.bytes", whole(0)),
-    reading("fetch.max.wait.ms", whole(0), "10 where it is not set"),
-    reading("fetch.min.bytes", whole(0)),
-    reading("group.id", NAME, "what the ids of Spark's readers begin with; progress is shown under it"),
-    reading(
+    consumer_only("check.crcs", BOOL),
+    consumer_only("client.rack", TEXT),
+    consumer_only("fetch.max.bytes", integer(0)),
+    consumer_only("fetch.max.wait.ms", integer(0), "10 where it is not set"),
+    consumer_only("fetch.min.bytes", integer(0)),
+    consumer_only("group.id", NAME, "what the ids of Spark's readers begin with; progress is shown under it"),
+    consumer_only(
         "isolation.level",
         choice("read_committed", "read_uncommitted", exact=True),
         "read_committed where it is not set",
     ),
-    reading("max.partition.fetch.bytes", whole(0)),
-    reading("max.poll.records", whole(1)),
-    own("enable.auto.commit", "progress is kept in the Delta table, in the commit that holds the data"),
-    own("interceptor.classes", "Spark's Kafka source refuses interceptors"),
-    own("key.deserializer", _BYTES),
-    own("value.deserializer", _BYTES),
-    idle(
+    consumer_only("max.partition.fetch.bytes", integer(0)),
+    consumer_only("max.poll.records", integer(1)),
+    set_by_bridge(
+        "enable.auto.commit", "progress is kept in the Delta table, in the commit that holds the data"
+    ),
+    set_by_bridge("interceptor.classes", "Spark's Kafka source refuses interceptors"),
+    set_by_bridge("key.deserializer", _BYTES),
+    set_by_bridge("value.deserializer", _BYTES),
+    ignored(
         "auto.commit.interval.ms",
-        whole(0),
+        integer(0),
         "nothing is committed by itself; a group is shown each batch's end",
     ),
-    idle("exclude.internal.topics", BOOL, "the bridge finds topics itself, and never Kafka's own"),
-    idle("group.instance.id", NAME, _NO_MEMBER),
-    idle("group.protocol", choice("classic", "consumer"), _NO_MEMBER),
-    idle("group.remote.assignor", TEXT, _NO_MEMBER),
-    idle("heartbeat.interval.ms", whole(0), _NO_MEMBER),
-    idle("max.poll.interval.ms", whole(1), _NO_MEMBER),
-    idle("partition.assignment.strategy", TEXT, _NO_MEMBER),
-    idle("session.timeout.ms", whole(0), _NO_MEMBER),
+    ignored("exclude.internal.topics", BOOL, "the bridge finds topics itself, and never Kafka's own"),
+    ignored("group.instance.id", NAME, _NO_MEMBER),
+    ignored("group.protocol", choice("classic", "consumer"), _NO_MEMBER),
+    ignored("group.remote.assignor", TEXT, _NO_MEMBER),
+    ignored("heartbeat.interval.ms", integer(0), _NO_MEMBER),
+    ignored("max.poll.interval.ms", integer(1), _NO_MEMBER),
+    ignored("partition.assignment.strategy", TEXT, _NO_MEMBER),
+    ignored("session.timeout.ms", integer(0), _NO_MEMBER),
     refused("internal.leave.group.on.close", _INTERNAL, "true"),
     refused("internal.throw.on.fetch.stable.offset.unsupported", _INTERNAL, "false"),
     refused("share.acknowledgement.mode", _NO_SHARE),

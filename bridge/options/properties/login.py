@@ -29,21 +29,21 @@ class Login:
     options: Mapping[str, str] = field(repr=False)
 
 
-def login(plain: Mapping[str, str]) -> Login | None:
+def login(settings: Mapping[str, str]) -> Login | None:
     """The login of these settings (Java names, secrets in clear); None where `security.protocol` asks for none.
 
     Raises OptionError, without any secret, for a login that one of the clients could not do.
     """
-    parsed = parse_jaas(plain["sasl.jaas.config"]) if "sasl.jaas.config" in plain else None
-    if not plain.get("security.protocol", "").strip().upper().startswith("SASL_"):
+    parsed = parse_jaas(settings["sasl.jaas.config"]) if "sasl.jaas.config" in settings else None
+    if not settings.get("security.protocol", "").strip().upper().startswith("SASL_"):
         return None
-    mechanism = plain.get("sasl.mechanism", "GSSAPI").strip().upper()
+    mechanism = settings.get("sasl.mechanism", "GSSAPI").strip().upper()
     if mechanism not in _MODULES:
         raise OptionError(
             f"'properties.sasl.mechanism' = '{mechanism}' is refused: the librdkafka in confluent-kafka's wheels, "
             f"which sends, and asks for offsets in an ingest, has no such login; use one of {', '.join(_MODULES)}"
         )
-    if "sasl.login.callback.handler.class" in plain and mechanism != "OAUTHBEARER":
+    if "sasl.login.callback.handler.class" in settings and mechanism != "OAUTHBEARER":
         raise OptionError(
             "'properties.sasl.login.callback.handler.class' is refused: a Java class cannot log librdkafka "
             f"in with {mechanism}; leave it out"
@@ -61,6 +61,6 @@ def login(plain: Mapping[str, str]) -> Login | None:
     for name in _NEEDED.get(mechanism, ("username", "password")):
         if not options.get(name):
             raise OptionError(f"'properties.sasl.jaas.config' has no '{name}', which {mechanism} needs")
-    if mechanism == "OAUTHBEARER" and _ENDPOINT not in plain:
+    if mechanism == "OAUTHBEARER" and _ENDPOINT not in settings:
         raise OptionError(f"'properties.{_ENDPOINT}' is missing; OAUTHBEARER fetches its token there")
     return Login(mechanism, options)

@@ -17,26 +17,26 @@ from bridge.options.kinds import Kind, choice
 from bridge.options.model import KAFKA, UPSERT
 
 __all__ = [
-    "ALL",
+    "ALL_CLIENTS",
     "BOOL",
+    "CONSUMER_CLIENTS",
     "INT_MAX",
     "LONG_MAX",
     "NAME",
     "PREFIX",
-    "READING",
-    "SENDING",
+    "PRODUCER_CLIENTS",
     "TEXT",
     "Client",
     "Setting",
     "Treatment",
-    "asked",
-    "both",
-    "idle",
-    "own",
-    "reading",
+    "all_clients",
+    "consumer_only",
+    "ignored",
+    "integer",
+    "java_clients_only",
+    "producer_only",
     "refused",
-    "sending",
-    "whole",
+    "set_by_bridge",
 ]
 
 PREFIX = "properties."
@@ -50,8 +50,8 @@ class Treatment(str, Enum):
     HONOURED = "honoured"
     TRANSLATED = "translated"
     REFUSED = "refused"
-    OWN = "set by the bridge"
-    IDLE = "without effect"
+    SET_BY_BRIDGE = "set by the bridge"
+    IGNORED = "without effect"
 
 
 class Client(str, Enum):
@@ -62,10 +62,10 @@ class Client(str, Enum):
     PRODUCER = "the producer"
 
 
-ALL = frozenset(Client)
-READING = frozenset({Client.READER})
-SENDING = frozenset({Client.PRODUCER})
-_ASKING = frozenset({Client.READER, Client.ADMIN})
+ALL_CLIENTS = frozenset(Client)
+CONSUMER_CLIENTS = frozenset({Client.READER})
+PRODUCER_CLIENTS = frozenset({Client.PRODUCER})
+_JAVA_CLIENTS = frozenset({Client.READER, Client.ADMIN})
 
 
 def _text(value: Any) -> str:
@@ -79,7 +79,7 @@ class Setting:
     key: str
     kind: Kind[Any]
     treatment: Treatment
-    clients: frozenset[Client] = ALL
+    clients: frozenset[Client] = ALL_CLIENTS
     librdkafka: str | None = None
     """Its name in librdkafka; None where librdkafka is not told."""
     convert: Callable[[Any], str] = _text
@@ -91,7 +91,7 @@ class Setting:
     connectors: tuple[str, ...] = (UPSERT, KAFKA)
 
     @property
-    def taken(self) -> bool:
+    def is_applied(self) -> bool:
         """Whether a client is told of it."""
         return self.treatment in (Treatment.HONOURED, Treatment.TRANSLATED)
 
@@ -102,7 +102,7 @@ class Setting:
         except ValueError:
             given = "its value (not shown)" if masked else f"'{text}'"
             raise OptionError(
-                f"'{PREFIX}{self.key}': {given} is not legal; {self._who()} {self.kind.legal}"
+                f"'{PREFIX}{self.key}': {given} is not legal; {self._expecting_clients()} {self.kind.legal}"
             ) from None
 
     def java(self, text: str) -> str:
@@ -115,17 +115,17 @@ class Setting:
 
     def check(self, connector: str, text: str, masked: bool = False) -> None:
         """Raise OptionError for a setting that is refused, and for a value that its clients do not take."""
-        if connector not in self.connectors or self.treatment is Treatment.OWN:
+        if connector not in self.connectors or self.treatment is Treatment.SET_BY_BRIDGE:
             raise OptionError(f"'{PREFIX}{self.key}' cannot be set: {self.reason}")
         if self.treatment is not Treatment.REFUSED:
             self.parse(text, masked)
         elif self.default is None or _items(text) != _items(self.default):
             raise OptionError(f"'{PREFIX}{self.key}' is refused: {self.reason}")
 
-    def _who(self) -> str:
+    def _expecting_clients(self) -> str:
         if self.librdkafka is None:
             return "Kafka's Java client, which reads, takes"
-        if self.clients == SENDING:
+        if self.clients == PRODUCER_CLIENTS:
             return "librdkafka, which sends, takes"
         return "Kafka's Java client, which reads, and librdkafka, which sends and administers, both take"
 
@@ -135,7 +135,7 @@ def _items(text: str) -> list[str]:
     return sorted(item.strip().lower() for item in text.split(","))
 
 
-def whole(low: int, high: int = INT_MAX, *, also: int | None = None) -> Kind[int]:
+def integer(low: int, high: int = INT_MAX, *, also: int | None = None) -> Kind[int]:
     """A whole number from `low` to `high`, or `also`."""
     legal = f"a whole number from {low} to {high}" + ("" if also is None else f", or {also}")
 
@@ -164,7 +164,7 @@ BOOL: Kind[bool] = Kind(
 )
 
 
-def both(
+def all_clients(
     key: str,
     kind: Kind[Any],
     librdkafka: str | None = None,
@@ -176,10 +176,10 @@ def both(
     name = librdkafka or key
     changed = name != key or convert is not _text
     treatment = Treatment.TRANSLATED if changed else Treatment.HONOURED
-    return Setting(key, kind, treatment, ALL, name, convert, reason)
+    return Setting(key, kind, treatment, ALL_CLIENTS, name, convert, reason)
 
 
-def sending(
+def producer_only(
     key: str,
     kind: Kind[Any],
     librdkafka: str | None = None,
@@ -188,22 +188,24 @@ def sending(
     reason: str = "",
 ) -> Setting:
     """The producer alone is told."""
-    return replace(both(key, kind, librdkafka, convert=convert, reason=reason), clients=SENDING)
+    return replace(
+        all_clients(key, kind, librdkafka, convert=convert, reason=reason), clients=PRODUCER_CLIENTS
+    )
 
 
-def reading(key: str, kind: Kind[Any], reason: str = "") -> Setting:
+def consumer_only(key: str, kind: Kind[Any], reason: str = "") -> Setting:
     """Spark's reader alone is told."""
-    return Setting(key, kind, Treatment.HONOURED, READING, reason=reason)
+    return Setting(key, kind, Treatment.HONOURED, CONSUMER_CLIENTS, reason=reason)
 
 
-def asked(key: str, kind: Kind[Any], reason: str = "") -> Setting:
+def java_clients_only(key: str, kind: Kind[Any], reason: str = "") -> Setting:
     """Kafka's Java clients are told, the reader and the admin client; librdkafka has no counterpart."""
-    return Setting(key, kind, Treatment.HONOURED, _ASKING, reason=reason)
+    return Setting(key, kind, Treatment.HONOURED, _JAVA_CLIENTS, reason=reason)
 
 
-def idle(key: str, kind: Kind[Any], reason: str) -> Setting:
+def ignored(key: str, kind: Kind[Any], reason: str) -> Setting:
     """Legal, and nobody is told; `validate` warns with the reason."""
-    return Setting(key, kind, Treatment.IDLE, frozenset(), reason=reason)
+    return Setting(key, kind, Treatment.IGNORED, frozenset(), reason=reason)
 
 
 def refused(key: str, reason: str, default: str | None = None) -> Setting:
@@ -211,6 +213,6 @@ def refused(key: str, reason: str, default: str | None = None) -> Setting:
     return Setting(key, TEXT, Treatment.REFUSED, frozenset(), reason=reason, default=default)
 
 
-def own(key: str, reason: str) -> Setting:
+def set_by_bridge(key: str, reason: str) -> Setting:
     """An error: the bridge sets it."""
-    return Setting(key, TEXT, Treatment.OWN, frozenset(), reason=reason)
+    return Setting(key, TEXT, Treatment.SET_BY_BRIDGE, frozenset(), reason=reason)

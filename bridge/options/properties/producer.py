@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from bridge.options.kinds import choice
-from bridge.options.properties.model import BOOL, INT_MAX, Setting, own, refused, sending, whole
+from bridge.options.properties.model import (
+    BOOL,
+    INT_MAX,
+    Setting,
+    integer,
+    producer_only,
+    refused,
+    set_by_bridge,
+)
 
 __all__ = ["LEVELS", "PRODUCER"]
 
@@ -20,36 +28,36 @@ def _kilobytes(size: int) -> str:
 
 
 PRODUCER: tuple[Setting, ...] = (
-    sending("acks", choice("all", "-1", "0", "1", exact=True)),
-    sending("batch.size", whole(1)),
-    sending(
+    producer_only("acks", choice("all", "-1", "0", "1", exact=True)),
+    producer_only("batch.size", integer(1)),
+    producer_only(
         "buffer.memory",
-        whole(1024, INT_MAX * 1024 + 1023),
+        integer(1024, INT_MAX * 1024 + 1023),
         "queue.buffering.max.kbytes",
         convert=_kilobytes,
         reason="in whole kilobytes",
     ),
-    sending("compression.type", choice("none", "gzip", "snappy", "lz4", "zstd", exact=True)),
-    sending(LEVELS[0], whole(1, 9, also=-1), "compression.level", reason=_LEVEL),
-    sending(LEVELS[1], whole(1, 12), "compression.level", reason=_LEVEL),
-    sending(LEVELS[2], whole(0, 12), "compression.level", reason=_LEVEL),
-    sending("delivery.timeout.ms", whole(1), reason="more than 'properties.linger.ms'"),
-    sending("enable.idempotence", BOOL, reason="true needs 'properties.acks' = 'all'"),
-    sending("linger.ms", whole(0, 900_000), reason="20 where it is not set"),
-    sending(
-        "max.in.flight.requests.per.connection", whole(1, 1_000_000), reason="at most 5 with idempotence"
+    producer_only("compression.type", choice("none", "gzip", "snappy", "lz4", "zstd", exact=True)),
+    producer_only(LEVELS[0], integer(1, 9, also=-1), "compression.level", reason=_LEVEL),
+    producer_only(LEVELS[1], integer(1, 12), "compression.level", reason=_LEVEL),
+    producer_only(LEVELS[2], integer(0, 12), "compression.level", reason=_LEVEL),
+    producer_only("delivery.timeout.ms", integer(1), reason="more than 'properties.linger.ms'"),
+    producer_only("enable.idempotence", BOOL, reason="true needs 'properties.acks' = 'all'"),
+    producer_only("linger.ms", integer(0, 900_000), reason="20 where it is not set"),
+    producer_only(
+        "max.in.flight.requests.per.connection", integer(1, 1_000_000), reason="at most 5 with idempotence"
     ),
-    sending("max.request.size", whole(1000, 1_000_000_000), "message.max.bytes"),
-    sending("retries", whole(0), reason="at least 1 with idempotence"),
-    sending("transaction.timeout.ms", whole(1000)),
-    own("key.serializer", _BYTES),
-    own("value.serializer", _BYTES),
-    own(
+    producer_only("max.request.size", integer(1000, 1_000_000_000), "message.max.bytes"),
+    producer_only("retries", integer(0), reason="at least 1 with idempotence"),
+    producer_only("transaction.timeout.ms", integer(1000)),
+    set_by_bridge("key.serializer", _BYTES),
+    set_by_bridge("value.serializer", _BYTES),
+    set_by_bridge(
         "partitioner.class",
         "records are partitioned by murmur2 of the key's bytes, or as 'sink.partitioner' says",
     ),
-    own("partitioner.ignore.keys", "records of one key must stay in one partition, in order"),
-    own("transactional.id", "transactions are named by 'sink.transactional-id-prefix'"),
+    set_by_bridge("partitioner.ignore.keys", "records of one key must stay in one partition, in order"),
+    set_by_bridge("transactional.id", "transactions are named by 'sink.transactional-id-prefix'"),
     refused("max.block.ms", "sending waits at most 'properties.delivery.timeout.ms'; set that one", "60000"),
     refused("metadata.max.idle.ms", "the bridge's producer lives for one batch; leave it out", "300000"),
     refused("partitioner.adaptive.partitioning.enable", _BY_KEY, "true"),

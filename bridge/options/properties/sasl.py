@@ -8,17 +8,17 @@ from urllib.parse import urlsplit
 from bridge.options.kinds import Kind, choice
 from bridge.options.properties.jaas import FLINK_SHADING
 from bridge.options.properties.model import (
-    ALL,
+    ALL_CLIENTS,
     LONG_MAX,
     NAME,
     TEXT,
     Setting,
     Treatment,
-    asked,
-    both,
-    idle,
+    all_clients,
+    ignored,
+    integer,
+    java_clients_only,
     refused,
-    whole,
 )
 
 __all__ = ["HANDLER", "SASL"]
@@ -54,7 +54,7 @@ def _handler(text: str) -> str:
     return name.replace("oauthbearer.secured.", "oauthbearer.")
 
 
-def _share(low: float, high: float) -> Kind[float]:
+def _fraction(low: float, high: float) -> Kind[float]:
     legal = f"a number from {low} to {high}"
 
     def parse(text: str) -> float:
@@ -69,7 +69,7 @@ def _share(low: float, high: float) -> Kind[float]:
 
 _HANDLERS: Kind[str] = Kind("Class", _handler, HANDLER)
 _URL: Kind[str] = Kind("String", _url, "an address like https://host/path")
-_LONG = whole(0, LONG_MAX)
+_LONG = integer(0, LONG_MAX)
 _MECHANISMS = choice("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 
 SASL: tuple[Setting, ...] = (
@@ -77,7 +77,7 @@ SASL: tuple[Setting, ...] = (
         "sasl.mechanism",
         _MECHANISMS,
         Treatment.HONOURED,
-        ALL,
+        ALL_CLIENTS,
         "sasl.mechanism",
         reason="GSSAPI is refused where 'properties.security.protocol' asks for a login",
     ),
@@ -85,18 +85,18 @@ SASL: tuple[Setting, ...] = (
         "sasl.jaas.config",
         NAME,
         Treatment.TRANSLATED,
-        ALL,
+        ALL_CLIENTS,
         reason="librdkafka is given its options: user name and password, or client id, secret and scope",
     ),
     Setting(
         "sasl.login.callback.handler.class",
         _HANDLERS,
         Treatment.TRANSLATED,
-        ALL,
+        ALL_CLIENTS,
         reason="librdkafka asks the endpoint itself; with OAUTHBEARER only",
     ),
-    both("sasl.oauthbearer.token.endpoint.url", _URL),
-    both("sasl.oauthbearer.sub.claim.name", NAME),
+    all_clients("sasl.oauthbearer.token.endpoint.url", _URL),
+    all_clients("sasl.oauthbearer.sub.claim.name", NAME),
     refused(
         "sasl.oauthbearer.scope.claim.name", "librdkafka knows no other name of it; leave it out", "scope"
     ),
@@ -105,13 +105,13 @@ SASL: tuple[Setting, ...] = (
         "librdkafka writes id and secret as they are; leave it out",
         "false",
     ),
-    idle("sasl.oauthbearer.clock.skew.seconds", whole(0), _BROKER),
-    idle("sasl.oauthbearer.expected.audience", TEXT, _BROKER),
-    idle("sasl.oauthbearer.expected.issuer", TEXT, _BROKER),
-    idle("sasl.oauthbearer.jwks.endpoint.refresh.ms", _LONG, _BROKER),
-    idle("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", _LONG, _BROKER),
-    idle("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", _LONG, _BROKER),
-    idle("sasl.oauthbearer.jwks.endpoint.url", _URL, _BROKER),
+    ignored("sasl.oauthbearer.clock.skew.seconds", integer(0), _BROKER),
+    ignored("sasl.oauthbearer.expected.audience", TEXT, _BROKER),
+    ignored("sasl.oauthbearer.expected.issuer", TEXT, _BROKER),
+    ignored("sasl.oauthbearer.jwks.endpoint.refresh.ms", _LONG, _BROKER),
+    ignored("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", _LONG, _BROKER),
+    ignored("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", _LONG, _BROKER),
+    ignored("sasl.oauthbearer.jwks.endpoint.url", _URL, _BROKER),
     *(
         refused(f"sasl.oauthbearer.{name}", _OPTION.format(option))
         for name, option in (
@@ -140,14 +140,16 @@ SASL: tuple[Setting, ...] = (
     refused("sasl.oauthbearer.jwt.validator.class", _CLASS),
     refused("sasl.client.callback.handler.class", _CLASS),
     refused("sasl.login.class", _CLASS),
-    asked("sasl.login.connect.timeout.ms", whole(0)),
-    asked("sasl.login.read.timeout.ms", whole(0)),
-    asked("sasl.login.refresh.buffer.seconds", whole(0, 3600)),
-    asked("sasl.login.refresh.min.period.seconds", whole(0, 900)),
-    asked("sasl.login.refresh.window.factor", _share(0.5, 1.0)),
-    asked("sasl.login.refresh.window.jitter", _share(0.0, 0.25)),
-    asked("sasl.login.retry.backoff.max.ms", _LONG, "10000 where it is not set"),
-    asked("sasl.login.retry.backoff.ms", _LONG, "at most 'properties.sasl.login.retry.backoff.max.ms'"),
+    java_clients_only("sasl.login.connect.timeout.ms", integer(0)),
+    java_clients_only("sasl.login.read.timeout.ms", integer(0)),
+    java_clients_only("sasl.login.refresh.buffer.seconds", integer(0, 3600)),
+    java_clients_only("sasl.login.refresh.min.period.seconds", integer(0, 900)),
+    java_clients_only("sasl.login.refresh.window.factor", _fraction(0.5, 1.0)),
+    java_clients_only("sasl.login.refresh.window.jitter", _fraction(0.0, 0.25)),
+    java_clients_only("sasl.login.retry.backoff.max.ms", _LONG, "10000 where it is not set"),
+    java_clients_only(
+        "sasl.login.retry.backoff.ms", _LONG, "at most 'properties.sasl.login.retry.backoff.max.ms'"
+    ),
     refused("sasl.kerberos.kinit.cmd", _KERBEROS, "/usr/bin/kinit"),
     refused("sasl.kerberos.min.time.before.relogin", _KERBEROS, "60000"),
     refused("sasl.kerberos.service.name", _KERBEROS),

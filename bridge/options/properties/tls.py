@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bridge.options.kinds import Kind, choice
-from bridge.options.properties.model import ALL, NAME, TEXT, Setting, Treatment, both, refused
+from bridge.options.properties.model import ALL_CLIENTS, NAME, TEXT, Setting, Treatment, all_clients, refused
 
 __all__ = ["TLS"]
 
@@ -24,7 +24,11 @@ _STORES = choice("JKS", "PKCS12", "PEM")
 
 def _store(key: str, kind: Kind[str] = TEXT, reason: str = "") -> Setting:
     return Setting(
-        key, kind, Treatment.TRANSLATED, ALL, reason=reason or "librdkafka is given the content as PEM"
+        key,
+        kind,
+        Treatment.TRANSLATED,
+        ALL_CLIENTS,
+        reason=reason or "librdkafka is given the content as PEM",
     )
 
 
@@ -41,23 +45,23 @@ def _https(text: str) -> str:
 _ENDPOINT: Kind[str] = Kind("String", _https, "https, or the empty text, which checks no name")
 
 TLS: tuple[Setting, ...] = (
-    both("security.protocol", choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
-    both(
+    all_clients("security.protocol", choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
+    all_clients(
         "ssl.endpoint.identification.algorithm",
         _ENDPOINT,
         convert=_endpoint,
         reason="the empty text is none there",
     ),
-    both("ssl.key.password", TEXT),
+    all_clients("ssl.key.password", TEXT),
     _store("ssl.keystore.location", NAME),
     _store("ssl.keystore.password"),
     _store("ssl.keystore.type", _STORES, "the file itself says whether it is JKS or PKCS12"),
-    both("ssl.keystore.certificate.chain", NAME, "ssl.certificate.pem"),
-    both("ssl.keystore.key", NAME, "ssl.key.pem"),
+    all_clients("ssl.keystore.certificate.chain", NAME, "ssl.certificate.pem"),
+    all_clients("ssl.keystore.key", NAME, "ssl.key.pem"),
     _store("ssl.truststore.location", NAME),
     _store("ssl.truststore.password"),
     _store("ssl.truststore.type", _STORES, "the file itself says whether it is JKS or PKCS12"),
-    both("ssl.truststore.certificates", NAME, "ssl.ca.pem"),
+    all_clients("ssl.truststore.certificates", NAME, "ssl.ca.pem"),
     refused("ssl.cipher.suites", _SUITES, ""),
     refused("ssl.enabled.protocols", _VERSIONS, "TLSv1.2,TLSv1.3"),
     refused("ssl.protocol", _VERSIONS, "TLSv1.3"),

@@ -46,7 +46,7 @@ def compacts_first(definition: Definition) -> bool:
     """True where only the last record of a key need be decoded: the record's key names the row, and under
     `bad-records: fail` no bad record may be in the fold anyway. Where a gate puts rows aside the one before counts."""
     fails = definition.bad_records is BadRecords.FAIL
-    return definition.topic.is_upsert and fails and not definition.diverts
+    return definition.topic.is_upsert and fails and not definition.quarantines_rows
 
 
 def is_good() -> Column:

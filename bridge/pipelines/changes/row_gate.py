@@ -57,7 +57,7 @@ def check_ready(spark: SparkSession, definition: Definition, fields: Sequence[T.
 
 def refuse_quarantine(definition: Definition) -> None:
     """Raise DefinitionError for a publish under `gate: quarantine`."""
-    if definition.diverts:
+    if definition.quarantines_rows:
         raise DefinitionError(
             f"{definition.name!r}: quality.gate: quarantine is for an ingest. A publish that held a changed row back "
             "would leave the topic behind the table on that key, and nothing would tell its readers; set fail or warn, "
@@ -67,7 +67,7 @@ def refuse_quarantine(definition: Definition) -> None:
 
 def counts_aggregate(definition: Definition, frame: DataFrame, where: Column) -> Column:
     """An aggregate for a pass over `frame`, which `counts` reads: null where the gate counts nothing."""
-    rules = None if definition.diverts else _rules(frame.sparkSession, definition, _fields(frame))
+    rules = None if definition.quarantines_rows else _rules(frame.sparkSession, definition, _fields(frame))
     return F.lit(None).cast("array<bigint>") if rules is None else rules.counting(where & ~retracts())
 
 
@@ -79,7 +79,7 @@ def read_counts(definition: Definition, frame: DataFrame, found: Sequence[int] |
 
 def evaluate(definition: Definition, frame: DataFrame) -> Counts:
     """`counts` over all adds of `frame`, in a pass of its own; none is made where the gate counts nothing."""
-    if definition.gate is None or definition.diverts:
+    if definition.gate is None or definition.quarantines_rows:
         return ()
     row = frame.agg(counts_aggregate(definition, frame, F.lit(True))).first()
     return () if row is None else read_counts(definition, frame, row[0])
@@ -131,7 +131,9 @@ def is_diverted() -> Column:
 def divert_unexpected(changes: DataFrame, definition: Definition) -> DataFrame:
     """Decoded `changes`; under `gate: quarantine` those that set a row which is not as expected are bad, and `__bad`
     says what it should be. A change that leaves columns out (see keep.filled) is judged when they are filled in."""
-    rules = _rules(changes.sparkSession, definition, _fields(changes)) if definition.diverts else None
+    rules = (
+        _rules(changes.sparkSession, definition, _fields(changes)) if definition.quarantines_rows else None
+    )
     if rules is None:
         return changes
     judged = col(BAD).isNull() & ~col(KIND).isin(SKIP, DROPPED) & ~retracts()
@@ -165,7 +167,7 @@ class _Session:
 def _compiled(gate: Gate, shape: str, session: _Session) -> Rules:
     suite, alone = parsed(gate.text, gate.suite), gate.action is GateAction.QUARANTINE
     fields = T.StructType.fromJson(json.loads(shape)).fields
-    return compile_rules(suite, session.spark, fields, whole=gate.own, alone=alone)
+    return compile_rules(suite, session.spark, fields, whole=gate.is_dedicated, alone=alone)
 
 
 def _fields(frame: DataFrame) -> list[T.StructField]:

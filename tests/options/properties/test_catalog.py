@@ -7,10 +7,10 @@ import re
 import pytest
 
 from bridge.errors import OptionError
-from bridge.options.properties import SETTINGS, Treatment, check_property, idle_words
-from bridge.options.properties.model import refused, whole
+from bridge.options.properties import SETTINGS, Treatment, check_property, ignored_warning
+from bridge.options.properties.model import integer, refused
 
-_OWN = sorted(key for key, setting in SETTINGS.items() if setting.treatment is Treatment.OWN)
+_OWN = sorted(key for key, setting in SETTINGS.items() if setting.treatment is Treatment.SET_BY_BRIDGE)
 
 
 @pytest.mark.parametrize("key", _OWN)
@@ -23,8 +23,8 @@ def test_settings_of_the_bridge_are_refused_with_a_reason(key: str) -> None:
 
 def test_whatever_is_not_simply_honoured_says_why() -> None:
     for setting in SETTINGS.values():
-        if setting.treatment in (Treatment.REFUSED, Treatment.OWN, Treatment.IDLE):
-            assert setting.reason and not setting.taken, setting.key
+        if setting.treatment in (Treatment.REFUSED, Treatment.SET_BY_BRIDGE, Treatment.IGNORED):
+            assert setting.reason and not setting.is_applied, setting.key
         elif setting.treatment is Treatment.TRANSLATED:
             assert setting.librdkafka not in (None, setting.key) or setting.reason, setting.key
 
@@ -89,15 +89,15 @@ def test_the_old_beginning_of_an_upsert_topic_cannot_be_moved() -> None:
 
 
 def test_a_setting_without_effect_is_told() -> None:
-    assert idle_words("session.timeout.ms") == (
+    assert ignored_warning("session.timeout.ms") == (
         "'properties.session.timeout.ms' has no effect: Spark assigns the partitions to its readers, so none joins a "
         "group"
     )
-    assert idle_words("linger.ms") is None
+    assert ignored_warning("linger.ms") is None
 
 
 def test_numbers_and_defaults() -> None:
-    assert whole(1, 5, also=-1).legal == "a whole number from 1 to 5, or -1"
+    assert integer(1, 5, also=-1).legal == "a whole number from 1 to 5, or -1"
     refused("x", "because", "a").check("kafka", " A ")
     with pytest.raises(OptionError, match=r"'properties\.x' is refused: because"):
         refused("x", "because", "a").check("kafka", "b")

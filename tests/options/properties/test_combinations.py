@@ -7,7 +7,7 @@ import re
 import pytest
 
 from bridge.errors import OptionError
-from bridge.options.properties import check_together, login, useless
+from bridge.options.properties import check_combinations, login, unused_security_settings
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _SASL = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
@@ -31,14 +31,18 @@ _LEAST = "at-least-once"
         ({"max.in.flight.requests.per.connection": "6"}, _LEAST, "must be at most 5"),
         ({"retries": "0"}, _LEAST, "must be at least 1"),
         ({"retries": "0", "enable.idempotence": "true"}, "none", "must be at least 1"),
-        ({"delivery.timeout.ms": "20"}, _LEAST, "must be above 'properties.linger.ms'"),
-        ({"linger.ms": "300000"}, _LEAST, "must be above 'properties.linger.ms'"),
+        ({"delivery.timeout.ms": "20"}, _LEAST, "must be greater than 'properties.linger.ms'"),
+        ({"linger.ms": "300000"}, _LEAST, "must be greater than 'properties.linger.ms'"),
         (
             {"reconnect.backoff.ms": "10001"},
             _LEAST,
-            "'properties.reconnect.backoff.max.ms' (10000 where it is not set)",
+            "'properties.reconnect.backoff.max.ms' (default: 10000)",
         ),
-        ({"default.api.timeout.ms": "1"}, _LEAST, "must not be above 'properties.default.api.timeout.ms'"),
+        (
+            {"default.api.timeout.ms": "1"},
+            _LEAST,
+            "must not be greater than 'properties.default.api.timeout.ms'",
+        ),
         ({"acks": "1"}, _ONCE, "'exactly-once' needs 'properties.acks' = 'all'"),
         ({"enable.idempotence": "FALSE"}, _ONCE, "'exactly-once' needs 'properties.acks' = 'all'"),
         (
@@ -46,8 +50,12 @@ _LEAST = "at-least-once"
             _ONCE,
             "'properties.metadata.recovery.strategy' = 'none'",
         ),
-        ({"delivery.timeout.ms": "60001"}, _ONCE, "must not be above 'properties.transaction.timeout.ms'"),
-        ({"request.timeout.ms": "2000", "transaction.timeout.ms": "1000"}, _ONCE, "must not be above"),
+        (
+            {"delivery.timeout.ms": "60001"},
+            _ONCE,
+            "must not be greater than 'properties.transaction.timeout.ms'",
+        ),
+        ({"request.timeout.ms": "2000", "transaction.timeout.ms": "1000"}, _ONCE, "must not be greater than"),
         (
             {"security.protocol": "SSL", "ssl.truststore.certificates": "x"},
             _LEAST,
@@ -78,7 +86,7 @@ _LEAST = "at-least-once"
 )
 def test_settings_that_contradict_each_other(given: dict[str, str], guarantee: str, message: str) -> None:
     with pytest.raises(OptionError, match=re.escape(message)) as refused:
-        check_together(given, guarantee)
+        check_combinations(given, guarantee)
     assert "'properties." in str(refused.value)
     assert "hunter2" not in str(refused.value)
 
@@ -94,7 +102,7 @@ def test_settings_that_contradict_each_other(given: dict[str, str], guarantee: s
     ],
 )
 def test_settings_that_go_together(given: dict[str, str], guarantee: str) -> None:
-    check_together(given, guarantee)
+    check_combinations(given, guarantee)
 
 
 def test_a_login_shows_no_secret() -> None:
@@ -110,9 +118,9 @@ def test_the_class_names_of_databricks_are_kafkas() -> None:
 
 def test_security_that_the_protocol_gives_no_effect_is_told() -> None:
     given = {"ssl.truststore.password": "x", "sasl.mechanism": "PLAIN"}
-    assert list(useless(given)) == [
+    assert list(unused_security_settings(given)) == [
         "'properties.ssl.truststore.password' has no effect with 'properties.security.protocol' = 'PLAINTEXT'",
         "'properties.sasl.mechanism' has no effect with 'properties.security.protocol' = 'PLAINTEXT'",
     ]
-    assert len(list(useless({**given, "security.protocol": "SASL_PLAINTEXT"}))) == 1
-    assert list(useless({**given, "security.protocol": "SASL_SSL"})) == []
+    assert len(list(unused_security_settings({**given, "security.protocol": "SASL_PLAINTEXT"}))) == 1
+    assert list(unused_security_settings({**given, "security.protocol": "SASL_SSL"})) == []

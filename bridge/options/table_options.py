@@ -10,10 +10,10 @@ from bridge.errors import OptionError
 from bridge.options.catalog import declared, format_options, unknown_key
 from bridge.options.formats import DeclaredFormat, declared_format
 from bridge.options.general import CONNECTOR, FORMAT, KEY_FORMAT, VALUE_FORMAT
-from bridge.options.model import Fate, Option
+from bridge.options.model import Option, Support
 from bridge.options.properties import PREFIX, check_property
 
-__all__ = ["Effective", "FormatUse", "Given"]
+__all__ = ["EffectiveOption", "FormatUse", "TableOptions"]
 
 T = TypeVar("T")
 
@@ -28,12 +28,12 @@ class FormatUse:
 
 
 @dataclass(frozen=True)
-class Effective:
+class EffectiveOption:
     """An option with the text that counts: what was given, or else the default (None: neither)."""
 
     option: Option[Any]
     text: str | None
-    given: bool
+    is_set: bool
 
     @property
     def is_default(self) -> bool:
@@ -44,7 +44,7 @@ class Effective:
         return bool(option.kind.parse(self.text) == option.kind.parse(option.default))
 
 
-class Given:
+class TableOptions:
     """Options as typed values. Building one refuses what no rule about other options is needed for.
 
     Raises OptionError for an unknown, misplaced or missing key, for a value of the wrong type, and for an
@@ -67,7 +67,7 @@ class Given:
             self._check_key(key)
         self._check_required()
         for effective in self.effective():
-            if effective.given:
+            if effective.is_set:
                 self._check_value(effective)
 
     def get(self, option: Option[T]) -> T | None:
@@ -85,24 +85,26 @@ class Given:
 
     def format_values(self, use: FormatUse) -> dict[str, Any]:
         """A format's options without prefix, typed, defaults filled in; refused ones are left out."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for key, option in format_options(use.prefix, use.declared).items():
             if key.endswith(".*"):
                 stem = key[:-1]
-                found |= {k.removeprefix(use.prefix): v for k, v in self.values.items() if k.startswith(stem)}
-            elif option.fate is not Fate.REFUSED and (value := self.get(option)) is not None:
-                found[key.removeprefix(use.prefix)] = value
-        return found
+                values |= {
+                    k.removeprefix(use.prefix): v for k, v in self.values.items() if k.startswith(stem)
+                }
+            elif option.support is not Support.REFUSED and (value := self.get(option)) is not None:
+                values[key.removeprefix(use.prefix)] = value
+        return values
 
-    def effective(self) -> Iterator[Effective]:
+    def effective(self) -> Iterator[EffectiveOption]:
         """Every declared option and every given key under a declared prefix, in the order of declaration."""
         for key, option in self.options.items():
             if not key.endswith(".*"):
-                yield Effective(option, self.values.get(key, option.default), key in self.values)
+                yield EffectiveOption(option, self.values.get(key, option.default), key in self.values)
                 continue
             for name, text in self.values.items():
                 if name.startswith(key[:-1]) and name not in self.options:
-                    yield Effective(option.named(name), text, True)
+                    yield EffectiveOption(option.named(name), text, True)
 
     def _format(self, option: Option[str]) -> FormatUse | None:
         """Flink's FactoryUtil: 'x.format' gives the prefix 'x.<name>.', and 'format' gives '<name>.'."""
@@ -150,8 +152,8 @@ class Given:
                 f"does not set"
             )
 
-    def _check_value(self, effective: Effective) -> None:
+    def _check_value(self, effective: EffectiveOption) -> None:
         option = effective.option
         option.parse(self.values[option.key], option.key in self.masked)
-        if option.fate is Fate.REFUSED and not effective.is_default:
+        if option.support is Support.REFUSED and not effective.is_default:
             raise OptionError(f"'{option.key}' is refused: {option.reason}")

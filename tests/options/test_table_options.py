@@ -7,7 +7,7 @@ import re
 import pytest
 
 from bridge.errors import OptionError
-from bridge.options import Given
+from bridge.options import TableOptions
 from bridge.options.general import TOPIC
 from bridge.options.scan import SCAN_PARALLELISM
 
@@ -99,7 +99,7 @@ KAFKA = {
 )
 def test_a_key_that_is_not_legal(base: dict[str, str], more: dict[str, str], message: str) -> None:
     with pytest.raises(OptionError, match=re.escape(message)):
-        Given({**base, **more})
+        TableOptions({**base, **more})
 
 
 @pytest.mark.parametrize(
@@ -113,27 +113,27 @@ def test_a_key_that_is_not_legal(base: dict[str, str], more: dict[str, str], mes
 )
 def test_a_key_that_is_missing(left_out: str, message: str) -> None:
     with pytest.raises(OptionError, match=re.escape(message)):
-        Given({k: v for k, v in UPSERT.items() if k != left_out})
+        TableOptions({k: v for k, v in UPSERT.items() if k != left_out})
 
 
 def test_all_missing_keys_are_named_at_once() -> None:
     with pytest.raises(OptionError, match=r"'properties.bootstrap.servers', 'key.format', 'value.format'"):
-        Given({"connector": "upsert-kafka"})
+        TableOptions({"connector": "upsert-kafka"})
 
 
 def test_every_value_is_checked_even_if_nothing_reads_it() -> None:
     with pytest.raises(OptionError, match=r"^'scan.bounded.timestamp-millis': 'soon' is not a whole number"):
-        Given({**UPSERT, "scan.bounded.timestamp-millis": "soon"})
+        TableOptions({**UPSERT, "scan.bounded.timestamp-millis": "soon"})
 
 
 def test_refused_options_may_be_given_their_default() -> None:
-    given = Given({**UPSERT, "value.json.decode.json-parser.enabled": "TRUE"})
+    given = TableOptions({**UPSERT, "value.json.decode.json-parser.enabled": "TRUE"})
     assert given.value_format
     assert "decode.json-parser.enabled" not in given.format_values(given.value_format)
 
 
 def test_typed_values_and_defaults() -> None:
-    given = Given({**UPSERT, "scan.parallelism": "4", "key.json.map-null-key.mode": "literal"})
+    given = TableOptions({**UPSERT, "scan.parallelism": "4", "key.json.map-null-key.mode": "literal"})
     assert given.get(TOPIC) == ("t",)
     assert given.get(SCAN_PARALLELISM) == 4
     assert given.key_format
@@ -152,14 +152,14 @@ def test_typed_values_and_defaults() -> None:
 
 def test_format_is_another_name_of_value_format() -> None:
     values = {k: v for k, v in UPSERT.items() if k != "value.format"}
-    given = Given({**values, "format": "json", "json.encode.ignore-null-fields": "true"})
+    given = TableOptions({**values, "format": "json", "json.encode.ignore-null-fields": "true"})
     assert given.value_format
     assert given.format_values(given.value_format)["encode.ignore-null-fields"] is True
 
 
 def test_effective_options_name_their_origin() -> None:
-    given = Given({**UPSERT, "properties.client.id": "c"})
-    shown = {e.option.key: (e.text, e.given) for e in given.effective()}
+    given = TableOptions({**UPSERT, "properties.client.id": "c"})
+    shown = {e.option.key: (e.text, e.is_set) for e in given.effective()}
     assert shown["value.fields-include"] == ("ALL", False)
     assert shown["topic"] == ("t", True)
     assert shown["properties.client.id"] == ("c", True)
@@ -171,4 +171,4 @@ def test_effective_options_name_their_origin() -> None:
 def test_the_name_of_a_format_is_no_secret(key: str) -> None:
     values = {k: v for k, v in UPSERT.items() if k != "value.format"}
     with pytest.raises(OptionError, match="cannot come from a secret"):
-        Given({**values, key: "json"}, {key})
+        TableOptions({**values, key: "json"}, {key})
