@@ -13,7 +13,7 @@ from bridge import config
 from bridge.console import batch_line
 from bridge.errors import DefinitionError
 from bridge.metrics import BatchReport
-from bridge.options import FORMATS, Fate
+from bridge.options import FORMATS, Support
 from bridge.options.properties import PREFIX, SETTINGS, Treatment
 from bridge.pipelines.operations.status import Status
 from tests.docs import files
@@ -54,7 +54,7 @@ def test_what_works_with_what(row: list[str], tmp_path: Path) -> None:
 
 def test_every_format_that_is_honoured_has_its_place() -> None:
     shown = {name for row in WORKS for name in re.findall(r"`([a-z-]+)`", row[2])}
-    assert shown == {name for name, found in FORMATS.items() if found.fate is Fate.HONOURED}
+    assert shown == {name for name, found in FORMATS.items() if found.support is Support.HONOURED}
     assert {name for name in FORMATS if name not in shown} == {"protobuf"}
 
 
@@ -80,7 +80,7 @@ def test_what_is_refused(row: list[str], tmp_path: Path) -> None:
 
 
 def test_client_settings_without_effect_are_warned_of(tmp_path: Path) -> None:
-    idle = [name for name, setting in SETTINGS.items() if setting.treatment is Treatment.IDLE]
+    idle = [name for name, setting in SETTINGS.items() if setting.treatment is Treatment.IGNORED]
     assert len(idle) > 5
     for name in idle:
         given = next(text for text in ("1000", "true", "classic", "http://x/y") if _takes(name, text))
