@@ -150,10 +150,10 @@ class Bench:
 
     def _registry(self) -> str:
         if self._url is None:
-            from bridge.embedded.schema_registry import SchemaRegistry
+            from bridge.embedded.schema_registry import SchemaRegistryServer
 
             folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-registry-")))
-            self._url = self._stack.enter_context(SchemaRegistry(folder)).url
+            self._url = self._stack.enter_context(SchemaRegistryServer(folder)).url
         return self._url
 
 

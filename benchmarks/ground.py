@@ -21,7 +21,7 @@ from bridge.config.model import PipelineFile
 from bridge.definition import DeltaTarget
 from bridge.delta.table import create_table
 from bridge.embedded.broker import Broker
-from bridge.session import settings
+from bridge.session import session_settings
 
 __all__ = ["Entry", "Ground", "Laid", "Say", "engines"]
 
@@ -188,7 +188,7 @@ class Ground:
             made.write.format("delta").mode("append").save(str(path))
             if laid is Laid.CLUSTERED:
                 size = sum(file.stat().st_size for file in path.glob("*.parquet"))
-                with settings(
+                with session_settings(
                     self.spark, {"spark.databricks.delta.optimize.maxFileSize": str(size // _FILES)}
                 ):
                     self.spark.sql(f"OPTIMIZE delta.`{path}`")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bridge import jars
 
-__all__ = ["archive", "made_at_exit", "options"]
+__all__ = ["archive", "java_options", "java_options_to_create"]
 
 # What does not fit is no news to anybody who reads a log.
 _SILENT = "-Xlog:cds*=off"
@@ -28,13 +28,13 @@ def archive() -> Path:
     return jars.home() / "classes" / f"spark-{hashlib.sha256('|'.join(parts).encode()).hexdigest()[:12]}.jsa"
 
 
-def options() -> str:
+def java_options() -> str:
     """Java options with which a JVM takes its classes from the file; '' where there is none."""
     file = archive()
     return f"-XX:SharedArchiveFile={file} {_SILENT}" if _usable(file) and file.is_file() else ""
 
 
-def made_at_exit(file: Path) -> str:
+def java_options_to_create(file: Path) -> str:
     """Java options with which a JVM writes `file` when it ends; '' for a path that Java options cannot name."""
     return f"-XX:ArchiveClassesAtExit={file} {_SILENT}" if _usable(file) else ""
 

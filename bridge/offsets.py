@@ -52,7 +52,7 @@ class Offsets:
         """True when every partition of `other` is here, at its offset or beyond."""
         return all(self.by_partition.get(k, -1) >= o for k, o in other.by_partition.items())
 
-    def behind(self, end: Offsets) -> int:
+    def lag(self, end: Offsets) -> int:
         """How many offsets lie between this vector and `end` (a partition not named here counts from 0).
 
         Offsets are not dense (transaction markers, compaction), so this is an upper bound of records.

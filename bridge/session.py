@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from bridge import appcds, jars
 from bridge.errors import BridgeError
 
-__all__ = ["build_session", "child", "log_file", "settings"]
+__all__ = ["build_session", "child_session", "log_file", "session_settings"]
 
 _EVERYWHERE = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -73,7 +73,7 @@ def build_session(
     """
     active = SparkSession.getActiveSession()
     if active is not None:
-        return child(active)
+        return child_session(active)
     under_submit = "PYSPARK_GATEWAY_PORT" in os.environ
     builder = SparkSession.builder.appName(app_name)
     settings = dict(_EVERYWHERE)
@@ -98,7 +98,7 @@ def build_session(
             raise BridgeError(
                 "Spark does not start with so little memory: give spark.driver.memory 500m or more"
             ) from failed
-    return child(session)
+    return child_session(session)
 
 
 def _merged(ours: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
@@ -109,7 +109,7 @@ def _merged(ours: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
     return merged
 
 
-def child(spark: SparkSession) -> SparkSession:
+def child_session(spark: SparkSession) -> SparkSession:
     """A new session on the same Spark with its own settings: time zone UTC, and for local Spark few partitions.
 
     Temporary settings of a pipeline (Delta's txnAppId among them) never leak into the parent.
@@ -128,7 +128,7 @@ def child(spark: SparkSession) -> SparkSession:
 
 
 @contextmanager
-def settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+def session_settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
     """Settings of the session for one statement; afterwards they are what they were."""
     before = [(key, spark.conf.get(key, None)) for key in wanted]
     try:
@@ -164,7 +164,7 @@ def _extend_class_path(found: list[str]) -> None:
 
 def _java_options(conf: Mapping[str, str]) -> str:
     # A JVM that is to write its classes down takes none.
-    quick = "" if "ArchiveClassesAtExit" in conf.get(_JAVA_OPTIONS, "") else appcds.options()
+    quick = "" if "ArchiveClassesAtExit" in conf.get(_JAVA_OPTIONS, "") else appcds.java_options()
     return f"{_logging_options()} {quick}".strip()
 
 

@@ -14,12 +14,12 @@ from bridge.bridge_folders import OWNER_FILE, scratch_name
 
 __all__ = [
     "TextFile",
+    "create_owned_folder",
     "delete_file",
-    "delete_owned",
+    "delete_owned_folder",
     "is_local",
     "list_names",
     "modified_ms",
-    "own",
     "read_text",
 ]
 
@@ -126,17 +126,19 @@ def delete_file(spark: SparkSession, path: str) -> None:
     system.delete(where, False)
 
 
-def own(spark: SparkSession, folder: str, pipeline: str) -> None:
-    """Make `folder`, which only `delete_owned` of the same pipeline removes. Raises FileExistsError where it is there
-    and holds something."""
+def create_owned_folder(spark: SparkSession, folder: str, pipeline: str) -> None:
+    """Create `folder`, which only `delete_owned_folder` of the same pipeline removes.
+
+    Raises FileExistsError for a folder that has files."""
     if list_names(spark, folder):
         raise FileExistsError(f"{folder} holds files, so it does not become a working folder of {pipeline!r}")
     TextFile(spark, f"{folder}/{OWNER_FILE}").write(json.dumps({"pipeline": pipeline}))
 
 
-def delete_owned(spark: SparkSession, folder: str, pipeline: str) -> bool:
-    """Remove a folder that `own` made for `pipeline`, with all that is in it. Any other folder stays as it is, and the
-    answer is False."""
+def delete_owned_folder(spark: SparkSession, folder: str, pipeline: str) -> bool:
+    """Delete a folder that `create_owned_folder` made for `pipeline`, with everything in it.
+
+    Any other folder is left alone, and the result is False."""
     if _owner(spark, folder) != pipeline:
         return False
     system, where = _open(spark, folder)

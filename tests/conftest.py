@@ -56,9 +56,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 @pytest.fixture(scope="session")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """The schema registry, on a free port; ids and subjects are shared by the session's tests."""
-    from bridge.embedded.schema_registry import SchemaRegistry
+    from bridge.embedded.schema_registry import SchemaRegistryServer
 
-    with SchemaRegistry(tmp_path_factory.mktemp("registry")) as running:
+    with SchemaRegistryServer(tmp_path_factory.mktemp("registry")) as running:
         yield running
 
 
@@ -97,7 +97,7 @@ def lake(tmp_path: Path) -> Path:
 @pytest.fixture
 def small_arrow_batches(spark: SparkSession) -> Iterator[None]:
     """Tasks are given five rows at a time, so that a few rows are several batches."""
-    from bridge.session import settings
+    from bridge.session import session_settings
 
-    with settings(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "5"}):
+    with session_settings(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "5"}):
         yield

@@ -26,16 +26,16 @@ def _made(file: Path) -> Path:
 
 def test_a_session_takes_the_file_that_is_there(spark: SparkSession) -> None:
     given = spark.sparkContext.getConf().get(_JAVA) or ""
-    assert appcds.options() in given
+    assert appcds.java_options() in given
     assert ("SharedArchiveFile" in given) == appcds.archive().is_file()
 
 
 def test_without_the_file_there_is_no_option(home: Path) -> None:
-    assert appcds.options() == ""
+    assert appcds.java_options() == ""
     file = _made(appcds.archive())
     assert file.is_relative_to(home)
-    assert appcds.options() == f"-XX:SharedArchiveFile={file} -Xlog:cds*=off"
-    assert appcds.made_at_exit(file) == f"-XX:ArchiveClassesAtExit={file} -Xlog:cds*=off"
+    assert appcds.java_options() == f"-XX:SharedArchiveFile={file} -Xlog:cds*=off"
+    assert appcds.java_options_to_create(file) == f"-XX:ArchiveClassesAtExit={file} -Xlog:cds*=off"
 
 
 def test_another_java_has_another_file(
@@ -54,4 +54,4 @@ def test_a_path_that_java_options_cannot_name_is_not_named(
 ) -> None:
     monkeypatch.setenv("BRIDGE_HOME", str(tmp_path / "my home"))
     file = _made(appcds.archive())
-    assert (appcds.options(), appcds.made_at_exit(file)) == ("", "")
+    assert (appcds.java_options(), appcds.java_options_to_create(file)) == ("", "")

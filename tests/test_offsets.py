@@ -48,8 +48,8 @@ def test_capped_keeps_partitions_and_never_exceeds(one: Offsets, limit: Offsets)
 
 def test_behind_counts_unknown_partitions_from_zero() -> None:
     here, end = Offsets.of([("t", 0, 7)]), Offsets.of([("t", 0, 10), ("t", 1, 4)])
-    assert here.behind(end) == 7
-    assert end.behind(here) == 0
+    assert here.lag(end) == 7
+    assert end.lag(here) == 0
     assert not here.reaches(end) and end.reaches(here)
 
 

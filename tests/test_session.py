@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from bridge.session import build_session, child, log_file
+from bridge.session import build_session, child_session, log_file
 
 
 def test_the_session_has_delta_kafka_and_utc(spark: SparkSession) -> None:
@@ -31,7 +31,7 @@ def test_the_classes_of_a_batch_outlive_it(spark: SparkSession) -> None:
 
 
 def test_a_child_does_not_change_its_parent(spark: SparkSession) -> None:
-    own = child(spark)
+    own = child_session(spark)
     own.conf.set("spark.databricks.delta.write.txnAppId", "mine")
     assert spark.conf.get("spark.databricks.delta.write.txnAppId", None) is None
     assert own.sparkContext is spark.sparkContext

@@ -36,15 +36,15 @@ def test_a_file_s_age(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_only_a_folder_that_was_made_for_the_pipeline_is_deleted(spark: SparkSession, tmp_path: Path) -> None:
     made, others, torn = tmp_path / "made", tmp_path / "others", tmp_path / "torn"
-    storage.own(spark, str(made), "orders")
+    storage.create_owned_folder(spark, str(made), "orders")
     (made / "state" / "0").mkdir(parents=True)
     for folder, told in ((others, None), (torn, '{"pipel'), (tmp_path / "list", "[]")):
         folder.mkdir()
         if told:
             (folder / OWNER_FILE).write_text(told, encoding="utf-8")
-        assert not storage.delete_owned(spark, str(folder), "orders") and folder.is_dir()
+        assert not storage.delete_owned_folder(spark, str(folder), "orders") and folder.is_dir()
     with pytest.raises(FileExistsError, match="torn holds files"):
-        storage.own(spark, str(torn), "orders")
-    assert not storage.delete_owned(spark, str(made), "payments")
-    assert storage.delete_owned(spark, str(made), "orders") and not made.exists()
-    assert not storage.delete_owned(spark, str(made), "orders")
+        storage.create_owned_folder(spark, str(torn), "orders")
+    assert not storage.delete_owned_folder(spark, str(made), "payments")
+    assert storage.delete_owned_folder(spark, str(made), "orders") and not made.exists()
+    assert not storage.delete_owned_folder(spark, str(made), "orders")

@@ -126,7 +126,7 @@ def broker(
 ) -> None:
     """Run the embedded Kafka broker (a real one, one process) until Ctrl-C."""
     from bridge.embedded.broker import Broker
-    from bridge.embedded.schema_registry import SchemaRegistry
+    from bridge.embedded.schema_registry import SchemaRegistryServer
 
     screen = Screen()
     with ExitStack() as servers:
@@ -134,7 +134,7 @@ def broker(
             running = servers.enter_context(Broker(folder, port=port))
         if registry:
             with screen.busy("starting the schema registry"):
-                schemas = servers.enter_context(SchemaRegistry(folder / "registry", port=registry_port))
+                schemas = servers.enter_context(SchemaRegistryServer(folder / "registry", port=registry_port))
             screen.say(f"the schema registry answers at {schemas.url}; it forgets its schemas when it stops")
         with process.stopping(screen) as stop:
             screen.say(f"Kafka answers at {running.bootstrap}; its data is in {folder}; Ctrl-C stops it")

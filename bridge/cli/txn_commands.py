@@ -31,10 +31,10 @@ def show(file: File, json: Json = False, master: Master = None, conf: Conf = Non
     aborted, or older than its timeout.
     """
     screen, definition = Screen(quiet=json), config.load(file)
-    from bridge.kafka.admin_transactions import listed
+    from bridge.kafka.admin_transactions import list_transactions
 
     with process.session(screen, definition, master, conf) as spark:
-        found = listed(spark, definition.topic)
+        found = list_transactions(spark, definition.topic)
     rows = {t.id: _line(t) for t in found} or {"": "none"}
     screen.result(_title(definition), [asdict(t) for t in found], rows=rows, json=json)
 
@@ -61,7 +61,7 @@ def abort(
     from bridge.kafka import admin_transactions
 
     with process.session(screen, definition, master, conf) as spark:
-        ended, left = admin_transactions.abort(spark, definition.topic, others=everything)
+        ended, left = admin_transactions.abort_transactions(spark, definition.topic, others=everything)
     rows = {t.id: f"ended: {_line(t)}" for t in ended}
     rows |= {
         t.id: f"left alone, for the bridge makes no such id; --all ends it, too: {_line(t)}" for t in left

@@ -13,7 +13,7 @@ from bridge.delta.merge_contract import MergeResult
 from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit_properties
 from bridge.delta.txn_settings import committed_version, forget_last_version, last_version, txn_settings
-from bridge.session import settings
+from bridge.session import session_settings
 
 __all__ = ["append_batch", "appended"]
 
@@ -43,7 +43,7 @@ def appended(table: Table, rows: DataFrame, progress: IngestProgress) -> int | N
 
     Raises what Spark and Delta do.
     """
-    with settings(table.spark, txn_settings(table, progress)):
+    with session_settings(table.spark, txn_settings(table, progress)):
         forget_last_version(table.spark)
         writer = rows.write.format("delta").mode("append")
         if table.target.table:

@@ -17,7 +17,7 @@ from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit_properties
 from bridge.delta.txn_settings import committed_version, last_version, txn_settings
 from bridge.schema import quote
-from bridge.session import settings
+from bridge.session import session_settings
 
 __all__ = ["INSERT_ALWAYS", "LEAN", "merge_with_spark"]
 
@@ -67,7 +67,7 @@ def merge_with_spark(
     conflict: Exception | None = None
     for _ in attempts():
         try:
-            with table_errors(table), settings(table.spark, wanted):
+            with table_errors(table), session_settings(table.spark, wanted):
                 counts = _run(table, changes, key, among.condition)
                 version = last_version(table.spark) or -1
         except Exception as error:

@@ -13,7 +13,7 @@ from bridge.delta.delta_errors import error_names, retry_conflicts, table_errors
 from bridge.delta.table import Table
 from bridge.delta.table_checks import sql_name
 from bridge.errors import TableError
-from bridge.session import settings
+from bridge.session import session_settings
 
 __all__ = [
     "LOG_RETENTION",
@@ -79,7 +79,7 @@ def vacuum(table: Table, retain_seconds: float) -> int:
     # Delta lists a table's folders in 10,000 tasks by default, which takes over a minute on two cores.
     tasks = {_LISTING: str(4 * table.spark.sparkContext.defaultParallelism)}
     try:
-        with table_errors(table), settings(table.spark, tasks):
+        with table_errors(table), session_settings(table.spark, tasks):
             table.spark.sql(f"VACUUM {sql_name(table.target)} RETAIN {hours} HOURS")
     except Exception as error:
         if "IllegalArgumentException" not in error_names(error) or hours * 3600 >= kept:

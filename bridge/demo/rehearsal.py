@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _written(file: Path) -> None:
-    options = appcds.made_at_exit(file)
+    options = appcds.java_options_to_create(file)
     if not options:
         return
     spark = build_session("bridge rehearsal", conf={"spark.driver.extraJavaOptions": options})

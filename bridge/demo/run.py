@@ -24,7 +24,7 @@ from bridge.pipelines.compare.verify import Proof, verify
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.quality.check import Checked, check
-from bridge.session import child
+from bridge.session import child_session
 
 __all__ = ["pipelines", "run"]
 
@@ -161,7 +161,7 @@ class _Flow:
     def _check(self) -> None:
         """The table is judged while it changes, so that the last report has something to compare with."""
         self.table_is_there.wait()
-        spark = child(self.spark)
+        spark = child_session(self.spark)
         while not self.ingested.is_set():
             check(spark, self.incoming)
             self.ingested.wait(_BETWEEN_CHECKS_SECONDS)
@@ -169,7 +169,7 @@ class _Flow:
     def _twice(
         self, pipeline: Callable[..., Summary], definition: Definition, enough: threading.Event
     ) -> None:
-        spark, started = child(self.spark), time.monotonic()
+        spark, started = child_session(self.spark), time.monotonic()
         pipeline(spark, definition, listener=self._listen, stop=enough)
         if not self.stop.is_set():
             to_the_end = replace(definition, run=replace(definition.run, trigger_seconds=None))

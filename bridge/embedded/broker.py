@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 
 from bridge import jars
 from bridge.embedded.listeners import Listeners
-from bridge.embedded.processes import HOST, end, free_port, is_free, watch
+from bridge.embedded.processes import HOST, free_port, is_port_free, start_watchdog, stop_process
 from bridge.errors import KafkaError
 from bridge.kafka import admin
 
@@ -152,7 +152,7 @@ class Broker:
                 stderr=out,
                 start_new_session=True,  # Ctrl-C in a terminal is for us; we stop the broker when we are done
             )
-        self._watchdog = watch(self._process.pid)
+        self._watchdog = start_watchdog(self._process.pid)
         try:
             self._wait_until_up(self._process)
         except BaseException:
@@ -165,7 +165,7 @@ class Broker:
         """End the broker in good order, within 15 seconds by force. Harmless when stopped."""
         process, self._process = self._process, None
         watchdog, self._watchdog = self._watchdog, None
-        end(process, watchdog, _STOP_SECONDS)
+        stop_process(process, watchdog, _STOP_SECONDS)
 
     def kill(self) -> None:
         """End the broker as a power cut would (SIGKILL); data in the folder is kept."""
@@ -191,7 +191,7 @@ class Broker:
         if self._port is not None:
             return self._port
         kept = self.folder / "port"
-        if kept.exists() and is_free(wanted := int(kept.read_text())):
+        if kept.exists() and is_port_free(wanted := int(kept.read_text())):
             return wanted
         return free_port()
 

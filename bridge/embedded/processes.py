@@ -7,12 +7,12 @@ import signal
 import socket
 import subprocess
 
-__all__ = ["HOST", "end", "free_port", "is_free", "watch"]
+__all__ = ["HOST", "free_port", "is_port_free", "start_watchdog", "stop_process"]
 
 HOST = "127.0.0.1"
 
 
-def watch(pid: int) -> subprocess.Popen[bytes]:
+def start_watchdog(pid: int) -> subprocess.Popen[bytes]:
     """A shell that ends `pid` when our end of its standard input closes: no way of dying can prevent that.
 
     PR_SET_PDEATHSIG would do it without a process, but fires when the *thread* that started the server ends.
@@ -27,7 +27,7 @@ def watch(pid: int) -> subprocess.Popen[bytes]:
     )
 
 
-def end(
+def stop_process(
     process: subprocess.Popen[bytes] | None, watchdog: subprocess.Popen[bytes] | None, seconds: float
 ) -> None:
     """End a server and its watchdog in good order, by force after `seconds`. Harmless when both are gone."""
@@ -52,7 +52,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def is_free(port: int) -> bool:
+def is_port_free(port: int) -> bool:
     """Whether a server could have the port."""
     with socket.socket() as probe:
         # As servers bind: a port in TIME_WAIT after a restart is free.

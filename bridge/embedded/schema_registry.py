@@ -12,10 +12,10 @@ from pathlib import Path
 from types import TracebackType
 
 from bridge import jars
-from bridge.embedded.processes import HOST, end, free_port, is_free, watch
+from bridge.embedded.processes import HOST, free_port, is_port_free, start_watchdog, stop_process
 from bridge.errors import KafkaError
 
-__all__ = ["SchemaRegistry"]
+__all__ = ["SchemaRegistryServer"]
 
 _START_SECONDS = 90.0
 _STOP_SECONDS = 10.0
@@ -23,7 +23,7 @@ _API = "/apis/ccompat/v7"
 _JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 
 
-class SchemaRegistry:
+class SchemaRegistryServer:
     """A registry on 127.0.0.1 that ends with this process, whatever ends it; its log is in `folder`.
 
     `port` None takes a free one. Use it as a context manager, or call start() and stop(). Every schema is
@@ -54,7 +54,7 @@ class SchemaRegistry:
         """The registry's process, while it runs."""
         return self._process.pid if self._process and self.running else None
 
-    def start(self) -> SchemaRegistry:
+    def start(self) -> SchemaRegistryServer:
         """Start, or do nothing when running; returns when the registry answers.
 
         Raises KafkaError with the log file and its last words when it does not within 90 seconds.
@@ -64,7 +64,7 @@ class SchemaRegistry:
         self.folder.mkdir(parents=True, exist_ok=True)
         if self._port is None:
             self._port = free_port()
-        if not is_free(self._port):
+        if not is_port_free(self._port):
             # Quarkus binds last: until then the other server's answers would look like ours.
             raise KafkaError(f"the schema registry cannot have port {self._port} on {HOST}: it is in use")
         with self.log.open("ab") as out:
@@ -75,7 +75,7 @@ class SchemaRegistry:
                 stderr=out,
                 start_new_session=True,  # Ctrl-C in a terminal is for us; we stop the registry when we are done
             )
-        self._watchdog = watch(self._process.pid)
+        self._watchdog = start_watchdog(self._process.pid)
         try:
             self._wait_until_up(self._process)
         except BaseException:
@@ -87,9 +87,9 @@ class SchemaRegistry:
         """End the registry, within 10 seconds by force. Harmless when stopped."""
         process, self._process = self._process, None
         watchdog, self._watchdog = self._watchdog, None
-        end(process, watchdog, _STOP_SECONDS)
+        stop_process(process, watchdog, _STOP_SECONDS)
 
-    def __enter__(self) -> SchemaRegistry:
+    def __enter__(self) -> SchemaRegistryServer:
         return self.start()
 
     def __exit__(

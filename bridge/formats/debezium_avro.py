@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from bridge.format_rules.avro_own import DEBEZIUM, envelope, event
 from bridge.format_rules.avro_schema import Node
 from bridge.formats.avro.framing import FramedDecoder, FramedEncoder, Subject
-from bridge.formats.avro.registry_client import Writer
+from bridge.formats.avro.registry_client import WriterSchema
 from bridge.formats.base import NOTHING
 from bridge.formats.before_image import as_row, before_image_type
 from bridge.formats.sql import Names, apply, let, literal, null, struct, with_sql_column
@@ -60,14 +60,14 @@ class _ChangeDecoder(FramedDecoder):
         told: RowType,
         own: Node,
         subject: Subject,
-        writers: Mapping[int, Writer] | None = None,
+        writers: Mapping[int, WriterSchema] | None = None,
         *,
         keyed: bool,
     ) -> None:
         super().__init__(row, envelope(row, told), own, subject, writers)
         self.told, self.keyed = told, keyed
 
-    def with_schemas(self, writers: Mapping[int, Writer]) -> _ChangeDecoder:
+    def with_schemas(self, writers: Mapping[int, WriterSchema]) -> _ChangeDecoder:
         return _ChangeDecoder(self.row, self.told, self.own, self.subject, writers, keyed=self.keyed)
 
     def skipped(self, payload: str) -> str:

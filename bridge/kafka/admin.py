@@ -22,7 +22,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from bridge.definition import Topic
 from bridge.errors import KafkaError, OptionError, TopicMissingError
-from bridge.kafka.client import Conversation
+from bridge.kafka.client import AdminSession
 from bridge.kafka.group_offsets import ConsumerGroup
 from bridge.offsets import Offsets, TopicPartition
 
@@ -31,13 +31,13 @@ __all__ = [
     "describe",
     "end_offsets",
     "ensure_topic",
-    "first_since",
+    "log_end_offsets",
+    "offsets_at_timestamp",
     "resolve",
     "start_offsets",
+    "topic_config",
+    "topic_configs",
     "topic_ids",
-    "topic_setting",
-    "topic_settings",
-    "written_ends",
 ]
 
 _TIMEOUT = 20.0
@@ -74,7 +74,7 @@ def resolve(topic: Topic, *, timeout: float = _TIMEOUT) -> Topic:
     if topic.pattern is None:
         return topic
     pattern = re.compile(topic.pattern)
-    names = [n for n in Conversation(topic.properties, timeout).topic_names() if pattern.fullmatch(n)]
+    names = [n for n in AdminSession(topic.properties, timeout).topic_names() if pattern.fullmatch(n)]
     if not names:
         raise TopicMissingError(
             f"no topic on {topic.bootstrap_servers} matches 'topic-pattern' = '{topic.pattern}' as a whole; create "
@@ -88,8 +88,8 @@ def describe(topic: Topic, *, timeout: float = _TIMEOUT) -> TopicState:
 
     Raises TopicMissingError for a topic that is not there, KafkaError for a broker that does not answer.
     """
-    talk = Conversation(topic.properties, timeout)
-    topics = talk.ask("describe topics", AdminClient.describe_topics, TopicCollection(list(topic.names)))
+    talk = AdminSession(topic.properties, timeout)
+    topics = talk.request("describe topics", AdminClient.describe_topics, TopicCollection(list(topic.names)))
     partitions = [(name, p.id) for name, found in topics.items() for p in found.partitions]
     return TopicState(
         ids={name: str(found.topic_id) for name, found in topics.items()},
@@ -101,19 +101,19 @@ def describe(topic: Topic, *, timeout: float = _TIMEOUT) -> TopicState:
 def topic_ids(topic: Topic, *, timeout: float = _TIMEOUT) -> dict[str, str]:
     """Kafka's id of each of `topic.names`, by which it tells a topic from one of the same name that came after it; ""
     where the broker tells none (before Kafka 2.8). Raises TopicMissingError, KafkaError."""
-    talk = Conversation(topic.properties, timeout)
-    found = talk.ask("describe topics", AdminClient.describe_topics, TopicCollection(list(topic.names)))
+    talk = AdminSession(topic.properties, timeout)
+    found = talk.request("describe topics", AdminClient.describe_topics, TopicCollection(list(topic.names)))
     ids = {name: str(told.topic_id or "") for name, told in found.items()}
     return {name: "" if id == _NO_ID else id for name, id in ids.items()}
 
 
-def written_ends(topic: Topic, *, timeout: float = _TIMEOUT) -> Offsets:
+def log_end_offsets(topic: Topic, *, timeout: float = _TIMEOUT) -> Offsets:
     """The offset after the last record written to each partition, whether its transaction has ended or not.
 
     Two requests over one connection: it is asked with every batch of a publish. Raises as `describe` does.
     """
-    talk = Conversation(topic.properties, timeout)
-    topics = talk.ask("describe topics", AdminClient.describe_topics, TopicCollection(list(topic.names)))
+    talk = AdminSession(topic.properties, timeout)
+    topics = talk.request("describe topics", AdminClient.describe_topics, TopicCollection(list(topic.names)))
     partitions = [(name, p.id) for name, found in topics.items() for p in found.partitions]
     return talk.list_offsets(partitions, OffsetSpec.latest(), committed=False)  # type: ignore[no-untyped-call]
 
@@ -135,12 +135,12 @@ def start_offsets(topic: Topic, state: TopicState, *, timeout: float = _TIMEOUT)
         return _at_timestamp(topic, state, topic.startup.timestamp_ms, prefix, timeout)
     if mode == "group-offsets":
         committed = _committed(topic, state, timeout)
-        return _filled(committed, _reset(topic, state), state, f"'{prefix}.mode' = 'group-offsets'")
+        return _completed(committed, _reset(topic, state), state, f"'{prefix}.mode' = 'group-offsets'")
     if mode == "specific-offsets":
         named = _specific(topic, state, f"'{prefix}.specific-offsets'")
         if "group.id" in topic.properties and len(named) < len(state.end):
             named = Offsets({**_committed(topic, state, timeout).by_partition, **named.by_partition})
-        return _filled(named, state.earliest, state, prefix)
+        return _completed(named, state.earliest, state, prefix)
     raise _unknown_mode(mode, prefix)
 
 
@@ -160,11 +160,11 @@ def end_offsets(topic: Topic, state: TopicState, *, timeout: float = _TIMEOUT) -
         return _at_timestamp(topic, state, topic.bounded.timestamp_ms, prefix, timeout).capped(state.end)
     if mode == "group-offsets":
         committed = _committed(topic, state, timeout)
-        return _filled(committed, None, state, f"'{prefix}.mode' = 'group-offsets'").capped(state.end)
+        return _completed(committed, None, state, f"'{prefix}.mode' = 'group-offsets'").capped(state.end)
     if mode == "specific-offsets":
         named = topic.bounded.offsets or Offsets()
         _check_partitions(named, state, f"'{prefix}.specific-offsets'")
-        return _filled(named, state.earliest, state, prefix)
+        return _completed(named, state.earliest, state, prefix)
     raise _unknown_mode(mode, prefix)
 
 
@@ -181,49 +181,51 @@ def ensure_topic(
 
     An existing topic is left as it is. Returns when the new topic can be described. Raises KafkaError.
     """
-    talk = Conversation(properties, timeout)
+    talk = AdminSession(properties, timeout)
     if talk.topic_exists(name):
         return False
     new = NewTopic(
         name, num_partitions=partitions or -1, replication_factor=replication or -1, config=dict(config or {})
     )
     try:
-        talk.ask(f"create topic '{name}'", AdminClient.create_topics, [new])
+        talk.request(f"create topic '{name}'", AdminClient.create_topics, [new])
     except KafkaError:
         if talk.topic_exists(name):  # somebody else was faster
             return False
         raise
-    talk.until_topic_exists(name)
+    talk.wait_for_topic(name)
     return True
 
 
-def topic_setting(topic: Topic, name: str, key: str, *, timeout: float = _TIMEOUT) -> str | None:
+def topic_config(topic: Topic, name: str, key: str, *, timeout: float = _TIMEOUT) -> str | None:
     """A setting of the topic `name`, the broker's default where it has none of its own; None when it is not told, as to
     who may not read it."""
     try:
-        found = topic_settings(topic, [name], [key], timeout=timeout)
+        found = topic_configs(topic, [name], [key], timeout=timeout)
     except KafkaError as refused:
         _log.info("%s of topic '%s' is not known: %s", key, name, refused)
         return None
     return found.get(name, {}).get(key)
 
 
-def topic_settings(
+def topic_configs(
     topic: Topic, names: Iterable[str], keys: Iterable[str], *, timeout: float = _TIMEOUT
 ) -> dict[str, dict[str, str]]:
     """These settings of each of the topics `names`, in one question; what is not told is absent. Raises KafkaError."""
     asked = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-    talk = Conversation(topic.properties, timeout)
-    found = talk.ask("describe the configuration of topics", AdminClient.describe_configs, asked)
+    talk = AdminSession(topic.properties, timeout)
+    found = talk.request("describe the configuration of topics", AdminClient.describe_configs, asked)
     return {
         resource.name: {k: str(told[k].value) for k in keys if k in told} for resource, told in found.items()
     }
 
 
-def first_since(topic: Topic, partitions: Offsets, at_ms: int, *, timeout: float = _TIMEOUT) -> Offsets:
+def offsets_at_timestamp(
+    topic: Topic, partitions: Offsets, timestamp_ms: int, *, timeout: float = _TIMEOUT
+) -> Offsets:
     """The first offset with a timestamp of `at_ms` or later, for each of `partitions`; no entry where there is none."""
-    talk = Conversation(topic.properties, timeout)
-    return talk.list_offsets(partitions.by_partition, OffsetSpec.for_timestamp(at_ms))
+    talk = AdminSession(topic.properties, timeout)
+    return talk.list_offsets(partitions.by_partition, OffsetSpec.for_timestamp(timestamp_ms))
 
 
 def _committed(topic: Topic, state: TopicState, timeout: float) -> Offsets:
@@ -234,13 +236,13 @@ def _committed(topic: Topic, state: TopicState, timeout: float) -> Offsets:
 def _at_timestamp(topic: Topic, state: TopicState, at: int | None, prefix: str, timeout: float) -> Offsets:
     if at is None:
         raise OptionError(f"'{prefix}.mode' = 'timestamp' needs '{prefix}.timestamp-millis'")
-    found = Conversation(topic.properties, timeout).list_offsets(
+    found = AdminSession(topic.properties, timeout).list_offsets(
         state.partitions, OffsetSpec.for_timestamp(at)
     )
-    return _filled(found, state.end, state, prefix)
+    return _completed(found, state.end, state, prefix)
 
 
-def _filled(some: Offsets, otherwise: Offsets | None, state: TopicState, option: str) -> Offsets:
+def _completed(some: Offsets, otherwise: Offsets | None, state: TopicState, option: str) -> Offsets:
     """One offset for each partition of `state`; without `otherwise`, an absent one is an error."""
     missing = [f"{t}-{p}" for t, p in state.partitions if some.get(t, p) is None]
     if missing and otherwise is None:

@@ -21,7 +21,7 @@ from bridge.definition import Topic
 from bridge.errors import KafkaError, OptionError, UnsupportedError
 from bridge.kafka.client_settings import for_java_admin
 
-__all__ = ["Transaction", "abort", "fence", "listed"]
+__all__ = ["Transaction", "abort_transactions", "fence_shards", "list_transactions"]
 
 _TIMEOUT = 30.0
 _ADMIN = "org.apache.kafka.clients.admin.Admin"
@@ -54,7 +54,7 @@ class Transaction:
         return self.state == "Ongoing"
 
 
-def listed(spark: SparkSession, topic: Topic, *, timeout: float = _TIMEOUT) -> list[Transaction]:
+def list_transactions(spark: SparkSession, topic: Topic, *, timeout: float = _TIMEOUT) -> list[Transaction]:
     """What the broker knows of the ids that are the prefix, or begin with the prefix and '-', by id.
 
     Raises OptionError where the sink has no prefix, KafkaError, and UnsupportedError where Spark has no AdminClient.
@@ -64,7 +64,7 @@ def listed(spark: SparkSession, topic: Topic, *, timeout: float = _TIMEOUT) -> l
         return _transactions(ask, prefix)
 
 
-def abort(
+def abort_transactions(
     spark: SparkSession, topic: Topic, *, others: bool = False, timeout: float = _TIMEOUT
 ) -> tuple[list[Transaction], list[Transaction]]:
     """End the transactions under way: (those ended, those left alone), as they were before; returns when they are over.
@@ -80,7 +80,7 @@ def abort(
         return chosen, [t for t in ongoing if t not in chosen]
 
 
-def fence(spark: SparkSession, topic: Topic, *, timeout: float = _TIMEOUT) -> None:
+def fence_shards(spark: SparkSession, topic: Topic, *, timeout: float = _TIMEOUT) -> None:
     """End what shards of the publish have under way, and keep their producers from sending more; returns when it is
     over. Its driver's id, the prefix itself, is left alone. Raises as `listed` does."""
     prefix, deadline = _prefix(topic), time.monotonic() + timeout
@@ -92,7 +92,7 @@ def fence(spark: SparkSession, topic: Topic, *, timeout: float = _TIMEOUT) -> No
 def _end(ask: _Ask, prefix: str, ids: Sequence[str], deadline: float) -> None:
     if ids:
         ask("fence producers", lambda admin, java: admin.fenceProducers(java(ids)).all())
-    while any(not _over(t) for t in _transactions(ask, prefix) if t.id in ids):
+    while any(not _ended(t) for t in _transactions(ask, prefix) if t.id in ids):
         if time.monotonic() > deadline:
             raise KafkaError(
                 f"the transactions of {', '.join(ids)} are fenced, but not over yet; see `bridge txn list` in a while"
@@ -110,7 +110,7 @@ def _prefix(topic: Topic) -> str:
     return prefix
 
 
-def _over(transaction: Transaction) -> bool:
+def _ended(transaction: Transaction) -> bool:
     return not transaction.ongoing and transaction.state not in _ENDING
 
 

@@ -14,9 +14,9 @@ from bridge.definition import Topic
 from bridge.errors import KafkaError
 from bridge.kafka.records import Records
 
-__all__ = ["SENT", "ArrowRecords"]
+__all__ = ["RECORD_COLUMNS", "ArrowRecords"]
 
-SENT = ("key", "value", "timestamp", "headers", "topic")
+RECORD_COLUMNS = ("key", "value", "timestamp", "headers", "topic")
 """The columns that make a record; the first two must be there."""
 
 

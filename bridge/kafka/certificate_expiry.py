@@ -7,15 +7,15 @@ from datetime import datetime, timezone
 
 from cryptography import x509
 
-__all__ = ["expiry"]
+__all__ = ["expired_certificate"]
 
 _SECONDS = 5.0
 
 
-def expiry(servers: str, said: str) -> str:
+def expired_certificate(servers: str, error_text: str) -> str:
     """For `said`, librdkafka's words: when the certificate of the first of `servers` that shows one ended, if it did;
     else, and for other troubles, an empty text. Sends nothing but a greeting, and no client certificate."""
-    if "certificate verify failed" not in said:
+    if "certificate verify failed" not in error_text:
         return ""
     for server in servers.split(","):
         host, _, port = server.strip().rpartition(":")

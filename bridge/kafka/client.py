@@ -14,19 +14,27 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicColle
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from bridge.errors import KafkaError, TopicMissingError
-from bridge.kafka.certificate_expiry import expiry
+from bridge.kafka.certificate_expiry import expired_certificate
 from bridge.kafka.client_settings import for_librdkafka, read_committed
 from bridge.offsets import Offsets
 
-__all__ = ["HOPELESS", "Conversation", "LastError", "behind", "committed", "refusal", "words"]
+__all__ = [
+    "LOGIN_ERRORS",
+    "AdminSession",
+    "LastError",
+    "committed_offsets",
+    "error_text",
+    "group_refusal",
+    "root_error",
+]
 
 _T = TypeVar("_T")
 _Request = Callable[..., Mapping[Any, Future[_T]]]
 _Code = confluent_kafka.KafkaError
 # After these librdkafka tries again for ever; a wrong password does not become right.
-HOPELESS = (_Code._AUTHENTICATION, _Code._SSL, _Code.SASL_AUTHENTICATION_FAILED)
+LOGIN_ERRORS = (_Code._AUTHENTICATION, _Code._SSL, _Code.SASL_AUTHENTICATION_FAILED)
 # The broker is there, and will know in a moment (a topic just created, a coordinator just elected).
-_PASSING = (
+_RETRIABLE = (
     _Code.LEADER_NOT_AVAILABLE,
     _Code.NOT_LEADER_FOR_PARTITION,
     _Code.COORDINATOR_LOAD_IN_PROGRESS,
@@ -38,9 +46,9 @@ _PASSING = (
     _Code.FENCED_LEADER_EPOCH,
 )
 _INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-_SILENCE = (_Code._TIMED_OUT, _Code._TRANSPORT, _Code._ALL_BROKERS_DOWN, _Code._RESOLVE)
+_NO_ANSWER = (_Code._TIMED_OUT, _Code._TRANSPORT, _Code._ALL_BROKERS_DOWN, _Code._RESOLVE)
 
-_SLICE_SECONDS = 3.0
+_REQUEST_SECONDS = 3.0
 
 _log = logging.getLogger("bridge.kafka")
 _log.addHandler(logging.NullHandler())
@@ -57,7 +65,7 @@ class LastError:
             self.error = error
 
 
-def refusal(consumer: Consumer) -> confluent_kafka.KafkaError | None:
+def group_refusal(consumer: Consumer) -> confluent_kafka.KafkaError | None:
     """Whether the group may not be used: only `poll` tells that. The consumer must have no partitions assigned."""
     while (message := consumer.poll(0)) is not None:
         error = message.error()
@@ -66,8 +74,8 @@ def refusal(consumer: Consumer) -> confluent_kafka.KafkaError | None:
     return None
 
 
-def committed(
-    consumer: Consumer, places: list[TopicPartition], timeout: float, heard: LastError
+def committed_offsets(
+    consumer: Consumer, partitions: list[TopicPartition], timeout: float, last_error: LastError
 ) -> list[TopicPartition]:
     """The committed offsets of the consumer's group. Raises KafkaException, at once for a login or a right that is
     refused: by itself librdkafka would go on asking until `timeout`."""
@@ -75,18 +83,18 @@ def committed(
     while True:
         left = deadline - time.monotonic()
         try:
-            return consumer.committed(places, timeout=max(0.1, min(_SLICE_SECONDS, left)))
+            return consumer.committed(partitions, timeout=max(0.1, min(_REQUEST_SECONDS, left)))
         except KafkaException as failed:
-            refused = refusal(consumer)
-            if refused is None and heard.error is not None and heard.error.code() in HOPELESS:
-                refused = heard.error
+            refused = group_refusal(consumer)
+            if refused is None and last_error.error is not None and last_error.error.code() in LOGIN_ERRORS:
+                refused = last_error.error
             if refused is not None:
                 raise KafkaException(refused) from None
             if failed.args[0].code() != _Code._TIMED_OUT or time.monotonic() > deadline:
                 raise
 
 
-class Conversation:
+class AdminSession:
     """An admin client that lives for one task of at most `timeout` seconds.
 
     Every method raises KafkaError naming the addresses, what was asked, and librdkafka's last word; a login
@@ -98,22 +106,24 @@ class Conversation:
         self._committed = read_committed(properties)
         self._timeout = timeout
         self._deadline = time.monotonic() + timeout
-        self._heard = LastError()
-        settings: dict[str, Any] = {**for_librdkafka(properties), "error_cb": self._heard}
+        self._last_error = LastError()
+        settings: dict[str, Any] = {**for_librdkafka(properties), "error_cb": self._last_error}
         try:
             self._client = AdminClient(settings, logger=_log)
         except KafkaException as refused:
-            raise KafkaError(f"librdkafka refuses the 'properties.*': {words(refused.args[0])}") from None
+            raise KafkaError(
+                f"librdkafka refuses the 'properties.*': {error_text(refused.args[0])}"
+            ) from None
 
-    def ask(self, doing: str, request: _Request[_T], *args: Any, **more: Any) -> dict[Any, _T]:
+    def request(self, doing: str, request: _Request[_T], *args: Any, **more: Any) -> dict[Any, _T]:
         """Send one request (a method of AdminClient) and wait for all its answers, through elections."""
         while True:
-            futures = request(self._client, *args, request_timeout=self._left(), **more)
+            futures = request(self._client, *args, request_timeout=self._seconds_left(), **more)
             try:
-                return {name: self._answer(future) for name, future in futures.items()}
+                return {name: self._result(future) for name, future in futures.items()}
             except KafkaException as failed:
                 error = failed.args[0]
-                if error.code() not in _PASSING or time.monotonic() > self._deadline:
+                if error.code() not in _RETRIABLE or time.monotonic() > self._deadline:
                     names = [
                         name
                         for name, future in futures.items()
@@ -133,13 +143,13 @@ class Conversation:
         wanted = {TopicPartition(t, p): spec for t, p in partitions}
         committed = self._committed if committed is None else committed
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-        found = self.ask("list offsets", AdminClient.list_offsets, wanted, isolation_level=level)
+        found = self.request("list offsets", AdminClient.list_offsets, wanted, isolation_level=level)
         return Offsets.of((tp.topic, tp.partition, at.offset) for tp, at in found.items() if at.offset >= 0)
 
     def topic_names(self) -> list[str]:
         """All topics that this user may see, Kafka's own ones left out."""
         try:
-            found = self._client.list_topics(timeout=self._left()).topics
+            found = self._client.list_topics(timeout=self._seconds_left()).topics
         except KafkaException as failed:
             raise self._error("list topics", failed.args[0]) from None
         return sorted(name for name in found if name not in _INTERNAL)
@@ -147,22 +157,22 @@ class Conversation:
     def topic_exists(self, name: str) -> bool:
         """Whether the topic can be described now."""
         try:
-            self.ask(f"describe topic '{name}'", AdminClient.describe_topics, TopicCollection([name]))
+            self.request(f"describe topic '{name}'", AdminClient.describe_topics, TopicCollection([name]))
         except TopicMissingError:
             return False
         return True
 
-    def until_topic_exists(self, name: str) -> None:
+    def wait_for_topic(self, name: str) -> None:
         """Wait until the topic can be described: a created one is known to the broker a little later."""
         while not self.topic_exists(name):
             if time.monotonic() > self._deadline:
                 raise KafkaError(f"topic '{name}' was created on {self.servers}, but cannot be seen yet")
             time.sleep(0.02)
 
-    def _answer(self, future: Future[_T]) -> _T:
+    def _result(self, future: Future[_T]) -> _T:
         while True:
             try:
-                answer = future.result(timeout=min(0.1, self._left()))
+                answer = future.result(timeout=min(0.1, self._seconds_left()))
                 # Group offsets are refused partition by partition, inside an answer that looks good.
                 for partition in getattr(answer, "topic_partitions", ()):
                     if partition.error is not None:
@@ -170,13 +180,13 @@ class Conversation:
                 return answer
             except StillWaiting:
                 self._client.poll(0)
-                if self._heard.error is not None and self._heard.error.code() in HOPELESS:
-                    raise KafkaException(self._heard.error) from None
+                if self._last_error.error is not None and self._last_error.error.code() in LOGIN_ERRORS:
+                    raise KafkaException(self._last_error.error) from None
             except KafkaException:
                 self._client.poll(0)  # the error behind this one may be waiting for us
                 raise
 
-    def _left(self) -> float:
+    def _seconds_left(self) -> float:
         return max(0.1, self._deadline - time.monotonic())
 
     def _error(self, doing: str, error: confluent_kafka.KafkaError, name: Any = None) -> KafkaError:
@@ -186,34 +196,35 @@ class Conversation:
                 f"kafka-topics.sh --bootstrap-server {self.servers} --create --topic {name} "
                 "--config cleanup.policy=compact (a publish creates it if the pipeline file has topic.create)"
             )
-        if error.code() in _SILENCE and self._heard.error is not None:
-            error = self._heard.error
-        if error.code() in HOPELESS:
+        if error.code() in _NO_ANSWER and self._last_error.error is not None:
+            error = self._last_error.error
+        if error.code() in LOGIN_ERRORS:
             return KafkaError(
-                f"{self.servers} refuses the login ({doing}): {words(error)}{expiry(self.servers, error.str())}; "
+                f"{self.servers} refuses the login ({doing}): {error_text(error)}"
+                f"{expired_certificate(self.servers, error.str())}; "
                 "check 'properties.security.protocol', 'properties.sasl.*' and 'properties.ssl.*'"
             )
         if error.code() == _Code.TOPIC_AUTHORIZATION_FAILED:
             topic = name.topic if isinstance(name, TopicPartition) else name
             which = f"topic '{topic}'" if isinstance(topic, str) else "the topic"
             return KafkaError(
-                f"{self.servers}: the login may not use {which} ({doing}): {words(error)}; give it DESCRIBE, "
+                f"{self.servers}: the login may not use {which} ({doing}): {error_text(error)}; give it DESCRIBE, "
                 "and READ for an ingest or WRITE for a publish"
             )
-        if error.code() in _SILENCE:
+        if error.code() in _NO_ANSWER:
             return KafkaError(
-                f"no answer from {self.servers} within {self._timeout:.0f} s ({doing}): {words(error)}; "
+                f"no answer from {self.servers} within {self._timeout:.0f} s ({doing}): {error_text(error)}; "
                 "check 'properties.bootstrap.servers' and that the broker runs and can be reached from here"
             )
-        return KafkaError(f"{self.servers} refuses to {doing}: {words(error)}")
+        return KafkaError(f"{self.servers} refuses to {doing}: {error_text(error)}")
 
 
-def words(error: confluent_kafka.KafkaError) -> str:
+def error_text(error: confluent_kafka.KafkaError) -> str:
     """librdkafka's name and text of an error, in one line."""
     return " ".join(f"{error.name()}: {error.str()}".split())
 
 
-def behind(failed: BaseException) -> KafkaException | KafkaError:
+def root_error(failed: BaseException) -> KafkaException | KafkaError:
     """The error itself, or the one under it.
 
     A fatal error, such as being fenced, the client raises before it has called all callbacks; Python makes a

@@ -10,17 +10,17 @@ from pyspark.sql import functions as F
 
 from bridge.columns import POSITION, ROUTE
 from bridge.definition import Topic
-from bridge.kafka.arrow_records import SENT, ArrowRecords
+from bridge.kafka.arrow_records import RECORD_COLUMNS, ArrowRecords
 from bridge.kafka.client_settings import for_librdkafka
 from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.shard_state import ShardSpec
-from bridge.kafka.shard_task import RANK, SLOT, VERSION, ShardTask
-from bridge.kafka.sink import COUNTS, ProduceResult, collected, refuse_speculation
+from bridge.kafka.shard_task import RANK, SHARD, VERSION, ShardTask
+from bridge.kafka.sink import COUNTS_SCHEMA, ProduceResult, collect_counts, refuse_speculation
 from bridge.kafka.task_errors import TaskErrors
-from bridge.kafka.topic_creation import partitions
+from bridge.kafka.topic_creation import partition_counts
 from bridge.kafka.transactions import consumer_settings
 from bridge.publish_progress import PublishRange
-from bridge.session import settings
+from bridge.session import session_settings
 
 __all__ = ["TransactionalSink", "produce_files", "produce_once"]
 
@@ -67,7 +67,9 @@ class TransactionalSink:
             cursors_recorded=publish_range.cursors_recorded,
         )
 
-    def first_notes(self, topic: Topic, publish_range: PublishRange, shards: Iterable[int]) -> dict[str, str]:
+    def initial_offset_metadata(
+        self, topic: Topic, publish_range: PublishRange, shards: Iterable[int]
+    ) -> dict[str, str]:
         """For each of these `shards` its group and what it holds when the range is opened; see Control.record."""
         share = self.shard_spec(topic, publish_range)
         return {share.group(number): share.initial_offset_metadata() for number in shards}
@@ -77,7 +79,7 @@ def produce_once(
     records: DataFrame,
     topic: Topic,
     publish_range: PublishRange,
-    sender: TransactionalSink,
+    sink: TransactionalSink,
     *,
     unique: bool = False,
 ) -> ProduceResult:
@@ -92,34 +94,34 @@ def produce_once(
     `records` must be the same rows each time; the result counts what this call sent. Raises ConcurrentRunError when
     another run took over, KafkaError as sink.produce; shards that had committed keep what they sent.
     """
-    task = _task(topic, publish_range, sender, unique=unique and topic.key is not None)
-    sent = [c for c in SENT if c in records.columns]
-    shared = ["key"] if topic.key is not None else [ROUTE] if ROUTE in records.columns else sent
+    task = _task(topic, publish_range, sink, unique=unique and topic.key is not None)
+    columns = [c for c in RECORD_COLUMNS if c in records.columns]
+    routed_by = ["key"] if topic.key is not None else [ROUTE] if ROUTE in records.columns else columns
     version = F.col(f"{POSITION}.version")
     # One number is the fastest that Spark sorts by, and where it does not tell all records apart, it still tells most.
-    within = F.xxhash64(*shared).bitwiseAND(_HASH) if shared != sent else F.lit(0)
+    within = F.xxhash64(*routed_by).bitwiseAND(_HASH) if routed_by != columns else F.lit(0)
     rank = F.shiftleft(version - publish_range.first, _HASH_BITS).bitwiseOR(within)
     rows = records.withColumn(RANK, rank)
     order = [RANK]
     if task.unique:
         rows = rows.drop(POSITION)
     else:
-        order += ["key", POSITION, *(c for c in sent if c != "key")]
-    rows = rows.repartition(publish_range.shards, *shared).sortWithinPartitions(*order)
+        order += ["key", POSITION, *(c for c in columns if c != "key")]
+    rows = rows.repartition(publish_range.shards, *routed_by).sortWithinPartitions(*order)
     # The same hash that Spark's repartitioning uses; every task checks that it got its own rows.
-    shard = F.pmod(F.hash(*shared), F.lit(publish_range.shards))
+    shard = F.pmod(F.hash(*routed_by), F.lit(publish_range.shards))
     version = F.shiftright(RANK, _HASH_BITS) + publish_range.first
     refuse_speculation(records.sparkSession)
-    remote = TaskErrors()
-    parted = rows.select(*sent, RANK, version.alias(VERSION), shard.alias(SLOT))
-    return collected(parted.mapInArrow(remote.task(task.run), COUNTS), remote)
+    task_errors = TaskErrors()
+    assigned = rows.select(*columns, RANK, version.alias(VERSION), shard.alias(SHARD))
+    return collect_counts(assigned.mapInArrow(task_errors.task(task.run), COUNTS_SCHEMA), task_errors)
 
 
 def produce_files(
     records: DataFrame,
     topic: Topic,
     publish_range: PublishRange,
-    sender: TransactionalSink,
+    sink: TransactionalSink,
     files: Sequence[str],
 ) -> ProduceResult:
     """As `produce_once`, without moving a record: the i-th of `files` is shard i, and the order of its rows is theirs.
@@ -127,8 +129,8 @@ def produce_files(
     `records` are the rows of these files (URIs, as Spark names them), one by one and nothing else; no key has two among
     them, for they have no order from file to file. Raises KafkaError, too, where Spark cuts a file in two.
     """
-    task = _task(topic, publish_range, sender, own=False)
-    sent = [c for c in SENT if c in records.columns]
+    task = _task(topic, publish_range, sink, own=False)
+    columns = [c for c in RECORD_COLUMNS if c in records.columns]
     # Where a row comes from is a number, which is cheaper for each row than the name.
     begin = F.lit(0).cast("bigint")
     numbers = F.array(*(F.xxhash64(F.lit(file), begin) for file in files))
@@ -136,12 +138,12 @@ def produce_files(
     shard = F.array_position(numbers, here) - 1
     version = F.lit(publish_range.first).cast("bigint")
     refuse_speculation(records.sparkSession)
-    remote = TaskErrors()
-    parted = records.select(*sent, version.alias(VERSION), shard.alias(SLOT))
-    counts = parted.mapInArrow(remote.task(task.run), COUNTS)
-    with settings(records.sparkSession, _WHOLE_FILES):
+    task_errors = TaskErrors()
+    assigned = records.select(*columns, version.alias(VERSION), shard.alias(SHARD))
+    counts = assigned.mapInArrow(task_errors.task(task.run), COUNTS_SCHEMA)
+    with session_settings(records.sparkSession, _WHOLE_FILES):
         counts._jdf.queryExecution().toRdd().getNumPartitions()  # plans what collecting will run
-    return collected(counts, remote)
+    return collect_counts(counts, task_errors)
 
 
 def _task(
@@ -156,8 +158,8 @@ def _task(
         packing=ArrowRecords.of(topic),
         spec=sender.shard_spec(topic, publish_range),
         partitioner=topic.sink.partitioner,
-        counts=partitions(topic),
+        partition_counts=partition_counts(topic),
         chunk=publish_range.chunk,
         unique=unique,
-        own=own,
+        task_per_shard=own,
     )

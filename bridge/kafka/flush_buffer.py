@@ -27,22 +27,22 @@ class FlushBuffer:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._send, self._max_rows, self._interval, self._clock = send, max_rows, interval_ms / 1000, clock
-        self._held: dict[tuple[str, bytes | None], Record] = {}
-        self._flushed = clock()
+        self._pending: dict[tuple[str, bytes | None], Record] = {}
+        self._last_flush = clock()
 
     def add(self, records: Records) -> None:
         """Take records in order; raises what `send` raises."""
-        held, clock = self._held, self._clock
+        held, clock = self._pending, self._clock
         for record in records.rows():
             key = record[:2]
             held.pop(key, None)  # a changed key goes to the end: the order of last changes
             held[key] = record
-            if len(held) >= self._max_rows or clock() - self._flushed >= self._interval:
+            if len(held) >= self._max_rows or clock() - self._last_flush >= self._interval:
                 self.flush()
 
     def flush(self) -> None:
         """Hand over what is held, if anything."""
-        if self._held:
-            self._send(Records(*map(list, zip(*self._held.values(), strict=True))))
-            self._held.clear()
-        self._flushed = self._clock()
+        if self._pending:
+            self._send(Records(*map(list, zip(*self._pending.values(), strict=True))))
+            self._pending.clear()
+        self._last_flush = self._clock()

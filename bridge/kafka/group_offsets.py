@@ -16,14 +16,14 @@ from confluent_kafka import Consumer, KafkaException
 
 from bridge.definition import Topic
 from bridge.errors import KafkaError
-from bridge.kafka.client import LastError, committed, refusal, words
+from bridge.kafka.client import LastError, committed_offsets, error_text, group_refusal
 from bridge.kafka.client_settings import for_librdkafka, read_committed
 from bridge.offsets import Offsets, TopicPartition
 
 __all__ = ["ConsumerGroup"]
 
 _TIMEOUT = 20.0
-_KEPT_MS = 6000
+_SESSION_TIMEOUT_MS = 6000
 
 _log = logging.getLogger("bridge.kafka")
 
@@ -35,30 +35,32 @@ class ConsumerGroup:
     def __init__(self, topic: Topic, *, timeout: float = _TIMEOUT) -> None:
         self.name = topic.group
         self._topic, self._timeout = topic, timeout
-        self._heard = LastError()
-        self._waiting = 0
-        self._refused: confluent_kafka.KafkaError | None = None
+        self._last_error = LastError()
+        self._in_flight = 0
+        self._commit_error: confluent_kafka.KafkaError | None = None
         settings = {
             **for_librdkafka(topic.properties),
             "group.id": topic.group,
             "enable.auto.commit": False,
             # It never joins. But librdkafka keeps a commit for so long that reaches no coordinator (as where the group
             # may not be used), 45 s by default, and `close` waits for it.
-            "session.timeout.ms": _KEPT_MS,
+            "session.timeout.ms": _SESSION_TIMEOUT_MS,
             "isolation.level": "read_committed" if read_committed(topic.properties) else "read_uncommitted",
-            "error_cb": self._heard,
-            "on_commit": self._committed,
+            "error_cb": self._last_error,
+            "on_commit": self._on_commit,
         }
         try:
             self._consumer = Consumer(settings, logger=_log)
         except KafkaException as refused:
-            raise KafkaError(f"librdkafka refuses the 'properties.*': {words(refused.args[0])}") from None
+            raise KafkaError(
+                f"librdkafka refuses the 'properties.*': {error_text(refused.args[0])}"
+            ) from None
 
     def committed(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """What the group has committed for `partitions`; without a commit no entry. Raises KafkaError."""
         asked = [confluent_kafka.TopicPartition(t, p) for t, p in partitions]
         try:
-            found = committed(self._consumer, asked, self._timeout, self._heard)
+            found = committed_offsets(self._consumer, asked, self._timeout, self._last_error)
         except KafkaException as failed:
             raise self._error("tell its offsets", failed) from None
         for place in found:
@@ -70,26 +72,28 @@ class ConsumerGroup:
         """Send the group's offsets on their way; `settle` tells what became of them."""
         places = [confluent_kafka.TopicPartition(t, p, o) for t, p, o in offsets]
         if places:
-            self._waiting += 1
+            self._in_flight += 1
             try:
                 self._consumer.commit(offsets=places, asynchronous=True)
             except KafkaException as failed:
-                self._waiting -= 1
-                self._refused = failed.args[0]
+                self._in_flight -= 1
+                self._commit_error = failed.args[0]
 
-    def settle(self, seconds: float = 0.0) -> None:
+    def check_commits(self, seconds: float = 0.0) -> None:
         """Wait so long at most for what is on its way. Raises KafkaError when a commit was refused since the last call
         (Kafka refuses them while the group has members), or, after a wait, when no answer came."""
         deadline = time.monotonic() + seconds
         while True:
-            self._refused = refusal(self._consumer) or self._refused
-            if self._refused is None and seconds:
+            self._commit_error = group_refusal(self._consumer) or self._commit_error
+            if self._commit_error is None and seconds:
                 time.sleep(0.02)
-            if not self._waiting or self._refused is not None or time.monotonic() >= deadline:
+            if not self._in_flight or self._commit_error is not None or time.monotonic() >= deadline:
                 break
-        refused, self._refused = self._refused, None
-        if refused is None and self._waiting and seconds:
-            refused = self._heard.error or confluent_kafka.KafkaError(confluent_kafka.KafkaError._TIMED_OUT)
+        refused, self._commit_error = self._commit_error, None
+        if refused is None and self._in_flight and seconds:
+            refused = self._last_error.error or confluent_kafka.KafkaError(
+                confluent_kafka.KafkaError._TIMED_OUT
+            )
         if refused is not None:
             raise self._error("take offsets", KafkaException(refused))
 
@@ -105,12 +109,12 @@ class ConsumerGroup:
     ) -> None:
         self.close()
 
-    def _committed(
+    def _on_commit(
         self, error: confluent_kafka.KafkaError | None, places: list[confluent_kafka.TopicPartition]
     ) -> None:
-        self._waiting -= 1
+        self._in_flight -= 1
         refusals = (place.error for place in places if place.error is not None)
-        self._refused = error or next(refusals, None) or self._refused
+        self._commit_error = error or next(refusals, None) or self._commit_error
 
     def _error(self, doing: str, failed: KafkaException) -> KafkaError:
         error = failed.args[0]
@@ -118,8 +122,8 @@ class ConsumerGroup:
             confluent_kafka.KafkaError._TIMED_OUT,
             confluent_kafka.KafkaError._TRANSPORT,
         )
-        if silent and self._heard.error is not None:
-            error = self._heard.error
+        if silent and self._last_error.error is not None:
+            error = self._last_error.error
         return KafkaError(
-            f"{self._topic.bootstrap_servers}: group '{self.name}' refuses to {doing}: {words(error)}"
+            f"{self._topic.bootstrap_servers}: group '{self.name}' refuses to {doing}: {error_text(error)}"
         )

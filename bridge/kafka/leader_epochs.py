@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from bridge.columns import LEADER_EPOCH
 from bridge.definition import Topic
 from bridge.errors import KafkaError
-from bridge.kafka.client import words
+from bridge.kafka.client import error_text
 from bridge.kafka.client_settings import for_librdkafka, read_committed
 from bridge.offsets import Offsets
 
@@ -118,7 +118,9 @@ class LeaderEpochs:
             if error is not None:
                 if error.code() == confluent_kafka.KafkaError._PARTITION_EOF:
                     return None
-                raise KafkaError(f"{topic}-{partition}: its leader epochs cannot be read: {words(error)}")
+                raise KafkaError(
+                    f"{topic}-{partition}: its leader epochs cannot be read: {error_text(error)}"
+                )
             at = message.offset()
             assert at is not None
             return (at, message.leader_epoch()) if at < end else None

@@ -16,40 +16,42 @@ import confluent_kafka
 from confluent_kafka import KafkaException, Message, Producer
 
 from bridge.errors import KafkaError
-from bridge.kafka.client import HOPELESS, words
+from bridge.kafka.client import LOGIN_ERRORS, error_text
 from bridge.kafka.murmur2 import ANYWHERE, partitions_of
-from bridge.kafka.records import Records, Sent
+from bridge.kafka.records import Records, SendCounts
 from bridge.partitioners import Partitioner
 
 __all__ = ["RecordProducer"]
 
 _METADATA_SECONDS = 20.0
-_SOON_SECONDS = 2.0
+_RESET_SECONDS = 2.0
 
 
-class _Heard:
+class _Deliveries:
     """What librdkafka's callbacks told; it refers to no producer, which could then not end."""
 
     def __init__(self, checked: bool) -> None:
         self.checked = checked
         self.failure: str | None = None
-        self.reason: confluent_kafka.KafkaError | None = None
+        self.error: confluent_kafka.KafkaError | None = None
         self.lost = 0
-        self.before: confluent_kafka.KafkaError | None = None
+        self.client_error: confluent_kafka.KafkaError | None = None
 
-    def delivery(self, error: confluent_kafka.KafkaError, message: Message) -> None:
+    def on_delivery(self, error: confluent_kafka.KafkaError, message: Message) -> None:
         self.lost += 1
         if self.checked and self.failure is None:
-            self.reason = error
+            self.error = error
             where = f"{message.topic()}-{message.partition()}"
-            before = f" (before that: {words(self.before)})" if self.before is not None else ""
-            self.failure = f"{where} did not take a record: {words(error)}{before}"
+            before = (
+                f" (before that: {error_text(self.client_error)})" if self.client_error is not None else ""
+            )
+            self.failure = f"{where} did not take a record: {error_text(error)}{before}"
 
-    def error(self, error: confluent_kafka.KafkaError) -> None:
-        self.before = error
-        if self.checked and error.code() in HOPELESS:
-            self.reason = error
-            self.failure = f"the broker refuses the producer's login: {words(error)}"
+    def on_error(self, error: confluent_kafka.KafkaError) -> None:
+        self.client_error = error
+        if self.checked and error.code() in LOGIN_ERRORS:
+            self.error = error
+            self.failure = f"the broker refuses the producer's login: {error_text(error)}"
 
 
 class RecordProducer:
@@ -68,17 +70,17 @@ class RecordProducer:
         *,
         checked: bool = True,
         partitioner: Partitioner | None = None,
-        counts: Mapping[str, int] | None = None,
+        partition_counts: Mapping[str, int] | None = None,
     ) -> None:
-        self.sent = Sent()
+        self.counts = SendCounts()
         self._partitioner = partitioner
-        self._counts = dict(counts or {})
+        self._partition_counts = dict(partition_counts or {})
         self._partitions: dict[str, tuple[int, ...]] = {}
         self._topics: set[str] = set()
         """Those it was ever given records for."""
-        self._heard = _Heard(checked)
+        self._deliveries = _Deliveries(checked)
         try:
-            callbacks = {"on_delivery": self._heard.delivery, "error_cb": self._heard.error}
+            callbacks = {"on_delivery": self._deliveries.on_delivery, "error_cb": self._deliveries.on_error}
             self._producer = Producer({**settings, **callbacks, "log_level": 2})
         except KafkaException as refused:
             raise KafkaError(f"librdkafka refuses the 'properties.*': {refused.args[0].str()}") from None
@@ -89,9 +91,9 @@ class RecordProducer:
         return self._producer
 
     @property
-    def reason(self) -> confluent_kafka.KafkaError | None:
+    def last_error(self) -> confluent_kafka.KafkaError | None:
         """What was behind the last KafkaError, if it was the broker or librdkafka."""
-        return self._heard.reason
+        return self._deliveries.error
 
     def __enter__(self) -> RecordProducer:
         return self
@@ -100,28 +102,34 @@ class RecordProducer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            self._give_up()
+            self._purge()
             return
         self.flush()
 
-    def again(self, partitioner: Partitioner | None, counts: Mapping[str, int] | None = None) -> bool:
+    def reset(
+        self, partitioner: Partitioner | None, partition_counts: Mapping[str, int] | None = None
+    ) -> bool:
         """Make ready for other records, as if it were new, once all before are accounted for; it then knows the
         partitions that the topics it has sent to have by now, which may be new topics of the same name. False when it
         is better thrown away: librdkafka has told of an error, or the partitions cannot be learnt soon."""
         self._producer.poll(0)
-        if self._heard.lost or self._heard.before is not None:
+        if self._deliveries.lost or self._deliveries.client_error is not None:
             return False
         try:
-            self._partitions = {topic: self._asked(topic, _SOON_SECONDS) for topic in self._topics}
+            self._partitions = {topic: self._list_partitions(topic, _RESET_SECONDS) for topic in self._topics}
         except KafkaError:
             return False
         # The topics stay: one that this block leaves alone may be sent to by the next, and librdkafka knows it still.
-        self.sent, self._partitioner, self._counts = Sent(), partitioner, dict(counts or {})
+        self.counts, self._partitioner, self._partition_counts = (
+            SendCounts(),
+            partitioner,
+            dict(partition_counts or {}),
+        )
         return True
 
     def send(self, records: Records) -> None:
         """Hand records over, waiting while the buffer is full. Raises KafkaError as the class says."""
-        where = self._places(records)
+        where = self._choose_partitions(records)
         if records.timestamps is None and records.headers is None and self._partitioner is None:
             # One call per record: produce_batch() wants a dict for each, which costs more than the calls.
             produce = self._producer.produce
@@ -131,7 +139,7 @@ class RecordProducer:
                 try:
                     produce(topic, value, key, place)
                 except (BufferError, KafkaException) as busy:
-                    self._insist(busy, topic, key, value, {"partition": place})
+                    self._retry_produce(busy, topic, key, value, {"partition": place})
         else:
             for (topic, key, value, timestamp, headers), place in zip(records.rows(), where, strict=True):
                 more: dict[str, Any] = {"headers": headers} if headers else {}
@@ -145,17 +153,17 @@ class RecordProducer:
                 try:
                     self._producer.produce(topic, value, key, **more)
                 except (BufferError, KafkaException) as busy:
-                    self._insist(busy, topic, key, value, more)
+                    self._retry_produce(busy, topic, key, value, more)
         self._producer.poll(0)
         self._raise_failure()
         self._topics.update(records.topics)
-        self.sent.records += len(records.keys)
-        self.sent.tombstones += records.values.count(None)
-        self.sent.bytes += sum(map(len, filter(None, records.keys))) + sum(
+        self.counts.records += len(records.keys)
+        self.counts.tombstones += records.values.count(None)
+        self.counts.bytes += sum(map(len, filter(None, records.keys))) + sum(
             map(len, filter(None, records.values))
         )
 
-    def _insist(
+    def _retry_produce(
         self, busy: Exception, topic: str, key: bytes | None, value: bytes | None, more: dict[str, Any]
     ) -> None:
         """Send a record again until the full buffer takes it; every other refusal is final."""
@@ -167,24 +175,24 @@ class RecordProducer:
                 return
             except (BufferError, KafkaException) as still:
                 busy = still
-        self._heard.reason = busy.args[0]
+        self._deliveries.error = busy.args[0]
         raise _refused(topic, key, value, busy.args[0]) from None
 
-    def _places(self, records: Records) -> list[int]:
+    def _choose_partitions(self, records: Records) -> list[int]:
         """The partition of each record by `counts`; -1 is librdkafka's choice."""
         topics = set(records.topics)
-        for topic in topics & self._counts.keys():
-            self._await(topic, self._counts[topic])
+        for topic in topics & self._partition_counts.keys():
+            self._await_partitions(topic, self._partition_counts[topic])
         if self._partitioner is not None:
             return [ANYWHERE] * len(records.keys)
-        counts = {self._counts.get(topic, 0) for topic in topics}
+        counts = {self._partition_counts.get(topic, 0) for topic in topics}
         if counts == {0}:
             return [ANYWHERE] * len(records.keys)
         if len(counts) == 1:
             return partitions_of(records.keys, counts.pop())
-        return partitions_of(records.keys, [self._counts.get(topic, 0) for topic in records.topics])
+        return partitions_of(records.keys, [self._partition_counts.get(topic, 0) for topic in records.topics])
 
-    def _await(self, topic: str, count: int) -> None:
+    def _await_partitions(self, topic: str, count: int) -> None:
         """Wait until librdkafka knows so many partitions: it refuses records for one that it has not heard of."""
         deadline = time.monotonic() + _METADATA_SECONDS
         while len(self._partitions.get(topic, ())) < count:
@@ -195,21 +203,23 @@ class RecordProducer:
                 )
             if topic in self._partitions:
                 time.sleep(0.02)
-            self._partitions[topic] = self._asked(topic, _METADATA_SECONDS)
+            self._partitions[topic] = self._list_partitions(topic, _METADATA_SECONDS)
 
     def _partitions_of(self, topic: str) -> tuple[int, ...]:
         if topic not in self._partitions:
-            self._partitions[topic] = self._asked(topic, _METADATA_SECONDS)
-        return self._partitions[topic][: self._counts.get(topic)]
+            self._partitions[topic] = self._list_partitions(topic, _METADATA_SECONDS)
+        return self._partitions[topic][: self._partition_counts.get(topic)]
 
-    def _asked(self, topic: str, seconds: float) -> tuple[int, ...]:
+    def _list_partitions(self, topic: str, seconds: float) -> tuple[int, ...]:
         try:
             found = self._producer.list_topics(topic, timeout=seconds).topics[topic]
         except KafkaException as silent:
             self._raise_failure()
-            raise KafkaError(f"the partitions of '{topic}' are not known: {words(silent.args[0])}") from None
+            raise KafkaError(
+                f"the partitions of '{topic}' are not known: {error_text(silent.args[0])}"
+            ) from None
         if found.error is not None or not found.partitions:
-            told = words(found.error) if found.error is not None else "there are none"
+            told = error_text(found.error) if found.error is not None else "there are none"
             raise KafkaError(f"the partitions of '{topic}' are not known: {told}")
         return tuple(sorted(found.partitions))
 
@@ -218,17 +228,17 @@ class RecordProducer:
         while self._producer.flush(1.0):
             self._raise_failure()
         self._raise_failure()
-        self.sent.lost = self._heard.lost
+        self.counts.lost = self._deliveries.lost
 
-    def _give_up(self) -> None:
+    def _purge(self) -> None:
         """Nothing of a failed attempt may still go out while the next one is already sending."""
-        self._heard.checked = False
+        self._deliveries.checked = False
         self._producer.purge()
         self._producer.flush(1.0)
 
     def abandon(self, seconds: float = 5.0) -> None:
         """Throw away what is queued and take an open transaction back, as far as the broker answers in time."""
-        self._heard.checked = False
+        self._deliveries.checked = False
         # It fails when none was open, when we are fenced, and when the broker is away: then its timeout ends it.
         # A SystemError is what the client makes of a fatal error that meets further callbacks.
         with suppress(KafkaException, SystemError):
@@ -236,8 +246,8 @@ class RecordProducer:
             self._producer.abort_transaction(seconds)
 
     def _raise_failure(self) -> None:
-        if self._heard.failure is not None:
-            raise KafkaError(self._heard.failure)
+        if self._deliveries.failure is not None:
+            raise KafkaError(self._deliveries.failure)
 
 
 def _checked_timestamp(milliseconds: int, topic: str) -> int:
@@ -255,4 +265,6 @@ def _refused(
     way_out = ""
     if error.code() == confluent_kafka.KafkaError.MSG_SIZE_TOO_LARGE:
         way_out = "; raise 'properties.max.request.size' and the topic's max.message.bytes"
-    return KafkaError(f"a record of {size} bytes for '{topic}' ({which}) is refused: {words(error)}{way_out}")
+    return KafkaError(
+        f"a record of {size} bytes for '{topic}' ({which}) is refused: {error_text(error)}{way_out}"
+    )

@@ -23,16 +23,16 @@ _IDLE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class _Idle:
+class _IdleProducer:
     packing: ArrowRecords
     settings: dict[str, Any]
     checked: bool
-    writer: RecordProducer
+    producer: RecordProducer
     since: float
 
 
-_MOST = 8
-_idle: list[_Idle] = []
+_MAX_IDLE = 8
+_idle: list[_IdleProducer] = []
 """The last that were left; a worker runs one task at a time, so more than one are of different pipelines."""
 
 
@@ -43,7 +43,7 @@ def pooled_producer(
     *,
     checked: bool = True,
     partitioner: Partitioner | None = None,
-    counts: Mapping[str, int] | None = None,
+    partition_counts: Mapping[str, int] | None = None,
 ) -> Iterator[RecordProducer]:
     """A Writer for the `with` block: a new one, or one that an earlier block of this process with the same topics and
     settings has left in good order. What Writer guarantees holds for the block; it raises what Writer raises.
@@ -53,16 +53,18 @@ def pooled_producer(
     were left since.
     """
     made = dict(settings)
-    writer = _left(packing, made, checked, partitioner, counts)
-    if writer is None:
-        writer = RecordProducer(made, checked=checked, partitioner=partitioner, counts=counts)
-    with writer:
-        yield writer
-    _idle.append(_Idle(packing, made, checked, writer, time.monotonic()))
-    del _idle[:-_MOST]
+    producer = _take_idle(packing, made, checked, partitioner, partition_counts)
+    if producer is None:
+        producer = RecordProducer(
+            made, checked=checked, partitioner=partitioner, partition_counts=partition_counts
+        )
+    with producer:
+        yield producer
+    _idle.append(_IdleProducer(packing, made, checked, producer, time.monotonic()))
+    del _idle[:-_MAX_IDLE]
 
 
-def _left(
+def _take_idle(
     packing: ArrowRecords,
     settings: dict[str, Any],
     checked: bool,
@@ -74,6 +76,6 @@ def _left(
     for idle in list(_idle):
         if (idle.packing, idle.settings, idle.checked) == (packing, settings, checked):
             _idle.remove(idle)
-            if idle.writer.again(partitioner, counts):
-                return idle.writer
+            if idle.producer.reset(partitioner, counts):
+                return idle.producer
     return None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from typing import TypeAlias
 
-__all__ = ["Record", "Records", "Sent"]
+__all__ = ["Record", "Records", "SendCounts"]
 
 Record: TypeAlias = tuple[
     str, "bytes | None", "bytes | None", "int | None", "list[tuple[str, bytes | None]] | None"
@@ -32,7 +32,7 @@ class Records:
 
 
 @dataclass
-class Sent:
+class SendCounts:
     """What a writer was given (records, tombstones among them, bytes of keys and values), what was lost."""
 
     records: int = 0
@@ -40,5 +40,5 @@ class Sent:
     bytes: int = 0
     lost: int = 0
 
-    def __add__(self, other: Sent) -> Sent:
-        return Sent(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+    def __add__(self, other: SendCounts) -> SendCounts:
+        return SendCounts(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))

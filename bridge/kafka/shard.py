@@ -17,13 +17,13 @@ from confluent_kafka import KafkaException
 
 from bridge import failpoints
 from bridge.errors import ConcurrentRunError, KafkaError
-from bridge.kafka.client import behind, words
-from bridge.kafka.control import newest, taken_over
+from bridge.kafka.client import error_text, root_error
+from bridge.kafka.control import latest_progress, taken_over_message
 from bridge.kafka.flush_buffer import FlushBuffer
 from bridge.kafka.producer import RecordProducer
-from bridge.kafka.records import Records, Sent
+from bridge.kafka.records import Records, SendCounts
 from bridge.kafka.shard_state import Cursor, ShardSpec
-from bridge.kafka.transactions import OffsetMetadata, init, transactional
+from bridge.kafka.transactions import OffsetMetadataStore, init_transactions, transactional_settings
 
 __all__ = ["TransactionalShard"]
 
@@ -64,25 +64,25 @@ class TransactionalShard:
     """
 
     def __init__(
-        self, share: ShardSpec, number: int, make_writer: Callable[[Mapping[str, Any]], RecordProducer]
+        self, spec: ShardSpec, number: int, make_producer: Callable[[Mapping[str, Any]], RecordProducer]
     ) -> None:
-        self.sent = Sent()
+        self.counts = SendCounts()
         """What is committed."""
-        self._share, self._number, self._make_writer = share, number, make_writer
-        self._id = share.group(number)
-        self._settings = transactional(share.producer, self._id)
+        self._spec, self._number, self._make_producer = spec, number, make_producer
+        self._id = spec.group(number)
+        self._settings = transactional_settings(spec.producer, self._id)
         # The broker ends a transaction by itself after its timeout; long before that we do.
         self._max_seconds = int(self._settings["transaction.timeout.ms"]) / 1000 / 3
-        self._notes = OffsetMetadata(share.consumer, self._id, share.topics)
-        self._writer: RecordProducer | None = None
+        self._offset_metadata = OffsetMetadataStore(spec.consumer, self._id, spec.topics)
+        self._producer: RecordProducer | None = None
         self._buffer: FlushBuffer | None = None
-        self._counted = Sent()
-        self._held: list[tuple[Records, Cursor]] = []
+        self._uncommitted_counts = SendCounts()
+        self._uncommitted: list[tuple[Records, Cursor]] = []
         self._rows = self._bytes = 0
-        self._begun = 0.0
+        self._transaction_start = 0.0
         if self._superseded():
-            raise ConcurrentRunError(taken_over(share.prefix))
-        self.cursor: Cursor = self._insisting(self._open, self._open)
+            raise ConcurrentRunError(taken_over_message(spec.prefix))
+        self.cursor: Cursor = self._with_retries(self._open, self._open)
         """What is committed ends here."""
 
     def __enter__(self) -> TransactionalShard:
@@ -95,154 +95,154 @@ class TransactionalShard:
             if error is None:
                 self.commit()
         finally:
-            self._drop()
-            self._notes.close()
+            self._abandon_producer()
+            self._offset_metadata.close()
 
     def add(self, records: Records, upto: Cursor) -> None:
         """Send records, which end at `upto`; now and then this commits."""
-        self._held.append((records, upto))
+        self._uncommitted.append((records, upto))
         self._rows += len(records.keys)
         self._bytes += _size(records)
-        if len(self._held) == 1:
-            self._begun = time.monotonic()
-            self._trying(self._resend, self._resend)
+        if len(self._uncommitted) == 1:
+            self._transaction_start = time.monotonic()
+            self._with_new_producer(self._resend, self._resend)
         else:
-            self._trying(lambda: self._hand_over(records), self._resend)
+            self._with_new_producer(lambda: self._hand_over(records), self._resend)
         if self.cursor == upto:  # another attempt of our task has sent the very same
-            self._let_go()
+            self._clear()
         elif self._full():
             self.commit()
 
     def commit(self) -> None:
         """End the open transaction, if there is one: its records and the cursor after them, or neither."""
-        if not self._held:
+        if not self._uncommitted:
             return
-        upto = self._held[-1][1]
+        upto = self._uncommitted[-1][1]
         failpoints.hit("shard.before-commit")
-        self._counted = Sent()
-        self._trying(lambda: self._commit(upto), lambda: self._recommit(upto))
+        self._uncommitted_counts = SendCounts()
+        self._with_new_producer(lambda: self._commit(upto), lambda: self._recommit(upto))
         failpoints.hit("shard.after-commit")
         self.cursor = upto
-        self.sent += self._counted
-        self._let_go()
+        self.counts += self._uncommitted_counts
+        self._clear()
 
-    def _let_go(self) -> None:
+    def _clear(self) -> None:
         """What is held is committed."""
-        self._held.clear()
+        self._uncommitted.clear()
         self._rows = self._bytes = 0
 
     def _full(self) -> bool:
-        late = time.monotonic() - self._begun > self._max_seconds
-        return late or self._rows >= self._share.max_rows or self._bytes >= MAX_BYTES
+        late = time.monotonic() - self._transaction_start > self._max_seconds
+        return late or self._rows >= self._spec.max_rows or self._bytes >= MAX_BYTES
 
     def _open(self) -> Cursor:
         """A producer of our own, which fences all others of this id, and where they left off."""
-        self._writer = self._make_writer(self._settings)
-        init(self._writer.producer, self._share.topics[0])
+        self._producer = self._make_producer(self._settings)
+        init_transactions(self._producer.producer, self._spec.topics[0])
         failpoints.hit("shard.opened")
         return self._read()
 
     def _read(self) -> Cursor:
-        return self._share.cursor_from(self._notes.read(), self._id)
+        return self._spec.cursor_from(self._offset_metadata.read(), self._id)
 
     def _resend(self) -> None:
         """Begin a transaction and send all that is held for it."""
-        writer = self._ready()
-        writer.sent = Sent()
+        writer = self._open_producer()
+        writer.counts = SendCounts()
         self._buffer = self._new_buffer(writer)
         writer.producer.begin_transaction()
-        for records, _ in self._held:
+        for records, _ in self._uncommitted:
             self._hand_over(records)
 
     def _hand_over(self, records: Records) -> None:
         if self._buffer is None:
-            self._ready().send(records)
+            self._open_producer().send(records)
         else:
             self._buffer.add(records)
 
     def _new_buffer(self, writer: RecordProducer) -> FlushBuffer | None:
-        share = self._share
+        share = self._spec
         if not share.buffer_rows:
             return None
         return FlushBuffer(writer.send, max_rows=share.buffer_rows, interval_ms=share.buffer_interval_ms)
 
     def _commit(self, upto: Cursor) -> None:
-        writer = self._ready()
+        writer = self._open_producer()
         if self._buffer is not None:
             self._buffer.flush()
         writer.flush()
         failpoints.hit("shard.sent")
-        self._counted = writer.sent
-        self._notes.write(writer.producer, upto.version + 1, self._share.offset_metadata(upto))
+        self._uncommitted_counts = writer.counts
+        self._offset_metadata.write(writer.producer, upto.version + 1, self._spec.offset_metadata(upto))
         writer.producer.commit_transaction(_WAIT)
 
     def _recommit(self, upto: Cursor) -> None:
         self._resend()
         self._commit(upto)
 
-    def _ready(self) -> RecordProducer:
-        assert self._writer is not None
-        return self._writer
+    def _open_producer(self) -> RecordProducer:
+        assert self._producer is not None
+        return self._producer
 
-    def _trying(self, action: Callable[[], None], again: Callable[[], None]) -> None:
+    def _with_new_producer(self, action: Callable[[], None], again: Callable[[], None]) -> None:
         """Do `action`; when it fails, `again` with a new producer, until it works or need not be done."""
-        self._insisting(action, lambda: self._anew(again))
+        self._with_retries(action, lambda: self._reopen(again))
 
-    def _insisting(self, action: Callable[[], _T], again: Callable[[], _T]) -> _T:
+    def _with_retries(self, action: Callable[[], _T], again: Callable[[], _T]) -> _T:
         deadline = time.monotonic() + _PATIENCE_SECONDS
         attempt = action
         while True:
             try:
                 return attempt()
             except (KafkaException, KafkaError, SystemError) as failed:
-                self._give_up_if_hopeless(behind(failed), deadline)
+                self._raise_if_final(root_error(failed), deadline)
                 time.sleep(0.2)
                 attempt = again
 
-    def _anew(self, action: Callable[[], None]) -> None:
+    def _reopen(self, action: Callable[[], None]) -> None:
         """With a new producer: the transaction was committed after all, or `action` makes it again."""
         before = self.cursor
         self.cursor = self._open()
-        if self.cursor == self._held[-1][1]:
+        if self.cursor == self._uncommitted[-1][1]:
             return
         if self.cursor != before:
-            raise ConcurrentRunError(taken_over(self._share.prefix))
+            raise ConcurrentRunError(taken_over_message(self._spec.prefix))
         action()
 
-    def _give_up_if_hopeless(self, failed: KafkaException | KafkaError, deadline: float) -> None:
-        heard = self._writer.reason if self._writer is not None else None
+    def _raise_if_final(self, failed: KafkaException | KafkaError, deadline: float) -> None:
+        heard = self._producer.last_error if self._producer is not None else None
         reason = failed.args[0] if isinstance(failed, KafkaException) else heard
-        self._drop()
+        self._abandon_producer()
         ours = (
             failed
             if isinstance(failed, KafkaError)
-            else KafkaError(f"a transaction of '{self._id}' failed: {words(failed.args[0])}")
+            else KafkaError(f"a transaction of '{self._id}' failed: {error_text(failed.args[0])}")
         )
         if reason is None or reason.code() in _FINAL:
             raise ours from None
         if time.monotonic() > deadline:
             raise KafkaError(
-                f"{ours}; for {_PATIENCE_SECONDS:.0f} s nothing more of {', '.join(self._share.topics)} could be sent. "
+                f"{ours}; for {_PATIENCE_SECONDS:.0f} s nothing more of {', '.join(self._spec.topics)} could be sent. "
                 "See to the broker (its log says why it does not answer, or has ended), then start again: what is "
                 "committed stays, the rest is sent then"
             ) from None
         if self._superseded():
-            raise ConcurrentRunError(taken_over(self._share.prefix)) from None
+            raise ConcurrentRunError(taken_over_message(self._spec.prefix)) from None
 
     def _superseded(self) -> bool:
         """True when the driver that sent us is not the youngest any more: then it is not for us to fence others."""
-        notes = OffsetMetadata(self._share.consumer, self._share.prefix, self._share.topics)
+        notes = OffsetMetadataStore(self._spec.consumer, self._spec.prefix, self._spec.topics)
         try:
-            there = newest(notes.read(), self._share.prefix)
+            there = latest_progress(notes.read(), self._spec.prefix)
         except KafkaException:
             return False
         finally:
             notes.close()
-        return there is not None and there.run != self._share.run
+        return there is not None and there.run != self._spec.run
 
-    def _drop(self) -> None:
+    def _abandon_producer(self) -> None:
         """Leave the producer without a trace: an open transaction is taken back, if the broker is there."""
-        writer, self._writer = self._writer, None
+        writer, self._producer = self._producer, None
         if writer is not None:
             writer.abandon()
 

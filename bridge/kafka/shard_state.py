@@ -63,12 +63,12 @@ class ShardSpec:
         """What is said of a shard when the range is opened: that nothing of it is sent."""
         return self.offset_metadata(Cursor(self.first - 1))
 
-    def cursor_from(self, notes: Sequence[str], group: str) -> Cursor:
+    def cursor_from(self, texts: Sequence[str], group: str) -> Cursor:
         """The furthest place among what `note` wrote; before all records where there is none.
 
         Raises GapError where there must be one, KafkaError for a place in this range that was counted in another way.
         """
-        found = [place for resync, place in (_parse(text, group) for text in notes) if resync == self.resync]
+        found = [place for resync, place in (_parse(text, group) for text in texts) if resync == self.resync]
         if self.cursors_recorded and not found:
             raise GapError(
                 f"group '{group}' no longer says how much of its share of the range from version {self.first} on is "

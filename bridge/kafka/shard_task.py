@@ -15,15 +15,15 @@ from pyspark import TaskContext
 from bridge.errors import KafkaError
 from bridge.kafka.arrow_records import ArrowRecords
 from bridge.kafka.producer import RecordProducer
-from bridge.kafka.records import Sent
+from bridge.kafka.records import SendCounts
 from bridge.kafka.shard import TransactionalShard
 from bridge.kafka.shard_state import Cursor, ShardSpec
-from bridge.kafka.sink import counts_of
+from bridge.kafka.sink import counts_batch
 from bridge.partitioners import opened
 
-__all__ = ["RANK", "SLOT", "VERSION", "ShardTask"]
+__all__ = ["RANK", "SHARD", "VERSION", "ShardTask"]
 
-SLOT, VERSION, RANK = "__slot", "__version", "__rank"
+SHARD, VERSION, RANK = "__slot", "__version", "__rank"
 """Beside a record's columns: its shard's number, its version, and with `unique` what orders it within the shard."""
 
 
@@ -35,31 +35,31 @@ class ShardTask:
     spec: ShardSpec
     partitioner: str
     chunk: int
-    counts: Mapping[str, int] = field(default_factory=dict)
+    partition_counts: Mapping[str, int] = field(default_factory=dict)
     """How many partitions each topic had when the batch began: one number for all shards."""
     unique: bool = False
     """Rows of the same rank have no order, and must not be in two transactions."""
-    own: bool = True
+    task_per_shard: bool = True
     """A task has the shard of its own number, and no other one; else it has as many as come, one after the other."""
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         """Send what the shards of these rows have not sent yet; a shard without rows leaves the broker in peace."""
         context = TaskContext.get()
         assert context is not None
-        legal = {context.partitionId()} if self.own else set(range(self.spec.shards))
-        sent = Sent()
+        legal = {context.partitionId()} if self.task_per_shard else set(range(self.spec.shards))
+        sent = SendCounts()
         for number, parts in groupby(self._parts(batches, legal), key=itemgetter(0)):
-            sent += self._sent(number, (part for _, part in parts))
-        yield counts_of(sent)
+            sent += self._send_shard(number, (part for _, part in parts))
+        yield counts_batch(sent)
 
-    def _sent(self, number: int, batches: Iterable[pa.RecordBatch]) -> Sent:
-        with TransactionalShard(self.spec, number, self._writer(number)) as shard:
+    def _send_shard(self, number: int, batches: Iterable[pa.RecordBatch]) -> SendCounts:
+        with TransactionalShard(self.spec, number, self._producer_factory(number)) as shard:
             place = _Place(shard.cursor, self.chunk)
             for batch in _whole(batches) if self.unique else batches:
                 rest, upto = place.after(batch)
                 if rest.num_rows:
                     shard.add(self.packing.records(rest), upto)
-        return shard.sent
+        return shard.counts
 
     def _parts(
         self, batches: Iterable[pa.RecordBatch], legal: set[int]
@@ -72,7 +72,7 @@ class ShardTask:
         for batch in batches:
             if not batch.num_rows:
                 continue
-            numbers = batch.column(SLOT).to_numpy(zero_copy_only=False)
+            numbers = batch.column(SHARD).to_numpy(zero_copy_only=False)
             begins = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist()]
             for begin, end in zip(begins, [*begins[1:], len(numbers)], strict=True):
                 number = int(numbers[begin])
@@ -84,17 +84,17 @@ class ShardTask:
                 yield number, batch.slice(begin, end - begin)
 
     def _stray(self, number: int) -> str:
-        if self.own:
+        if self.task_per_shard:
             return f"rows of shard {number} came to another one's task: nothing of them is sent"
         return (
             "rows came that are not the next ones of a data file: nothing of them is sent. Each file must be read by "
             "one task, from its beginning on, as Spark's own reader of files does; leave out what takes its place"
         )
 
-    def _writer(self, number: int) -> Any:
+    def _producer_factory(self, number: int) -> Any:
         def make(settings: Mapping[str, Any]) -> RecordProducer:
             made = opened(self.partitioner, number, self.spec.shards)
-            return RecordProducer(settings, partitioner=made, counts=self.counts)
+            return RecordProducer(settings, partitioner=made, partition_counts=self.partition_counts)
 
         return make
 

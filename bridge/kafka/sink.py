@@ -22,21 +22,28 @@ from bridge import failpoints
 from bridge.columns import ROUTE
 from bridge.definition import DeliveryGuarantee, Topic
 from bridge.errors import KafkaError
-from bridge.kafka.arrow_records import SENT, ArrowRecords
-from bridge.kafka.client import behind, words
+from bridge.kafka.arrow_records import RECORD_COLUMNS, ArrowRecords
+from bridge.kafka.client import error_text, root_error
 from bridge.kafka.client_settings import for_librdkafka
 from bridge.kafka.flush_buffer import FlushBuffer
 from bridge.kafka.producer_pool import pooled_producer
 from bridge.kafka.producer_settings import producer_settings
-from bridge.kafka.records import Sent
+from bridge.kafka.records import SendCounts
 from bridge.kafka.stall_detector import StallDetector
 from bridge.kafka.task_errors import TaskErrors
-from bridge.kafka.topic_creation import partitions
+from bridge.kafka.topic_creation import partition_counts
 from bridge.partitioners import BUILT_IN, opened
 
-__all__ = ["COUNTS", "ProduceResult", "collected", "counts_of", "produce", "refuse_speculation"]
+__all__ = [
+    "COUNTS_SCHEMA",
+    "ProduceResult",
+    "collect_counts",
+    "counts_batch",
+    "produce",
+    "refuse_speculation",
+]
 
-COUNTS = "records bigint, tombstones bigint, bytes bigint, lost bigint"
+COUNTS_SCHEMA = "records bigint, tombstones bigint, bytes bigint, lost bigint"
 _ASK_SECONDS = 5.0
 
 
@@ -53,12 +60,12 @@ class ProduceResult:
     lost: int = 0
 
 
-def counts_of(sent: Sent) -> pa.RecordBatch:
+def counts_batch(sent: SendCounts) -> pa.RecordBatch:
     """What a task gives back: one row of COUNTS."""
     return pa.RecordBatch.from_pydict({name: [count] for name, count in asdict(sent).items()})
 
 
-def collected(counts: DataFrame, remote: TaskErrors) -> ProduceResult:
+def collect_counts(counts: DataFrame, remote: TaskErrors) -> ProduceResult:
     """Run the tasks behind `counts` and add up what they sent. Raises what is ours of what they raise, as `remote`
     finds it."""
     try:
@@ -81,7 +88,7 @@ def refuse_speculation(spark: SparkSession) -> None:
 
 
 @dataclass(frozen=True)
-class _Task:
+class SendTask:
     """All a task needs, as plain values. Holds secrets in clear: never shown, so no repr of its fields."""
 
     settings: Mapping[str, Any]
@@ -90,7 +97,7 @@ class _Task:
     buffer_rows: int
     buffer_interval_ms: int
     partitioner: str = "default"
-    counts: Mapping[str, int] = field(default_factory=dict)
+    partition_counts: Mapping[str, int] = field(default_factory=dict)
     """How many partitions each topic had when the batch began."""
     tasks: int = 1
     """How many tasks send; what a partitioner may want to know."""
@@ -100,17 +107,17 @@ class _Task:
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         try:
-            yield self._sent(batches)
+            yield self._send(batches)
         except (KafkaException, SystemError) as failed:
-            reason = behind(failed)
+            reason = root_error(failed)
             if isinstance(reason, KafkaError):
                 raise reason from None
             error = reason.args[0]
             if error.code() == confluent_kafka.KafkaError._FAIL:
-                error = self._asked_again() or error
-            raise KafkaError(self._explained(error)) from None
+                error = self._ask_for_error() or error
+            raise KafkaError(self._error_message(error)) from None
 
-    def _asked_again(self) -> confluent_kafka.KafkaError | None:
+    def _ask_for_error(self) -> confluent_kafka.KafkaError | None:
         """Why the broker refuses the producer; None when it does not say so soon. With nothing to send there is no
         other callback that could meet a fatal error, and lose it."""
         producer = confluent_kafka.Producer({**self.settings, "log_level": 2})
@@ -122,22 +129,26 @@ class _Task:
             return cast(confluent_kafka.KafkaError, told.args[0])
         return None
 
-    def _explained(self, error: confluent_kafka.KafkaError) -> str:
+    def _error_message(self, error: confluent_kafka.KafkaError) -> str:
         where = self.packing.pattern or ", ".join(self.packing.topics)
         if error.code() == confluent_kafka.KafkaError.CLUSTER_AUTHORIZATION_FAILED:
             return (
-                f"the login may not send to {where}: {words(error)}; give it WRITE on the topic (before Kafka 2.8 also "
-                "IDEMPOTENT_WRITE on the cluster)"
+                f"the login may not send to {where}: {error_text(error)}; give it WRITE on the topic "
+                "(before Kafka 2.8 also IDEMPOTENT_WRITE on the cluster)"
             )
-        return f"the producer to {where} failed: {words(error)}"
+        return f"the producer to {where} failed: {error_text(error)}"
 
-    def _sent(self, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
+    def _send(self, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
         context = TaskContext.get()
         partitioner = opened(self.partitioner, context.partitionId() if context else 0, self.tasks)
         with (
             StallDetector() as pulse,
             pooled_producer(
-                self.packing, self.settings, checked=self.checked, partitioner=partitioner, counts=self.counts
+                self.packing,
+                self.settings,
+                checked=self.checked,
+                partitioner=partitioner,
+                partition_counts=self.partition_counts,
             ) as writer,
         ):
             if self.buffer_rows:
@@ -153,11 +164,11 @@ class _Task:
                     pulse.check()
                     failpoints.hit("sink.sending")
                     writer.send(self.packing.records(batch))
-        return counts_of(writer.sent)
+        return counts_batch(writer.counts)
 
 
 def produce(
-    records: DataFrame, topic: Topic, *, order_by: Sequence[str] = (), once: bool = False
+    records: DataFrame, topic: Topic, *, order_by: Sequence[str] = (), unique_keys: bool = False
 ) -> ProduceResult:
     """Send `records` (key, value; optional timestamp, headers, topic; columns of `order_by`) and wait for it.
 
@@ -177,27 +188,29 @@ def produce(
     refuse_speculation(spark)
     checked = guarantee is not DeliveryGuarantee.NONE
     tasks = topic.sink.parallelism or spark.sparkContext.defaultParallelism
-    task = _Task(
+    task = SendTask(
         settings=producer_settings(for_librdkafka(topic.properties, "producer"), checked=checked),
         packing=ArrowRecords.of(topic),
         checked=checked,
         buffer_rows=topic.sink.buffer_rows,
         buffer_interval_ms=topic.sink.buffer_interval_ms,
         partitioner=topic.sink.partitioner,
-        counts=partitions(topic),
+        partition_counts=partition_counts(topic),
         tasks=tasks,
     )
-    parted = records
-    if once and topic.sink.parallelism is None and topic.sink.partitioner == "default":
-        parted, order_by = records.coalesce(tasks), ()
+    assigned = records
+    if unique_keys and topic.sink.parallelism is None and topic.sink.partitioner == "default":
+        assigned, order_by = records.coalesce(tasks), ()
     elif topic.key is not None:
-        parted = records.repartition(tasks, "key")
+        assigned = records.repartition(tasks, "key")
     elif ROUTE in records.columns:
-        parted = records.repartition(tasks, ROUTE)
+        assigned = records.repartition(tasks, ROUTE)
     elif topic.sink.parallelism or topic.sink.partitioner not in BUILT_IN:
-        parted = records.repartition(tasks)  # a partitioner is told how many tasks there are
+        assigned = records.repartition(tasks)  # a partitioner is told how many tasks there are
     if order_by:
-        parted = parted.sortWithinPartitions(*order_by)
-    sent = [c for c in SENT if c in records.columns]
-    remote = TaskErrors()
-    return collected(parted.select(*sent).mapInArrow(remote.task(task.run), COUNTS), remote)
+        assigned = assigned.sortWithinPartitions(*order_by)
+    columns = [c for c in RECORD_COLUMNS if c in records.columns]
+    task_errors = TaskErrors()
+    return collect_counts(
+        assigned.select(*columns).mapInArrow(task_errors.task(task.run), COUNTS_SCHEMA), task_errors
+    )

@@ -27,7 +27,7 @@ class StallDetector:
         self._patience = patience
         self._longest = 0.0
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._beats, name="pulse", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
 
     def __enter__(self) -> StallDetector:
         self._last = time.clock_gettime(_CLOCK)
@@ -49,7 +49,7 @@ class StallDetector:
                 "another run may have taken over, so it has thrown away what was not sent"
             )
 
-    def _beats(self) -> None:
+    def _run(self) -> None:
         while not self._over.wait(_EVERY_SECONDS):
             now = time.clock_gettime(_CLOCK)
             self._longest = max(self._longest, now - self._last)

@@ -18,7 +18,7 @@ from pyspark import cloudpickle
 from bridge import errors
 from bridge.errors import BridgeError, KafkaError
 
-__all__ = ["TaskErrors", "raise_from_driver"]
+__all__ = ["TaskErrors", "error_as_json"]
 
 Run: TypeAlias = Callable[[Iterable[Any]], Iterable[Any]]
 _PACKAGES = {"bridge": "changelog-bridge", "confluent_kafka": "confluent-kafka"}
@@ -49,9 +49,9 @@ class TaskErrors:
                 told = {"module": missing.name, "why": str(missing)}
                 raise RuntimeError(mark + json.dumps(told)) from missing
             except Exception as failed:
-                from bridge.kafka.task_errors import raise_from_driver
+                from bridge.kafka.task_errors import error_as_json
 
-                line = raise_from_driver(failed)
+                line = error_as_json(failed)
                 if line is None:
                     raise
                 raise RuntimeError(mark + line) from failed
@@ -68,7 +68,7 @@ class TaskErrors:
         return _missing(**told) if "module" in told else _restored(**told)
 
 
-def raise_from_driver(failed: BaseException) -> str | None:
+def error_as_json(failed: BaseException) -> str | None:
     """An error of the bridge as one line of JSON in ASCII; None for every other exception. A subclass that is not of
     `bridge.errors` is carried as the class that is."""
     for kind in type(failed).__mro__:

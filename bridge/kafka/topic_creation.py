@@ -8,10 +8,10 @@ from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from bridge.definition import Topic, TopicCreation
-from bridge.kafka.admin import ensure_topic, topic_setting
-from bridge.kafka.client import Conversation
+from bridge.kafka.admin import ensure_topic, topic_config
+from bridge.kafka.client import AdminSession
 
-__all__ = ["partitions", "prepare_topics"]
+__all__ = ["partition_counts", "prepare_topics"]
 
 _TIMEOUT = 20.0
 _POLICY = "cleanup.policy"
@@ -25,7 +25,7 @@ def prepare_topics(topic: Topic, *, timeout: float = _TIMEOUT) -> list[str]:
     warning about it. Raises TopicMissingError for a topic that is absent and not to be created, KafkaError.
     """
     made = {name for name in topic.names if topic.create and _create(topic, topic.create, name, timeout)}
-    there = partitions(topic, timeout=timeout)
+    there = partition_counts(topic, timeout=timeout)
     warnings: list[str] = []
     for name in topic.names:
         if name not in made:
@@ -33,12 +33,14 @@ def prepare_topics(topic: Topic, *, timeout: float = _TIMEOUT) -> list[str]:
     return warnings
 
 
-def partitions(topic: Topic, *, timeout: float = _TIMEOUT) -> dict[str, int]:
+def partition_counts(topic: Topic, *, timeout: float = _TIMEOUT) -> dict[str, int]:
     """How many partitions each of `topic.names` has. Raises TopicMissingError, KafkaError."""
     if not topic.names:  # a pattern that nobody has resolved
         return {}
-    talk = Conversation(topic.properties, timeout)
-    described = talk.ask("describe topics", AdminClient.describe_topics, TopicCollection(list(topic.names)))
+    talk = AdminSession(topic.properties, timeout)
+    described = talk.request(
+        "describe topics", AdminClient.describe_topics, TopicCollection(list(topic.names))
+    )
     return {name: len(described[name].partitions) for name in topic.names}
 
 
@@ -78,7 +80,7 @@ def _differences(topic: Topic, name: str, partitions: int, timeout: float) -> It
 
 def _policy(topic: Topic, name: str, timeout: float) -> str | None:
     """The topic's cleanup policy; None when it is not told."""
-    return topic_setting(topic, name, _POLICY, timeout=timeout)
+    return topic_config(topic, name, _POLICY, timeout=timeout)
 
 
 def _words(policy: str) -> set[str]:

@@ -16,10 +16,17 @@ import confluent_kafka
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from bridge.errors import KafkaError
-from bridge.kafka.client import HOPELESS, LastError, committed, words
+from bridge.kafka.client import LOGIN_ERRORS, LastError, committed_offsets, error_text
 from bridge.kafka.client_settings import for_librdkafka
 
-__all__ = ["FENCED", "TIMEOUT_MS", "OffsetMetadata", "consumer_settings", "init", "transactional"]
+__all__ = [
+    "FENCED",
+    "TIMEOUT_MS",
+    "OffsetMetadataStore",
+    "consumer_settings",
+    "init_transactions",
+    "transactional_settings",
+]
 
 TIMEOUT_MS = 60_000
 """`transaction.timeout.ms` where 'properties.*' do not say: the broker ends a transaction that is open for longer."""
@@ -36,11 +43,11 @@ FENCED = (_Code._FENCED, _Code.PRODUCER_FENCED, _Code.INVALID_PRODUCER_EPOCH)
 """A younger producer of the same id took over, or the broker ended a transaction that was open for too long."""
 
 _WAIT = 30.0
-_SOON = 2.0
+_METADATA_SECONDS = 2.0
 _log = logging.getLogger("bridge.kafka")
 
 
-def transactional(settings: Mapping[str, Any], transactional_id: str) -> dict[str, Any]:
+def transactional_settings(settings: Mapping[str, Any], transactional_id: str) -> dict[str, Any]:
     """A producer's `settings` (see producer_settings) with transactions under that id.
 
     Raises KafkaError for settings that transactions cannot have.
@@ -63,7 +70,7 @@ def consumer_settings(properties: Mapping[str, str]) -> dict[str, Any]:
     return for_librdkafka(properties)
 
 
-def init(producer: Producer, topic: str) -> None:
+def init_transactions(producer: Producer, topic: str) -> None:
     """Fence all others of the producer's transactional id, and end what they have open; waits for the broker as long as
     half a minute, then raises KafkaException.
 
@@ -72,25 +79,27 @@ def init(producer: Producer, topic: str) -> None:
     """
     with suppress(KafkaException):  # what is wrong, the call below tells
         for _ in range(2):
-            producer.list_topics(topic, timeout=_SOON)
+            producer.list_topics(topic, timeout=_METADATA_SECONDS)
     producer.init_transactions(_WAIT)
 
 
-class OffsetMetadata:
+class OffsetMetadataStore:
     """The notes that one transactional id leaves behind: a number and a text, in its consumer group."""
 
     def __init__(
-        self, settings: Mapping[str, Any], group: str, topics: Sequence[str], *, waits: bool = True
+        self, settings: Mapping[str, Any], group: str, topics: Sequence[str], *, require_stable: bool = True
     ) -> None:
         self.group = group
         self._topics = tuple(topics)
-        self._heard = LastError()
-        ours = {"group.id": group, "enable.auto.commit": False, "error_cb": self._heard}
+        self._last_error = LastError()
+        ours = {"group.id": group, "enable.auto.commit": False, "error_cb": self._last_error}
         try:
-            level = "read_committed" if waits else "read_uncommitted"
+            level = "read_committed" if require_stable else "read_uncommitted"
             self._consumer = Consumer({**settings, **ours, "isolation.level": level}, logger=_log)
         except KafkaException as refused:
-            raise KafkaError(f"librdkafka refuses the 'properties.*': {words(refused.args[0])}") from None
+            raise KafkaError(
+                f"librdkafka refuses the 'properties.*': {error_text(refused.args[0])}"
+            ) from None
 
     def read(self) -> list[str]:
         """The texts noted for any of the topics. An unfinished transaction's notes are not read; with `waits`, it is
@@ -100,17 +109,17 @@ class OffsetMetadata:
         """
         asked = [TopicPartition(topic, 0) for topic in self._topics]
         try:
-            found = committed(self._consumer, asked, _WAIT, self._heard)
+            found = committed_offsets(self._consumer, asked, _WAIT, self._last_error)
             for place in found:
                 if place.error is not None:
                     raise KafkaException(place.error)
         except KafkaException as failed:
-            heard = self._heard.error
-            error = heard if heard is not None and heard.code() in HOPELESS else failed.args[0]
-            if error.code() not in (*HOPELESS, _Code.GROUP_AUTHORIZATION_FAILED):
+            heard = self._last_error.error
+            error = heard if heard is not None and heard.code() in LOGIN_ERRORS else failed.args[0]
+            if error.code() not in (*LOGIN_ERRORS, _Code.GROUP_AUTHORIZATION_FAILED):
                 raise
             raise KafkaError(
-                f"group '{self.group}', which holds the progress of this publish, cannot be read: {words(error)}; "
+                f"group '{self.group}', which holds the progress of this publish, cannot be read: {error_text(error)}; "
                 "the login needs READ on groups that begin with 'sink.transactional-id-prefix'"
             ) from None
         return [place.metadata for place in found if place.offset >= 0 and place.metadata]
@@ -118,7 +127,7 @@ class OffsetMetadata:
     def write(self, producer: Producer, number: int, text: str, *, group: str | None = None) -> None:
         """Add a note to the producer's open transaction, in its own group or another one. Raises KafkaException."""
         place = TopicPartition(self._topics[0], 0, number, text)
-        told = self._consumer.consumer_group_metadata() if group is None else _metadata(group)
+        told = self._consumer.consumer_group_metadata() if group is None else _group_metadata(group)
         producer.send_offsets_to_transaction([place], told, _WAIT)
 
     def close(self) -> None:
@@ -126,7 +135,7 @@ class OffsetMetadata:
         self._consumer.close()
 
 
-def _metadata(group: str) -> object:
+def _group_metadata(group: str) -> object:
     """What names a group without members. Only a consumer can tell it; this one knows no broker, and asks none."""
     consumer = Consumer({"group.id": group}, logger=_log)
     try:

@@ -12,7 +12,7 @@ import fastavro
 from bridge.config.registry_settings import registry_settings
 from bridge.definition import FormatSpec
 from bridge.format_rules.avro_derive import derive
-from bridge.formats.avro.registry_client import Registry, registry
+from bridge.formats.avro.registry_client import RegistryClient, registry_client
 from bridge.peek.base import Reader, Undecodable, as_json
 
 __all__ = ["reader"]
@@ -24,7 +24,7 @@ _HEADER = 5
 def reader(spec: FormatSpec) -> Reader:
     """The reader of `avro`, `avro-confluent` or `debezium-avro-confluent`, as `documents.reader` describes it."""
     if spec.name != "avro":
-        return _Framed(registry(registry_settings(spec.options, f"{spec.name}.")))
+        return _Framed(registry_client(registry_settings(spec.options, f"{spec.name}.")))
     legacy = bool(spec.options.get("timestamp_mapping.legacy", True))
     schema = fastavro.parse_schema(derive(spec.row, legacy_timestamps=legacy))
     if str(spec.options.get("encoding", "binary")) == "json":
@@ -35,7 +35,7 @@ def reader(spec: FormatSpec) -> Reader:
 class _Framed:
     """Reads documents of any writer's schema; each id is asked for once."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: RegistryClient) -> None:
         self._registry = registry
         self._schemas: dict[int, Any] = {}
 
@@ -50,7 +50,7 @@ class _Framed:
 
     def _schema(self, id: int) -> Any:
         if id not in self._schemas:
-            known = self._registry.writers([id], None).get(id)
+            known = self._registry.schemas_by_id([id], None).get(id)
             if known is None or known.problem:
                 reason = known.problem if known else "is not known to the schema registry"
                 raise Undecodable(f"schema id {id} {reason}")

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaException, Message
 from bridge.definition import Topic
 from bridge.errors import DefinitionError, KafkaError
 from bridge.kafka import admin
-from bridge.kafka.client import LastError, words
+from bridge.kafka.client import LastError, error_text
 from bridge.kafka.client_settings import for_librdkafka, read_committed
 from bridge.offsets import Offsets, TopicPartition
 
@@ -95,7 +95,7 @@ def _begin(topic: Topic, start: Start, state: admin.TopicState, span: int | None
     if start.mode == "latest":
         return state.earliest if span is None else Offsets({p: max(low[p], end[p] - span) for p in end})
     if start.mode == "timestamp":
-        later = admin.first_since(topic, state.end, start.value).by_partition
+        later = admin.offsets_at_timestamp(topic, state.end, start.value).by_partition
         return Offsets({p: later.get(p, end[p]) for p in end})
     if start.mode == "offset":
         if not any(low[p] <= start.value < end[p] for p in end):
@@ -126,7 +126,7 @@ def _read(
             if messages:
                 deadline = time.monotonic() + _SILENCE_SECONDS
             elif time.monotonic() > deadline:
-                said = f": {words(heard.error)}" if heard.error is not None else ""
+                said = f": {error_text(heard.error)}" if heard.error is not None else ""
                 raise KafkaError(
                     f"no answer from {topic.bootstrap_servers} within {_SILENCE_SECONDS:.0f} s{said}"
                 )
@@ -152,7 +152,7 @@ def _is_last(message: Message, at: int, end: int) -> bool:
         return at + 1 >= end
     if error.code() == confluent_kafka.KafkaError._PARTITION_EOF:
         return at >= end
-    raise KafkaError(f"{message.topic()}-{message.partition()} cannot be read: {words(error)}")
+    raise KafkaError(f"{message.topic()}-{message.partition()} cannot be read: {error_text(error)}")
 
 
 def _consumer(topic: Topic, heard: LastError) -> Consumer:
@@ -170,7 +170,7 @@ def _consumer(topic: Topic, heard: LastError) -> Consumer:
     try:
         return Consumer(settings, logger=_log)
     except KafkaException as refused:
-        raise KafkaError(f"librdkafka refuses the 'properties.*': {words(refused.args[0])}") from None
+        raise KafkaError(f"librdkafka refuses the 'properties.*': {error_text(refused.args[0])}") from None
 
 
 def _place(message: Message) -> TopicPartition:

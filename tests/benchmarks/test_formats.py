@@ -14,7 +14,7 @@ from bridge.errors import BridgeError
 from bridge.formats.catalog import available
 
 if TYPE_CHECKING:
-    from bridge.embedded.schema_registry import SchemaRegistry
+    from bridge.embedded.schema_registry import SchemaRegistryServer
 
 
 def test_every_format_has_an_entry() -> None:
@@ -36,7 +36,7 @@ _BY_DEFAULT = ("avro-confluent", "canal-json", "json")
     "name", [pytest.param(n, marks=() if n in _BY_DEFAULT else pytest.mark.slow) for n in sorted(ENTRIES)]
 )
 def test_each_format_reads_what_it_wrote_and_gives_well_formed_lines(
-    spark: SparkSession, registry: SchemaRegistry, name: str
+    spark: SparkSession, registry: SchemaRegistryServer, name: str
 ) -> None:
     entry = ENTRIES[name]
     with Bench(spark, 3, rounds=1, warm=0, url=registry.url) as bench:

@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from pyspark.sql import SparkSession
 
-from bridge.embedded.schema_registry import SchemaRegistry
+from bridge.embedded.schema_registry import SchemaRegistryServer
 from tests.cases.outcome import Unsupported
 
 __all__ = ["Schemas"]
@@ -26,7 +26,7 @@ class Schemas:
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark, self.folder = spark, folder
-        self._registry: SchemaRegistry | None = None
+        self._registry: SchemaRegistryServer | None = None
         self._client: SchemaRegistryClient | None = None
         self._texts: dict[int, str] = {}
 
@@ -34,7 +34,7 @@ class Schemas:
     def url(self) -> str:
         """The registry's address; starts it."""
         if self._registry is None:
-            self._registry = SchemaRegistry(self.folder).start()
+            self._registry = SchemaRegistryServer(self.folder).start()
         return self._registry.url
 
     def stop(self) -> None:

@@ -19,7 +19,7 @@ from bridge.delta import file_pruning
 from bridge.delta.file_pruning import KeyPredicate, key_predicate
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_spark import merge_with_spark
-from bridge.session import child
+from bridge.session import child_session
 from tests.delta.tables import NO_VECTORS, append, at, content, frame, log_file, made
 
 BOUNDED: list[tuple[T.DataType, list[Any], list[Any]]] = [
@@ -93,7 +93,7 @@ def test_a_next_batch_finds_sparks_code_compiled(
     spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     monkeypatch.setattr(file_pruning, "MAX_NAMED_KEYS", few)
-    own, draw = child(spark), random.Random(7)
+    own, draw = child_session(spark), random.Random(7)
     for name, value in (("wholeStage", "true"), ("factoryMode", "FALLBACK")):
         own.conf.set(f"spark.sql.codegen.{name}", value)  # the tests' session does without
     table = made(spark, lake / "t", rows=[(i, "a") for i in range(0, 1000, 2)]).on(own)

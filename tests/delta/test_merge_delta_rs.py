@@ -17,7 +17,7 @@ from bridge.delta.delta_rs import UnsupportedByEngine
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_delta_rs import Limits, merge_with_delta_rs
 from bridge.delta.merge_spark import merge_with_spark as by_spark
-from bridge.session import settings
+from bridge.session import session_settings
 from tests.delta.tables import FIELDS, actions, append, at, content, frame, log_file, made
 
 UTC = timezone.utc
@@ -163,12 +163,12 @@ def test_timestamps_that_delta_rs_would_misread_are_left_to_spark(spark: SparkSe
     table = made(spark, lake / "t", fields=fields)
     said = frame(table, [("+U", 1, MOMENT, "b")])
     for moment in (None, MOMENT):
-        with settings(spark, {"spark.sql.parquet.outputTimestampType": "INT96"}):
+        with session_settings(spark, {"spark.sql.parquet.outputTimestampType": "INT96"}):
             append(table, [(1, moment, "a")])
     append(table, [(2, far, "a"), (1, MOMENT, "a")])
     assert merge_with_delta_rs(table, said, key=["id"], progress=at(0)).updated == 3
     assert table.delta().toDF().where("at = '9999-12-31 23:59:59.999999'").count() == 1
-    with settings(spark, {"spark.sql.parquet.outputTimestampType": "INT96"}):
+    with session_settings(spark, {"spark.sql.parquet.outputTimestampType": "INT96"}):
         append(table, [(3, far, "a")])
     with pytest.raises(
         UnsupportedByEngine,

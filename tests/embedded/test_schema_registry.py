@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.embedded.schema_registry import SchemaRegistry
+from bridge.embedded.schema_registry import SchemaRegistryServer
 from bridge.errors import KafkaError
 
 
@@ -29,7 +29,7 @@ def _gone(pid: int, seconds: float) -> bool:
     return False
 
 
-def test_it_answers_and_keeps_a_small_log(registry: SchemaRegistry) -> None:
+def test_it_answers_and_keeps_a_small_log(registry: SchemaRegistryServer) -> None:
     with urllib.request.urlopen(f"{registry.url}/subjects", timeout=5) as answer:
         assert answer.status == 200
     assert registry.running and registry.pid is not None and registry.start() is registry
@@ -38,7 +38,7 @@ def test_it_answers_and_keeps_a_small_log(registry: SchemaRegistry) -> None:
 
 def test_there_is_no_address_before_the_start(tmp_path: Path) -> None:
     with pytest.raises(KafkaError, match="no address before it is started"):
-        _ = SchemaRegistry(tmp_path).url
+        _ = SchemaRegistryServer(tmp_path).url
 
 
 def test_a_taken_port_is_told(tmp_path: Path) -> None:
@@ -47,12 +47,12 @@ def test_a_taken_port_is_told(tmp_path: Path) -> None:
         other.listen()
         port = other.getsockname()[1]
         with pytest.raises(KafkaError, match=f"cannot have port {port} on 127.0.0.1: it is in use"):
-            SchemaRegistry(tmp_path, port=port).start()
+            SchemaRegistryServer(tmp_path, port=port).start()
 
 
 def test_a_registry_that_does_not_start_is_told_with_its_log(tmp_path: Path) -> None:
     with pytest.raises(KafkaError, match=r"ended with code .* while starting: .*[Hh]eap") as failed:
-        SchemaRegistry(tmp_path, heap_mb=1).start()
+        SchemaRegistryServer(tmp_path, heap_mb=1).start()
     assert str(tmp_path / "registry.log") in str(failed.value)
 
 
@@ -60,8 +60,8 @@ def test_a_registry_that_does_not_start_is_told_with_its_log(tmp_path: Path) -> 
 def test_the_registry_dies_with_its_parent(tmp_path: Path) -> None:
     """kill -9 of the process that started it leaves no registry behind."""
     code = (
-        "import sys, time; from pathlib import Path; from bridge.embedded.schema_registry import SchemaRegistry;"
-        "r = SchemaRegistry(Path(sys.argv[1])).start(); print(r.pid, flush=True); time.sleep(60)"
+        "import sys, time; from pathlib import Path; from bridge.embedded.schema_registry import SchemaRegistryServer;"
+        "r = SchemaRegistryServer(Path(sys.argv[1])).start(); print(r.pid, flush=True); time.sleep(60)"
     )
     root = Path(__file__).resolve().parents[2]
     with subprocess.Popen(

@@ -19,7 +19,7 @@ from confluent_kafka import IsolationLevel
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 
 from bridge.embedded.broker import Broker
-from bridge.embedded.schema_registry import SchemaRegistry
+from bridge.embedded.schema_registry import SchemaRegistryServer
 from tests.faults.jobs import Job
 from tests.faults.lane import Lane
 from tests.faults.reading import Observer, Stall, ends, progress_of
@@ -216,7 +216,7 @@ def world(folder: Path) -> Iterator[World]:
     with ExitStack() as stack:
         zygote = stack.enter_context(Zygote())
         broker = stack.enter_context(Broker(folder / "broker"))
-        registry = stack.enter_context(SchemaRegistry(folder / "registry"))
+        registry = stack.enter_context(SchemaRegistryServer(folder / "registry"))
         spark = build_session(
             "faults",
             master="local[1]",

@@ -177,7 +177,7 @@ def test_progress_in_the_slot_s_transaction(
     producer = producer_settings(servers, checked=True)
     share = ShardSpec(prefix, "run", (topic,), 1, first=1, producer=producer, consumer=servers, max_rows=6)
     if not guarded:
-        monkeypatch.setattr(ShardSpec, "stands_at", lambda *_: Cursor())
+        monkeypatch.setattr(ShardSpec, "cursor_from", lambda *_: Cursor())
 
     def attempt(dies: bool) -> None:
         with TransactionalShard(share, 0, RecordProducer) as shard:

@@ -13,7 +13,7 @@ from confluent_kafka.schema_registry.schema_registry_client import SchemaReferen
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from bridge.embedded.schema_registry import SchemaRegistry
+from bridge.embedded.schema_registry import SchemaRegistryServer
 from bridge.errors import KafkaError, OptionError
 from bridge.formats import catalog as formats
 from bridge.formats.base import NEEDS_FULL_DECODE
@@ -26,7 +26,7 @@ _ROW = row_type(a=scalar("BIGINT"), b=scalar("STRING"))
 
 
 @pytest.fixture
-def client(registry: SchemaRegistry) -> SchemaRegistryClient:
+def client(registry: SchemaRegistryServer) -> SchemaRegistryClient:
     return SchemaRegistryClient({"url": registry.url})
 
 
@@ -214,7 +214,7 @@ def test_writing_needs_a_subject() -> None:
 
 
 @pytest.fixture
-def gate(registry: SchemaRegistry) -> Iterator[Gate]:
+def gate(registry: SchemaRegistryServer) -> Iterator[Gate]:
     with Gate(registry.url) as running:
         yield running
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from bridge import jars
 from bridge.config.registry_settings import registry_settings
-from bridge.embedded.schema_registry import SchemaRegistry
+from bridge.embedded.schema_registry import SchemaRegistryServer
 from bridge.errors import KafkaError, OptionError
 from bridge.formats import catalog as formats
 from bridge.formats.avro.key_stores import pem_settings
@@ -85,7 +85,7 @@ def test_pem_files_are_used_as_they_are_and_others_are_refused(stores: Path, tmp
         truststore(tmp_path / "absent")
 
 
-def test_a_registry_behind_tls(spark: SparkSession, registry: SchemaRegistry, stores: Path) -> None:
+def test_a_registry_behind_tls(spark: SparkSession, registry: SchemaRegistryServer, stores: Path) -> None:
     """Trusted by the store; not without; and the client's own key where the server asks for one."""
     made = pem_settings(
         registry_settings(

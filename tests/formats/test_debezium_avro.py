@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from pyspark.sql import SparkSession
 
-from bridge.embedded.schema_registry import SchemaRegistry
+from bridge.embedded.schema_registry import SchemaRegistryServer
 from bridge.errors import OptionError
 from bridge.formats import catalog as formats
 from bridge.formats.base import NEEDS_FULL_DECODE
@@ -59,7 +59,7 @@ def _document(id: int, before: int | None, after: int | None, op: str, tiny: int
 
 
 def test_each_op_means_what_it_means_in_flink(
-    spark: SparkSession, registry: SchemaRegistry, registry_options: dict[str, Any]
+    spark: SparkSession, registry: SchemaRegistryServer, registry_options: dict[str, Any]
 ) -> None:
     client = SchemaRegistryClient({"url": registry.url})
     id = int(client.register_schema(registry_options["subject"], Schema(_envelope(), "AVRO")))
@@ -103,7 +103,7 @@ def test_each_op_means_what_it_means_in_flink(
 
 
 def test_an_update_is_one_message(
-    spark: SparkSession, registry: SchemaRegistry, registry_options: dict[str, Any]
+    spark: SparkSession, registry: SchemaRegistryServer, registry_options: dict[str, Any]
 ) -> None:
     """Under the schema that Flink derives: nullable, with records for both states."""
     changes = [(None, (1, 1)), ((1, 1), (2, None)), ((2, None), None), (None, None)]

@@ -127,7 +127,7 @@ def test_bounded_modes(broker: Broker, filled: str, bounded: Bounded, end: tuple
 def commit(topic: Topic, offsets: Offsets) -> None:
     with ConsumerGroup(topic) as group:
         group.commit(offsets)
-        group.settle(10)
+        group.check_commits(10)
 
 
 def test_group_offsets_start_and_end(broker: Broker, unique: Unique, filled: str) -> None:

@@ -56,13 +56,13 @@ def test_an_open_transaction_is_listed_and_ended(
     name, prefix = unique("open"), unique("prefix")
     broker.create_topic(name, partitions=2)
     topic = _topic(broker, name, prefix)
-    assert admin_transactions.listed(spark, topic) == []
+    assert admin_transactions.list_transactions(spark, topic) == []
     begun(prefix, name).commit_transaction(20)
     producer = begun(f"{prefix}-12", name)
     begun(f"{prefix}-0-7", name)  # as Flink names them
     begun(f"{prefix}2", name)  # another pipeline's
     send(broker.bootstrap, name, [(b"k", b"after")], partition=0)
-    mine = {t.id: t for t in admin_transactions.listed(spark, topic)}
+    mine = {t.id: t for t in admin_transactions.list_transactions(spark, topic)}
     assert list(mine) == [prefix, f"{prefix}-0-7", f"{prefix}-12"]
     assert (mine[prefix].state, mine[prefix].seconds, mine[prefix].belongs_to_sink) == (
         "CompleteCommit",
@@ -75,23 +75,25 @@ def test_an_open_transaction_is_listed_and_ended(
     assert open.seconds is not None and 0 <= open.seconds < 60 and open.started and open.producer_id >= 0
     assert not mine[f"{prefix}-0-7"].belongs_to_sink
 
-    ended, left = admin_transactions.abort(spark, topic)
+    ended, left = admin_transactions.abort_transactions(spark, topic)
     assert ([t.id for t in ended], [t.id for t in left]) == ([f"{prefix}-12"], [f"{prefix}-0-7"])
     assert [m.value() for m in messages(broker.bootstrap, name)] == [b"open"]  # Flink's is still there
     with pytest.raises(KafkaException, match="fenced"):
         producer.commit_transaction(20)
-    assert [t.id for t in admin_transactions.abort(spark, topic, others=True)[0]] == [f"{prefix}-0-7"]
-    states = {t.id: t.state for t in admin_transactions.listed(spark, topic)}
+    assert [t.id for t in admin_transactions.abort_transactions(spark, topic, others=True)[0]] == [
+        f"{prefix}-0-7"
+    ]
+    states = {t.id: t.state for t in admin_transactions.list_transactions(spark, topic)}
     assert "Ongoing" not in states.values() and len(states) == 3
-    assert admin_transactions.abort(spark, topic, others=True) == ([], [])
+    assert admin_transactions.abort_transactions(spark, topic, others=True) == ([], [])
     other = _topic(broker, name, f"{prefix}2")
-    assert [t.id for t in admin_transactions.abort(spark, other)[0]] == [f"{prefix}2"]
+    assert [t.id for t in admin_transactions.abort_transactions(spark, other)[0]] == [f"{prefix}2"]
     assert [m.value() for m in messages(broker.bootstrap, name)] == [b"open", b"after"]
 
 
 def test_without_a_prefix_there_are_none(spark: SparkSession) -> None:
     topic = topic_of("t", servers="127.0.0.1:9")
-    for ask in (admin_transactions.listed, admin_transactions.abort):
+    for ask in (admin_transactions.list_transactions, admin_transactions.abort_transactions):
         with pytest.raises(OptionError, match=r"'sink\.transactional-id-prefix' is not set: .*exactly-once"):
             ask(spark, topic)
 
@@ -99,7 +101,7 @@ def test_without_a_prefix_there_are_none(spark: SparkSession) -> None:
 def test_a_broker_that_is_away_or_refuses_the_login(spark: SparkSession, broker: Broker) -> None:
     away = replace(_topic(broker, "t", "p"), properties={"bootstrap.servers": "127.0.0.1:9"})
     with pytest.raises(KafkaError, match=r"no answer from 127\.0\.0\.1:9 within 1 s \(list transactions\)"):
-        admin_transactions.listed(spark, away, timeout=1)
+        admin_transactions.list_transactions(spark, away, timeout=1)
     login = {
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "PLAIN",
@@ -108,7 +110,7 @@ def test_a_broker_that_is_away_or_refuses_the_login(spark: SparkSession, broker:
     }
     topic = _topic(broker, "t", "p")
     with pytest.raises(KafkaError, match=r"refuses the login .*Sasl") as refused:
-        admin_transactions.listed(spark, replace(topic, properties={**topic.properties, **login}))
+        admin_transactions.list_transactions(spark, replace(topic, properties={**topic.properties, **login}))
     assert "hunter2" not in str(refused.value)
 
 
@@ -123,9 +125,9 @@ def test_where_kafka_s_client_cannot_be_reached(
 ) -> None:
     topic = _topic(broker, "t", "p")
     with pytest.raises(UnsupportedError, match=r"from Spark Connect: .*kafka-transactions\.sh"):
-        admin_transactions.listed(_NoJvm(), topic)  # type: ignore[arg-type]
+        admin_transactions.list_transactions(_NoJvm(), topic)  # type: ignore[arg-type]
     monkeypatch.setattr(admin_transactions, "_SHADINGS", ("nowhere.",))
     with pytest.raises(UnsupportedError, match="from a Spark without Kafka's AdminClient"):
-        admin_transactions.listed(spark, topic)
+        admin_transactions.list_transactions(spark, topic)
     monkeypatch.setattr(admin_transactions, "_SHADINGS", ("nowhere.", ""))
-    assert admin_transactions.listed(spark, topic) == []
+    assert admin_transactions.list_transactions(spark, topic) == []

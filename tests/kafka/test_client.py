@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError as Told
 from confluent_kafka import KafkaException
 
 from bridge.errors import KafkaError
-from bridge.kafka.client import Conversation
+from bridge.kafka.client import AdminSession
 
 PASSING = (Told.UNKNOWN_LEADER_EPOCH, Told.FENCED_LEADER_EPOCH, Told.NOT_LEADER_FOR_PARTITION)
 
@@ -34,8 +34,8 @@ class Request:
 @pytest.mark.parametrize("code", PASSING)
 def test_it_is_asked_again_while_an_election_or_a_restart_is_under_way(code: int) -> None:
     request = Request(code, 2)
-    talk = Conversation({"bootstrap.servers": "localhost:9"}, 20.0)
-    assert talk.ask("list offsets", request) == {"t": 7}
+    talk = AdminSession({"bootstrap.servers": "localhost:9"}, 20.0)
+    assert talk.request("list offsets", request) == {"t": 7}
     assert request.asked == 3
 
 
@@ -43,5 +43,5 @@ def test_what_does_not_pass_is_said_at_once_and_what_does_at_the_end_of_the_time
     for code, timeout in ((Told.TOPIC_AUTHORIZATION_FAILED, 20.0), (Told.UNKNOWN_LEADER_EPOCH, 0.2)):
         request = Request(code, 1000)
         with pytest.raises(KafkaError):
-            Conversation({"bootstrap.servers": "localhost:9"}, timeout).ask("list offsets", request)
+            AdminSession({"bootstrap.servers": "localhost:9"}, timeout).request("list offsets", request)
         assert (request.asked == 1) == (code == Told.TOPIC_AUTHORIZATION_FAILED)

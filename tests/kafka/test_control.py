@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 from bridge.embedded.broker import Broker
 from bridge.errors import ConcurrentRunError, DefinitionError, KafkaError
 from bridge.kafka.control import Control
-from bridge.kafka.transactions import OffsetMetadata, consumer_settings
+from bridge.kafka.transactions import OffsetMetadataStore, consumer_settings
 from bridge.publish_progress import PublishProgress, PublishRange
 from tests.kafka.flaky import Flaky
 from tests.kafka.topics import topic_of
@@ -103,7 +103,9 @@ def test_a_zombie_that_heard_nothing_does_not_take_it_back(make: Make, losing: s
 def noted(control: Control, number: int) -> list[str]:
     """What a shard's group holds."""
     topic = control._topic
-    notes = OffsetMetadata(consumer_settings(topic.properties), f"{control._prefix}-{number}", topic.names)
+    notes = OffsetMetadataStore(
+        consumer_settings(topic.properties), f"{control._prefix}-{number}", topic.names
+    )
     try:
         return notes.read()
     finally:

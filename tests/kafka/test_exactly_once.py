@@ -26,7 +26,7 @@ from bridge.schema import (
     ScalarType,
     TableSchema,
 )
-from bridge.session import settings
+from bridge.session import session_settings
 from tests.kafka.topics import topic_of
 from tests.ledger import committed
 from tests.reader import messages
@@ -163,7 +163,7 @@ def test_files_that_were_half_sent_are_sent_on(
         files.send()
     assert hit.exists()
     assert 0 < sum(files.there().values()) < 240
-    with settings(files.spark, {"spark.sql.files.maxPartitionBytes": anew}):
+    with session_settings(files.spark, {"spark.sql.files.maxPartitionBytes": anew}):
         files.send()
         assert files.spark.conf.get("spark.sql.files.maxPartitionBytes") == anew
     assert files.there() == dict.fromkeys(range(240), 1)

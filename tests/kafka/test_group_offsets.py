@@ -26,7 +26,7 @@ def test_what_is_committed_is_found_again_and_nothing_else(broker: Broker, uniqu
         assert group.committed(places) == Offsets()
         group.commit(Offsets({(name, 0): 0, (name, 2): 7}))
         group.commit(Offsets())
-        group.settle(10)
+        group.check_commits(10)
     with ConsumerGroup(topic) as group:
         assert group.committed(places) == Offsets({(name, 0): 0, (name, 2): 7})
 
@@ -49,8 +49,8 @@ def test_a_group_with_members_takes_no_offsets_from_outside(broker: Broker, uniq
             with pytest.raises(
                 KafkaError, match=f"group '{named}' refuses to take offsets: .*UNKNOWN_MEMBER"
             ):
-                group.settle(10)
-            group.settle(1)
+                group.check_commits(10)
+            group.check_commits(1)
     finally:
         member.close()
 
@@ -68,4 +68,4 @@ def test_no_broker_to_commit_to() -> None:
     with ConsumerGroup(topic_of("t", servers="127.0.0.1:9"), timeout=0.5) as group:
         group.commit(Offsets({("t", 0): 1}))
         with pytest.raises(KafkaError, match="refuses to take offsets"):
-            group.settle(0.5)
+            group.check_commits(0.5)

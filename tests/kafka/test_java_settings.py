@@ -19,7 +19,7 @@ from bridge.definition import Topic
 from bridge.errors import OptionError
 from bridge.kafka.client_settings import for_java_admin, for_librdkafka, for_spark
 from bridge.kafka.producer_settings import producer_settings
-from bridge.kafka.transactions import transactional
+from bridge.kafka.transactions import transactional_settings
 from bridge.options.kinds import Kind
 from bridge.options.properties import SETTINGS, Client, Setting, Treatment
 from tests.config.tables import kafka
@@ -142,7 +142,7 @@ def _judge(java: JavaClients, given: dict[str, str], guarantee: str) -> bool:
         return False
     sender = producer_settings(for_librdkafka(topic.properties, "producer"), checked=guarantee != "none")
     if guarantee == "exactly-once":
-        sender = transactional(sender, "p")
+        sender = transactional_settings(sender, "p")
     admin = for_librdkafka(topic.properties)
     group = {"group.id": topic.group, "enable.auto.commit": False, "session.timeout.ms": 6000}
     Producer(sender, logger=_log)

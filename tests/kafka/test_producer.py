@@ -8,7 +8,7 @@ from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError
 from bridge.kafka.producer import RecordProducer
 from bridge.kafka.producer_settings import producer_settings
-from bridge.kafka.records import Records, Sent
+from bridge.kafka.records import Records, SendCounts
 from tests.reader import messages
 
 Unique = Callable[[str], str]
@@ -42,7 +42,7 @@ def test_a_small_buffer_only_slows_down(broker: Broker, unique: Unique) -> None:
     with RecordProducer(producer_settings(user, checked=True)) as writer:
         writer.send(Records([name] * 50, [b"k"] * 50, [b"%d" % i for i in range(50)]))
     assert [m.value() for m in messages(broker.bootstrap, name)] == [b"%d" % i for i in range(50)]
-    assert writer.sent == Sent(records=50, tombstones=0, bytes=140, lost=0)
+    assert writer.counts == SendCounts(records=50, tombstones=0, bytes=140, lost=0)
 
 
 @pytest.mark.parametrize("checked", [True, False])
@@ -60,7 +60,7 @@ def test_a_failed_delivery_is_an_error_or_a_count(broker: Broker, unique: Unique
     else:
         with RecordProducer(settings, checked=False) as writer:
             writer.send(records)
-        assert (writer.sent.records, writer.sent.lost) == (1, 1)
+        assert (writer.counts.records, writer.counts.lost) == (1, 1)
 
 
 def test_what_is_too_large_for_the_client_is_named_by_hash(broker: Broker, unique: Unique) -> None:

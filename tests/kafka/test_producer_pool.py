@@ -18,7 +18,7 @@ from bridge.kafka.murmur2 import partitions_of
 from bridge.kafka.producer import RecordProducer
 from bridge.kafka.producer_pool import pooled_producer
 from bridge.kafka.producer_settings import producer_settings
-from bridge.kafka.records import Records, Sent
+from bridge.kafka.records import Records, SendCounts
 from bridge.partitioners import opened
 from tests.reader import messages
 
@@ -40,7 +40,7 @@ def _send(
 ) -> RecordProducer:
     made, counts = opened(partitioner, 0, 1), {topic: count} if count else None
     with pooled_producer(
-        ArrowRecords((topic,)), _settings(broker), partitioner=made, counts=counts
+        ArrowRecords((topic,)), _settings(broker), partitioner=made, partition_counts=counts
     ) as writer:
         writer.send(Records([topic] * len(_KEYS), list(_KEYS), [value] * len(_KEYS)))
     return writer
@@ -56,10 +56,10 @@ def test_the_next_block_has_the_producer_of_the_one_before_and_counts_of_its_own
     topic = unique("again")
     broker.create_topic(topic)
     first = _send(broker, topic, b"1")
-    counts = first.sent
+    counts = first.counts
     assert _send(broker, topic, b"22") is first
-    assert counts == Sent(records=60, tombstones=0, bytes=170, lost=0)
-    assert first.sent == Sent(records=60, tombstones=0, bytes=230, lost=0)
+    assert counts == SendCounts(records=60, tombstones=0, bytes=170, lost=0)
+    assert first.counts == SendCounts(records=60, tombstones=0, bytes=230, lost=0)
     assert [m.value() for m in messages(broker.bootstrap, topic)] == [b"1"] * 60 + [b"22"] * 60
 
 

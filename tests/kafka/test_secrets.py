@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.embedded.processes import free_port
-from bridge.embedded.schema_registry import SchemaRegistry
+from bridge.embedded.schema_registry import SchemaRegistryServer
 from bridge.pipelines.publish.run import publish
 from tests.kafka.certificates import PASSWORD
 from tests.kafka.places import Place
@@ -29,7 +29,7 @@ _SECONDS = 90.0
 def test_certificate_key_and_registry_password_are_nowhere(
     spark: SparkSession,
     place: Place,
-    registry: SchemaRegistry,
+    registry: SchemaRegistryServer,
     lake: Path,
     unique: Callable[[str], str],
     monkeypatch: pytest.MonkeyPatch,

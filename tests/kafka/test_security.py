@@ -55,7 +55,10 @@ def test_both_clients_get_in(
     assert end == Offsets({(name, 0): 1})
     [read] = source.read(spark, topic, Offsets(), end).select("key", "value").collect()
     assert (bytes(read.key), bytes(read.value)) == (b"k", b"v")
-    assert admin_transactions.listed(spark, replace(topic, sink=Sink(transactional_id_prefix=name))) == []
+    assert (
+        admin_transactions.list_transactions(spark, replace(topic, sink=Sink(transactional_id_prefix=name)))
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,7 +83,7 @@ def test_who_is_refused_is_told_why_and_soon(
     for attempt in (
         lambda: admin.describe(topic),
         lambda: sink.produce(rows, topic),
-        lambda: admin_transactions.listed(spark, prefixed),
+        lambda: admin_transactions.list_transactions(spark, prefixed),
     ):
         began = time.monotonic()
         with pytest.raises(KafkaError) as refused:

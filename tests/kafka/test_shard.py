@@ -53,7 +53,7 @@ def test_what_got_lost_is_found_out(desk: Desk, method: str, what: str) -> None:
     with desk.shard(losing(method, what, [2])) as shard:
         desk.rest(shard)
     assert desk.found() == EXPECTED
-    assert (shard.sent.records, shard.cursor) == (18, Cursor(3, 0, 6))
+    assert (shard.counts.records, shard.cursor) == (18, Cursor(3, 0, 6))
 
 
 def test_the_ledger_would_see_a_lost_answer(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +74,7 @@ def test_a_twin_of_the_same_run_in_between(desk: Desk) -> None:
                 with desk.shard() as twin:
                     assert twin.cursor == Cursor(1, 0, 6)
     assert desk.found() == EXPECTED
-    assert shard.sent.records == 18
+    assert shard.counts.records == 18
 
 
 def test_a_client_that_lost_the_reason(desk: Desk) -> None:
@@ -147,21 +147,21 @@ def test_a_younger_run_ends_the_slot(desk: Desk) -> None:
             with heir:
                 desk.rest(heir)
     assert desk.found() == EXPECTED
-    assert heir.sent.records == 12
+    assert heir.counts.records == 12
 
 
 def test_a_slot_that_died_in_a_transaction(desk: Desk) -> None:
     dead = desk.shard()
     for add in desk.adds()[:3]:
         dead.add(*add)
-    assert dead._writer is not None
-    dead._writer.producer.flush(10)
-    dead._writer = None  # no abort: the broker holds the transaction open
+    assert dead._producer is not None
+    dead._producer.producer.flush(10)
+    dead._producer = None  # no abort: the broker holds the transaction open
     assert desk.found() == {id: ["v1"] for id in IDS}
     with desk.shard() as shard:
         desk.rest(shard)
     assert desk.found() == EXPECTED
-    assert (dead.sent.records, shard.sent.records) == (6, 12)
+    assert (dead.counts.records, shard.counts.records) == (6, 12)
 
 
 def test_an_error_of_the_caller_takes_the_transaction_back(desk: Desk) -> None:
@@ -214,25 +214,25 @@ def test_another_number_of_slots_in_the_middle_of_a_stretch(desk: Desk) -> None:
 
 def test_another_pipeline_file_in_the_middle_of_a_stretch(desk: Desk) -> None:
     """As many records as it has sent would be others now: some would be lost, some sent again."""
-    with desk.shard(manner="upserts") as shard:
+    with desk.shard(plan_fingerprint="upserts") as shard:
         for add in desk.adds()[:3]:
             shard.add(*add)
     with pytest.raises(
         KafkaError, match=r"range that was begun with another pipeline file .*; run the former file"
     ):
-        desk.shard(manner="pairs")
-    with desk.shard(manner="upserts") as shard:
+        desk.shard(plan_fingerprint="pairs")
+    with desk.shard(plan_fingerprint="upserts") as shard:
         desk.rest(shard)
     assert desk.found() == EXPECTED
-    with desk.shard(manner="pairs", first=4) as shard:
+    with desk.shard(plan_fingerprint="pairs", first=4) as shard:
         assert shard.cursor == Cursor(3, 0, 6)
 
 
 def test_offsets_of_a_stranger(desk: Desk) -> None:
     with desk.shard() as shard:
-        writer = shard._ready()
+        writer = shard._open_producer()
         writer.producer.begin_transaction()
-        shard._notes.write(writer.producer, 7, "checkpoint 7")
+        shard._offset_metadata.write(writer.producer, 7, "checkpoint 7")
         writer.producer.commit_transaction(10)
     with pytest.raises(
         KafkaError, match=r"group '\S+-0' holds offsets that the bridge did not write; choose"
@@ -245,7 +245,7 @@ def test_a_transaction_ends_before_its_timeout(desk: Desk) -> None:
     with desk.shard(producer=settings) as shard:
         adds = desk.adds()
         shard.add(*adds[0])
-        shard._begun -= 1.5
+        shard._transaction_start -= 1.5
         shard.add(*adds[1])
         assert shard.cursor == adds[1][1]
 
@@ -265,9 +265,9 @@ def test_a_transaction_is_bounded_whatever_makes_it_large(
     )
     with desk.shard() as shard:
         shard.add(records, Cursor(1, 0, 1))
-        assert shard.sent.records == 0
+        assert shard.counts.records == 0
         shard.add(records, Cursor(1, 0, 2))
-        assert shard.sent.records == 2
+        assert shard.counts.records == 2
 
 
 @pytest.mark.parametrize("what", ["answer", "request"])
@@ -277,5 +277,5 @@ def test_the_buffer_keeps_the_last_of_a_key_and_counts_once(desk: Desk, what: st
     with desk.shard(make, max_rows=12, buffer_rows=100, buffer_interval_ms=60_000) as shard:
         desk.rest(shard)
     assert desk.found() == {id: ["v2", "v3"] for id in IDS}
-    assert shard.sent.records == 12
-    assert shard.sent.bytes == 12 * len(b'{"id": 0}{"id": 0, "name": "v1"}')
+    assert shard.counts.records == 12
+    assert shard.counts.bytes == 12 * len(b'{"id": 0}{"id": 0, "name": "v1"}')

@@ -118,7 +118,9 @@ def _cut(rows: list[tuple[int, int]], sizes: list[int]) -> list[list[tuple[int, 
     return parts
 
 
-TASK = ShardTask(ArrowRecords(("t",)), ShardSpec("p", "r", ("t",), 4, 0, {}, {}), "default", 0, own=False)
+TASK = ShardTask(
+    ArrowRecords(("t",)), ShardSpec("p", "r", ("t",), 4, 0, {}, {}), "default", 0, task_per_shard=False
+)
 shards = st.permutations(range(4)).flatmap(
     lambda order: st.lists(st.integers(0, 9), min_size=4, max_size=4).map(
         lambda rows: [shard for shard, count in zip(order, rows, strict=True) for _ in range(count)]
@@ -153,4 +155,4 @@ def test_strays_are_refused(own: bool, numbers: list[int], message: str) -> None
     legal = {1} if own else {0, 1, 2, 3}
     batch = pa.RecordBatch.from_pydict({"__slot": numbers})
     with pytest.raises(KafkaError, match=message):
-        [*replace(TASK, own=own)._parts([batch], legal)]
+        [*replace(TASK, task_per_shard=own)._parts([batch], legal)]

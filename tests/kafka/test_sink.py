@@ -15,7 +15,7 @@ from bridge.definition import DeliveryGuarantee, Sink
 from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError
 from bridge.kafka.arrow_records import ArrowRecords
-from bridge.kafka.sink import ProduceResult, _Task, produce
+from bridge.kafka.sink import ProduceResult, SendTask, produce
 from bridge.secret import Secret
 from tests.kafka.topics import topic_of
 from tests.reader import messages
@@ -93,7 +93,7 @@ def test_keys_that_come_once_are_sent_where_they_are(
     done = set(spark.sparkContext.statusTracker().getJobIdsForGroup())
     spark.sparkContext.setJobGroup(name, "once")
     topic = topic_of(name, servers=broker.bootstrap, sink=sink)
-    assert produce(frame, topic, order_by=["version"], once=True).records == 300
+    assert produce(frame, topic, order_by=["version"], unique_keys=True).records == 300
     tracker = spark.sparkContext.statusTracker()
     jobs = [job for n in tracker.getJobIdsForGroup(name) if n not in done and (job := tracker.getJobInfo(n))]
     spark.sparkContext._jsc.clearJobGroup()
@@ -194,5 +194,5 @@ def test_what_the_broker_refuses_fails_the_batch(spark: SparkSession, broker: Br
 
 
 def test_a_task_shows_no_secret() -> None:
-    task = _Task({"sasl.password": Secret("hunter2").reveal()}, ArrowRecords(("t",)), True, 0, 0)
+    task = SendTask({"sasl.password": Secret("hunter2").reveal()}, ArrowRecords(("t",)), True, 0, 0)
     assert "hunter2" not in repr(task)

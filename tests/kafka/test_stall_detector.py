@@ -12,8 +12,8 @@ import pytest
 _PROGRAM = """
 import sys, time
 from bridge.errors import ConcurrentRunError
-from bridge.kafka.stall_detector import Pulse
-with Pulse(patience=2.0) as pulse:
+from bridge.kafka.stall_detector import StallDetector
+with StallDetector(patience=2.0) as pulse:
     for _ in range(5):
         {work}
         pulse.check()

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from bridge import errors
 from bridge.kafka.arrow_records import ArrowRecords
-from bridge.kafka.sink import _Task, collected
+from bridge.kafka.sink import SendTask, collect_counts
 from bridge.kafka.task_errors import TaskErrors
 
 _WORDS = 'line one\nRuntimeError: bridge-error/1 {}\r\n "quoted" \\ é名\u2028 $1 {curly}'
@@ -110,7 +110,7 @@ list(cloudpickle.loads(sys.stdin.buffer.read())(iter([])))
 )
 def test_a_package_that_executors_lack_is_named(lacking: str, package: str) -> None:
     remote = TaskErrors()
-    task = _Task({}, ArrowRecords(("t",)), True, 0, 0)
+    task = SendTask({}, ArrowRecords(("t",)), True, 0, 0)
     sent = _pickled(remote.task(task.run))
     worker = subprocess.run(
         [sys.executable, "-c", _WORKER, lacking], check=False, input=sent, capture_output=True
@@ -139,7 +139,7 @@ def test_through_spark(spark: SparkSession) -> None:
     gone = errors.TopicMissingError(_WORDS)
     remote = TaskErrors()
     with pytest.raises(errors.TopicMissingError) as caught:
-        collected(rows.mapInArrow(remote.task(_Raises(gone).run), "x bigint"), remote)
+        collect_counts(rows.mapInArrow(remote.task(_Raises(gone).run), "x bigint"), remote)
     assert str(caught.value) == _WORDS
     with pytest.raises(PySparkException, match="ZeroDivisionError"):
-        collected(rows.mapInArrow(remote.task(_Raises(ZeroDivisionError()).run), "x bigint"), remote)
+        collect_counts(rows.mapInArrow(remote.task(_Raises(ZeroDivisionError()).run), "x bigint"), remote)

@@ -12,7 +12,7 @@ from bridge.definition import TopicCreation
 from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError, TopicMissingError
 from bridge.kafka import topic_creation
-from bridge.kafka.client import Conversation
+from bridge.kafka.client import AdminSession
 from tests.kafka.topics import topic_of
 
 Unique = Callable[[str], str]
@@ -90,14 +90,14 @@ def test_who_may_not_read_configurations_is_not_stopped(
 ) -> None:
     name = unique("secret")
     broker.create_topic(name)
-    ask = Conversation.ask
+    ask = AdminSession.request
 
-    def refuse(self: Conversation, doing: str, *args: object, **more: object) -> object:
+    def refuse(self: AdminSession, doing: str, *args: object, **more: object) -> object:
         if doing.startswith("describe the configuration"):
             raise KafkaError(f"refuses to {doing}: TOPIC_AUTHORIZATION_FAILED")
         return ask(self, doing, *args, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Conversation, "ask", refuse)
+    monkeypatch.setattr(AdminSession, "ask", refuse)
     with caplog.at_level(logging.INFO, "bridge.kafka"):
         assert topic_creation.prepare_topics(topic_of(name, servers=broker.bootstrap)) == []
     assert f"cleanup.policy of topic '{name}' is not known" in caplog.text

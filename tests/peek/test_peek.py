@@ -15,7 +15,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from bridge.cli.app import main
 from bridge.embedded.broker import Broker
-from bridge.embedded.schema_registry import SchemaRegistry
+from bridge.embedded.schema_registry import SchemaRegistryServer
 from bridge.errors import DefinitionError, KafkaError
 from bridge.peek import Start, peek
 from tests.kafka.topics import send, transaction
@@ -128,7 +128,7 @@ def test_hiding_what_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_confluent_avro_is_read_by_the_writers_schema(
-    tmp_path: Path, broker: Broker, registry: SchemaRegistry, unique: Callable[[str], str]
+    tmp_path: Path, broker: Broker, registry: SchemaRegistryServer, unique: Callable[[str], str]
 ) -> None:
     """A writer with another field, written by fastavro."""
     name = unique("framed")

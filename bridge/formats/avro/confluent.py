@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 
 from bridge.format_rules.avro_own import CONFLUENT, framed
 from bridge.formats.avro.framing import FramedDecoder, FramedEncoder, Subject
-from bridge.formats.avro.registry_client import Writer
+from bridge.formats.avro.registry_client import WriterSchema
 from bridge.formats.base import NOTHING
 from bridge.formats.sql import Names, apply, literal, null, struct, with_sql_column
 from bridge.schema import RowType
@@ -44,7 +44,7 @@ class _RowDecoder(FramedDecoder):
     def good(self, value: str, names: Names) -> str:
         return struct(rows=f"array({struct(kind=literal('+I'), row=value)})", error=null("STRING"))
 
-    def with_schemas(self, writers: Mapping[int, Writer]) -> _RowDecoder:
+    def with_schemas(self, writers: Mapping[int, WriterSchema]) -> _RowDecoder:
         return _RowDecoder(self.row, self.type, self.own, self.subject, writers)
 
 

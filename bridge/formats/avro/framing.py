@@ -16,7 +16,7 @@ from bridge.format_rules.avro_given import difference
 from bridge.format_rules.avro_schema import Node, parse
 from bridge.formats.avro.decode import bound_memory, document, record
 from bridge.formats.avro.encode import written
-from bridge.formats.avro.registry_client import Registry, Writer, registry
+from bridge.formats.avro.registry_client import RegistryClient, WriterSchema, registry_client
 from bridge.formats.avro.schema_resolution import Incompatible, resolve
 from bridge.formats.base import NEEDS_FULL_DECODE, PAYLOAD
 from bridge.formats.sql import Names, apply, literal, null, struct, with_sql_column
@@ -45,9 +45,9 @@ class Subject:
         name = self.options.get("subject")
         return None if name is None else str(name)
 
-    def connect(self) -> Registry:
+    def connect(self) -> RegistryClient:
         """Raises OptionError for options that no client can follow; reaches nothing yet."""
-        return registry(registry_settings(self.options, f"{self.format}."))
+        return registry_client(registry_settings(self.options, f"{self.format}."))
 
 
 class FramedDecoder(ABC):
@@ -63,7 +63,7 @@ class FramedDecoder(ABC):
         type: DataType,
         own: Node,
         subject: Subject,
-        writers: Mapping[int, Writer] | None = None,
+        writers: Mapping[int, WriterSchema] | None = None,
     ) -> None:
         self.row, self.type, self.own, self.subject, self.writers = row, type, own, subject, writers
 
@@ -72,7 +72,7 @@ class FramedDecoder(ABC):
         """The outcome of a document's value, a variable."""
 
     @abstractmethod
-    def with_schemas(self, writers: Mapping[int, Writer]) -> FramedDecoder:
+    def with_schemas(self, writers: Mapping[int, WriterSchema]) -> FramedDecoder:
         """The same decoder for documents of these writers only."""
 
     def skipped(self, payload: str) -> str:
@@ -102,7 +102,7 @@ class FramedDecoder(ABC):
     def _outcome(self, payload: str, names: Names, *, fast: bool) -> str:
         writers = self.writers
         if writers is None:
-            writers = self.subject.connect().known(self.subject.name)
+            writers = self.subject.connect().schemas_of_subject(self.subject.name)
         head = f"conv(hex(substr({payload}, 2, 4)), 16, 10)"
         unknown = f"concat('unknown schema id ', {head}, {literal(_UNKNOWN)})"
         known = [
@@ -122,9 +122,9 @@ class FramedDecoder(ABC):
         framed = payload.startswith(F.lit(b"\x00")) & (F.length(payload) >= _HEADER)
         ids = payloads.where(framed).select(F.substring(payload, 2, 4).alias("id")).distinct().collect()
         found = [int.from_bytes(row["id"], "big") for row in ids]
-        return self.with_schemas(self.subject.connect().writers(found, self.subject.name))
+        return self.with_schemas(self.subject.connect().schemas_by_id(found, self.subject.name))
 
-    def _one(self, id: int, writer: Writer, payload: str, names: Names, *, fast: bool) -> str:
+    def _one(self, id: int, writer: WriterSchema, payload: str, names: Names, *, fast: bool) -> str:
         """The outcome of documents of one writer."""
         problem = writer.problem
         if not problem:
@@ -169,8 +169,8 @@ class FramedEncoder:
             own = self._latest(client, id)
         return f"concat(X'{_head(id).hex()}', {written(value, self.type, own, names, self.subject.format)})"
 
-    def _latest(self, client: Registry, id: int) -> Node:
-        writer = client.writers([id], self.subject.name)[id]
+    def _latest(self, client: RegistryClient, id: int) -> Node:
+        writer = client.schemas_by_id([id], self.subject.name)[id]
         problem = writer.problem
         if not problem:
             node = parse(writer.text, f"schema id {id}")

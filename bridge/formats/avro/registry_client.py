@@ -16,33 +16,33 @@ from bridge.secret import Secret
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import RegisteredSchema, Schema, SchemaRegistryClient
 
-__all__ = ["Registry", "Writer", "registry"]
+__all__ = ["RegistryClient", "WriterSchema", "registry_client"]
 
 T = TypeVar("T")
 
 _NOT_FOUND = 404
 _NEWEST = 5
 _lock = threading.Lock()
-_registries: dict[RegistrySettings, Registry] = {}
+_registries: dict[RegistrySettings, RegistryClient] = {}
 
 
 @dataclass(frozen=True)
-class Writer:
+class WriterSchema:
     """What is under an id: the Avro schema's text, or the reason why it is of no use here."""
 
     text: str = ""
     problem: str = ""
 
 
-def registry(settings: RegistrySettings) -> Registry:
+def registry_client(settings: RegistrySettings) -> RegistryClient:
     """The process's one client for these settings."""
     with _lock:
         if settings not in _registries:
-            _registries[settings] = Registry(settings)
+            _registries[settings] = RegistryClient(settings)
         return _registries[settings]
 
 
-class Registry:
+class RegistryClient:
     """A registry. Every method may raise KafkaError, which names the address and never the credentials.
 
     What an id means never changes, so it is asked for once. Safe to use from several threads.
@@ -51,26 +51,26 @@ class Registry:
     def __init__(self, settings: RegistrySettings) -> None:
         self.settings = settings
         self._client: SchemaRegistryClient | None = None
-        self._writers: dict[int, Writer] = {}
-        self._seen: dict[str, dict[int, None]] = {}
+        self._schemas: dict[int, WriterSchema] = {}
+        self._ids_by_subject: dict[str, dict[int, None]] = {}
         self._registered: dict[tuple[str, str], int] = {}
 
-    def known(self, subject: str | None) -> dict[int, Writer]:
+    def schemas_of_subject(self, subject: str | None) -> dict[int, WriterSchema]:
         """The ids that documents under `subject` have had so far; at first those of its newest versions."""
-        if subject is not None and subject not in self._seen:
-            versions = self._ask(f"the versions of '{subject}'", lambda c: c.get_versions(subject)) or []
+        if subject is not None and subject not in self._ids_by_subject:
+            versions = self._call(f"the versions of '{subject}'", lambda c: c.get_versions(subject)) or []
             ids = []
             for number in versions[-_NEWEST:]:
                 version = self._version(subject, number)
                 if version is not None and version.schema_id is not None:
                     ids.append(version.schema_id)
-            self._seen[subject] = dict.fromkeys(ids)
-        return self.writers(self._seen.get(subject or "", ()), subject)
+            self._ids_by_subject[subject] = dict.fromkeys(ids)
+        return self.schemas_by_id(self._ids_by_subject.get(subject or "", ()), subject)
 
-    def writers(self, ids: Iterable[int], subject: str | None) -> dict[int, Writer]:
+    def schemas_by_id(self, ids: Iterable[int], subject: str | None) -> dict[int, WriterSchema]:
         """What these ids mean, those left out that the registry does not know."""
-        found = {id: made for id in ids if (made := self._writer(id)) is not None}
-        self._seen.setdefault(subject or "", {}).update(dict.fromkeys(found))
+        found = {id: made for id in ids if (made := self._schema(id)) is not None}
+        self._ids_by_subject.setdefault(subject or "", {}).update(dict.fromkeys(found))
         return found
 
     def register(self, subject: str, schema: str) -> int:
@@ -79,13 +79,13 @@ class Registry:
         With `use.latest.version` the id of the newest schema of the subject, whatever it is.
         """
         if self.settings.use_latest:
-            latest = self._ask(f"'{subject}'", lambda c: c.get_latest_version(subject))
+            latest = self._call(f"'{subject}'", lambda c: c.get_latest_version(subject))
             if latest is None or latest.schema_id is None:
                 raise self._failed(f"subject '{subject}' has no schema to be the latest one")
             return int(latest.schema_id)
         if (subject, schema) not in self._registered:
             id = self._registered[subject, schema] = self._register(subject, schema)
-            self._seen.setdefault(subject, {})[id] = None
+            self._ids_by_subject.setdefault(subject, {})[id] = None
         return self._registered[subject, schema]
 
     def _register(self, subject: str, schema: str) -> int:
@@ -93,14 +93,14 @@ class Registry:
 
         wanted, normalize = Schema(schema, "AVRO"), self.settings.normalize
         if self.settings.auto_register:
-            made = self._ask(
+            made = self._call(
                 f"registering under '{subject}'",
                 lambda c: c.register_schema(subject, wanted, normalize_schemas=normalize),
             )
             if made is None:
                 raise self._failed(f"it has no subject '{subject}' and makes none")
             return int(made)
-        found = self._ask(f"'{subject}'", lambda c: c.lookup_schema(subject, wanted, normalize))
+        found = self._call(f"'{subject}'", lambda c: c.lookup_schema(subject, wanted, normalize))
         if found is None or found.schema_id is None:
             raise self._failed(
                 f"the table's schema is not registered under '{subject}', and 'auto.register.schemas' is false"
@@ -108,22 +108,22 @@ class Registry:
         return int(found.schema_id)
 
     def _version(self, subject: str, number: int | None) -> RegisteredSchema | None:
-        return self._ask(f"'{subject}'", lambda client: client.get_version(subject, number or "latest"))
+        return self._call(f"'{subject}'", lambda client: client.get_version(subject, number or "latest"))
 
-    def _writer(self, id: int) -> Writer | None:
-        if id not in self._writers:
-            schema = self._ask(f"schema id {id}", lambda c: c.get_schema(id))
+    def _schema(self, id: int) -> WriterSchema | None:
+        if id not in self._schemas:
+            schema = self._call(f"schema id {id}", lambda c: c.get_schema(id))
             if schema is None:
                 return None
-            self._writers[id] = self._readable(schema)
-        return self._writers[id]
+            self._schemas[id] = self._readable(schema)
+        return self._schemas[id]
 
-    def _readable(self, schema: Schema) -> Writer:
+    def _readable(self, schema: Schema) -> WriterSchema:
         if schema.schema_type not in (None, "AVRO"):
-            return Writer(problem=f"is of type {schema.schema_type}, not AVRO")
+            return WriterSchema(problem=f"is of type {schema.schema_type}, not AVRO")
         if not schema.references:
-            return Writer(str(schema.schema_str))
-        return Writer(json.dumps(self._inlined(schema, set())))
+            return WriterSchema(str(schema.schema_str))
+        return WriterSchema(json.dumps(self._inlined(schema, set())))
 
     def _inlined(self, schema: Schema, done: set[str]) -> Any:
         """The schema with the first use of each referenced type replaced by its definition."""
@@ -138,7 +138,7 @@ class Registry:
             raw, _ = _replaced(raw, str(reference.name), self._inlined(found.schema, done))
         return raw
 
-    def _ask(self, what: str, call: Callable[[SchemaRegistryClient], T]) -> T | None:
+    def _call(self, what: str, call: Callable[[SchemaRegistryClient], T]) -> T | None:
         """The answer; None for what the registry does not have."""
         from confluent_kafka.schema_registry.error import SchemaRegistryError
 

@@ -135,7 +135,7 @@ def _wait_until_readable(topic: Topic, end: Offsets) -> None:
     deadline = time.monotonic() + _READABLE_TIMEOUT_SECONDS
     while not (state := admin.describe(topic)).end.reaches(end):
         if time.monotonic() > deadline:
-            if admin.written_ends(topic).reaches(end):
+            if admin.log_end_offsets(topic).reaches(end):
                 raise GapError(
                     f"{topic.title}: a transaction is open before the end that was published "
                     f"({end.to_json()}), so what is there cannot be read yet; see `bridge txn list`"
@@ -169,7 +169,7 @@ def _start_of_topic(earliest: Offsets, end: Offsets) -> Offsets:
 
 
 def _compacts(topic: Topic) -> bool:
-    policies = (admin.topic_setting(topic, name, "cleanup.policy") for name in topic.names)
+    policies = (admin.topic_config(topic, name, "cleanup.policy") for name in topic.names)
     return any(policy is None or "compact" in policy for policy in policies)
 
 

@@ -98,8 +98,8 @@ def explain(spark: SparkSession, definition: Definition) -> Explained:
     return Explained(
         pipeline=definition.name,
         table=str(definition.delta),
-        pending_records=start.behind(end),
-        records=start.behind(until),
+        pending_records=start.lag(end),
+        records=start.lag(until),
         keys=counts[0],
         deletes=counts[1],
         **files_touched,

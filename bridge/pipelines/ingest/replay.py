@@ -194,7 +194,7 @@ def _check_available(
             )
     if topic.appends or force:
         return
-    told = [admin.topic_setting(topic, name, "delete.retention.ms") for name in topic.names]
+    told = [admin.topic_config(topic, name, "delete.retention.ms") for name in topic.names]
     age = int(time.time() * 1000) - oldest_ms
     limit = min((int(ms) for ms in told if ms is not None), default=age)
     if age > limit:

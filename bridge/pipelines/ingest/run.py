@@ -273,7 +273,7 @@ class _Run:
             bad_records=applied.bad,
             unexpected_rows=applied.unexpected,
             keys_in_two_partitions=applied.two_partitions,
-            pending_records=progress.offsets.behind(newest_end),
+            pending_records=progress.offsets.lag(newest_end),
             event_time_lag_seconds=self.events.lag_seconds,
             watermark_ms=self.events.watermark_ms,
             engine=applied.engine or None,

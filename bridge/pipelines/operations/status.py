@@ -90,7 +90,7 @@ def status(spark: SparkSession, definition: Definition) -> Status:
         ingested=ingested[0].offsets.to_json() if ingested else None,
         ingest_batch=ingested[0].batch if ingested else None,
         engine=(ingested[0].engine or None) if ingested else None,
-        pending_records=ingested[0].offsets.behind(end) if ingested else None,
+        pending_records=ingested[0].offsets.lag(end) if ingested else None,
         published_version=published.version if published and published.version != NOTHING else None,
         pending_versions=version - published.version if published and version is not None else None,
         lost_records=(published.lost or None) if published else None,

@@ -146,7 +146,9 @@ class AtLeastOnce:
     def send(self, records: DataFrame, publish_range: PublishRange) -> ProduceResult:
         # Its parts, not itself: of a struct Spark's sort knows no first bytes to compare.
         order = [f"{POSITION}.{part}" for part in members(records, POSITION)]
-        return sink.produce(records, self._topic, order_by=order, once=_once(self._topic, publish_range))
+        return sink.produce(
+            records, self._topic, order_by=order, unique_keys=_once(self._topic, publish_range)
+        )
 
 
 class ExactlyOnce:
@@ -218,7 +220,7 @@ class ExactlyOnce:
 
     def take_over_for_resync(self) -> PublishProgress | None:
         noted, logged = self._control.take_over(), last_readable_progress(self._log)
-        admin_transactions.fence(self._spark, self._topic)
+        admin_transactions.fence_shards(self._spark, self._topic)
         found = max((p for p in (noted, logged) if p is not None), key=lambda p: p.batch, default=None)
         self.destination.check_resync(found)
         return found
@@ -258,7 +260,9 @@ class ExactlyOnce:
         self._cursor_written_at.update(dict.fromkeys(old, now))
         publish_range = replace(publish_range, cursors_recorded=True)
         sender = self._sender(publish_range, progress.resync)
-        return replace(progress, open=publish_range), sender.first_notes(self._topic, publish_range, old)
+        return replace(progress, open=publish_range), sender.initial_offset_metadata(
+            self._topic, publish_range, old
+        )
 
     def _sender(self, publish_range: PublishRange, resync: str) -> TransactionalSink:
         return TransactionalSink(
@@ -287,7 +291,7 @@ def _with_ends(progress: PublishProgress, topic: Topic) -> PublishProgress:
     """The topic's ends, for `verify`: asked for once all up to the version is sent, and kept while more is."""
     if progress.ends is not None or progress.version == NOTHING:
         return progress
-    return replace(progress, ends=admin.written_ends(topic))
+    return replace(progress, ends=admin.log_end_offsets(topic))
 
 
 def _once(topic: Topic, publish_range: PublishRange) -> bool:

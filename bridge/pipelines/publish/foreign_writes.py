@@ -77,7 +77,7 @@ def repair_foreign_writes(
     """
     if not applies_to(definition) or done.version == NOTHING:
         return Repair(done)
-    ends = admin.written_ends(definition.topic)
+    ends = admin.log_end_offsets(definition.topic)
     if before is None:
         return Repair(replace(done, ends=ends))
     found = Repair(replace(done, ends=ends))
@@ -93,7 +93,7 @@ def repair_foreign_writes(
             definition, table, delivery, done.version, _clamp_to_earliest(before, there), readable
         )
         warning = _warning(before, readable, foreign, mended)
-        before, ends = readable, admin.written_ends(definition.topic)
+        before, ends = readable, admin.log_end_offsets(definition.topic)
         foreign = _count_foreign_records(before, ends, mended.sent)
         found = Repair(
             replace(done, ends=before if foreign else ends),
@@ -123,7 +123,7 @@ def _count_foreign_records(before: Offsets, ends: Offsets, sent: int) -> int:
                 f"{topic}-{partition} ended at offset {at} and ends at {there or 0} by now: it was made anew, or its "
                 f"leader has lost records (unclean.leader.election.enable); {REPUBLISH}"
             )
-    more = before.behind(ends) - sent
+    more = before.lag(ends) - sent
     if more < 0:
         raise KafkaError(
             f"{', '.join(sorted({t for t, _, _ in ends}))}: {sent} records were acknowledged, and {sent + more} are "

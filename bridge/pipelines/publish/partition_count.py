@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from bridge.bridge_folders import partition_counts_file
 from bridge.definition import Definition, Topic
-from bridge.kafka.topic_creation import partitions
+from bridge.kafka.topic_creation import partition_counts
 from bridge.storage import TextFile
 
 __all__ = ["PartitionCount"]
@@ -26,7 +26,7 @@ class PartitionCount:
         records without a key. Raises KafkaError."""
         if topic.key is None:
             return []
-        now = partitions(topic)
+        now = partition_counts(topic)
         changed = {name: self._known[name] for name in now if self._known.get(name, now[name]) != now[name]}
         if {**self._known, **now} != self._known:
             self._known = {**self._known, **now}

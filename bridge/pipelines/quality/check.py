@@ -149,6 +149,6 @@ def _lag(definition: Definition, offsets: Offsets | None) -> int | None:
         return None
     try:
         topic = admin.resolve(definition.topic, timeout=_PATIENCE_SECONDS)
-        return offsets.behind(admin.describe(topic, timeout=_PATIENCE_SECONDS).end)
+        return offsets.lag(admin.describe(topic, timeout=_PATIENCE_SECONDS).end)
     except KafkaError:
         return None

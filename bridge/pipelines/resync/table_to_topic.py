@@ -93,7 +93,7 @@ class _Run:
         state = out.record(replace(state, resync=uuid.uuid4().hex).opened(publish_range))
         failpoints.hit("resync.opened")
         # Before the topic is read: what others write from here on is looked at when all is sent.
-        before = admin.written_ends(definition.topic) if foreign_writes.applies_to(definition) else None
+        before = admin.log_end_offsets(definition.topic) if foreign_writes.applies_to(definition) else None
         topic = admin.describe(definition.topic)
         place = stack.enter_context(query_state.query_state_folder(spark, definition, "resync", state.resync))
         with feed_errors(table, self.version, self.version):

@@ -78,7 +78,7 @@ def _refuse_rows_from_elsewhere(definition: Definition) -> None:
 
 
 def _keeps_missing(topic: Topic, state: admin.TopicState, missing: str | None) -> bool:
-    policies = {name: admin.topic_setting(topic, name, "cleanup.policy") for name in topic.names}
+    policies = {name: admin.topic_config(topic, name, "cleanup.policy") for name in topic.names}
     expires = {name for name, policy in policies.items() if policy is None or "delete" in policy}
     begins = [
         f"{name}-{number} at {offset}"

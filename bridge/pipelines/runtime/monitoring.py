@@ -123,7 +123,7 @@ class GroupOffsets:
 
     def _commit_warning(self, seconds: float) -> str | None:
         try:
-            self._group.settle(seconds)
+            self._group.check_commits(seconds)
         except KafkaError as failed:
             if not self._reported:
                 self._reported = True

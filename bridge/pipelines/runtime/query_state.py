@@ -36,10 +36,10 @@ def query_state_folder(spark: SparkSession, definition: Definition, verb: str, r
         spark.conf.set(_MANAGER, _BY_FILE_SYSTEM)
     parent = bridge_folders.runs_folder(checkpoint, verb)
     for left_behind in storage.list_names(spark, parent):
-        storage.delete_owned(spark, f"{parent}/{left_behind}", pipeline)
+        storage.delete_owned_folder(spark, f"{parent}/{left_behind}", pipeline)
     place = f"{parent}/{run}"
     try:
-        storage.own(spark, place, pipeline)
+        storage.create_owned_folder(spark, place, pipeline)
     except Exception as failed:
         first = (str(failed).splitlines() or [""])[0][:300]
         raise BridgeError(
@@ -48,7 +48,7 @@ def query_state_folder(spark: SparkSession, definition: Definition, verb: str, r
     try:
         yield bridge_folders.state_folder(place)
     finally:
-        storage.delete_owned(spark, place, pipeline)
+        storage.delete_owned_folder(spark, place, pipeline)
 
 
 def batch_end(spark: SparkSession, checkpoint: str, batch_id: int) -> Offsets:

@@ -80,7 +80,7 @@ class TopicRetention:
         if not behind:
             return None
         try:
-            settings = admin.topic_settings(self._topic, sorted({topic for topic, _ in behind}), _KEYS)
+            settings = admin.topic_configs(self._topic, sorted({topic for topic, _ in behind}), _KEYS)
             warnings = [
                 self._warning_for(topic, key, kept, Offsets(behind), end)
                 for topic, found in settings.items()
@@ -97,7 +97,7 @@ class TopicRetention:
         for share in _LEVELS:
             if now - self._table.created_ms < share * kept_ms:
                 break
-            since = admin.first_since(self._topic, mine, now - int(share * kept_ms))
+            since = admin.offsets_at_timestamp(self._topic, mine, now - int(share * kept_ms))
             # Before the first record of that age or younger, all are older.
             found = [o for t, p, o in mine if o < since.by_partition.get((t, p), end.by_partition[t, p])]
             if not found:

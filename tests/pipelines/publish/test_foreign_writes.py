@@ -107,9 +107,9 @@ def test_behind_a_stretch_that_is_not_written_down_yet(make: Make) -> None:
         world.send(next(behind, []))
         return ends(topic)
 
-    ends = admin.written_ends
+    ends = admin.log_end_offsets
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(admin, "written_ends", written)
+        patch.setattr(admin, "log_end_offsets", written)
         publish(world.spark, world.definition())
     assert folded(world) == table(world) == {1: "b", 2: "c", 3: "a"}
 

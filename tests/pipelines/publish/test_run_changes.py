@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.embedded.broker import Broker
-from bridge.embedded.schema_registry import SchemaRegistry
+from bridge.embedded.schema_registry import SchemaRegistryServer
 from bridge.errors import DefinitionError, TableError
 from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.publish.run import publish
@@ -129,7 +129,7 @@ def test_other_formats_tell_an_update_whole(make: Make, format: str, expected: l
     ],
 )
 def test_formats_with_a_registry_are_published_and_read_back(
-    make: Make, registry: SchemaRegistry, options: dict[str, str]
+    make: Make, registry: SchemaRegistryServer, options: dict[str, str]
 ) -> None:
     urls = {f"{part}.{options[f'{part}.format']}.url": registry.url for part in ("key", "value")}
     world = make("publish: {start: 'version:1'}\n", options={**options, **urls})

@@ -22,7 +22,7 @@ def pipeline(folder: Path, name: str = "orders") -> Definition:
 
 def test_a_run_gets_an_empty_folder_and_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
     work, definition = tmp_path / "work", pipeline(tmp_path)
-    storage.own(spark, str(work / "ingest" / "crashed"), "orders")
+    storage.create_owned_folder(spark, str(work / "ingest" / "crashed"), "orders")
     (work / "ingest" / "crashed" / "state" / "offsets").mkdir(parents=True)
     (work / "publish").mkdir()
     with query_state.query_state_folder(spark, definition, "ingest", "run1") as place:
