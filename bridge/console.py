@@ -18,7 +18,7 @@ from rich.text import Text
 
 from bridge.metrics import BatchReport, Summary
 
-__all__ = ["Screen", "batch_line", "duration", "explained_rows", "summary_rows"]
+__all__ = ["Screen", "batch_line", "duration", "explanation_rows", "summary_rows"]
 
 _PIPE_WIDTH = 160
 """A pipe has no width of its own; results should not be folded for one."""
@@ -74,7 +74,7 @@ class Screen:
         self.quiet = quiet
         self._status: Status | None = None
 
-    def say(self, text: str) -> None:
+    def info(self, text: str) -> None:
         """A line of progress; dropped when quiet."""
         if not self.quiet:
             self.out.print(escape(text))
@@ -85,15 +85,15 @@ class Screen:
 
     def batch(self, report: BatchReport) -> None:
         """A Listener: one line per batch."""
-        self.say(batch_line(report))
+        self.info(batch_line(report))
         if self._status is not None:
-            self._status.update(_waiting(report))
+            self._status.update(_status_text(report))
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
         """Show that something is going on: a spinner on a terminal, one line elsewhere."""
         if self.quiet or not self.out.is_terminal:
-            self.say(what)
+            self.info(what)
             yield
             return
         with self.out.status(escape(what)) as status:
@@ -150,7 +150,7 @@ class Screen:
             self.err.print(escape(f"{title}: {message}"))
 
 
-def _waiting(report: BatchReport) -> str:
+def _status_text(report: BatchReport) -> str:
     behind = f"{report.pending_records:,} behind" if report.pending_records else "up to date"
     return escape(f"{report.verb} {report.pipeline}: {behind}; Ctrl-C stops after the running batch")
 
@@ -186,7 +186,7 @@ def summary_rows(summary: Summary) -> dict[str, str]:
     return rows
 
 
-def explained_rows(found: Mapping[str, Any]) -> dict[str, str]:
+def explanation_rows(found: Mapping[str, Any]) -> dict[str, str]:
     """What `pipelines.explain` has found, for `Screen.table`."""
 
     def files(which: str) -> str:

@@ -18,7 +18,7 @@ import typer
 from bridge import config
 from bridge.cli import check_command, ops_commands, process, txn_commands
 from bridge.cli.arguments import Conf, File, Json, Master, Quiet
-from bridge.console import Screen, explained_rows, summary_rows
+from bridge.console import Screen, explanation_rows, summary_rows
 from bridge.definition import Definition
 from bridge.version import own_version
 
@@ -135,9 +135,9 @@ def broker(
         if registry:
             with screen.busy("starting the schema registry"):
                 schemas = servers.enter_context(SchemaRegistryServer(folder / "registry", port=registry_port))
-            screen.say(f"the schema registry answers at {schemas.url}; it forgets its schemas when it stops")
-        with process.stopping(screen) as stop:
-            screen.say(f"Kafka answers at {running.bootstrap}; its data is in {folder}; Ctrl-C stops it")
+            screen.info(f"the schema registry answers at {schemas.url}; it forgets its schemas when it stops")
+        with process.stop_signals(screen) as stop:
+            screen.info(f"Kafka answers at {running.bootstrap}; its data is in {folder}; Ctrl-C stops it")
             stop.wait()
 
 
@@ -153,7 +153,7 @@ def demo(
     screen = Screen(quiet=quiet)
     with screen.busy("starting Spark"):
         spark = build_session("bridge demo")
-    with process.stopping(screen) as stop:
+    with process.stop_signals(screen) as stop:
         run(spark, folder, screen, stop)
 
 
@@ -182,8 +182,8 @@ def _explain(definition: Definition, master: str | None, conf: list[str] | None)
 
     screen = Screen()
     with process.session(screen, definition, master, conf) as spark:
-        found = run(spark, definition)
-    screen.table(f"the next batch of {definition.name}", explained_rows(found.as_dict()))
+        explanation = run(spark, definition)
+    screen.table(f"the next batch of {definition.name}", explanation_rows(explanation.as_dict()))
 
 
 _Pipeline = Callable[["SparkSession", Definition, "Listener", threading.Event], "Summary"]
@@ -195,7 +195,7 @@ def _run(
     screen = Screen(quiet=quiet)
     with (
         process.session(screen, definition, master, conf) as spark,
-        process.stopping(screen) as stop,
+        process.stop_signals(screen) as stop,
         screen.busy(f"running {definition.name}"),
     ):
         summary = pipeline(spark, definition, screen.batch, stop)
@@ -206,7 +206,7 @@ def _run(
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line and return its exit code; errors are printed on one screen, never as a trace."""
-    return process.guarded(lambda: app(args=argv, standalone_mode=False))
+    return process.run_guarded(lambda: app(args=argv, standalone_mode=False))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check"]
 
-_WORDS = {
+_RESULT_CELLS = {
     "met": ("✓ met", "green"),
     "failed": ("✗ NOT MET", "bold red"),
     "warned": ("! not met", "yellow"),
@@ -84,7 +84,7 @@ def check(
     with process.session(screen, definition, master, conf) as spark:
         with screen.busy(f"checking {definition.delta}"):
             checked = run(spark, definition, since=since, trigger="schedule" if scheduled else "check")
-        counts = _level(definition, fail_on)
+        counts = failure_threshold(definition, fail_on)
         _write(checked, counts or "error", junit, markdown, data_docs)
         if json:
             screen.json(
@@ -109,20 +109,23 @@ def _init(
     from bridge.pipelines.quality.suite_proposal import propose
 
     with process.session(screen, definition, master, conf) as spark, screen.busy("looking at the table"):
-        made = propose(spark, definition, overwrite=overwrite)
+        proposal = propose(spark, definition, overwrite=overwrite)
     rows = {
-        "suite": str(made.suite),
-        "expectations": f"{made.expectations:,}",
-        "made from": f"{made.rows:,} rows, table version {made.version}",
+        "suite": str(proposal.suite),
+        "expectations": f"{proposal.expectations:,}",
+        "made from": f"{proposal.rows:,} rows, table version {proposal.version}",
     }
     if definition.quality is None:
-        rows["now add"] = f"quality: {{suite: {made.suite}}} to the pipeline file"
+        rows["now add"] = f"quality: {{suite: {proposal.suite}}} to the pipeline file"
     screen.result(
-        f"a suite for {definition.name}", {**asdict(made), "suite": str(made.suite)}, rows=rows, json=json
+        f"a suite for {definition.name}",
+        {**asdict(proposal), "suite": str(proposal.suite)},
+        rows=rows,
+        json=json,
     )
 
 
-def _level(definition: Definition, fail_on: str | None) -> str | None:
+def failure_threshold(definition: Definition, fail_on: str | None) -> str | None:
     """What fails the check; None for nothing. The command line wins over the pipeline file."""
     if fail_on is not None:
         return fail_on
@@ -148,25 +151,25 @@ def _write(
 
 
 def _show(screen: Screen, definition: Definition, checked: Checked) -> None:
-    from bridge.quality.summary import course_note, headline, in_order, scope, state_of
+    from bridge.quality.summary import headline, in_order, scope, state_of, trend_note
 
     verdict, history = checked.verdict, checked.history
     rows = []
     for o in in_order(verdict):
-        found = o.reason or o.observed or "not shown"
-        if o.judged == "changes":
-            found += " (changed rows)"
+        cell = o.reason or o.observed or "not shown"
+        if o.evaluated_on == "changes":
+            cell += " (changed rows)"
         if o.example_keys:
             keys = (", ".join(f"{n} = {v}" for n, v in key.items()) for key in o.example_keys[:3])
-            found += f"\nfor example {'; '.join(keys)}"
-        if note := course_note(o, history, verdict.started_at):
-            found += f"\n{note}"
-        word, style = _WORDS[state_of(o)]
+            cell += f"\nfor example {'; '.join(keys)}"
+        if note := trend_note(o, history, verdict.started_at):
+            cell += f"\n{note}"
+        word, style = _RESULT_CELLS[state_of(o)]
         severity = "" if o.success or o.severity == "critical" else f" ({o.severity})"
-        rows.append(((word + severity, style), o.title, found))
+        rows.append(((word + severity, style), o.title, cell))
     screen.grid(
         f"quality of {definition.delta}, version {checked.version}", ("result", "expectation", "found"), rows
     )
-    said = f"{headline(verdict)}. {' '.join(scope(verdict, checked.now))}"
-    screen.out.print(said, markup=False)
+    conclusion = f"{headline(verdict)}. {' '.join(scope(verdict, checked.now))}"
+    screen.out.print(conclusion, markup=False)
     screen.out.print(f"report: {checked.report}", markup=False)

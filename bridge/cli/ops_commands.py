@@ -36,31 +36,33 @@ def verify(
 
     Both are compared as they were at one offset of each partition and one version of the table.
     """
-    _refuse_other("--direction", direction, "ingest", "publish")
+    _check_choice("--direction", direction, "ingest", "publish")
     screen, definition = Screen(quiet=quiet or json), config.load(file)
     from bridge.pipelines.compare.verify import verify as run
 
     with process.session(screen, definition, master, conf) as spark:
         proof = run(spark, definition, direction=direction, show_values=show_values)
-    found = proof.comparison
+    comparison = proof.comparison
     rows = {
-        "topic": f"{found.topic_rows:,} rows  checksum {found.topic_checksum}",
-        "table": f"{found.table_rows:,} rows  checksum {found.table_checksum}  version {proof.version}",
+        "topic": f"{comparison.topic_rows:,} rows  checksum {comparison.topic_checksum}",
+        "table": f"{comparison.table_rows:,} rows  checksum {comparison.table_checksum}  version {proof.version}",
         "topic up to": proof.offsets.to_json(),
         "result": "equal" if proof.equal else "DIFFERENT",
     }
-    if found.superseded:
-        rows["not compared"] = f"{found.superseded:,} keys whose records compaction may have taken meanwhile"
-    if found.buckets:
-        rows["buckets that differ"] = ", ".join(f"{b.number}" for b in found.buckets)
-    rows |= {example.key: _line(example, proof.version) for example in found.examples}
+    if comparison.superseded:
+        rows["not compared"] = (
+            f"{comparison.superseded:,} keys whose records compaction may have taken meanwhile"
+        )
+    if comparison.buckets:
+        rows["buckets that differ"] = ", ".join(f"{b.number}" for b in comparison.buckets)
+    rows |= {example.key: _line(example, proof.version) for example in comparison.examples}
     title = f"{proof.direction} {definition.name}: fold(topic) == table?"
     screen.result(title, proof.as_dict(), rows=rows, json=json)
     if not proof.equal:
         raise DifferenceError(
-            f"{found.missing_in_table:,} keys missing in the table, {found.missing_in_topic:,} missing in the topic, "
-            f"{found.different:,} with different rows, {found.duplicate_keys:,} more than once; "
-            f"for example {', '.join(e.key for e in found.examples)}"
+            f"{comparison.missing_in_table:,} keys missing in the table, {comparison.missing_in_topic:,} missing in "
+            f"the topic, {comparison.different:,} with different rows, {comparison.duplicate_keys:,} more than once; "
+            f"for example {', '.join(e.key for e in comparison.examples)}"
         )
 
 
@@ -85,21 +87,21 @@ def resync(
     ingest: the table is made equal to the topic as it is now, in one commit; `bridge ingest` goes on from there.
     publish: the topic is made equal to the table as it is now; `bridge publish` goes on from there.
     """
-    _refuse_other("--direction", direction, "ingest", "publish")
-    _refuse_other("--missing", missing, "delete", "keep")
+    _check_choice("--direction", direction, "ingest", "publish")
+    _check_choice("--missing", missing, "delete", "keep")
     screen, definition = Screen(quiet=json), config.load(file)
     from bridge.pipelines.resync import table_to_topic, topic_to_table
     from bridge.pipelines.resync.report import direction_of
 
     with process.session(screen, definition, master, conf) as spark:
         if direction_of(spark, definition, direction) == "ingest":
-            found = topic_to_table.resync(spark, definition, missing=missing, dry_run=dry_run)
+            report = topic_to_table.resync(spark, definition, missing=missing, dry_run=dry_run)
         elif missing is not None:
             raise DefinitionError("--missing is for ingest: a publish has its rows in the table")
         else:
-            found = table_to_topic.resync(spark, definition, dry_run=dry_run)
+            report = table_to_topic.resync(spark, definition, dry_run=dry_run)
     did = "would do" if dry_run else "did"
-    screen.result(f"what a resync of {definition.name} {did}", found.as_dict(), json=json)
+    screen.result(f"what a resync of {definition.name} {did}", report.as_dict(), json=json)
 
 
 def replay(
@@ -123,8 +125,8 @@ def replay(
     from bridge.pipelines.ingest.replay import replay as run
 
     with process.session(screen, definition, master, conf) as spark:
-        found = run(spark, definition, force=force).as_dict()
-    screen.result(f"replay of {definition.name}", found, json=json)
+        report = run(spark, definition, force=force).as_dict()
+    screen.result(f"replay of {definition.name}", report, json=json)
 
 
 def status(file: File, json: Json = False, master: Master = None, conf: Conf = None) -> None:
@@ -133,8 +135,8 @@ def status(file: File, json: Json = False, master: Master = None, conf: Conf = N
     from bridge.pipelines.operations.status import status as run
 
     with process.session(screen, definition, master, conf) as spark:
-        found = run(spark, definition).as_dict()
-    screen.result(f"status of {definition.name}", found, json=json)
+        report = run(spark, definition).as_dict()
+    screen.result(f"status of {definition.name}", report, json=json)
 
 
 def peek(
@@ -160,11 +162,11 @@ def peek(
     from bridge.peek import Start
     from bridge.peek import peek as run
 
-    found = run(definition, start=Start.of(start), limit=limit, key=key)
-    for record in found:
+    records = run(definition, start=Start.of(start), limit=limit, key=key)
+    for record in records:
         screen.lines(dumps(record.as_dict(), ensure_ascii=False) if json else record.lines())
     if not json:
-        screen.lines(f"{len(found)} records of {definition.topic.title}")
+        screen.lines(f"{len(records)} records of {definition.topic.title}")
 
 
 def maintain(
@@ -188,8 +190,8 @@ def maintain(
     from bridge.pipelines.operations.maintain import maintain as run
 
     with process.session(screen, definition, master, conf) as spark:
-        found = run(spark, definition, forget=forget_consumer).as_dict()
-    screen.result(f"maintenance of {definition.delta}", found, json=json)
+        report = run(spark, definition, forget=forget_consumer).as_dict()
+    screen.result(f"maintenance of {definition.delta}", report, json=json)
 
 
 def _line(example: Example, version: int) -> str:
@@ -202,6 +204,6 @@ def _line(example: Example, version: int) -> str:
     return f"{example.why.replace('_', ' ')}; {topic}; {table}"
 
 
-def _refuse_other(option: str, given: str | None, *legal: str) -> None:
+def _check_choice(option: str, given: str | None, *legal: str) -> None:
     if given is not None and given not in legal:
         raise DefinitionError(f"{option} {given}: legal values are {', '.join(legal)}")

@@ -22,7 +22,7 @@ from bridge.jars import home
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["guarded", "session", "stopping"]
+__all__ = ["run_guarded", "session", "stop_signals"]
 
 _TITLES = {2: "refused", 3: "quality failed", 4: "different"}
 
@@ -35,7 +35,7 @@ def session(
     from bridge.session import build_session
 
     for warning in definition.warnings:
-        screen.say(f"warning: {warning}")
+        screen.info(f"warning: {warning}")
     settings = {}
     for pair in conf or []:
         key, equals, value = pair.partition("=")
@@ -48,7 +48,7 @@ def session(
 
 
 @contextmanager
-def stopping(screen: Screen) -> Iterator[threading.Event]:
+def stop_signals(screen: Screen) -> Iterator[threading.Event]:
     """SIGINT and SIGTERM set the event; a second one breaks off at once.
 
     Spark installs a handler of its own when a session starts, so enter this after that.
@@ -59,7 +59,7 @@ def stopping(screen: Screen) -> Iterator[threading.Event]:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        screen.say("stopping after the running batch; press Ctrl-C again to break off")
+        screen.info("stopping after the running batch; press Ctrl-C again to break off")
 
     before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -69,7 +69,7 @@ def stopping(screen: Screen) -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def guarded(verb: Callable[[], object]) -> int:
+def run_guarded(verb: Callable[[], object]) -> int:
     """Run a verb and return its exit code; whatever it raises becomes one screen, and a trace in a file."""
     screen = Screen()
     try:
@@ -85,7 +85,7 @@ def guarded(verb: Callable[[], object]) -> int:
         screen.error("broken off", "the running batch was not committed; the next run goes on before it")
         return 130
     except Exception as error:
-        if _java_is_gone(error):
+        if _is_jvm_loss(error):
             screen.error(
                 "failed",
                 "Spark's Java process has ended: it was killed, or out of memory. What was committed is whole; the "
@@ -95,12 +95,12 @@ def guarded(verb: Callable[[], object]) -> int:
             return 1
         first = (str(error).splitlines() or [""])[0][:500]
         screen.error(
-            "unexpected error", f"{type(error).__name__}: {first}\nThe whole story is in {_log(error)}"
+            "unexpected error", f"{type(error).__name__}: {first}\nThe whole story is in {_write_log(error)}"
         )
         return 1
 
 
-def _java_is_gone(error: BaseException | None) -> bool:
+def _is_jvm_loss(error: BaseException | None) -> bool:
     """Whether this is what Python says when the other end of its connection to Java has gone."""
     while error is not None:
         if type(error).__name__ in ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError"):
@@ -109,7 +109,7 @@ def _java_is_gone(error: BaseException | None) -> bool:
     return False
 
 
-def _log(error: BaseException) -> Path:
+def _write_log(error: BaseException) -> Path:
     log = home() / "logs" / "errors.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a", encoding="utf-8") as out:

@@ -34,9 +34,9 @@ def show(file: File, json: Json = False, master: Master = None, conf: Conf = Non
     from bridge.kafka.admin_transactions import list_transactions
 
     with process.session(screen, definition, master, conf) as spark:
-        found = list_transactions(spark, definition.topic)
-    rows = {t.id: _line(t) for t in found} or {"": "none"}
-    screen.result(_title(definition), [asdict(t) for t in found], rows=rows, json=json)
+        transactions = list_transactions(spark, definition.topic)
+    rows = {t.id: _line(t) for t in transactions} or {"": "none"}
+    screen.result(_title(definition), [asdict(t) for t in transactions], rows=rows, json=json)
 
 
 @app.command()
@@ -66,8 +66,8 @@ def abort(
     rows |= {
         t.id: f"left alone, for the bridge makes no such id; --all ends it, too: {_line(t)}" for t in left
     }
-    whole = {"ended": [asdict(t) for t in ended], "left": [asdict(t) for t in left]}
-    screen.result(_title(definition), whole, rows=rows or {"": "none is under way"}, json=json)
+    result = {"ended": [asdict(t) for t in ended], "left": [asdict(t) for t in left]}
+    screen.result(_title(definition), result, rows=rows or {"": "none is under way"}, json=json)
 
 
 def _title(definition: Definition) -> str:

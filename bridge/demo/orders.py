@@ -36,9 +36,9 @@ _LAST_NAMES = (
     "Abebe Berg Castillo Demir Eriksen Fischer García Haddad Ito Jansen Kowalski Lindqvist Møller".split()
 )
 
-_HEAD = 50
+_ZIPF_OFFSET = 50
 """Flattens the top of Zipf's curve: the hottest of 20,000 orders takes a third of a percent of all changes."""
-_PER_MILLISECOND = 5
+_CHANGES_PER_MILLISECOND = 5
 """Changes in a millisecond of the shop's clock, which so stays a little behind a writer of 4,000 a second."""
 _CHUNK_SECONDS = 0.05
 
@@ -87,7 +87,7 @@ def changes(
     clock = (start or datetime.now(timezone.utc).replace(tzinfo=None)).replace(microsecond=0)
     orders: list[Order | None] = []
     for n in range(count):
-        if chance.random() < 1 / _PER_MILLISECOND:
+        if chance.random() < 1 / _CHANGES_PER_MILLISECOND:
             clock += timedelta(milliseconds=1)
         if not orders or chance.random() * (count - n) < keys - len(orders):
             order = _new_order(chance, FIRST_ORDER + len(orders), clock)
@@ -96,12 +96,12 @@ def changes(
         elif chance.random() < 0.02:
             yield OrderChange(Kind.UNKNOWN_DELETE, chance.randrange(1, FIRST_ORDER), None)
         else:
-            which = int(_HEAD * ((len(orders) / _HEAD + 1) ** chance.random() - 1))
-            kind, orders[which] = _happens(chance, FIRST_ORDER + which, orders[which], clock)
-            yield OrderChange(kind, FIRST_ORDER + which, orders[which])
+            index = int(_ZIPF_OFFSET * ((len(orders) / _ZIPF_OFFSET + 1) ** chance.random() - 1))
+            kind, orders[index] = _next_change(chance, FIRST_ORDER + index, orders[index], clock)
+            yield OrderChange(kind, FIRST_ORDER + index, orders[index])
 
 
-def _happens(
+def _next_change(
     chance: random.Random, order_id: int, order: Order | None, clock: datetime
 ) -> tuple[Kind, Order | None]:
     if order is None:

@@ -31,8 +31,8 @@ from bridge.session import build_session
 __all__ = ["main", "rehearse"]
 
 _CHANGES = 300
-_END_SECONDS = 300
-_MOST_SECONDS = 900
+_SHUTDOWN_SECONDS = 300
+_TIMEOUT_SECONDS = 900
 
 
 def rehearse(spark: SparkSession, folder: Path) -> None:
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Make the file of classes where there is none. Never fails: without it all starts take a little longer."""
     given = sys.argv[1:] if arguments is None else arguments
     if given:
-        _written(Path(given[0]))
+        _write_archive(Path(given[0]))
         return 0
     file = appcds.archive()
     if file.is_file():
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         environ = {key: value for key, value in os.environ.items() if not key.startswith("PYSPARK_GATEWAY")}
         command = [sys.executable, "-m", "bridge.demo.rehearsal", str(made)]
         with suppress(subprocess.TimeoutExpired):
-            subprocess.run(command, check=False, env=environ, timeout=_MOST_SECONDS)
+            subprocess.run(command, check=False, env=environ, timeout=_TIMEOUT_SECONDS)
         if made.is_file():
             os.replace(made, file)
             print(f"  in {file}", flush=True)
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _written(file: Path) -> None:
+def _write_archive(file: Path) -> None:
     options = appcds.java_options_to_create(file)
     if not options:
         return
@@ -89,7 +89,7 @@ def _written(file: Path) -> None:
         process = gateway.proc
         gateway.shutdown()
         process.stdin.close()
-        process.wait(_END_SECONDS)
+        process.wait(_SHUTDOWN_SECONDS)
 
 
 if __name__ == "__main__":

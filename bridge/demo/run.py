@@ -32,32 +32,32 @@ _PARTITIONS = 4
 _RATE = 4_000
 """Changes per second: slow enough for the writer to overlap with the jobs, fast enough for a demo."""
 _INTERVAL_SECONDS = 2.0
-_BETWEEN_CHECKS_SECONDS = 5.0
-_MARK = ".bridge-demo"
+_CHECK_INTERVAL_SECONDS = 5.0
+_MARKER_FILE = ".bridge-demo"
 """The file that tells a folder of the demo from any other."""
-_BATCH = 40_000
+_BATCH_RECORDS = 40_000
 """Records per ingest batch: small enough for the table to see orders change, not only their last state."""
 
 
-def emptied(folder: Path) -> None:
+def prepare_folder(folder: Path) -> None:
     """Make `folder` an empty one of the demo. Raises DefinitionError, and removes nothing, for one of others."""
     if folder.exists() and not (
-        folder.is_dir() and ((folder / _MARK).is_file() or not any(folder.iterdir()))
+        folder.is_dir() and ((folder / _MARKER_FILE).is_file() or not any(folder.iterdir()))
     ):
         raise DefinitionError(
-            f"--folder {folder}: it holds what no demo has made (there is no file {_MARK} in it), and the demo empties "
-            "its folder: name another, or remove it yourself"
+            f"--folder {folder}: the demo deletes everything in its folder, and no demo created this one (it has no "
+            f"file {_MARKER_FILE}): choose another folder, or remove this one yourself"
         )
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    (folder / _MARK).touch()
+    (folder / _MARKER_FILE).touch()
 
 
 def run(spark: SparkSession, folder: Path, screen: Screen, stop: threading.Event) -> None:
     """Run the demo in `folder`, which is emptied first; raises QualityError or DifferenceError as the verbs do,
     DefinitionError for a folder that holds what no demo has made."""
     started = time.monotonic()
-    emptied(folder)
+    prepare_folder(folder)
     with screen.busy("starting Kafka (a real broker, KRaft, one process)"):
         broker = Broker(folder / "broker")
         broker.start()
@@ -75,7 +75,7 @@ def run(spark: SparkSession, folder: Path, screen: Screen, stop: threading.Event
             checked = check(spark, incoming)
         with screen.busy("verifying: fold(topic 1) == table == fold(topic 2), row by row"):
             proofs = [verify(spark, incoming), verify(spark, outgoing)]
-        rows = _result(written, ingested, published, checked, proofs)
+        rows = _result_rows(written, ingested, published, checked, proofs)
         rows["table is at"], rows["report is at"] = (
             os.path.relpath(place) for place in (str(incoming.delta), checked.report)
         )
@@ -99,7 +99,7 @@ def pipelines(folder: Path, bootstrap: str) -> tuple[Definition, Definition]:
     environ = {**os.environ, "KAFKA": bootstrap, "LAKE": str((folder / "lake").absolute())}
     incoming, outgoing = (config.load(file, environ=environ) for file in files)
     quality = replace(incoming.quality, report=folder / "report.html") if incoming.quality else None
-    batches = replace(incoming.run, trigger_seconds=_INTERVAL_SECONDS, max_offsets_per_batch=_BATCH)
+    batches = replace(incoming.run, trigger_seconds=_INTERVAL_SECONDS, max_offsets_per_batch=_BATCH_RECORDS)
     intervals = replace(outgoing.run, trigger_seconds=_INTERVAL_SECONDS)
     return replace(incoming, run=batches, quality=quality), replace(outgoing, run=intervals)
 
@@ -118,7 +118,7 @@ class _Flow:
     ) -> None:
         self.spark, self.screen, self.stop = spark, screen, stop
         self.incoming, self.outgoing = incoming, outgoing
-        self.written, self.table_is_there, self.ingested = (threading.Event() for _ in range(3))
+        self.written, self.table_exists, self.ingested = (threading.Event() for _ in range(3))
         self.sums = {verb: Summary(d.name, verb) for verb, d in (("ingest", incoming), ("publish", outgoing))}
 
     def run(self) -> tuple[Mapping[str, int], Summary, Summary]:
@@ -134,12 +134,12 @@ class _Flow:
         return stages[0].result() or {}, self.sums["ingest"], self.sums["publish"]
 
     def _end_all(self) -> None:
-        for event in (self.stop, self.written, self.table_is_there, self.ingested):
+        for event in (self.stop, self.written, self.table_exists, self.ingested):
             event.set()
 
     def _listen(self, report: BatchReport) -> None:
         self.sums[report.verb] = self.sums[report.verb].plus(report)
-        self.table_is_there.set()
+        self.table_exists.set()
         self.screen.batch(report)
 
     def _write(self) -> Mapping[str, int]:
@@ -151,22 +151,22 @@ class _Flow:
             self.written.set()
 
     def _ingest(self) -> None:
-        self._twice(ingest, self.incoming, self.written)
+        self._run_then_drain(ingest, self.incoming, self.written)
         self.ingested.set()
 
     def _publish(self) -> None:
-        self.table_is_there.wait()
-        self._twice(publish, self.outgoing, self.ingested)
+        self.table_exists.wait()
+        self._run_then_drain(publish, self.outgoing, self.ingested)
 
     def _check(self) -> None:
         """The table is judged while it changes, so that the last report has something to compare with."""
-        self.table_is_there.wait()
+        self.table_exists.wait()
         spark = child_session(self.spark)
         while not self.ingested.is_set():
             check(spark, self.incoming)
-            self.ingested.wait(_BETWEEN_CHECKS_SECONDS)
+            self.ingested.wait(_CHECK_INTERVAL_SECONDS)
 
-    def _twice(
+    def _run_then_drain(
         self, pipeline: Callable[..., Summary], definition: Definition, enough: threading.Event
     ) -> None:
         spark, started = child_session(self.spark), time.monotonic()
@@ -178,7 +178,7 @@ class _Flow:
         self.sums[verb] = replace(self.sums[verb], seconds=time.monotonic() - started)
 
 
-def _result(
+def _result_rows(
     written: Mapping[str, int], ingested: Summary, published: Summary, checked: Checked, proofs: list[Proof]
 ) -> dict[str, str]:
     first, second = (proof.comparison for proof in proofs)

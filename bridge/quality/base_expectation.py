@@ -21,15 +21,15 @@ with quiet():
     from great_expectations.render.renderer_configuration import RendererConfiguration, RendererValueType
     from great_expectations.validator.metric_configuration import MetricConfiguration
 
-__all__ = ["FACTS", "FromFacts", "Sentence"]
+__all__ = ["FACTS_ATTRIBUTE", "FactExpectation", "SentenceExpectation"]
 
-FACTS = "bridge_facts"
+FACTS_ATTRIBUTE = "bridge_facts"
 """The attribute of an engine that holds the Facts of its table."""
 
 _F = TypeVar("_F")
 
 
-class Sentence(BatchExpectation):
+class SentenceExpectation(BatchExpectation):
     """Renders `_sentence`'s template, both for Data Docs pages and for inline use."""
 
     @classmethod
@@ -59,7 +59,7 @@ class Sentence(BatchExpectation):
         return [RenderedStringTemplateContent(content_block_type="string_template", string_template=content)]
 
 
-class Fact(TableMetricProvider):
+class FactMetric(TableMetricProvider):
     """The answer of the engine's Facts to a question."""
 
     metric_name = "bridge.fact"
@@ -69,16 +69,16 @@ class Fact(TableMetricProvider):
     def _spark(
         cls, execution_engine: SparkDFExecutionEngine, metric_value_kwargs: dict[str, Any], **_: Any
     ) -> object:
-        facts: Facts = getattr(execution_engine, FACTS, NO_FACTS)
-        return facts.ask(metric_value_kwargs["fact"], json.loads(metric_value_kwargs["arguments"]))
+        facts: Facts = getattr(execution_engine, FACTS_ATTRIBUTE, NO_FACTS)
+        return facts.get(metric_value_kwargs["fact"], json.loads(metric_value_kwargs["arguments"]))
 
 
-class FromFacts(Sentence):
-    """Asks for the fact `asks_for`, telling its arguments `asks_with`. Where it cannot be had the expectation fails
-    with the reason."""
+class FactExpectation(SentenceExpectation):
+    """Evaluates the fact `fact_name`, with the expectation's fields `fact_arguments` as its arguments. Where the fact
+    is `Unknown` the expectation fails with the reason."""
 
-    asks_for: ClassVar[str]
-    asks_with: ClassVar[tuple[str, ...]] = ()
+    fact_name: ClassVar[str]
+    fact_arguments: ClassVar[tuple[str, ...]] = ()
 
     def get_validation_dependencies(
         self,
@@ -87,19 +87,19 @@ class FromFacts(Sentence):
     ) -> Any:
         """Great Expectations' own, and the fact."""
         needed = super().get_validation_dependencies(execution_engine, runtime_configuration)
-        asked = {name: getattr(self, name) for name in self.asks_with}
+        asked = {name: getattr(self, name) for name in self.fact_arguments}
         known = {name: value for name, value in asked.items() if value is not None}
-        value = {"fact": self.asks_for, "arguments": json.dumps(known, sort_keys=True)}
+        value = {"fact": self.fact_name, "arguments": json.dumps(known, sort_keys=True)}
         batch = self.configuration.kwargs.get("batch_id")
         domain = {"batch_id": batch} if batch else {}
         needed.set_metric_configuration(
-            Fact.metric_name, MetricConfiguration(Fact.metric_name, domain, value)
+            FactMetric.metric_name, MetricConfiguration(FactMetric.metric_name, domain, value)
         )
         return needed
 
     def fact(self, metrics: Mapping[str, Any], type: type[_F]) -> _F:
         """The answer, of the type that it is known to have. Raises QualityError with the reason where there is none."""
-        found = metrics[Fact.metric_name]
+        found = metrics[FactMetric.metric_name]
         if isinstance(found, Unknown):
             raise QualityError(found.reason)
         assert isinstance(found, type)

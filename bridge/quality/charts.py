@@ -9,10 +9,10 @@ from math import ceil, floor, log10
 from bridge.quality.history import PastRun
 from bridge.quality.wording import counted, moment
 
-__all__ = ["Bar", "Chart", "Tick", "charts", "short"]
+__all__ = ["Bar", "Chart", "Tick", "charts", "short_number"]
 
-_WIDEST = 9.0
-_SHARE = 0.62
+_MAX_BAR_WIDTH = 9.0
+_BAR_WIDTH_RATIO = 0.62
 """Of a run's place that its bar takes."""
 
 
@@ -59,10 +59,10 @@ class Chart:
 
 def charts(runs: Sequence[PastRun]) -> list[Chart]:
     """Row count, lag, failures and change mix over `runs`, oldest first; the last one is the run reported on."""
-    return [_rows(runs), _lag(runs), _failures(runs), _mix(runs)]
+    return [_rows(runs), _lag(runs), _failures(runs), _changes(runs)]
 
 
-def short(number: float) -> str:
+def short_number(number: float) -> str:
     """For an axis: 950, 150,000, 1.25M."""
     for size, letter in ((1e9, "B"), (1e6, "M")):
         if abs(number) >= size:
@@ -72,7 +72,7 @@ def short(number: float) -> str:
 
 def _rows(runs: Sequence[PastRun]) -> Chart:
     values = [run.rows for run in runs]
-    now, before = values[-1], _before(values)
+    now, before = values[-1], _previous(values)
     note = "the first run"
     if now is not None and before is not None:
         note = f"{now - before:+,} since the run before" if now != before else "as in the run before"
@@ -141,7 +141,7 @@ def _failures(runs: Sequence[PastRun]) -> Chart:
     )
 
 
-def _mix(runs: Sequence[PastRun]) -> Chart:
+def _changes(runs: Sequence[PastRun]) -> Chart:
     if all(run.changes is None for run in runs):
         note = "counted from the next run on" if len(runs) == 1 else "the table's log does not tell"
         return Chart("mix", "Changes between runs", "not known", note, f"Changes: {note}.", known=False)
@@ -177,7 +177,7 @@ def _stacked(
     totals = [sum(column) for column in zip(*(values for _, _, values in series), strict=True)]
     ticks, floor_, top = _scale(0, max(totals))
     count = len(totals)
-    width = min(_WIDEST, 100 / count * _SHARE)
+    width = min(_MAX_BAR_WIDTH, 100 / count * _BAR_WIDTH_RATIO)
     bars, zeros = [], []
     for i, total in enumerate(totals):
         if not total:
@@ -190,9 +190,9 @@ def _stacked(
                 upper = _y(base + values[i], floor_, top)
                 bars.append(Bar(_x(i, count) - width / 2, upper, width, _y(base, floor_, top) - upper, name))
                 base += values[i]
-    gone = bool(missing) and missing[-1]
+    unknown = bool(missing) and missing[-1]
     legend = tuple(
-        (name, label, "not known" if gone else f"{values[-1]:,}") for name, label, values in series
+        (name, label, "not known" if unknown else f"{values[-1]:,}") for name, label, values in series
     )
     return Chart(id, title, now, note, summary, ticks, bars=tuple(bars), zeros=tuple(zeros), legend=legend)
 
@@ -208,29 +208,29 @@ def _scale(low: float, high: float) -> tuple[tuple[Tick, ...], float, float]:
     if low and first > 0 and low == high:
         first -= 1
     ends = (first * step, last * step)
-    return tuple(Tick(short(n * step), _y(n * step, *ends)) for n in range(first, last + 1)), *ends
+    return tuple(Tick(short_number(n * step), _y(n * step, *ends)) for n in range(first, last + 1)), *ends
 
 
-def _x(place: int, of: int) -> float:
-    return round((place + 0.5) / of * 100, 2)
+def _x(place: int, count: int) -> float:
+    return round((place + 0.5) / count * 100, 2)
 
 
 def _y(value: float, low: float, high: float) -> float:
     return round(100 - (value - low) / (high - low) * 100, 2)
 
 
-def _before(values: Sequence[int | None]) -> int | None:
+def _previous(values: Sequence[int | None]) -> int | None:
     return values[-2] if len(values) > 1 else None
 
 
 def _paths(points: Sequence[tuple[float, float] | None]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Lines through neighbouring points, and the areas under them."""
-    stretches: list[list[tuple[float, float]]] = [[]]
+    segments: list[list[tuple[float, float]]] = [[]]
     for point in points:
         if point is None:
-            stretches.append([])
+            segments.append([])
         else:
-            stretches[-1].append(point)
-    drawn = [s for s in stretches if len(s) > 1]
+            segments[-1].append(point)
+    drawn = [s for s in segments if len(s) > 1]
     lines = tuple("M" + "L".join(f"{x} {y}" for x, y in s) for s in drawn)
     return lines, tuple(f"{d}V100H{s[0][0]}Z" for d, s in zip(lines, drawn, strict=True))

@@ -13,7 +13,7 @@ from bridge.quality.verdict import Outcome, Verdict
 
 __all__ = ["data_docs"]
 
-_KEPT = ".gx"
+_STORES_FOLDER = ".gx"
 
 
 def data_docs(folder: Path, suite: Suite, verdict: Verdict) -> Path:
@@ -59,7 +59,7 @@ def data_docs(folder: Path, suite: Suite, verdict: Verdict) -> Path:
         batch = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{subject.table}-version-{subject.version}").strip("-")
         key = ValidationResultIdentifier(ExpectationSuiteIdentifier(suite.name), run, batch)
         try:
-            context = gx.get_context(mode="ephemeral", project_config=_project(folder))
+            context = gx.get_context(mode="ephemeral", project_config=_project_config(folder))
             expectations = [e.configuration.to_domain_obj() for e in suite.expectations]
             context.suites.add_or_update(ExpectationSuite(name=suite.name, expectations=expectations))
             context.validation_results_store.set(key, result)
@@ -92,13 +92,13 @@ def _result(expectation: Any, outcome: Outcome) -> Any:
     )
 
 
-def _project(folder: Path) -> Any:
+def _project_config(folder: Path) -> Any:
     from great_expectations.data_context.types.base import DataContextConfig
 
     def store(kind: str, place: str | None) -> dict[str, Any]:
         if place is None:
             return {"class_name": kind, "store_backend": {"class_name": "InMemoryStoreBackend"}}
-        return {"class_name": kind, "store_backend": _files(folder / _KEPT / place)}
+        return {"class_name": kind, "store_backend": _files(folder / _STORES_FOLDER / place)}
 
     return DataContextConfig(
         config_version=4.0,

@@ -16,13 +16,13 @@ with quiet():
     from great_expectations.compatibility import pydantic
     from great_expectations.execution_engine.execution_engine import ExecutionEngine
 
-    from bridge.quality.base_expectation import Sentence
+    from bridge.quality.base_expectation import SentenceExpectation
     from bridge.quality.gx_metrics import DuplicateKeys, Newest
 
 __all__ = ["ExpectKeyToBeUnique", "ExpectTableToBeFresh"]
 
 
-class ExpectKeyToBeUnique(Sentence):
+class ExpectKeyToBeUnique(SentenceExpectation):
     """No two rows of the whole table have the same values in `column_list`; null equals null.
 
     Exact, also for compound keys. The result counts the rows that share their key with another row
@@ -54,24 +54,26 @@ class ExpectKeyToBeUnique(Sentence):
         runtime_configuration: dict[str, Any] | None = None,
         execution_engine: ExecutionEngine[Any] | None = None,
     ) -> dict[str, Any]:
-        found, rows = metrics[DuplicateKeys.metric_name], metrics["table.row_count"]
+        duplicates, rows = metrics[DuplicateKeys.metric_name], metrics["table.row_count"]
         observed = "each key once"
-        if found["keys"]:
-            occurs = "occurs" if found["keys"] == 1 else "occur"
-            observed = f"{counted(found['keys'], 'key')} {occurs} more than once ({found['rows']:,} rows)"
+        if duplicates["keys"]:
+            occurs = "occurs" if duplicates["keys"] == 1 else "occur"
+            observed = (
+                f"{counted(duplicates['keys'], 'key')} {occurs} more than once ({duplicates['rows']:,} rows)"
+            )
         return {
-            "success": found["keys"] == 0,
+            "success": duplicates["keys"] == 0,
             "result": {
                 "observed_value": observed,
                 "element_count": rows,
-                "unexpected_count": found["rows"],
-                "unexpected_percent": 100 * found["rows"] / rows if rows else 0.0,
-                "partial_unexpected_index_list": found["examples"],
+                "unexpected_count": duplicates["rows"],
+                "unexpected_percent": 100 * duplicates["rows"] / rows if rows else 0.0,
+                "partial_unexpected_index_list": duplicates["examples"],
             },
         }
 
 
-class ExpectTableToBeFresh(Sentence):
+class ExpectTableToBeFresh(SentenceExpectation):
     """The newest value of `column` is at most `max_age_seconds` old when the check runs.
 
     An empty table, or a column of nulls, is not fresh. A newest value more than `max_ahead_seconds` in the

@@ -13,14 +13,14 @@ from typing import Any
 
 from bridge.errors import BridgeError
 
-__all__ = ["NO_FACTS", "Answer", "Compared", "Facts", "Moment", "Ratio", "Split", "Unknown"]
+__all__ = ["NO_FACTS", "FactProvider", "Facts", "KeySplit", "Moment", "Ratio", "RowDifferences", "Unknown"]
 
 
 @dataclass(frozen=True)
-class Compared:
+class RowDifferences:
     """Two sides of rows. `differing` counts keys, or rows where there are no keys; `examples` are such keys."""
 
-    at: str
+    positions: str
     """Between which positions, in words."""
     rows: int
     other_rows: int
@@ -31,11 +31,11 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Split:
+class KeySplit:
     """How many of `keys` have records in more than one partition."""
 
     keys: int
-    in_two: int
+    split: int
     examples: tuple[Mapping[str, Any], ...] = ()
 
 
@@ -61,26 +61,28 @@ class Unknown:
     reason: str
 
 
-Answer = Callable[[Mapping[str, Any]], object]
+FactProvider = Callable[[Mapping[str, Any]], object]
 """Works a fact out from the expectation's arguments."""
 
 
 class Facts:
     """Each fact is worked out when an expectation first asks for it, and once. `base`: the folder of relative paths."""
 
-    def __init__(self, answers: Mapping[str, Answer] | None = None, *, base: Path | None = None) -> None:
-        self._answers, self.base = dict(answers or {}), base
+    def __init__(
+        self, answers: Mapping[str, FactProvider] | None = None, *, base: Path | None = None
+    ) -> None:
+        self._providers, self.base_folder = dict(answers or {}), base
         self._known: dict[str, object] = {}
 
-    def ask(self, name: str, arguments: Mapping[str, Any]) -> object:
+    def get(self, name: str, arguments: Mapping[str, Any]) -> object:
         """One of the values above. `Unknown` where nobody can answer, and where answering failed; it never raises."""
         question = json.dumps([name, dict(arguments)], sort_keys=True)
         if question not in self._known:
-            self._known[question] = self._answered(name, arguments)
+            self._known[question] = self._resolve(name, arguments)
         return self._known[question]
 
-    def _answered(self, name: str, arguments: Mapping[str, Any]) -> object:
-        answer = self._answers.get(name)
+    def _resolve(self, name: str, arguments: Mapping[str, Any]) -> object:
+        answer = self._providers.get(name)
         if answer is None:
             return Unknown("it needs to know the pipeline: run it by `bridge check`")
         try:

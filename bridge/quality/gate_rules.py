@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
     from great_expectations.expectations.expectation import Expectation
 
-__all__ = ["Count", "Rule", "Rules", "compile_rules"]
+__all__ = ["Rule", "RuleCount", "Rules", "compile_rules"]
 
-FUSED = frozenset(
+ROW_EXPECTATIONS = frozenset(
     f"expect_{name}"
     for name in (
         "column_pair_values_a_to_be_greater_than_b",
@@ -49,7 +49,7 @@ FUSED = frozenset(
 )
 """Expectations on a row alone, whose condition is an expression of Spark's: no window, no Python."""
 
-OF_THE_SHAPE = frozenset(
+SCHEMA_EXPECTATIONS = frozenset(
     {
         "expect_column_to_exist",
         "expect_column_values_to_be_in_type_list",
@@ -60,7 +60,7 @@ OF_THE_SHAPE = frozenset(
 
 _COUNTS_NULLS = frozenset({"expect_column_values_to_be_null", "expect_column_values_to_not_be_null"})
 _TABLE_WIDE = "needs the whole table"
-_PARTIAL = "holds for a share of rows, and a row that is put aside is judged alone"
+_TOLERANT = "holds for a share of rows, and a row that is put aside is judged alone"
 
 
 @dataclass(frozen=True)
@@ -72,18 +72,18 @@ class Rule:
     columns: tuple[str, ...]
     severity: str
     mostly: float
-    judged: Column
+    evaluated: Column
     """Rows that it looks at: Great Expectations leaves out nulls, and what `row_condition` and `ignore_row_if` say."""
     unexpected: Column
     """Rows that are not as expected."""
 
 
 @dataclass(frozen=True)
-class Count:
+class RuleCount:
     """What a rule found in a batch."""
 
     rule: Rule
-    judged: int
+    evaluated: int
     unexpected: int
     success: bool
 
@@ -100,23 +100,23 @@ class Rules:
     suite: str
     """Its name."""
     rules: tuple[Rule, ...]
-    left: tuple[str, ...] = ()
+    deferred: tuple[str, ...] = ()
     """`title: why` of the expectations that are left to a check of the table."""
 
-    def counting(self, where: Column) -> Column:
+    def counts_column(self, where: Column) -> Column:
         """An aggregate over the rows for which `where` is true: the array that `counts` reads."""
-        counts = [F.count_if(where & c) for rule in self.rules for c in (rule.judged, rule.unexpected)]
+        counts = [F.count_if(where & c) for rule in self.rules for c in (rule.evaluated, rule.unexpected)]
         return F.array(*counts)
 
-    def counts(self, found: Sequence[int]) -> tuple[Count, ...]:
+    def counts(self, values: Sequence[int]) -> tuple[RuleCount, ...]:
         """What each rule makes of its counts, as Great Expectations would."""
-        pairs = zip(found[::2], found[1::2], strict=True)
+        pairs = zip(values[::2], values[1::2], strict=True)
         return tuple(
-            Count(rule, judged, wrong, not judged or (judged - wrong) / judged >= rule.mostly)
+            RuleCount(rule, judged, wrong, not judged or (judged - wrong) / judged >= rule.mostly)
             for rule, (judged, wrong) in zip(self.rules, pairs, strict=True)
         )
 
-    def any(self, titles: Sequence[str] | None = None) -> Column:
+    def violated(self, titles: Sequence[str] | None = None) -> Column:
         """True for a row that a rule (with `titles`, one of these) does not hold for."""
         found = [r.unexpected for r in self.rules if titles is None or r.title in titles]
         return reduce(lambda a, b: a | b, found, F.lit(False))
@@ -125,12 +125,17 @@ class Rules:
         """The sentences that do not hold for a row, joined by `; `; null where all hold."""
         # concat_ws leaves out nulls, and unlike functions on arrays it does not keep Spark from generating code.
         return F.when(
-            self.any(), F.concat_ws("; ", *[F.when(r.unexpected, F.lit(r.title)) for r in self.rules])
+            self.violated(), F.concat_ws("; ", *[F.when(r.unexpected, F.lit(r.title)) for r in self.rules])
         )
 
 
 def compile_rules(
-    suite: Suite, spark: SparkSession, fields: Sequence[T.StructField], *, whole: bool, alone: bool
+    suite: Suite,
+    spark: SparkSession,
+    fields: Sequence[T.StructField],
+    *,
+    refuse_deferred: bool,
+    each_row_alone: bool,
 ) -> Rules:
     """The expectations of `suite` as rules for rows that have `fields`.
 
@@ -149,18 +154,18 @@ def compile_rules(
         for number, expectation in enumerate(suite.expectations, 1):
             config = expectation.configuration
             at, title = f"{suite.file}: expectation {number} ({config.type})", title_of(expectation)
-            if config.type in OF_THE_SHAPE:
-                _refuse_shape(at, suite, expectation, empty)
+            if config.type in SCHEMA_EXPECTATIONS:
+                _check_schema_expectation(at, suite, expectation, empty)
                 continue
-            why = _why_not(config.type, config.kwargs, alone)
+            why = _unsupported_reason(config.type, config.kwargs, each_row_alone)
             if why is None:
                 try:
-                    rules.append(_rule(expectation, title, engine, empty.schema))
+                    rules.append(_compile_rule(expectation, title, engine, empty.schema))
                 except Exception as error:
                     raise DefinitionError(
                         f"{at}: {reason_of(error, config.kwargs, empty.columns)}"
                     ) from error
-            elif whole:
+            elif refuse_deferred:
                 raise DefinitionError(
                     f"{at}: a gate cannot judge it, as it {why}; leave it to `bridge check`, in the suite of "
                     "`quality.suite`"
@@ -170,51 +175,55 @@ def compile_rules(
     if not rules:
         raise DefinitionError(
             f"{suite.file}: no expectation in it can be judged on the rows of a batch, so a gate would let everything "
-            f"pass; legal are {', '.join(sorted(FUSED))}"
+            f"pass; legal are {', '.join(sorted(ROW_EXPECTATIONS))}"
         )
     return Rules(suite.name, tuple(rules), tuple(left))
 
 
-def _why_not(type: str, kwargs: Mapping[str, Any], alone: bool) -> str | None:
-    if type not in FUSED:
+def _unsupported_reason(type: str, kwargs: Mapping[str, Any], each_row_alone: bool) -> str | None:
+    if type not in ROW_EXPECTATIONS:
         return _TABLE_WIDE
-    return _PARTIAL if alone and kwargs.get("mostly", 1) < 1 else None
+    return _TOLERANT if each_row_alone and kwargs.get("mostly", 1) < 1 else None
 
 
-def _refuse_shape(at: str, suite: Suite, expectation: Expectation, empty: DataFrame) -> None:
+def _check_schema_expectation(at: str, suite: Suite, expectation: Expectation, empty: DataFrame) -> None:
     (outcome,) = run(empty, Suite(suite.name, suite.file, (expectation,))).expectations
     if not outcome.success:
         found = outcome.reason or f"it is {outcome.observed or 'not so'}"
         raise DefinitionError(f"{at}: {found}, so no batch could pass the gate")
 
 
-def _rule(expectation: Expectation, title: str, engine: SparkDFExecutionEngine, schema: T.StructType) -> Rule:
+def _compile_rule(
+    expectation: Expectation, title: str, engine: SparkDFExecutionEngine, schema: T.StructType
+) -> Rule:
     from great_expectations.validator.metric_configuration import MetricConfiguration
     from great_expectations.validator.metrics_calculator import MetricsCalculator
 
-    from bridge.quality.row_condition import recorded
+    from bridge.quality.row_condition import condition_of
 
     metric = str(expectation.map_metric)  # type: ignore[attr-defined]
-    needed = expectation.get_validation_dependencies(engine, {"result_format": "BOOLEAN_ONLY"})
-    counted = needed.metric_configurations[f"{metric}.unexpected_count"]
-    wanted = MetricConfiguration(
-        f"{metric}.condition", counted.metric_domain_kwargs, counted.metric_value_kwargs
+    dependencies = expectation.get_validation_dependencies(engine, {"result_format": "BOOLEAN_ONLY"})
+    count_metric = dependencies.metric_configurations[f"{metric}.unexpected_count"]
+    condition_metric = MetricConfiguration(
+        f"{metric}.condition", count_metric.metric_domain_kwargs, count_metric.metric_value_kwargs
     )
     calculator = MetricsCalculator(engine, show_progress_bars=False)
-    metrics, _ = calculator.compute_metrics([wanted], runtime_configuration={"catch_exceptions": False})
-    condition, domain, accessor = metrics[wanted.id]
+    metrics, _ = calculator.compute_metrics(
+        [condition_metric], runtime_configuration={"catch_exceptions": False}
+    )
+    condition, domain, accessor = metrics[condition_metric.id]
     config = expectation.configuration
-    judged = recorded({**domain, **accessor}, schema, engine)
+    evaluated = condition_of({**domain, **accessor}, schema, engine)
     if "column" in config.kwargs and config.type not in _COUNTS_NULLS:
-        judged = judged & F.col(config.kwargs["column"]).isNotNull()
+        evaluated = evaluated & F.col(config.kwargs["column"]).isNotNull()
     # CASE keeps the order: the condition may fail on rows that are not looked at.
-    unexpected = F.coalesce(F.when(judged, condition), F.lit(False))
+    unexpected = F.coalesce(F.when(evaluated, condition), F.lit(False))
     return Rule(
         title=title,
         type=config.type,
         columns=columns_of(config.kwargs),
         severity=config.severity.value,
         mostly=config.kwargs.get("mostly", 1),
-        judged=judged,
+        evaluated=evaluated,
         unexpected=unexpected,
     )

@@ -65,13 +65,13 @@ class History:
     """Runs before this one, oldest first, of the whole table; those by --since and by gates are no part of it."""
 
     runs: tuple[PastRun, ...] = ()
-    courses: Mapping[tuple[str, str], ExpectationTrend] = field(default_factory=dict)
+    trends: Mapping[tuple[str, str], ExpectationTrend] = field(default_factory=dict)
 
-    def course(self, outcome: Outcome) -> ExpectationTrend:
+    def trend(self, outcome: Outcome) -> ExpectationTrend:
         """Of the expectation of that name; an empty one where it is new."""
-        return self.courses.get(outcome.name, _UNKNOWN)
+        return self.trends.get(outcome.identity, _UNKNOWN)
 
     def regressed(self, outcome: Outcome) -> bool:
         """True when it fails now and passed in the last run that it was part of."""
-        results = self.course(outcome).results
+        results = self.trend(outcome).results
         return not outcome.success and bool(results) and results[-1][1]

@@ -6,7 +6,7 @@ import re
 from xml.etree import ElementTree as XML
 
 from bridge.quality.history import History
-from bridge.quality.summary import course_note
+from bridge.quality.summary import trend_note
 from bridge.quality.verdict import Outcome, Verdict
 
 __all__ = ["junit"]
@@ -34,7 +34,7 @@ def junit(verdict: Verdict, history: History, *, fail_on: str) -> str:
         root,
         "testsuite",
         {
-            "name": _text(f"{subject.pipeline}.{verdict.suite}"),
+            "name": _xml_text(f"{subject.pipeline}.{verdict.suite}"),
             "timestamp": verdict.started_at.replace(tzinfo=None).isoformat(timespec="seconds"),
             **numbers,
         },
@@ -43,29 +43,29 @@ def junit(verdict: Verdict, history: History, *, fail_on: str) -> str:
     for name in ("run", "topic", "table", "version", "since", "suite_file", "trigger", "bridge"):
         value = getattr(subject, name)
         if value not in (None, ""):
-            XML.SubElement(properties, "property", {"name": name, "value": _text(str(value))})
+            XML.SubElement(properties, "property", {"name": name, "value": _xml_text(str(value))})
     for outcome in verdict.expectations:
         case = XML.SubElement(
-            suite, "testcase", {"classname": _text(subject.pipeline), "name": _text(outcome.title)}
+            suite, "testcase", {"classname": _xml_text(subject.pipeline), "name": _xml_text(outcome.title)}
         )
         if not outcome.success:
-            _explain(case, outcome, history, verdict, fatal=outcome in fatal)
+            _add_result(case, outcome, history, verdict, fatal=outcome in fatal)
     XML.indent(root)
     return XML.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _explain(case: XML.Element, o: Outcome, history: History, verdict: Verdict, *, fatal: bool) -> None:
+def _add_result(case: XML.Element, o: Outcome, history: History, verdict: Verdict, *, fatal: bool) -> None:
     kind = "skipped" if not fatal else "error" if o.reason else "failure"
     what = o.reason or o.observed or "not met"
     message = what if fatal else f"not met, but only of severity {o.severity}: {what}"
-    attributes = {"message": _text(message)} | ({"type": o.severity} if fatal else {})
+    attributes = {"message": _xml_text(message)} | ({"type": o.severity} if fatal else {})
     lines = [
         f"expected: {o.expected}" if o.expected else "",
-        course_note(o, history, verdict.started_at) or "",
+        trend_note(o, history, verdict.started_at) or "",
     ]
     lines += [f"key: {', '.join(f'{n} = {v}' for n, v in key.items())}" for key in o.example_keys]
-    XML.SubElement(case, kind, attributes).text = _text("\n".join(line for line in lines if line))
+    XML.SubElement(case, kind, attributes).text = _xml_text("\n".join(line for line in lines if line))
 
 
-def _text(text: str) -> str:
+def _xml_text(text: str) -> str:
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from bridge.quality.history import History, PastRun
-from bridge.quality.summary import course_note, headline, in_order, sentences, state_of
+from bridge.quality.summary import headline, in_order, sentences, state_of, trend_note
 from bridge.quality.verdict import Verdict
 from bridge.quality.wording import moment
 
@@ -27,23 +27,23 @@ def markdown(verdict: Verdict, history: History, now: PastRun) -> str:
     """
     subject = verdict.subject
     lines = [
-        f"## {_plain(subject.pipeline or verdict.suite)}: {_plain(headline(verdict))}",
+        f"## {_escaped(subject.pipeline or verdict.suite)}: {_escaped(headline(verdict))}",
         "",
-        _plain(" ".join(sentences(verdict, history, now))),
+        _escaped(" ".join(sentences(verdict, history, now))),
         "",
         "| Result | Severity | Expectation | Found | Since |",
         "|---|---|---|---|---|",
     ]
     for o in in_order(verdict):
         found = o.reason or o.observed
-        if o.judged == "changes":
+        if o.evaluated_on == "changes":
             found += " (changed rows)"
         keys = "; ".join(", ".join(f"{n} = {v}" for n, v in key.items()) for key in o.example_keys)
         cells = [
             o.severity,
-            _plain(o.title),
-            _plain(found) + (f"<br>for example {_plain(keys)}" if keys else ""),
-            _plain(course_note(o, history, verdict.started_at) or ""),
+            _escaped(o.title),
+            _escaped(found) + (f"<br>for example {_escaped(keys)}" if keys else ""),
+            _escaped(trend_note(o, history, verdict.started_at) or ""),
         ]
         lines.append(f"| {_MARKS[state_of(o)]} | {' | '.join(cells)} |")
     facts = [
@@ -53,10 +53,10 @@ def markdown(verdict: Verdict, history: History, now: PastRun) -> str:
         f"suite {subject.suite_file or verdict.suite}",
         f"bridge {subject.bridge}" if subject.bridge else "",
     ]
-    return "\n".join([*lines, "", _plain(" · ".join(f for f in facts if f)), ""])
+    return "\n".join([*lines, "", _escaped(" · ".join(f for f in facts if f)), ""])
 
 
-def _plain(text: str) -> str:
+def _escaped(text: str) -> str:
     """Text that Markdown shows as it is, on one line; an @ mentions nobody."""
     escaped = _SPECIAL.sub(r"\\\1", " ".join(text.split()))
     return (

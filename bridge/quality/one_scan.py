@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from bridge.columns import col
 from bridge.quality.gx import quiet
 from bridge.quality.gx_metrics import DuplicateKeys, Newest, most_repeated
-from bridge.quality.row_condition import recorded
+from bridge.quality.row_condition import condition_of
 
 with quiet():
     from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
@@ -26,11 +26,11 @@ with quiet():
     from great_expectations.util import convert_to_json_serializable
     from great_expectations.validator.validation_graph import ValidationGraph
 
-__all__ = ["OneScan", "PlannedMetrics", "unchained"]
+__all__ = ["OneScan", "PlannedMetrics", "without_row_count_dependencies"]
 
 _ROWS = "__rows"
 _ROW_COUNT = "table.row_count"
-_UNCHAINED = (".condition", ".map", ".aggregate_fn", ".unexpected_count")
+_NO_ROW_COUNT_NEEDED = (".condition", ".map", ".aggregate_fn", ".unexpected_count")
 _EXTREMES = {Newest.metric_name: F.max, "column.max": F.max, "column.min": F.min}
 
 
@@ -65,7 +65,7 @@ class OneScan(SparkDFExecutionEngine):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        self._known = dict[Any, Any]()
+        self._resolved = dict[Any, Any]()
 
     def resolve_metrics(
         self,
@@ -75,16 +75,16 @@ class OneScan(SparkDFExecutionEngine):
     ) -> dict[Any, Any]:
         """Some of the metrics that are ready, at least one; Great Expectations asks again for those left."""
         ready = list(metrics_to_resolve)
-        if known := {m.id: self._known[m.id] for m in ready if m.id in self._known}:
-            return known
+        if resolved := {m.id: self._resolved[m.id] for m in ready if m.id in self._resolved}:
+            return resolved
         if first := [m for m in ready if not self.aggregates(m)]:
-            found = super().resolve_metrics(first, metrics, runtime_configuration)
+            values = super().resolve_metrics(first, metrics, runtime_configuration)
         elif ready:
-            found = self._at_once(ready, metrics or {}, runtime_configuration)
+            values = self._in_one_query(ready, metrics or {}, runtime_configuration)
         else:
-            found = {}
-        self._known |= found
-        return found
+            values = {}
+        self._resolved |= values
+        return values
 
     def aggregates(self, metric: Any) -> bool:
         """Whether a metric waits for the one query."""
@@ -92,12 +92,15 @@ class OneScan(SparkDFExecutionEngine):
             get_metric_provider(metric_name=metric.metric_name, execution_engine=self)[1] is None
         )
 
-    def _at_once(
+    def _in_one_query(
         self, ready: list[Any], metrics: dict[Any, Any], runtime: dict[str, Any] | None
     ) -> dict[Any, Any]:
         frame: DataFrame = self.get_domain_records({})
         keys = [m for m in ready if m.metric_name == DuplicateKeys.metric_name]
-        key = next((m for m in sorted(keys, key=lambda m: str(m.id)) if _whole(m.metric_domain_kwargs)), None)
+        key = next(
+            (m for m in sorted(keys, key=lambda m: str(m.id)) if _is_whole_table(m.metric_domain_kwargs)),
+            None,
+        )
         _, bundled = self._build_direct_and_bundled_metric_computation_configurations(
             [m for m in ready if m not in keys], metrics, runtime
         )
@@ -108,7 +111,7 @@ class OneScan(SparkDFExecutionEngine):
                 alone.append(one)
             else:
                 parts.append(part)
-        found = self._queried(frame, parts, key)
+        found = self._run_query(frame, parts, key)
         if self.plan_only:
             raise PlannedMetrics
         if alone:
@@ -118,26 +121,28 @@ class OneScan(SparkDFExecutionEngine):
         return found
 
     def _part(
-        self, one: Any, metrics: Mapping[Any, Any], schema: T.StructType, *, beside_key: bool
+        self, computation: Any, metrics: Mapping[Any, Any], schema: T.StructType, *, beside_key: bool
     ) -> _Part | None:
-        metric = one.metric_configuration
-        domain = dict(one.compute_domain_kwargs or {})
-        whole = _whole(domain)
-        there = F.lit(True) if whole else recorded(domain, schema, self)
+        metric = computation.metric_configuration
+        domain = dict(computation.compute_domain_kwargs or {})
+        whole = _is_whole_table(domain)
+        in_domain = F.lit(True) if whole else condition_of(domain, schema, self)
         if metric.metric_name == _ROW_COUNT:
-            return _Part(metric.id, F.count_if(there), lambda c: F.coalesce(F.sum(c), F.lit(0)))
+            return _Part(metric.id, F.count_if(in_domain), lambda c: F.coalesce(F.sum(c), F.lit(0)))
         if (condition := _condition(metric, metrics)) is not None:
             wrong = F.when(condition, 1).otherwise(0)
             # CASE keeps the order: the condition may fail on rows that are not looked at.
-            return _Part(metric.id, F.sum(wrong if whole else F.when(there, wrong)), F.sum)
+            return _Part(metric.id, F.sum(wrong if whole else F.when(in_domain, wrong)), F.sum)
         if not whole:
             return None
-        again = _EXTREMES.get(metric.metric_name)
-        if again is not None and (metric.metric_name == Newest.metric_name or _fixed(one, schema)):
-            return _Part(metric.id, one.metric_fn, again)
-        return None if beside_key else _Part(metric.id, one.metric_fn, None)
+        reaggregate = _EXTREMES.get(metric.metric_name)
+        if reaggregate is not None and (
+            metric.metric_name == Newest.metric_name or _has_fixed_width(computation, schema)
+        ):
+            return _Part(metric.id, computation.metric_fn, reaggregate)
+        return None if beside_key else _Part(metric.id, computation.metric_fn, None)
 
-    def _queried(self, frame: DataFrame, parts: list[_Part], key: Any | None) -> dict[Any, Any]:
+    def _run_query(self, frame: DataFrame, parts: list[_Part], key: Any | None) -> dict[Any, Any]:
         if key is None:
             query = frame.agg(*(of_key for _, of_key, _ in parts)) if parts else None
             if self.plan_only or query is None:
@@ -161,7 +166,7 @@ class OneScan(SparkDFExecutionEngine):
         return {**_values(parts, row), key.id: {"keys": twice, "rows": rows, "examples": examples}}
 
 
-def unchained(graph: ValidationGraph, engine: OneScan) -> ValidationGraph:
+def without_row_count_dependencies(graph: ValidationGraph, engine: OneScan) -> ValidationGraph:
     """The graph without the one dependency that would part the query in two: each condition names the number of rows,
     and none of Great Expectations' conditions and aggregates looks at it."""
     edges = []
@@ -169,7 +174,7 @@ def unchained(graph: ValidationGraph, engine: OneScan) -> ValidationGraph:
         if (
             edge.right is not None
             and edge.right.metric_name == _ROW_COUNT
-            and (edge.left.metric_name.endswith(_UNCHAINED) or engine.aggregates(edge.left))
+            and (edge.left.metric_name.endswith(_NO_ROW_COUNT_NEEDED) or engine.aggregates(edge.left))
         ):
             edge.left.metric_dependencies.pop(_ROW_COUNT, None)
         else:
@@ -190,12 +195,12 @@ def _condition(metric: Any, metrics: Mapping[Any, Any]) -> Column | None:
     return metrics[condition.id][0] if condition and condition.id in metrics else None
 
 
-def _whole(domain: Mapping[str, Any]) -> bool:
+def _is_whole_table(domain: Mapping[str, Any]) -> bool:
     """Whether it is all rows."""
     return all(name == "batch_id" or not value for name, value in domain.items())
 
 
-def _fixed(one: Any, schema: T.StructType) -> bool:
+def _has_fixed_width(one: Any, schema: T.StructType) -> bool:
     """Values of one width are grouped by hash; others would be sorted."""
     name = (one.accessor_domain_kwargs or {}).get("column")
     kinds = T.NumericType | T.DateType | T.TimestampType | T.TimestampNTZType

@@ -9,8 +9,8 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-from bridge.quality.base_expectation import FromFacts
-from bridge.quality.facts import Compared, Moment, Ratio, Split
+from bridge.quality.base_expectation import FactExpectation
+from bridge.quality.facts import KeySplit, Moment, Ratio, RowDifferences
 from bridge.quality.gx import quiet
 from bridge.quality.wording import age, counted, percent
 
@@ -28,7 +28,7 @@ __all__ = [
 _Result = dict[str, Any]
 
 
-class _Comparison(FromFacts):
+class _Comparison(FactExpectation):
     """Two sides that must hold the same rows."""
 
     sides: ClassVar[tuple[str, str]]
@@ -36,21 +36,22 @@ class _Comparison(FromFacts):
     def _validate(
         self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
     ) -> _Result:
-        found = self.fact(metrics, Compared)
+        difference = self.fact(metrics, RowDifferences)
         one, other = self.sides
         observed = (
-            f"{counted(found.rows, 'row')} on both sides, checksum {found.checksum}"
-            if not found.differing
-            else f"{counted(found.differing, 'key')} not the same: {one} {counted(found.rows, 'row')}, checksum "
-            f"{found.checksum}; {other} {counted(found.other_rows, 'row')}, checksum {found.other_checksum}"
+            f"{counted(difference.rows, 'row')} on both sides, checksum {difference.checksum}"
+            if not difference.differing
+            else f"{counted(difference.differing, 'key')} not the same: "
+            f"{one} {counted(difference.rows, 'row')}, checksum {difference.checksum}; "
+            f"{other} {counted(difference.other_rows, 'row')}, checksum {difference.other_checksum}"
         )
         return {
-            "success": not found.differing,
+            "success": not difference.differing,
             "result": {
-                "observed_value": f"{observed} ({found.at})",
-                "element_count": max(found.rows, found.other_rows),
-                "unexpected_count": found.differing,
-                "partial_unexpected_index_list": list(found.examples),
+                "observed_value": f"{observed} ({difference.positions})",
+                "element_count": max(difference.rows, difference.other_rows),
+                "unexpected_count": difference.differing,
+                "partial_unexpected_index_list": list(difference.examples),
             },
         }
 
@@ -64,8 +65,8 @@ class ExpectTableToEqualTopic(_Comparison):
 
     direction: Literal["ingest", "publish"] | None = None
 
-    asks_for = "equality"
-    asks_with = ("direction",)
+    fact_name = "equality"
+    fact_arguments = ("direction",)
     sides = ("topic", "table")
     success_keys: ClassVar[tuple[str, ...]] = ("direction",)
     args_keys = ("direction",)
@@ -87,8 +88,8 @@ class ExpectChangeFeedToGiveTable(_Comparison):
     from_version: int | None = None
     to_version: int | None = None
 
-    asks_for = "feed"
-    asks_with = ("last_versions", "from_version", "to_version")
+    fact_name = "feed"
+    fact_arguments = ("last_versions", "from_version", "to_version")
     sides = ("replayed", "table")
     success_keys: ClassVar[tuple[str, ...]] = ("last_versions", "from_version", "to_version")
     args_keys = ("last_versions", "from_version", "to_version")
@@ -114,13 +115,13 @@ class ExpectChangeFeedToGiveTable(_Comparison):
         return "Replaying the change feed over the table of $since gives the table.", since
 
 
-class ExpectKeysToStayInTheirPartition(FromFacts):
+class ExpectKeysToStayInTheirPartition(FactExpectation):
     """No key of the topic has records in more than one partition: there Kafka keeps no order between them.
 
     Counts every record that the topic still holds, tombstones too, up to where the pipeline has read it.
     """
 
-    asks_for = "partitions"
+    fact_name = "partitions"
     success_keys: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
@@ -130,23 +131,21 @@ class ExpectKeysToStayInTheirPartition(FromFacts):
     def _validate(
         self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
     ) -> _Result:
-        found = self.fact(metrics, Split)
-        observed = (
-            f"{counted(found.in_two, 'key')} in more than one partition" if found.in_two else "each in one"
-        )
+        keys = self.fact(metrics, KeySplit)
+        observed = f"{counted(keys.split, 'key')} in more than one partition" if keys.split else "each in one"
         return {
-            "success": not found.in_two,
+            "success": not keys.split,
             "result": {
                 "observed_value": observed,
-                "element_count": found.keys,
-                "unexpected_count": found.in_two,
-                "unexpected_percent": 100 * found.in_two / found.keys if found.keys else 0.0,
-                "partial_unexpected_index_list": list(found.examples),
+                "element_count": keys.keys,
+                "unexpected_count": keys.split,
+                "unexpected_percent": 100 * keys.split / keys.keys if keys.keys else 0.0,
+                "partial_unexpected_index_list": list(keys.examples),
             },
         }
 
 
-class ExpectArrivalToBeFresh(FromFacts):
+class ExpectArrivalToBeFresh(FactExpectation):
     """Something has arrived within `max_age_seconds` before the check runs.
 
     `of: record` looks at the time stamp of the newest records that the pipeline has read (Kafka's, set by the producer
@@ -158,8 +157,8 @@ class ExpectArrivalToBeFresh(FromFacts):
     of: Literal["record", "commit"] = "record"
     max_ahead_seconds: float = 300
 
-    asks_for = "arrival"
-    asks_with = ("of",)
+    fact_name = "arrival"
+    fact_arguments = ("of",)
     success_keys: ClassVar[tuple[str, ...]] = ("max_age_seconds", "of", "max_ahead_seconds")
     args_keys = ("max_age_seconds", "of", "max_ahead_seconds")
 
@@ -186,7 +185,7 @@ class ExpectArrivalToBeFresh(FromFacts):
         return {"success": fresh, "result": {"observed_value": observed}}
 
 
-class ExpectTombstoneRatioToBeBetween(FromFacts):
+class ExpectTombstoneRatioToBeBetween(FactExpectation):
     """The share of deletes is between `min_ratio` and `max_ratio`, both 0 to 1 and inclusive: more of them than usual
     often means that a source was emptied by mistake.
 
@@ -200,8 +199,8 @@ class ExpectTombstoneRatioToBeBetween(FromFacts):
     of: Literal["topic", "changes"] = "topic"
     last_versions: int = 10
 
-    asks_for = "tombstones"
-    asks_with = ("of", "last_versions")
+    fact_name = "tombstones"
+    fact_arguments = ("of", "last_versions")
     success_keys: ClassVar[tuple[str, ...]] = ("max_ratio", "min_ratio", "of", "last_versions")
     args_keys = ("max_ratio", "min_ratio", "of", "last_versions")
 
@@ -226,8 +225,8 @@ class ExpectTombstoneRatioToBeBetween(FromFacts):
     def _validate(
         self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
     ) -> _Result:
-        found = self.fact(metrics, Ratio)
-        ratio = found.part / found.whole if found.whole else 0.0
+        deletes = self.fact(metrics, Ratio)
+        ratio = deletes.part / deletes.whole if deletes.whole else 0.0
         noun = "record" if self.of == "topic" else "change"
-        observed = f"{percent(100 * ratio)} ({found.part:,} of {counted(found.whole, noun)})"
+        observed = f"{percent(100 * ratio)} ({deletes.part:,} of {counted(deletes.whole, noun)})"
         return {"success": self.min_ratio <= ratio <= self.max_ratio, "result": {"observed_value": observed}}

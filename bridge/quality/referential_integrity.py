@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from bridge.columns import col
 from bridge.errors import QualityError
-from bridge.quality.base_expectation import FACTS, Sentence
+from bridge.quality.base_expectation import FACTS_ATTRIBUTE, SentenceExpectation
 from bridge.quality.facts import NO_FACTS, Facts
 from bridge.quality.gx import quiet
 from bridge.quality.wording import counted
@@ -28,7 +28,7 @@ __all__ = ["ExpectRowsToReferToTable"]
 _EXAMPLES = 5
 
 
-class Dangling(TableMetricProvider):
+class DanglingReferences(TableMetricProvider):
     """Rows whose reference leads nowhere: {"refer": how many do refer, "rows": how many in vain, "examples"}."""
 
     metric_name = "bridge.dangling"
@@ -45,8 +45,8 @@ class Dangling(TableMetricProvider):
         frame: DataFrame = execution_engine.get_domain_records(domain_kwargs=metric_domain_kwargs)
         names = list(metric_value_kwargs["column_list"])
         others = list(metric_value_kwargs.get("other_column_list") or names)
-        facts: Facts = getattr(execution_engine, FACTS, NO_FACTS)
-        there = _other(frame, metric_value_kwargs, facts)
+        facts: Facts = getattr(execution_engine, FACTS_ATTRIBUTE, NO_FACTS)
+        there = _other_table(frame, metric_value_kwargs, facts)
         for name in others:
             if name not in there.columns:
                 raise QualityError(
@@ -62,7 +62,7 @@ class Dangling(TableMetricProvider):
         return {"refer": refer.count(), "rows": found, "examples": [row.asDict() for row in worst]}
 
 
-class ExpectRowsToReferToTable(Sentence):
+class ExpectRowsToReferToTable(SentenceExpectation):
     """The values of `column_list` are those of `other_column_list` (by default the same names) in some row of another
     Delta table: `other_path` (relative to the pipeline file) or `other_table`.
 
@@ -75,7 +75,7 @@ class ExpectRowsToReferToTable(Sentence):
     other_table: str | None = None
     other_column_list: Sequence[str] | None = None
 
-    metric_dependencies = (Dangling.metric_name,)
+    metric_dependencies = (DanglingReferences.metric_name,)
     success_keys: ClassVar[tuple[str, ...]] = (
         "column_list",
         "other_path",
@@ -112,7 +112,7 @@ class ExpectRowsToReferToTable(Sentence):
     def _validate(
         self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
     ) -> dict[str, Any]:
-        found = metrics[Dangling.metric_name]
+        found = metrics[DanglingReferences.metric_name]
         refer, lost = found["refer"], found["rows"]
         return {
             "success": not lost,
@@ -128,15 +128,15 @@ class ExpectRowsToReferToTable(Sentence):
         }
 
 
-def _other(frame: DataFrame, given: Mapping[str, Any], facts: Facts) -> DataFrame:
+def _other_table(frame: DataFrame, given: Mapping[str, Any], facts: Facts) -> DataFrame:
     spark = frame.sparkSession
     if given.get("other_table"):
         return spark.read.table(given["other_table"])
     path = str(given["other_path"])
     if "://" not in path and not PurePosixPath(path).is_absolute():
-        if facts.base is None:
+        if facts.base_folder is None:
             raise QualityError(
                 f"{path} is relative to a pipeline file: run it by `bridge check`, or give a whole path"
             )
-        path = str(facts.base / path)
+        path = str(facts.base_folder / path)
     return spark.read.format("delta").load(path)

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from bridge.errors import BridgeError
 from bridge.quality.charts import charts
 from bridge.quality.history import History, PastRun
-from bridge.quality.summary import course_note, headline, in_order, sentences, state_of
+from bridge.quality.summary import headline, in_order, sentences, state_of, trend_note
 from bridge.quality.verdict import Verdict
 from bridge.quality.wording import age, moment, percent
 
@@ -41,7 +41,7 @@ def html(verdict: Verdict, history: History, now: PastRun) -> str:
             headline=headline(verdict),
             sentences=sentences(verdict, history, now),
             outcomes=in_order(verdict),
-            notes={o.name: course_note(o, history, verdict.started_at) for o in verdict.failed},
+            notes={o.identity: trend_note(o, history, verdict.started_at) for o in verdict.failed},
             newest=_newest(verdict, now),
             facts=_facts(verdict, now),
         )
@@ -84,14 +84,14 @@ def _newest(verdict: Verdict, now: PastRun) -> tuple[str, str] | None:
 def _facts(verdict: Verdict, now: PastRun) -> dict[str, str]:
     """What can be said of this run; what is not known is left out."""
     subject = verdict.subject
-    asked = {"check": "bridge check", "schedule": "a schedule", "gate": "a gate"}
+    triggers = {"check": "bridge check", "schedule": "a schedule", "gate": "a gate"}
     facts: dict[str, str] = {
         "Checked at": moment(verdict.started_at, seconds=True),
         "Took": f"{verdict.seconds:.1f} s" if verdict.seconds < 10 else f"{verdict.seconds:,.0f} s",
-        "Asked for by": asked[subject.trigger],
+        "Asked for by": triggers[subject.trigger],
         "Rows last arrived": moment(now.arrival, seconds=True) if now.arrival else "",
         "Newest event time": moment(now.event_time, seconds=True) if now.event_time else "",
-        "Suite file": _place(subject.suite_file),
+        "Suite file": _breakable_path(subject.suite_file),
         "Bridge version": subject.bridge,
         "Run": subject.run,
     }
@@ -100,23 +100,23 @@ def _facts(verdict: Verdict, now: PastRun) -> dict[str, str]:
 
 @cache
 def _templates() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("bridge.quality"),
         autoescape=select_autoescape(default=True),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
+    environment.filters |= {
         "grouped": "{:,}".format,
         "percent": percent,
         "moment": moment,
         "state": state_of,
-        "place": _place,
+        "place": _breakable_path,
     }
-    return made
+    return environment
 
 
-def _place(path: str) -> Markup:
+def _breakable_path(path: str) -> Markup:
     """A path that may be folded after each slash, and only there."""
     return Markup("/<wbr>").join(escape(part) for part in re.split("/", path))

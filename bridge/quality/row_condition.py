@@ -15,26 +15,26 @@ with quiet():
     from great_expectations.execution_engine.sparkdf_batch_data import SparkDFBatchData
     from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
 
-__all__ = ["recorded"]
+__all__ = ["condition_of"]
 
 
-class _Frame:
+class _FilterRecorder:
     """Stands in for a frame and remembers what it is filtered by."""
 
     def __init__(self, schema: T.StructType, condition: Column) -> None:
         self.schema, self.condition = schema, condition
 
-    def filter(self, condition: Column | str) -> _Frame:
+    def filter(self, condition: Column | str) -> _FilterRecorder:
         also = F.expr(condition) if isinstance(condition, str) else condition
-        return _Frame(self.schema, self.condition & F.coalesce(also, F.lit(False)))
+        return _FilterRecorder(self.schema, self.condition & F.coalesce(also, F.lit(False)))
 
 
-def recorded(domain: Mapping[str, Any], schema: T.StructType, engine: SparkDFExecutionEngine) -> Column:
+def condition_of(domain: Mapping[str, Any], schema: T.StructType, engine: SparkDFExecutionEngine) -> Column:
     """True, never null, for the rows of a frame of `schema` that `engine` would look at for `domain`: `row_condition`
     in all its notations, and `ignore_row_if`."""
-    frame = _Frame(schema, F.lit(True))
+    frame = _FilterRecorder(schema, F.lit(True))
     stand_in = SparkDFExecutionEngine(spark=engine.spark, persist=False)
     stand_in.load_batch_data("frame", SparkDFBatchData(stand_in, frame))
     kept = {name: value for name, value in domain.items() if name != "batch_id"}
-    found: _Frame = stand_in.get_domain_records(domain_kwargs=kept)
+    found: _FilterRecorder = stand_in.get_domain_records(domain_kwargs=kept)
     return found.condition

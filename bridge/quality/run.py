@@ -21,7 +21,7 @@ from bridge.quality.facts import NO_FACTS, Facts
 from bridge.quality.gx import quiet
 from bridge.quality.suite import Suite
 from bridge.quality.verdict import Outcome, Subject, Verdict
-from bridge.quality.wording import asked, found, sentence
+from bridge.quality.wording import expected_text, observed_text, sentence
 
 if TYPE_CHECKING:
     from great_expectations.expectations.expectation import Expectation
@@ -59,9 +59,9 @@ def run(
             raise TableError(f"key column {name!r} is not in {table}; it has {', '.join(frame.columns)}")
     started, clock = datetime.now(timezone.utc), time.monotonic()
     with quiet():
-        judge = _Check(frame, tuple(key), facts, watermark)
-        outcomes = judge.outcomes(suite.expectations)
-        rows, newest = judge.totals()
+        check = _Check(frame, tuple(key), facts, watermark)
+        outcomes = check.outcomes(suite.expectations)
+        rows, newest = check.totals()
     success = all(o.success for o in outcomes)
     return Verdict(
         suite.name, success, outcomes, rows, started, time.monotonic() - clock, subject, event_time=newest
@@ -73,7 +73,7 @@ class _Check:
         from great_expectations.validator.metric_configuration import MetricConfiguration
         from great_expectations.validator.metrics_calculator import MetricsCalculator
 
-        from bridge.quality.base_expectation import FACTS
+        from bridge.quality.base_expectation import FACTS_ATTRIBUTE
         from bridge.quality.gx_metrics import Newest
         from bridge.quality.one_scan import OneScan
 
@@ -81,16 +81,16 @@ class _Check:
         # With a session and without persist the engine changes neither Spark's settings nor its cache.
         self.engine = OneScan(spark=frame.sparkSession, persist=False)
         self.engine.load_batch_data("frame", frame)
-        setattr(self.engine, FACTS, facts)
+        setattr(self.engine, FACTS_ATTRIBUTE, facts)
         self.calculator = MetricsCalculator(self.engine, show_progress_bars=False)
-        self.wanted = [MetricConfiguration("table.row_count", {})]
+        self.base_metrics = [MetricConfiguration("table.row_count", {})]
         if watermark is not None:
-            self.wanted.append(MetricConfiguration(Newest.metric_name, {}, {"column": watermark}))
+            self.base_metrics.append(MetricConfiguration(Newest.metric_name, {}, {"column": watermark}))
 
     def totals(self) -> tuple[int, datetime | None]:
         """How many rows there are, and the newest value of the watermark's column: known after `outcomes`."""
         metrics = self._metrics([], {})
-        rows, *newest = (metrics[metric.id] for metric in self.wanted)
+        rows, *newest = (metrics[metric.id] for metric in self.base_metrics)
         micros = newest[0] if newest else None
         return rows, None if micros is None else _EPOCH + timedelta(microseconds=micros)
 
@@ -98,35 +98,39 @@ class _Check:
         # A limit of no examples costs Spark nothing, so the first pass is counts alone.
         counts = {"result_format": "BASIC", "partial_unexpected_count": 0}
         answers = self._answers(expectations, counts)
-        made = [self._outcome(e, a) for e, a in zip(expectations, answers, strict=True)]
-        wrong = [i for i, o in enumerate(made) if not o.success and o.unexpected_count and not o.example_keys]
-        if wrong and self.key:
+        outcomes = [self._outcome(e, a) for e, a in zip(expectations, answers, strict=True)]
+        failed = [
+            i for i, o in enumerate(outcomes) if not o.success and o.unexpected_count and not o.example_keys
+        ]
+        if failed and self.key:
             with_keys = {
                 "result_format": "SUMMARY",
                 "partial_unexpected_count": _EXAMPLES,
                 "unexpected_index_column_names": list(self.key),
                 "return_unexpected_index_query": False,
             }
-            named = self._answers([expectations[i] for i in wrong], with_keys)
-            for i, answer in zip(wrong, named, strict=True):
-                made[i] = replace(made[i], example_keys=self._keys(answer))
-        return tuple(made)
+            answers_with_keys = self._answers([expectations[i] for i in failed], with_keys)
+            for i, answer in zip(failed, answers_with_keys, strict=True):
+                outcomes[i] = replace(outcomes[i], example_keys=self._keys(answer))
+        return tuple(outcomes)
 
-    def _answers(self, expectations: Sequence[Expectation], ask: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def _answers(
+        self, expectations: Sequence[Expectation], result_format: Mapping[str, Any]
+    ) -> list[dict[str, Any]]:
         """Per expectation {"success", "result"} or {"error"}: all together. If that fails, without those that fail
         before a row is read; if that fails, too, one by one."""
         try:
-            metrics = self._metrics(expectations, ask)
+            metrics = self._metrics(expectations, result_format)
         except Exception:
-            flaws = [self._flaw(e, ask) for e in expectations]
-            if not any(flaws):
-                return [self._alone(e, ask) for e in expectations]
-            sound = [e for e, flaw in zip(expectations, flaws, strict=True) if flaw is None]
-            answers = iter(self._answers(sound, ask))
-            return [next(answers) if flaw is None else {"error": flaw} for flaw in flaws]
-        return [self._answer(e, ask, metrics) for e in expectations]
+            errors = [self._planning_error(e, result_format) for e in expectations]
+            if not any(errors):
+                return [self._answer_alone(e, result_format) for e in expectations]
+            sound = [e for e, flaw in zip(expectations, errors, strict=True) if flaw is None]
+            answers = iter(self._answers(sound, result_format))
+            return [next(answers) if flaw is None else {"error": flaw} for flaw in errors]
+        return [self._answer(e, result_format, metrics) for e in expectations]
 
-    def _flaw(self, expectation: Expectation, ask: Mapping[str, Any]) -> Exception | None:
+    def _planning_error(self, expectation: Expectation, ask: Mapping[str, Any]) -> Exception | None:
         """What an expectation fails with before its counts are asked for."""
         from bridge.quality.one_scan import PlannedMetrics
 
@@ -141,30 +145,38 @@ class _Check:
             self.engine.plan_only = False
         return None
 
-    def _alone(self, expectation: Expectation, ask: Mapping[str, Any]) -> dict[str, Any]:
+    def _answer_alone(self, expectation: Expectation, ask: Mapping[str, Any]) -> dict[str, Any]:
         try:
             metrics = self._metrics([expectation], ask)
         except Exception as error:
             return {"error": error}
         return self._answer(expectation, ask, metrics)
 
-    def _metrics(self, expectations: Sequence[Expectation], ask: Mapping[str, Any]) -> dict[Any, Any]:
-        from bridge.quality.one_scan import unchained
+    def _metrics(
+        self, expectations: Sequence[Expectation], result_format: Mapping[str, Any]
+    ) -> dict[Any, Any]:
+        from bridge.quality.one_scan import without_row_count_dependencies
 
-        needed: list[Any] = [*self.wanted]
+        needed: list[Any] = [*self.base_metrics]
         for e in expectations:
-            dependencies = e.get_validation_dependencies(self.engine, {"result_format": dict(ask)})
+            dependencies = e.get_validation_dependencies(self.engine, {"result_format": dict(result_format)})
             needed += dependencies.get_metric_configurations()
         # Left to catch exceptions, it hands back the metrics it has and says nothing of the rest; an
         # expectation without its counts then passes.
-        loud = {"catch_exceptions": False}
-        graph = unchained(self.calculator.build_metric_dependency_graph(needed, loud), self.engine)
-        metrics, _ = self.calculator.resolve_validation_graph_and_handle_aborted_metrics_info(graph, loud)
+        runtime_configuration = {"catch_exceptions": False}
+        graph = without_row_count_dependencies(
+            self.calculator.build_metric_dependency_graph(needed, runtime_configuration), self.engine
+        )
+        metrics, _ = self.calculator.resolve_validation_graph_and_handle_aborted_metrics_info(
+            graph, runtime_configuration
+        )
         return metrics
 
-    def _answer(self, e: Expectation, ask: Mapping[str, Any], metrics: dict[Any, Any]) -> dict[str, Any]:
+    def _answer(
+        self, e: Expectation, result_format: Mapping[str, Any], metrics: dict[Any, Any]
+    ) -> dict[str, Any]:
         try:
-            answer = e.metrics_validate(metrics, {"result_format": dict(ask)}, self.engine)
+            answer = e.metrics_validate(metrics, {"result_format": dict(result_format)}, self.engine)
         except Exception as error:
             return {"error": error}
         return {"success": bool(answer.success), "result": answer.result or {}}
@@ -178,8 +190,8 @@ class _Check:
             title=title_of(expectation),
             columns=columns,
             success=answer.get("success", False),
-            observed=found(result),
-            expected=asked(config.type, config.kwargs),
+            observed=observed_text(result),
+            expected=expected_text(config.type, config.kwargs),
             unexpected_count=result.get("unexpected_count"),
             unexpected_percent=result.get("unexpected_percent"),
             example_keys=self._keys(answer),
@@ -197,11 +209,11 @@ class _Check:
         return tuple(k for k in keys if k)
 
 
-def reason_of(error: BaseException, kwargs: Mapping[str, Any], has: Sequence[str]) -> str:
+def reason_of(error: BaseException, kwargs: Mapping[str, Any], columns: Sequence[str]) -> str:
     """Why an expectation of these arguments could not be evaluated on the columns `has`; no values in it."""
     for name in columns_of(kwargs):
-        if name not in has and name.split(".")[0] not in has:
-            return f"column {name!r} is not in the table; it has {', '.join(has)}"
+        if name not in columns and name.split(".")[0] not in columns:
+            return f"column {name!r} is not in the table; it has {', '.join(columns)}"
     while error.__cause__ is not None:
         error = error.__cause__
     if isinstance(error, PySparkException):

@@ -12,15 +12,15 @@ from pyspark.sql import SparkSession
 
 from bridge.quality.verdict import Cost
 
-__all__ = ["Meter", "metered"]
+__all__ = ["ScanMeter", "metered"]
 
 _DESCRIPTION = "spark.job.description"
 _FILES, _SIZE = "number of files read", "size of files read"
 _BINARY = {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40, "PiB": 50}
-_PATIENCE_MS = 10_000
+_LISTENER_TIMEOUT_MS = 10_000
 
 
-class Meter:
+class ScanMeter:
     """Counts the queries that begin while it is on."""
 
     def __init__(self, spark: SparkSession, mark: str) -> None:
@@ -37,7 +37,7 @@ class Meter:
     def _read(self) -> Cost:
         state: Any = self._spark._jsparkSession.sharedState().statusStore()
         context: Any = self._spark.sparkContext._jsc.sc()
-        context.listenerBus().waitUntilEmpty(_PATIENCE_MS)
+        context.listenerBus().waitUntilEmpty(_LISTENER_TIMEOUT_MS)
         scans = files = size = milliseconds = 0
         found = state.executionsList()
         for query in (found.apply(n) for n in range(found.size())):
@@ -52,13 +52,13 @@ class Meter:
 
 
 @contextmanager
-def metered(spark: SparkSession, what: str) -> Iterator[Meter]:
+def metered(spark: SparkSession, description: str) -> Iterator[ScanMeter]:
     """Queries of this thread meanwhile bear a description, which Spark's UI shows: `what`, and a random number."""
     context = spark.sparkContext
-    before, mark = context.getLocalProperty(_DESCRIPTION), f"{what} [{uuid.uuid4().hex[:8]}]"
+    before, mark = context.getLocalProperty(_DESCRIPTION), f"{description} [{uuid.uuid4().hex[:8]}]"
     _describe(context, mark)
     try:
-        yield Meter(spark, mark)
+        yield ScanMeter(spark, mark)
     finally:
         _describe(context, before)
 
@@ -74,10 +74,14 @@ def _scans(state: Any, number: int) -> Iterator[tuple[int, int]]:
         if not node.name().startswith("Scan parquet") or "DeltaLogFileIndex" in node.desc():
             continue
         metrics = [node.metrics().apply(n) for n in range(node.metrics().size())]
-        told = {m.name(): values.get(m.accumulatorId()) for m in metrics}
-        if _FILES in told and told[_FILES].isDefined():
-            size = told[_SIZE].get() if _SIZE in told and told[_SIZE].isDefined() else "0 B"
-            yield int(told[_FILES].get().replace(",", "")), _bytes(size)
+        metric_values = {m.name(): values.get(m.accumulatorId()) for m in metrics}
+        if _FILES in metric_values and metric_values[_FILES].isDefined():
+            size = (
+                metric_values[_SIZE].get()
+                if _SIZE in metric_values and metric_values[_SIZE].isDefined()
+                else "0 B"
+            )
+            yield int(metric_values[_FILES].get().replace(",", "")), _bytes(size)
 
 
 def _bytes(text: str) -> int:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from great_expectations.core import ExpectationSuite
     from great_expectations.expectations.expectation import Expectation
 
-__all__ = ["Suite", "load", "parsed"]
+__all__ = ["Suite", "load", "parse"]
 
 _FORMAT = 'a suite is {"name": ..., "expectations": [{"type": ..., "kwargs": {...}}, ...]}'
 
@@ -45,10 +45,10 @@ def load(path: str | Path) -> Suite:
     Expectations keeps fewer expectations than the file holds. Nothing is read from or sent to the network.
     """
     file = Path(path)
-    return parsed(_text(file), file)
+    return parse(_text(file), file)
 
 
-def parsed(text: str, file: Path) -> Suite:
+def parse(text: str, file: Path) -> Suite:
     """`load`, of a suite's text that was read from `file` before."""
     document = _document(text, file)
     given = document["expectations"]
@@ -68,7 +68,7 @@ def parsed(text: str, file: Path) -> Suite:
         kept = tuple(suite.expectations)
     if len(kept) != len(given):
         raise DefinitionError(
-            f"{file}: has {len(given)} expectations, but {len(kept)} were loaded: {_dropped(given, suite)}"
+            f"{file}: has {len(given)} expectations, but {len(kept)} were loaded: {_dropped_expectation(given, suite)}"
         )
     return Suite(suite.name, file, kept)
 
@@ -84,7 +84,7 @@ def _text(file: Path) -> str:
 
 def _document(text: str, file: Path) -> dict[str, Any]:
     try:
-        document = json.loads(text, object_pairs_hook=_no_repeats)
+        document = json.loads(text, object_pairs_hook=_without_duplicate_names)
     except json.JSONDecodeError as e:
         raise DefinitionError(f"{file}:{e.lineno}:{e.colno}: not JSON: {e.msg}") from e
     except ValueError as e:
@@ -103,7 +103,7 @@ def _document(text: str, file: Path) -> dict[str, Any]:
     return document
 
 
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
         names = [name for name, _ in pairs]
@@ -136,7 +136,7 @@ def _check(file: Path, number: int, item: Any) -> None:
     try:
         ExpectationConfiguration(**item).to_domain_obj()
     except Exception as e:
-        raise DefinitionError(f"{at}: {_why(e)}") from e
+        raise DefinitionError(f"{at}: {_reason_of(e)}") from e
 
 
 def _parameter(value: Any) -> str | None:
@@ -149,7 +149,7 @@ def _parameter(value: Any) -> str | None:
     return None
 
 
-def _why(error: Exception) -> str:
+def _reason_of(error: Exception) -> str:
     """Great Expectations' reason on one line; pydantic's errors as `argument: reason`."""
     problems = getattr(error, "errors", None)
     if not callable(problems):
@@ -166,7 +166,7 @@ def _first_line(error: Exception) -> str:
     return text.splitlines()[0] if text else type(error).__name__
 
 
-def _dropped(given: list[Mapping[str, Any]], suite: ExpectationSuite) -> str:
+def _dropped_expectation(given: list[Mapping[str, Any]], suite: ExpectationSuite) -> str:
     kept = [e.expectation_type for e in suite.expectations]
     for number, item in enumerate(given, 1):
         if item["type"] not in kept:

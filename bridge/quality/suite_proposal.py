@@ -17,13 +17,13 @@ from typing import Any
 
 from bridge.errors import BridgeError, DefinitionError
 
-__all__ = ["FEW", "ColumnFacts", "is_plain", "proposed", "write_suite"]
+__all__ = ["MAX_SET_VALUES", "ColumnFacts", "is_supported_name", "propose_suite", "write_suite"]
 
-FEW = 12
+MAX_SET_VALUES = 12
 """At most so many values make a value set, each seen ten times on average."""
 
-_TIMES = 10
-_LONGEST = 60
+_MIN_ROWS_PER_VALUE = 10
+_MAX_VALUE_LENGTH = 60
 _DAY = 86_400
 _STEPS = (1, 2, 5, 10)
 
@@ -44,20 +44,20 @@ class ColumnFacts:
     newest_age_seconds: float | None = None
 
 
-def proposed(
+def propose_suite(
     name: str, columns: Sequence[ColumnFacts], *, rows: int, key: Sequence[str], fresh: str | None
 ) -> dict[str, Any]:
     """The suite `name`, as a suite file has it. `fresh`: the column that says when something happened."""
     made = [_expect("key_to_be_unique", column_list=list(key))] if key else []
-    for column in (c for c in columns if is_plain(c.name)):
-        made += _of(column, rows, column.name in key)
+    for column in (c for c in columns if is_supported_name(c.name)):
+        made += _column_expectations(column, rows, column.name in key)
         if column.name == fresh and column.newest_age_seconds is not None:
             age = max(_DAY, int(_round_up(Decimal(column.newest_age_seconds))))
             made.append(_expect("table_to_be_fresh", column=fresh, max_age_seconds=age))
     return {"name": name, "expectations": made, "meta": {"proposed_from_rows": rows}}
 
 
-def is_plain(name: str) -> bool:
+def is_supported_name(name: str) -> bool:
     """Great Expectations reads a dot in a column's name as a field of it, and trips over backquotes."""
     return "." not in name and "`" not in name
 
@@ -86,7 +86,7 @@ def write_suite(suite: dict[str, Any], file: Path, *, overwrite: bool) -> None:
         raise BridgeError(f"{file}: the suite cannot be written: {e.strerror}") from e
 
 
-def _of(column: ColumnFacts, rows: int, is_key: bool) -> Iterator[dict[str, Any]]:
+def _column_expectations(column: ColumnFacts, rows: int, is_key: bool) -> Iterator[dict[str, Any]]:
     name = column.name
     yield _expect("column_values_to_be_of_type", column=name, type_=column.spark_type)
     if rows and column.present == rows:
@@ -100,12 +100,16 @@ def _of(column: ColumnFacts, rows: int, is_key: bool) -> Iterator[dict[str, Any]
             "column_values_to_be_between", column=name, min_value=_number(low), max_value=_number(high)
         )
     values = column.values
-    if values and _few(values, column.present):
+    if values and _is_value_set(values, column.present):
         yield _expect("column_values_to_be_in_set", column=name, value_set=sorted(values))
 
 
-def _few(values: Sequence[str], present: int) -> bool:
-    return len(values) <= FEW and present >= _TIMES * len(values) and max(map(len, values)) <= _LONGEST
+def _is_value_set(values: Sequence[str], present: int) -> bool:
+    return (
+        len(values) <= MAX_SET_VALUES
+        and present >= _MIN_ROWS_PER_VALUE * len(values)
+        and max(map(len, values)) <= _MAX_VALUE_LENGTH
+    )
 
 
 def _expect(type: str, **kwargs: Any) -> dict[str, Any]:
@@ -116,9 +120,9 @@ def _round_up(value: Decimal) -> Decimal:
     """The next of 1, 2, 5, 10, 20, 50, ... at or above twice a number above 0."""
     if value <= 0:
         return Decimal(0)
-    wanted = 2 * value
-    unit = Decimal(10) ** wanted.adjusted()
-    return next(step * unit for step in _STEPS if step * unit >= wanted.quantize(unit / 100, ROUND_CEILING))
+    doubled = 2 * value
+    unit = Decimal(10) ** doubled.adjusted()
+    return next(step * unit for step in _STEPS if step * unit >= doubled.quantize(unit / 100, ROUND_CEILING))
 
 
 def _number(value: Decimal) -> int | float:

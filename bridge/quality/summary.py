@@ -8,7 +8,7 @@ from bridge.quality.history import History, PastRun
 from bridge.quality.verdict import Cost, Outcome, Verdict
 from bridge.quality.wording import counted, moment, size
 
-__all__ = ["course_note", "first_failed", "headline", "in_order", "scope", "sentences", "state_of"]
+__all__ = ["first_failed", "headline", "in_order", "scope", "sentences", "state_of", "trend_note"]
 
 _STATES = {"passed": "Passed", "warned": "Passed with warnings", "failed": "Failed"}
 _SEVERITIES = ("critical", "warning", "info")
@@ -27,24 +27,24 @@ def headline(verdict: Verdict) -> str:
 
 def sentences(verdict: Verdict, history: History, now: PastRun) -> list[str]:
     """What a reader should know who reads no further: what failed first, whether that is new, and of how much."""
-    said = []
+    texts = []
     worst = first_failed(verdict)
     if worst is not None:
         what = "it could not be evaluated" if worst.reason else worst.observed or "it is not so"
-        said.append(f"“{worst.title.rstrip('.')}” is not met: {what}.")
+        texts.append(f"“{worst.title.rstrip('.')}” is not met: {what}.")
         new = sum(history.regressed(o) for o in verdict.failed)
         if new:
             one = "It was" if len(verdict.failed) == 1 else "One of these was"
-            said.append(f"{one if new == 1 else f'{new} of these were'} still met in the last run.")
-    return [*said, *scope(verdict, now)]
+            texts.append(f"{one if new == 1 else f'{new} of these were'} still met in the last run.")
+    return [*texts, *scope(verdict, now)]
 
 
 def scope(verdict: Verdict, now: PastRun) -> list[str]:
     """How much was looked at, and how near the table is to its topic where that is known."""
-    said = [f"Looked at: {counted(verdict.row_count, 'row')}."]
+    texts = [f"Looked at: {counted(verdict.row_count, 'row')}."]
     if verdict.changed_rows is not None:
         changed = counted(verdict.changed_rows, "row")
-        said = [
+        texts = [
             f"Looked at: {changed} changed since version {verdict.subject.since}, and all "
             f"{counted(verdict.row_count, 'row')} where only the whole table can tell."
         ]
@@ -54,13 +54,13 @@ def scope(verdict: Verdict, now: PastRun) -> list[str]:
             if now.lag
             else "has everything its topic holds"
         )
-        said.append(f"The table {behind}.")
+        texts.append(f"The table {behind}.")
     if verdict.cost is not None and verdict.cost.scans:
-        said.append(_cost(verdict.cost))
-    return said
+        texts.append(_cost_sentence(verdict.cost))
+    return texts
 
 
-def _cost(cost: Cost) -> str:
+def _cost_sentence(cost: Cost) -> str:
     """`One scan of 3 files, 1.5 MB, 0.8 s.`; `4 scans, of 12 files in all, 6.0 MB, 3.1 s.`"""
     what = "One scan of" if cost.scans == 1 else f"{cost.scans:,} scans, in all of"
     return f"{what} {counted(cost.files, 'file')}, {size(cost.bytes)}, {cost.seconds:.1f} s."
@@ -86,9 +86,9 @@ def state_of(outcome: Outcome) -> str:
     return "failed" if outcome.severity == "critical" else "warned"
 
 
-def course_note(outcome: Outcome, history: History, started: datetime) -> str | None:
+def trend_note(outcome: Outcome, history: History, started: datetime) -> str | None:
     """Of a failed one: whether that is new. None where no run before was asked."""
-    course = history.course(outcome)
+    course = history.trend(outcome)
     if outcome.success or not course.results:
         return None
     if course.results[-1][1]:

@@ -67,11 +67,11 @@ class Outcome:
     severity: str = "critical"
     reason: str | None = None
     """Why the expectation could not be evaluated; then `success` is False."""
-    judged: str = "table"
+    evaluated_on: str = "table"
     """`table`: all of its rows. `changes`: those that changed after `Subject.since`."""
 
     @property
-    def name(self) -> tuple[str, str]:
+    def identity(self) -> tuple[str, str]:
         """What makes it the same expectation in another run: its type and its sentence, which holds its arguments."""
         return self.type, self.title
 
@@ -118,6 +118,8 @@ class Verdict:
         made = asdict(self)
         made["started_at"] = self.started_at.isoformat()
         made["event_time"] = self.event_time and self.event_time.isoformat()
+        for outcome in made["expectations"]:
+            outcome["judged"] = outcome.pop("evaluated_on")  # the name that readers of `--json` know
         offsets = self.subject.offsets
         made["subject"]["offsets"] = None if offsets is None else json.loads(offsets.to_json())
         return made

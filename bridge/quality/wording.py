@@ -7,14 +7,24 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-__all__ = ["age", "asked", "counted", "found", "listed", "moment", "percent", "sentence", "size"]
+__all__ = [
+    "age",
+    "counted",
+    "expected_text",
+    "listed",
+    "moment",
+    "observed_text",
+    "percent",
+    "sentence",
+    "size",
+]
 
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
-_LISTED = 12
+_MAX_LISTED = 12
 _HUNDREDTH = 0.01
-_FROM_TO = "greater than or equal to $min_value and less than or equal to $max_value"
+_BETWEEN_TEMPLATE = "greater than or equal to $min_value and less than or equal to $max_value"
 _GROUPED_FROM = 10_000
-_WORDS = {
+_EXPECTED_TEXTS = {
     "expect_change_feed_to_give_table": "the same rows",
     "expect_key_to_be_unique": "each key once",
     "expect_keys_to_stay_in_their_partition": "each key in one",
@@ -65,15 +75,17 @@ def percent(part: float) -> str:
 def listed(values: Any) -> str:
     """Values with commas, the first dozen of them."""
     values = list(values)
-    shown = ", ".join("null" if v is None else str(v) for v in values[:_LISTED])
-    return shown + (f" and {len(values) - _LISTED:,} more" if len(values) > _LISTED else "")
+    shown = ", ".join("null" if v is None else str(v) for v in values[:_MAX_LISTED])
+    return shown + (f" and {len(values) - _MAX_LISTED:,} more" if len(values) > _MAX_LISTED else "")
 
 
 def sentence(rendered: Sequence[Any] | None) -> str:
     """Great Expectations' inline rendering as one plain sentence; "" where it has none."""
     if not rendered:
         return ""
-    text = str(rendered[0].value.template or "").replace(_FROM_TO, "between $min_value and $max_value")
+    text = str(rendered[0].value.template or "").replace(
+        _BETWEEN_TEMPLATE, "between $min_value and $max_value"
+    )
     text = re.sub(r"(\$v__\d+) (?=\$v__)", r"\1, ", text)
     params: Mapping[str, Any] = rendered[0].value.params or {}
     for name in sorted(params, key=len, reverse=True):
@@ -81,7 +93,7 @@ def sentence(rendered: Sequence[Any] | None) -> str:
     return " ".join(text.split()).rstrip(":. ") + "."
 
 
-def asked(type: str, kwargs: Mapping[str, Any]) -> str:
+def expected_text(type: str, kwargs: Mapping[str, Any]) -> str:
     """What would have been right, in a few words; "" where only the sentence says it."""
     low, high = kwargs.get("min_value"), kwargs.get("max_value")
     what = ""
@@ -89,8 +101,8 @@ def asked(type: str, kwargs: Mapping[str, Any]) -> str:
         what = f"at most {age(kwargs['max_age_seconds'])} old"
     elif type == "expect_column_values_to_not_be_null":
         what = "no nulls"
-    elif type in _WORDS:
-        what = _WORDS[type]
+    elif type in _EXPECTED_TEXTS:
+        what = _EXPECTED_TEXTS[type]
     elif "min_ratio" in kwargs or "max_ratio" in kwargs:
         what = f"{percent(100 * kwargs.get('min_ratio', 0))} to {percent(100 * kwargs.get('max_ratio', 1))}"
     elif low is not None and high is not None:
@@ -107,7 +119,7 @@ def asked(type: str, kwargs: Mapping[str, Any]) -> str:
     return what
 
 
-def found(result: Mapping[str, Any]) -> str:
+def observed_text(result: Mapping[str, Any]) -> str:
     """What the table showed. Counts and single aggregates only: lists of values are counted, not repeated."""
     if "observed_value" in result:
         value = result["observed_value"]

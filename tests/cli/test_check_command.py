@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.cli.app import main
-from bridge.cli.check_command import _level
+from bridge.cli.check_command import failure_threshold
 from bridge.embedded.broker import Broker
 from tests.config.files import WHOLE, loaded
 from tests.pipelines.world import World, upsert
@@ -83,7 +83,7 @@ def test_the_command_line_wins_over_the_file(
     tmp_path: Path, on_failure: str, fail_on: str | None, level: str | None
 ) -> None:
     section = f"quality: {{suite: s.json, on-failure: {on_failure}}}\n"
-    assert _level(loaded(tmp_path, WHOLE + section), fail_on) == level
+    assert failure_threshold(loaded(tmp_path, WHOLE + section), fail_on) == level
 
 
 def test_a_level_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:

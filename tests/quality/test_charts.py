@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.quality.charts import charts, short
+from bridge.quality.charts import charts, short_number
 from tests.quality.verdicts import NOW, RUNS, run
 
 
@@ -63,4 +63,4 @@ def test_what_no_run_knows_is_said_to_be_unknown() -> None:
 
 def test_axes_are_short() -> None:
     shown = {0: "0", 950: "950", 150_000: "150,000", 1_250_000: "1.25M", 1_250_500: "1.2505M", 3e9: "3B"}
-    assert {number: short(number) for number in shown} == shown
+    assert {number: short_number(number) for number in shown} == shown

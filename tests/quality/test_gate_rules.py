@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 
 from bridge.columns import struct_type
 from bridge.errors import DefinitionError
-from bridge.quality.gate_rules import FUSED, Rules, compile_rules
+from bridge.quality.gate_rules import ROW_EXPECTATIONS, Rules, compile_rules
 from bridge.quality.run import run
-from bridge.quality.suite import Suite, parsed
+from bridge.quality.suite import Suite, parse
 
 SHAPE = "struct<n: int, m: bigint, s: string, t: string, d: decimal(10,2), f: double, day: date>"
 Row = tuple[Any, ...]
@@ -26,7 +26,7 @@ Row = tuple[Any, ...]
 
 def suite(*expectations: dict[str, Any]) -> Suite:
     """A suite file's text, loaded."""
-    return parsed(json.dumps({"name": "gate", "expectations": list(expectations)}), Path("gate.json"))
+    return parse(json.dumps({"name": "gate", "expectations": list(expectations)}), Path("gate.json"))
 
 
 def expect(type: str, **kwargs: Any) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def expect(type: str, **kwargs: Any) -> dict[str, Any]:
 
 def rules(spark: SparkSession, of: Suite, *, whole: bool = True, alone: bool = False) -> Rules:
     """`of`, compiled for rows of SHAPE."""
-    return compile_rules(of, spark, struct_type(SHAPE).fields, whole=whole, alone=alone)
+    return compile_rules(of, spark, struct_type(SHAPE).fields, refuse_deferred=whole, each_row_alone=alone)
 
 
 PAIR, LIST = {"column_A": "n", "column_B": "m"}, {"column_list": ["n", "m"]}
@@ -115,7 +115,7 @@ rows_of = st.lists(
 
 
 def test_every_fused_expectation_is_among_those_compared() -> None:
-    assert {e.configuration.type for e in EVERY.expectations} == FUSED
+    assert {e.configuration.type for e in EVERY.expectations} == ROW_EXPECTATIONS
 
 
 @settings(
@@ -130,7 +130,7 @@ def test_every_fused_expectation_is_among_those_compared() -> None:
 def test_the_gate_says_what_great_expectations_says(spark: SparkSession, rows: list[Row]) -> None:
     frame = spark.createDataFrame(rows, struct_type(SHAPE)).coalesce(1).persist()
     made = rules(spark, EVERY)
-    found = frame.agg(made.counting(F.lit(True))).collect()[0][0]
+    found = frame.agg(made.counts_column(F.lit(True))).collect()[0][0]
     verdict = run(frame, EVERY)
     frame.unpersist()
     for count, outcome, e in zip(made.counts(found), verdict.expectations, EVERY.expectations, strict=True):
@@ -147,10 +147,10 @@ def test_what_needs_more_than_a_row_is_left_out_or_refused(spark: SparkSession) 
     )
     made = rules(spark, mixed, whole=False)
     assert [r.mostly for r in made.rules] == [0.9, 1]
-    assert made.left == ("n is unique: each key occurs once. (needs the whole table)",)
+    assert made.deferred == ("n is unique: each key occurs once. (needs the whole table)",)
     alone = rules(spark, mixed, whole=False, alone=True)
     assert [r.title for r in alone.rules] == ["s values must never be null."]
-    assert "a row that is put aside is judged alone" in alone.left[1]
+    assert "a row that is put aside is judged alone" in alone.deferred[1]
     with pytest.raises(DefinitionError) as refused:
         rules(spark, mixed)
     assert str(refused.value) == (

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from bridge.quality import one_scan
 from bridge.quality.gx import quiet
 from bridge.quality.run import run
-from bridge.quality.scan_cost import Meter, metered
+from bridge.quality.scan_cost import ScanMeter, metered
 from bridge.quality.suite import load
 from bridge.quality.verdict import Verdict
 from tests.quality.test_suite import ORDERS
@@ -149,4 +149,4 @@ def test_the_meter_counts_its_own_queries_and_leaves_spark_as_it_was(orders: Dat
         whole = outer.read()
         assert whole is not None and whole.scans == 1
     assert context.getLocalProperty("spark.job.description") == before
-    assert Meter(None, "no Spark").read() is None  # type: ignore[arg-type]
+    assert ScanMeter(None, "no Spark").read() is None  # type: ignore[arg-type]

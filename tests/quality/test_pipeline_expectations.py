@@ -12,20 +12,20 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.errors import DefinitionError, GapError
-from bridge.quality.facts import NO_FACTS, Compared, Facts, Moment, Ratio, Split
+from bridge.quality.facts import NO_FACTS, Facts, KeySplit, Moment, Ratio, RowDifferences
 from bridge.quality.run import run
-from bridge.quality.suite import load, parsed
+from bridge.quality.suite import load, parse
 from bridge.quality.verdict import Outcome
 
-EQUAL = Compared("version 3", 10, 10, "aa", "aa", 0)
-DIFFERENT = Compared("version 3", 10, 9, "aa", "bb", 1, ({"id": 7},))
+EQUAL = RowDifferences("version 3", 10, 10, "aa", "aa", 0)
+DIFFERENT = RowDifferences("version 3", 10, 9, "aa", "bb", 1, ({"id": 7},))
 
 
 def outcome(spark: SparkSession, facts: Facts, type: str, **kwargs: Any) -> Outcome:
     """What one expectation of a suite says of a table with the key `id`."""
     text = json.dumps({"name": "one", "expectations": [{"type": type, "kwargs": kwargs}]})
     frame = spark.createDataFrame([(7,)], "id bigint")
-    (found,) = run(frame, parsed(text, Path("one.json")), key=["id"], facts=facts).expectations
+    (found,) = run(frame, parse(text, Path("one.json")), key=["id"], facts=facts).expectations
     return found
 
 
@@ -54,8 +54,8 @@ def outcome(spark: SparkSession, facts: Facts, type: str, **kwargs: Any) -> Outc
             "expect_keys_to_stay_in_their_partition",
             {},
             "partitions",
-            Split(4, 0),
-            Split(4, 1, ({"id": 7},)),
+            KeySplit(4, 0),
+            KeySplit(4, 1, ({"id": 7},)),
             "1 key in more than one partition",
             "All records of a key are in one partition.",
         ),
@@ -161,7 +161,7 @@ def refer(spark: SparkSession, tmp_path: Path, facts: Facts, **kwargs: Any) -> O
         }
     )
     orders = spark.createDataFrame(ORDERS, "id int, c int, r string")
-    (found,) = run(orders, parsed(text, tmp_path / "s.json"), key=["id"], facts=facts).expectations
+    (found,) = run(orders, parse(text, tmp_path / "s.json"), key=["id"], facts=facts).expectations
     return found
 
 
@@ -204,7 +204,7 @@ def test_references_match_simple(spark: SparkSession, tmp_path: Path) -> None:
 def test_arguments_that_make_no_sense_are_refused(type: str, kwargs: dict[str, Any], why: str) -> None:
     text = json.dumps({"name": "one", "expectations": [{"type": type, "kwargs": kwargs}]})
     with pytest.raises(DefinitionError, match=why):
-        parsed(text, Path("one.json"))
+        parse(text, Path("one.json"))
 
 
 def test_the_documented_examples_load(tmp_path: Path) -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import DefinitionError
-from bridge.quality.suite_proposal import ColumnFacts, proposed, write_suite
+from bridge.quality.suite_proposal import ColumnFacts, propose_suite, write_suite
 
 
 def kwargs_of(
     type: str, *columns: ColumnFacts, rows: int = 100, fresh: str | None = None
 ) -> list[dict[str, object]]:
     """The arguments of the proposed expectations of a type, without their column."""
-    made = proposed("t", columns, rows=rows, key=["id"], fresh=fresh)["expectations"]
+    made = propose_suite("t", columns, rows=rows, key=["id"], fresh=fresh)["expectations"]
     return [
         {k: v for k, v in e["kwargs"].items() if k != "column"} for e in made if e["type"] == f"expect_{type}"
     ]
@@ -65,7 +65,7 @@ def test_not_null_holds_only_where_it_does_and_keys_have_no_range() -> None:
 
 def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
     file = tmp_path / "new" / "t.json"
-    suite = proposed("t", [ColumnFacts("a", "LongType", 1)], rows=1, key=["a"], fresh=None)
+    suite = propose_suite("t", [ColumnFacts("a", "LongType", 1)], rows=1, key=["a"], fresh=None)
     write_suite(suite, file, overwrite=False)
     assert json.loads(file.read_text()) == suite
     with pytest.raises(DefinitionError, match=r"t\.json is there already and stays as it is: `--overwrite`"):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bridge.quality.history import ExpectationTrend, History
-from bridge.quality.summary import course_note, headline, in_order, scope, sentences, state_of
+from bridge.quality.summary import headline, in_order, scope, sentences, state_of, trend_note
 from bridge.quality.verdict import Outcome, Verdict
 from tests.quality.verdicts import BROKEN, FAILED, HISTORY, MET, NOW, PASSED, RAISED, STARTED, at, verdict
 
@@ -42,8 +42,8 @@ def test_failures_come_first_the_most_severe_before_the_others() -> None:
 
 def test_what_is_new_is_said_of_one_and_of_several() -> None:
     was_met = ExpectationTrend(((at(5), True),), at(5), None)
-    one = History((), {FAILED.name: was_met})
-    both = History((), {FAILED.name: was_met, RAISED.name: was_met})
+    one = History((), {FAILED.identity: was_met})
+    both = History((), {FAILED.identity: was_met, RAISED.identity: was_met})
     assert "It was still met in the last run." in sentences(verdict(MET, FAILED), one, NOW)
     assert "One of these was still met in the last run." in sentences(BROKEN, one, NOW)
     assert "2 of these were still met in the last run." in sentences(BROKEN, both, NOW)
@@ -51,12 +51,12 @@ def test_what_is_new_is_said_of_one_and_of_several() -> None:
 
 
 def test_what_was_never_met_is_said_to_be() -> None:
-    never = History((), {FAILED.name: ExpectationTrend(((at(4), False), (at(5), False)), None, at(4))})
-    assert course_note(FAILED, never, STARTED) == (
+    never = History((), {FAILED.identity: ExpectationTrend(((at(4), False), (at(5), False)), None, at(4))})
+    assert trend_note(FAILED, never, STARTED) == (
         "Failing since 6 May 2024, 03:08 UTC (3 runs); never met before, as far as results are kept"
     )
-    assert course_note(FAILED, History(), STARTED) is None
-    assert course_note(MET, HISTORY, STARTED) is None
+    assert trend_note(FAILED, History(), STARTED) is None
+    assert trend_note(MET, HISTORY, STARTED) is None
 
 
 def test_the_lag_is_said_where_it_is_known() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bridge.quality.wording import age, asked, counted, found, listed, percent
+from bridge.quality.wording import age, counted, expected_text, listed, observed_text, percent
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_long_lists_are_cut() -> None:
     ],
 )
 def test_asked(type: str, kwargs: dict[str, Any], words: str) -> None:
-    assert asked(type, kwargs) == words
+    assert expected_text(type, kwargs) == words
 
 
 @pytest.mark.parametrize(
@@ -81,4 +81,4 @@ def test_asked(type: str, kwargs: dict[str, Any], words: str) -> None:
     ],
 )
 def test_found(result: dict[str, Any], words: str) -> None:
-    assert found(result) == words
+    assert observed_text(result) == words

@@ -67,8 +67,8 @@ NOW = PastRun(
 HISTORY = History(
     RUNS,
     {
-        MET.name: ExpectationTrend(tuple((at(n), n != 4) for n in range(1, 6)), at(5), None),
-        FAILED.name: ExpectationTrend(tuple((at(n), n < 3) for n in range(1, 6)), at(2), at(3)),
-        RAISED.name: ExpectationTrend(((at(4), False), (at(5), True)), at(5), None),
+        MET.identity: ExpectationTrend(tuple((at(n), n != 4) for n in range(1, 6)), at(5), None),
+        FAILED.identity: ExpectationTrend(tuple((at(n), n < 3) for n in range(1, 6)), at(2), at(3)),
+        RAISED.identity: ExpectationTrend(((at(4), False), (at(5), True)), at(5), None),
     },
 )

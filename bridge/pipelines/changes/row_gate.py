@@ -21,8 +21,8 @@ from bridge.decode import DROPPED, SKIP, UNAVAILABLE
 from bridge.definition import Definition, Gate, GateAction
 from bridge.errors import DefinitionError, QualityError, TableError
 from bridge.pipelines.runtime.check_results import store_gate_results
-from bridge.quality.gate_rules import Count, Rules, compile_rules
-from bridge.quality.suite import parsed
+from bridge.quality.gate_rules import RuleCount, Rules, compile_rules
+from bridge.quality.suite import parse
 
 __all__ = [
     "Counts",
@@ -37,7 +37,7 @@ __all__ = [
     "unexpected_rows",
 ]
 
-Counts = tuple[Count, ...]
+Counts = tuple[RuleCount, ...]
 """What each expectation of the gate found; empty where nothing was counted."""
 
 _REASON = "quality: "
@@ -50,9 +50,10 @@ def check_ready(spark: SparkSession, definition: Definition, fields: Sequence[T.
     Raises DefinitionError for a suite that does not load, or that a gate cannot judge; see quality.gate.compiled.
     """
     rules = _rules(spark, definition, fields)
-    if rules is None or not rules.left:
+    if rules is None or not rules.deferred:
         return None
-    return f"the gate leaves {len(rules.left)} of its suite's expectations to `bridge check`: {'; '.join(rules.left)}"
+    deferred = "; ".join(rules.deferred)
+    return f"the gate leaves {len(rules.deferred)} of its suite's expectations to `bridge check`: {deferred}"
 
 
 def refuse_quarantine(definition: Definition) -> None:
@@ -68,7 +69,7 @@ def refuse_quarantine(definition: Definition) -> None:
 def counts_aggregate(definition: Definition, frame: DataFrame, where: Column) -> Column:
     """An aggregate for a pass over `frame`, which `counts` reads: null where the gate counts nothing."""
     rules = None if definition.quarantines_rows else _rules(frame.sparkSession, definition, _fields(frame))
-    return F.lit(None).cast("array<bigint>") if rules is None else rules.counting(where & ~retracts())
+    return F.lit(None).cast("array<bigint>") if rules is None else rules.counts_column(where & ~retracts())
 
 
 def read_counts(definition: Definition, frame: DataFrame, found: Sequence[int] | None) -> Counts:
@@ -115,8 +116,8 @@ def enforce(
         unkept = f" ({error})"
     if gate.action is not GateAction.FAIL:
         return tuple(notes)
-    told = "; ".join(f"{c.title} ({c.unexpected:,} of {c.judged:,} rows are not so)" for c in failed)
-    examples = _examples(definition, rows, rules.any([count.title for count in failed]))
+    told = "; ".join(f"{c.title} ({c.unexpected:,} of {c.evaluated:,} rows are not so)" for c in failed)
+    examples = _examples(definition, rows, rules.violated([count.title for count in failed]))
     raise QualityError(
         f"{definition.name!r}: the gate stops it: {told}{examples}. {nothing}; {way_out}, or set `quality: {{gate: "
         f"warn}}` ({gate.suite}){unkept}"
@@ -165,9 +166,11 @@ class _Session:
 
 @lru_cache(maxsize=16)
 def _compiled(gate: Gate, shape: str, session: _Session) -> Rules:
-    suite, alone = parsed(gate.text, gate.suite), gate.action is GateAction.QUARANTINE
+    suite, alone = parse(gate.text, gate.suite), gate.action is GateAction.QUARANTINE
     fields = T.StructType.fromJson(json.loads(shape)).fields
-    return compile_rules(suite, session.spark, fields, whole=gate.is_dedicated, alone=alone)
+    return compile_rules(
+        suite, session.spark, fields, refuse_deferred=gate.is_dedicated, each_row_alone=alone
+    )
 
 
 def _fields(frame: DataFrame) -> list[T.StructField]:

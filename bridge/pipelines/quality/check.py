@@ -128,7 +128,7 @@ def _run_suite(table: Table, definition: Definition, suite: Suite, subject: Subj
         )
     none = "" if verdict.row_count else "no row to check"
     outcomes = {
-        n: replace(o, judged="changes", observed=o.observed or none)
+        n: replace(o, evaluated_on="changes", observed=o.observed or none)
         for n, o in zip(by_row, verdict.expectations, strict=True)
     }
     outcomes |= dict(zip(by_table, rest.expectations, strict=True))

@@ -21,7 +21,7 @@ from bridge.kafka.leader_epochs import with_leader_epochs
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
 from bridge.pipelines.compare.verify import verify
-from bridge.quality.facts import Compared, Facts, Moment, Ratio, Split
+from bridge.quality.facts import Facts, KeySplit, Moment, Ratio, RowDifferences
 
 __all__ = ["facts_of"]
 
@@ -59,10 +59,10 @@ class _FactReader:
         self.spark, self.definition, self.table = spark, definition, table
         self.version, self.offsets = version, offsets
 
-    def equality(self, arguments: Mapping[str, Any]) -> Compared:
+    def equality(self, arguments: Mapping[str, Any]) -> RowDifferences:
         proof = verify(self.spark, self.definition, direction=arguments.get("direction"))
         found = proof.comparison
-        return Compared(
+        return RowDifferences(
             f"version {proof.version}, topic up to {proof.offsets.to_json()}",
             found.topic_rows,
             found.table_rows,
@@ -72,7 +72,7 @@ class _FactReader:
             tuple(json.loads(example.key) for example in found.examples),
         )
 
-    def feed(self, arguments: Mapping[str, Any]) -> Compared:
+    def feed(self, arguments: Mapping[str, Any]) -> RowDifferences:
         last = arguments.get("to_version", self.version)
         first = arguments.get("from_version", max(0, last - arguments["last_versions"]))
         if not first < last <= self.version:
@@ -98,7 +98,7 @@ class _FactReader:
             keys = wrong.select("key").distinct() if key else wrong
             differing = keys.count()
             named = [r[0] for r in keys.sort("key").limit(_EXAMPLES).collect()] if key and differing else []
-        return Compared(
+        return RowDifferences(
             f"versions {first} to {last}",
             row[0] or 0,
             row[1] or 0,
@@ -108,7 +108,7 @@ class _FactReader:
             tuple(json.loads(name) for name in named),
         )
 
-    def partitions(self, arguments: Mapping[str, Any]) -> Split:
+    def partitions(self, arguments: Mapping[str, Any]) -> KeySplit:
         definition = self.definition
         if not definition.primary_key:
             raise QualityError(
@@ -130,7 +130,7 @@ class _FactReader:
             if row[1]:
                 wrong = keys.where("__two").sort(*names).limit(_EXAMPLES)
                 named = [r[0] for r in wrong.select(F.to_json(F.struct(*names))).collect()]
-        return Split(row[0], row[1], tuple(json.loads(name) for name in named))
+        return KeySplit(row[0], row[1], tuple(json.loads(name) for name in named))
 
     def arrival(self, arguments: Mapping[str, Any]) -> Moment:
         if arguments["of"] == "commit":

@@ -16,7 +16,7 @@ from bridge.columns import col
 from bridge.definition import Definition
 from bridge.delta import change_feed
 from bridge.pipelines.runtime.preflight import open_whole_table
-from bridge.quality.suite_proposal import FEW, ColumnFacts, proposed, write_suite
+from bridge.quality.suite_proposal import MAX_SET_VALUES, ColumnFacts, propose_suite, write_suite
 
 __all__ = ["Proposal", "propose"]
 
@@ -55,7 +55,9 @@ def propose(spark: SparkSession, definition: Definition, *, overwrite: bool = Fa
         frame = table.read({"versionAsOf": str(version)}).select(*(col(name) for name in table.columns))
         rows, columns = _profile(frame)
     key = definition.primary_key
-    suite = proposed(definition.name, columns, rows=rows, key=key, fresh=_event_time(definition, columns))
+    suite = propose_suite(
+        definition.name, columns, rows=rows, key=key, fresh=_event_time(definition, columns)
+    )
     write_suite(suite, file, overwrite=overwrite)
     return Proposal(file, len(suite["expectations"]), rows, version)
 
@@ -70,7 +72,7 @@ def _profile(frame: DataFrame) -> tuple[int, list[ColumnFacts]]:
     measures = [m.alias(f"{n}_{what}") for n, f in enumerate(fields) for what, m in _measures(f).items()]
     row = frame.agg(F.count(F.lit(1)).alias("rows"), *measures).collect()[0]
     facts = [_facts(f, n, row) for n, f in enumerate(fields)]
-    few = [n for n, f in enumerate(fields) if 0 < row.asDict().get(f"{n}_distinct", 0) <= 2 * FEW]
+    few = [n for n, f in enumerate(fields) if 0 < row.asDict().get(f"{n}_distinct", 0) <= 2 * MAX_SET_VALUES]
     if few:
         sets = frame.agg(*[F.array_sort(F.collect_set(col(fields[n].name))).alias(str(n)) for n in few])
         values = sets.collect()[0]

@@ -14,7 +14,7 @@ from bridge.definition import Definition, DeltaTarget
 from bridge.delta import quality_results
 from bridge.delta.change_counts import ChangeCounts
 from bridge.delta.delta_errors import table_errors
-from bridge.quality.gate_rules import Count
+from bridge.quality.gate_rules import RuleCount
 from bridge.quality.history import ExpectationTrend, History, PastRun
 from bridge.quality.verdict import Verdict
 from bridge.version import own_version
@@ -67,7 +67,7 @@ def store_results(spark: SparkSession, target: DeltaTarget, verdict: Verdict, no
             "unexpected_count": o.unexpected_count,
             "unexpected_percent": None if o.unexpected_percent is None else float(o.unexpected_percent),
             "reason": o.reason,
-            "judged": o.judged,
+            "judged": o.evaluated_on,
         }
         for number, o in enumerate(verdict.expectations, 1)
     ]
@@ -75,7 +75,7 @@ def store_results(spark: SparkSession, target: DeltaTarget, verdict: Verdict, no
 
 
 def store_gate_results(
-    spark: SparkSession, definition: Definition, suite: str, counts: Sequence[Count]
+    spark: SparkSession, definition: Definition, suite: str, counts: Sequence[RuleCount]
 ) -> None:
     """Add what a gate `found` in one batch to the pipeline's results, in one commit: a row for each expectation of the
     gate, in their order, met or not.
@@ -103,11 +103,11 @@ def store_gate_results(
             "columns": list(c.rule.columns),
             "severity": c.rule.severity,
             "success": c.success,
-            "observed": f"{c.unexpected:,} of {c.judged:,} rows are not so",
+            "observed": f"{c.unexpected:,} of {c.evaluated:,} rows are not so",
             "expected": "all rows" if c.rule.mostly >= 1 else f"at least {c.rule.mostly:.0%} of rows",
             "unexpected_count": c.unexpected,
-            "unexpected_percent": 100 * c.unexpected / c.judged if c.judged else 0.0,
-            "changed_rows": c.judged,
+            "unexpected_percent": 100 * c.unexpected / c.evaluated if c.evaluated else 0.0,
+            "changed_rows": c.evaluated,
         }
         for number, c in enumerate(counts, 1)
     ]
@@ -162,7 +162,7 @@ def earlier_results(spark: SparkSession, target: DeltaTarget, pipeline: str, sui
         )
     return History(
         runs=tuple(_to_past_run(row) for row in reversed(runs)),
-        courses={(row["expectation"], row["title"]): _to_trend(row) for row in courses},
+        trends={(row["expectation"], row["title"]): _to_trend(row) for row in courses},
     )
 
 

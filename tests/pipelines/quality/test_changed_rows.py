@@ -58,9 +58,13 @@ def test_changed_rows_are_judged_alone_and_keys_on_the_whole_table(
 ) -> None:
     checked = check(spark, definition, since=1)
     unique, between = checked.verdict.expectations
-    assert (unique.judged, unique.success) == ("table", False)
+    assert (unique.evaluated_on, unique.success) == ("table", False)
     assert unique.example_keys == ({"id": 1, "part": "a"},)
-    assert (between.judged, between.success, between.observed) == ("changes", False, "2 of 3 values fail")
+    assert (between.evaluated_on, between.success, between.observed) == (
+        "changes",
+        False,
+        "2 of 3 values fail",
+    )
     assert sorted(k["id"] for k in between.example_keys) == [3, 5]
     assert (checked.verdict.row_count, checked.verdict.changed_rows) == (5, 3)
     page = checked.report.read_text(encoding="utf-8")

@@ -90,9 +90,9 @@ def test_results_are_kept_and_tell_what_became_worse(spark: SparkSession, defini
     unique, between = second.verdict.expectations
     assert (unique.success, between.success) == (False, True)
     assert second.history.regressed(unique) and not second.history.regressed(between)
-    course = second.history.course(unique)
+    course = second.history.trend(unique)
     assert course.last_passed == first.verdict.started_at and course.failing_since is None
-    assert second.history.course(between).failing_since == first.verdict.started_at
+    assert second.history.trend(between).failing_since == first.verdict.started_at
     (before,) = second.history.runs
     assert (before.run, before.rows, before.critical, before.total) == (first.verdict.subject.run, 2, 1, 2)
     assert (second.now.inserted, second.now.updated, second.now.deleted) == (1, 0, 1)

@@ -18,7 +18,7 @@ from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.quality.check import check
 from bridge.pipelines.quality.facts import facts_of
 from bridge.pipelines.runtime.preflight import open_whole_table
-from bridge.quality.facts import Compared, Facts, Moment, Ratio, Unknown
+from bridge.quality.facts import Facts, Moment, Ratio, RowDifferences, Unknown
 from bridge.quality.verdict import Outcome
 from tests.pipelines.world import World, tombstone, upsert
 
@@ -109,9 +109,9 @@ def test_a_feed_that_does_not_tell_what_happened_is_found(
     alone: Facts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Delta's feed is right, so a wrong one is put in its place: it lacks a delete."""
-    replayed = alone.ask("feed", {"last_versions": 10})
-    assert isinstance(replayed, Compared)
-    assert (replayed.at, replayed.rows, replayed.other_rows, replayed.differing) == (
+    replayed = alone.get("feed", {"last_versions": 10})
+    assert isinstance(replayed, RowDifferences)
+    assert (replayed.positions, replayed.rows, replayed.other_rows, replayed.differing) == (
         "versions 0 to 2",
         1,
         1,
@@ -120,11 +120,11 @@ def test_a_feed_that_does_not_tell_what_happened_is_found(
     assert replayed.checksum == replayed.other_checksum
     right = change_feed.changes
     monkeypatch.setattr(change_feed, "changes", lambda *a: right(*a).where("__kind != '-D'"))
-    wrong = alone.ask("feed", {"last_versions": 2})
-    assert isinstance(wrong, Compared)
+    wrong = alone.get("feed", {"last_versions": 2})
+    assert isinstance(wrong, RowDifferences)
     assert (wrong.rows, wrong.other_rows, wrong.differing, wrong.examples) == (2, 1, 1, ({"id": 1},))
     assert wrong.checksum != wrong.other_checksum
-    nothing = alone.ask("feed", {"last_versions": 1, "from_version": 2})
+    nothing = alone.get("feed", {"last_versions": 1, "from_version": 2})
     assert nothing == Unknown(
         "there is nothing to replay from version 2 to 2; the version that is checked is 2"
     )
@@ -132,9 +132,9 @@ def test_a_feed_that_does_not_tell_what_happened_is_found(
 
 @pytest.mark.slow
 def test_what_the_topic_would_tell_is_unknown_without_a_broker(alone: Facts) -> None:
-    known = alone.ask("tombstones", {"of": "changes", "last_versions": 2})
+    known = alone.get("tombstones", {"of": "changes", "last_versions": 2})
     assert known == Ratio(1, 2)
-    committed = alone.ask("arrival", {"of": "commit"})
+    committed = alone.get("arrival", {"of": "commit"})
     assert isinstance(committed, Moment) and abs(time.time() * 1000 - (committed.ms or 0)) < 600_000
-    unknown = alone.ask("partitions", {})
+    unknown = alone.get("partitions", {})
     assert isinstance(unknown, Unknown) and "127.0.0.1:1" in unknown.reason

@@ -79,12 +79,12 @@ def test_each_expectation_has_its_course(history: History) -> None:
     def at(number: int) -> datetime:
         return STARTED + timedelta(hours=number)
 
-    unique, fresh, met = (history.course(o) for o in (FAILED, RAISED, MET))
+    unique, fresh, met = (history.trend(o) for o in (FAILED, RAISED, MET))
     assert unique.results == ((at(1), True), (at(2), False), (at(3), False), (at(4), False))
     assert (unique.last_passed, unique.failing_since) == (at(1), at(2))
     assert (fresh.last_passed, fresh.failing_since) == (at(3), at(4))
     assert (met.last_passed, met.failing_since) == (at(4), None)
-    assert history.course(replace(MET, title="another")).results == ()
+    assert history.trend(replace(MET, title="another")).results == ()
 
 
 def test_no_table_is_no_history(spark: SparkSession, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_the_documented_queries_give_what_the_report_draws(
         "Changes between runs": [(p.started, p.inserted, p.updated, p.deleted) for p in runs],
         "What is new in the last run": [(RAISED.title, RAISED.observed)],
         "Since when it fails": [
-            (o.title, history.course(o).failing_since, len(runs) - k) for o, k in ((RAISED, 3), (FAILED, 1))
+            (o.title, history.trend(o).failing_since, len(runs) - k) for o, k in ((RAISED, 3), (FAILED, 1))
         ],
     }
 
