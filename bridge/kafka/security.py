@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bridge.errors import OptionError
-from bridge.kafka import key_stores
+from bridge.key_stores import KeyStore, KeyStoreError, WrongPasswordError, read_key_store, store_type
 from bridge.options.properties import login
 from bridge.options.properties.jaas import jaas_text
 from bridge.options.properties.sasl import HANDLER
@@ -44,52 +44,57 @@ def for_librdkafka(plain: Mapping[str, str]) -> dict[str, str]:
     return _truststore(plain) | _keystore(plain) | _login(plain)
 
 
-def _kind(plain: Mapping[str, str], store: str) -> str:
-    """PEM where it is declared, else what the file itself says: so does Java, whose JKS opens PKCS#12 as well."""
+def _store_type(plain: Mapping[str, str], store: str) -> str:
+    """Return PEM where it is declared, else the type of the file's content; Java's JKS reads PKCS#12, too."""
     if plain.get(f"{store}.type", "").upper() == "PEM":
         return "PEM"
     try:
-        found = key_stores.kind(plain[f"{store}.location"])
-    except key_stores.StoreError as failed:
-        raise OptionError(f"'properties.{store}.location': the file {failed}") from None
-    if found == "PEM":
+        type = store_type(plain[f"{store}.location"])
+    except KeyStoreError as error:
+        raise OptionError(f"'properties.{store}.location': the file {error}") from None
+    if type == "PEM":
         raise OptionError(
             f"'properties.{store}.location' is a PEM file, which Java reads only with 'properties.{store}.type' "
             "= 'PEM'; set that"
         )
-    return found
+    return type
 
 
-def _opened(plain: Mapping[str, str], store: str) -> key_stores.Store:
+def _read_store(plain: Mapping[str, str], store: str) -> KeyStore:
     location, password = plain[f"{store}.location"], plain.get(f"{store}.password", "")
     try:
-        return key_stores.read(location, password, plain.get("ssl.key.password"))
-    except key_stores.StoreError as failed:
-        raise OptionError(f"'properties.{store}.location': the store {failed}") from None
+        return read_key_store(location, password, plain.get("ssl.key.password"))
+    except KeyStoreError as error:
+        option = (
+            " ('properties.ssl.key.password')"
+            if isinstance(error, WrongPasswordError) and error.of_key
+            else ""
+        )
+        raise OptionError(f"'properties.{store}.location': the store {error}{option}") from None
 
 
 def _truststore(plain: Mapping[str, str]) -> dict[str, str]:
     if "ssl.truststore.location" not in plain:
         return {}
-    if _kind(plain, "ssl.truststore") == "PEM":
+    if _store_type(plain, "ssl.truststore") == "PEM":
         return {"ssl.ca.location": plain["ssl.truststore.location"]}
-    trusted = _opened(plain, "ssl.truststore").trusted
+    trusted = _read_store(plain, "ssl.truststore").trusted
     if not trusted:
         raise OptionError("'properties.ssl.truststore.location': the store holds no trusted certificate")
-    return {"ssl.ca.pem": trusted}
+    return {"ssl.ca.pem": "".join(trusted)}
 
 
 def _keystore(plain: Mapping[str, str]) -> dict[str, str]:
     if "ssl.keystore.location" not in plain:
         return {}
-    location, kind = plain["ssl.keystore.location"], _kind(plain, "ssl.keystore")
-    if kind == "PEM":
+    location, type = plain["ssl.keystore.location"], _store_type(plain, "ssl.keystore")
+    if type == "PEM":
         return {"ssl.certificate.location": location, "ssl.key.location": location}
-    if kind == "JKS":
-        store = _opened(plain, "ssl.keystore")
-        if store.key is None or store.chain is None:
+    if type == "JKS":
+        store = _read_store(plain, "ssl.keystore")
+        if store.key is None:
             raise OptionError("'properties.ssl.keystore.location': the store holds no private key")
-        return {"ssl.key.pem": store.key, "ssl.certificate.pem": store.chain}
+        return {"ssl.key.pem": store.key, "ssl.certificate.pem": "".join(store.chain)}
     made = {"ssl.keystore.location": location}
     if "ssl.keystore.password" in plain:
         made["ssl.keystore.password"] = plain["ssl.keystore.password"]

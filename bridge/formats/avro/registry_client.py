@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bridge.config.registry_settings import RegistrySettings
 from bridge.errors import KafkaError
-from bridge.formats.avro.key_stores import pem_settings
+from bridge.formats.avro.registry_tls import pem_settings
 from bridge.secret import Secret
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from bridge.config.registry_settings import registry_settings
 from bridge.embedded.schema_registry import SchemaRegistryServer
 from bridge.errors import KafkaError, OptionError
 from bridge.formats import catalog as formats
-from bridge.formats.avro.key_stores import pem_settings
+from bridge.formats.avro.registry_tls import pem_settings
 from bridge.secret import Secret
 from tests.formats.gate import Gate
 from tests.formats.support import row_type, scalar
@@ -79,7 +79,7 @@ def test_pem_files_are_used_as_they_are_and_others_are_refused(stores: Path, tmp
     assert truststore(stores / "p12.pem") == {"ssl.ca.location": str(stores / "p12.pem")}
     other = tmp_path / "other"
     other.write_bytes(b"secret")
-    with pytest.raises(OptionError, match=r"'ssl.truststore.location' is no PEM file"):
+    with pytest.raises(OptionError, match=r"'ssl.truststore.location' is no key store: neither PEM"):
         truststore(other)
     with pytest.raises(OptionError, match=r"'ssl.truststore.location' cannot be read: No such file"):
         truststore(tmp_path / "absent")
