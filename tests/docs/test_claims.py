@@ -188,6 +188,16 @@ def test_the_fields_of_a_status() -> None:
     assert shown == {field.name for field in fields(Status)} - {"pipeline", "table"}
 
 
+def test_the_fields_of_a_report() -> None:
+    shown = re.search(
+        r"^Among the fields of a report are (.*?)\.$", Page(DOCS / "operate.md").prose, re.M | re.S
+    )
+    assert shown
+    named = set(re.findall(r"`(\w+)`", shown[1]))
+    assert len(named) > 10
+    assert named <= {field.name for field in fields(BatchReport)}
+
+
 def test_environment_variables_are_read_somewhere() -> None:
     code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "bridge").rglob("*.py"))
     named = {name for page in BY_HAND for name in re.findall(r"`((?:BRIDGE|SPARK)_[A-Z_]+)", page.prose)}
