@@ -12,6 +12,7 @@ from pyspark.sql import types as T
 
 from bridge.delta.delta_errors import table_error
 from bridge.delta.int96_timestamps import misread_by_delta_rs
+from bridge.delta.merge_contract import UnsupportedByEngine
 from bridge.delta.table import Table
 from bridge.errors import BridgeError, TableError
 
@@ -46,10 +47,6 @@ _KEY_TYPES = (
     T.TimestampNTZType,
     T.TimestampType,
 )
-
-
-class UnsupportedByEngine(Exception):
-    """Why delta-rs is not the engine for this table or batch: the end of a sentence."""
 
 
 def open_with_delta_rs(table: Table) -> DeltaTable:

@@ -1,4 +1,4 @@
-"""Which engine merges a batch, and why."""
+"""Chooses the engine that merges a batch, and names the reason."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 
 from bridge.definition import Engine, MergeSettings
-from bridge.delta import merge_delta_rs
-from bridge.delta.delta_rs import UnsupportedByEngine
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.initial_load import NotEmpty, initial_load
-from bridge.delta.merge_contract import MergeResult
-from bridge.delta.merge_spark import merge_with_spark
+from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
+from bridge.delta.merge_delta_rs import DeltaRsEngine, Limits
+from bridge.delta.merge_semantics import MergeSemantics, upsert_by_key
+from bridge.delta.merge_spark import SparkEngine
 from bridge.delta.table import Table
 from bridge.errors import TableError
 
 __all__ = ["Engines", "Merged"]
+
+_CONFIGURED = "set by merge.engine"
 
 
 @dataclass(frozen=True)
@@ -27,65 +29,72 @@ class Merged:
     result: MergeResult
     engine: Engine
     reason: str
-    """Why this engine; empty where there is nothing to say."""
+    """Why this engine; empty where delta-rs was the first choice."""
 
     def __str__(self) -> str:
-        return _words(self.engine, self.reason)
+        return _describe(self.engine, self.reason)
 
 
 class Engines:
-    """The engines of one run.
+    """The engines of one run, and the semantics that they execute.
 
-    `auto` takes delta-rs where it is sure: local files, only features and types that delta-rs keeps as Spark does, and
-    a batch whose size, and whose files, stay within `merge.max-batch` and `merge.max-touched`. All else is Spark's.
-    A first batch that is too large for delta-rs is written without a MERGE: there is nothing to merge with.
+    `merge.engine: auto` chooses delta-rs for a table in local files with only those features and types that delta-rs
+    handles as Spark does, and for a batch whose size and touched files are within `merge.max-batch` and
+    `merge.max-touched`. It chooses Spark for everything else. A batch that Spark would merge into an empty table is
+    written without a MERGE.
     """
 
-    def __init__(self, settings: MergeSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: MergeSettings, semantics: MergeSemantics = upsert_by_key) -> None:
+        self._settings, self._semantics = settings, semantics
+        self._spark = SparkEngine()
         self._has_rows = False
 
     def merge(
         self, table: Table, changes: DataFrame, *, key: Sequence[str], adds: int, progress: IngestProgress
     ) -> Merged:
-        """Apply persisted `changes` as `merging.Merge` says; `adds` of them are +I and +U.
+        """Merge persisted `changes` as `MergeEngine.merge` promises; `adds` of them are +I and +U.
 
-        Raises TableError, too, where `merge.engine: delta-rs` is asked for and cannot be had.
+        Raises TableError, too, where `merge.engine` is delta-rs and delta-rs does not support the table.
         """
         if self._settings.engine is Engine.SPARK:
-            return self._by_spark(table, changes, key, adds, progress, "asked for")
-        limits, reason = self._limits()
+            return self._merge_with_spark(table, changes, key, adds, progress, _CONFIGURED)
+        delta_rs, reason = self._delta_rs()
         try:
-            told = _told(progress, Engine.DELTA_RS, reason)
-            result = merge_delta_rs.merge_with_delta_rs(
-                table, changes, key=key, progress=told, persisted=True, limits=limits
+            result = delta_rs.merge(
+                table,
+                changes,
+                key=key,
+                progress=_with_engine(progress, Engine.DELTA_RS, reason),
+                persisted=True,
+                semantics=self._semantics,
             )
-        except UnsupportedByEngine as unfit:
-            if limits is None:
-                raise _cannot(table, unfit) from unfit
-            return self._by_spark(table, changes, key, adds, progress, str(unfit))
+        except UnsupportedByEngine as unsupported:
+            if self._settings.engine is Engine.DELTA_RS:
+                raise _unsupported(table, unsupported) from unsupported
+            return self._merge_with_spark(table, changes, key, adds, progress, str(unsupported))
         return Merged(result, Engine.DELTA_RS, reason)
 
     def describe_choice(self, table: Table, changes: DataFrame, *, key: Sequence[str]) -> str:
-        """The engine that would `merge` these persisted changes into the table as it is, and why; raises as that."""
+        """The engine that `merge` would choose for these persisted changes, and the reason. Raises as `merge` does."""
         if self._settings.engine is Engine.SPARK:
-            return _words(Engine.SPARK, "asked for")
-        limits, reason = self._limits()
+            return _describe(Engine.SPARK, _CONFIGURED)
+        delta_rs, reason = self._delta_rs()
         try:
-            merge_delta_rs.refuse(table, changes, key=key, limits=limits)
-        except UnsupportedByEngine as unfit:
-            if limits is None:
-                raise _cannot(table, unfit) from unfit
-            return _words(Engine.SPARK, str(unfit))
-        return _words(Engine.DELTA_RS, reason)
+            delta_rs.refuse(table, changes, key=key)
+        except UnsupportedByEngine as unsupported:
+            if self._settings.engine is Engine.DELTA_RS:
+                raise _unsupported(table, unsupported) from unsupported
+            return _describe(Engine.SPARK, str(unsupported))
+        return _describe(Engine.DELTA_RS, reason)
 
-    def _limits(self) -> tuple[merge_delta_rs.Limits | None, str]:
-        """Those of delta-rs, and what there is to say when it is taken."""
+    def _delta_rs(self) -> tuple[DeltaRsEngine, str]:
+        """The engine delta-rs, and the reason to give where it merges."""
         if self._settings.engine is Engine.DELTA_RS:
-            return None, "asked for"
-        return merge_delta_rs.Limits(self._settings.max_batch_bytes, self._settings.max_touched_bytes), ""
+            return DeltaRsEngine(), _CONFIGURED
+        limits = Limits(self._settings.max_batch_bytes, self._settings.max_touched_bytes)
+        return DeltaRsEngine(limits), ""
 
-    def _by_spark(
+    def _merge_with_spark(
         self,
         table: Table,
         changes: DataFrame,
@@ -95,30 +104,37 @@ class Engines:
         reason: str,
     ) -> Merged:
         if adds and not self._has_rows:
-            told = f"{reason}; the table was empty, so nothing was merged"
+            load_reason = f"{reason}; the table was empty, so nothing was merged"
+            load_progress = replace(_with_engine(progress, Engine.SPARK, load_reason), key=tuple(key))
             try:
-                ours = replace(_told(progress, Engine.SPARK, told), key=tuple(key))
-                result = initial_load(table, changes, rows=adds, progress=ours)
+                result = initial_load(
+                    table, changes, rows=adds, progress=load_progress, semantics=self._semantics
+                )
             except NotEmpty:
                 self._has_rows = True
             else:
-                return Merged(result, Engine.SPARK, told)
-        result = merge_with_spark(
-            table, changes, key=key, progress=_told(progress, Engine.SPARK, reason), persisted=True
+                return Merged(result, Engine.SPARK, load_reason)
+        result = self._spark.merge(
+            table,
+            changes,
+            key=key,
+            progress=_with_engine(progress, Engine.SPARK, reason),
+            persisted=True,
+            semantics=self._semantics,
         )
         return Merged(result, Engine.SPARK, reason)
 
 
-def _cannot(table: Table, why: UnsupportedByEngine) -> TableError:
+def _unsupported(table: Table, reason: UnsupportedByEngine) -> TableError:
     return TableError(
-        f"table {table}: `merge.engine: delta-rs` cannot keep it, as {why}; leave the option out, and Spark does where "
-        "delta-rs cannot"
+        f"table {table}: `merge.engine: delta-rs` is not possible, as {reason}; leave the option out, and Spark "
+        "merges where delta-rs cannot"
     )
 
 
-def _told(progress: IngestProgress, engine: Engine, reason: str) -> IngestProgress:
-    return replace(progress, engine=_words(engine, reason))
+def _with_engine(progress: IngestProgress, engine: Engine, reason: str) -> IngestProgress:
+    return replace(progress, engine=_describe(engine, reason))
 
 
-def _words(engine: Engine, reason: str) -> str:
+def _describe(engine: Engine, reason: str) -> str:
     return f"{engine.value} ({reason})" if reason else engine.value

@@ -50,7 +50,9 @@ class KeyPredicate:
     """Whether it names the values of each key column, so that few other rows hold it."""
 
 
-def key_predicate(changes: DataFrame, key: Sequence[str], frame: str) -> KeyPredicate:
+def key_predicate(
+    changes: DataFrame, key: Sequence[str], frame: str, *, max_named: int = MAX_NAMED_KEYS
+) -> KeyPredicate:
     """What is known of the keys of `changes`, said of the frame aliased `frame`. Of FEW changes the keys come to the
     driver, of more one row with their bounds.
 
@@ -61,11 +63,11 @@ def key_predicate(changes: DataFrame, key: Sequence[str], frame: str) -> KeyPred
         return KeyPredicate()
     columns = list(map(col, known))
     try:
-        some = changes.select(*columns).take(MAX_NAMED_KEYS + 1)
-        bounds = () if len(some) <= MAX_NAMED_KEYS else _bounds(changes, columns)
+        some = changes.select(*columns).take(max_named + 1)
+        bounds = () if len(some) <= max_named else _bounds(changes, columns)
     except ValueError:  # a date that Python has none for
         return KeyPredicate()
-    each = len(some) <= MAX_NAMED_KEYS
+    each = len(some) <= max_named
     if each:
         told = [list({row[at] for row in some}) for at in range(len(columns))]
     else:

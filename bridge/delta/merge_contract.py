@@ -1,4 +1,11 @@
-"""What every merge engine promises, and what it says of a batch."""
+"""Defines what every merge engine promises, and what it reports of a batch.
+
+An engine executes a statement of `merge_semantics`; what the statement means is no matter of the engine. Example:
+
+    engine: MergeEngine = SparkEngine()
+    result = engine.merge(table, changes, key=["id"], progress=progress)
+    result.inserted, result.updated, result.deleted
+"""
 
 from __future__ import annotations
 
@@ -8,10 +15,12 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame
 
+from bridge.definition import Engine
 from bridge.delta.ingest_progress import IngestProgress
+from bridge.delta.merge_semantics import MergeSemantics, upsert_by_key
 from bridge.delta.table import Table
 
-__all__ = ["Merge", "MergeResult"]
+__all__ = ["MergeEngine", "MergeResult", "UnsupportedByEngine"]
 
 
 @dataclass(frozen=True)
@@ -24,13 +33,26 @@ class MergeResult:
     updated: int = 0
     deleted: int = 0
     skipped: bool = False
-    """True when this very commit was found done (its first answer got lost); the counts are 0 then."""
+    """True when this very commit was there already (the answer to the first attempt was lost); the counts are 0."""
 
 
-class Merge(Protocol):
-    """Applies changes to a table. One contract for all engines, and one suite of tests."""
+class UnsupportedByEngine(Exception):
+    """Why an engine does not merge this batch into this table: the end of a sentence."""
 
-    def __call__(
+
+class MergeEngine(Protocol):
+    """Merges changes into a table. One contract, and one suite of tests, for all engines."""
+
+    @property
+    def name(self) -> Engine:
+        """Its name in `merge.engine`."""
+        ...
+
+    def refuse(self, table: Table, changes: DataFrame, *, key: Sequence[str]) -> None:
+        """Raise UnsupportedByEngine where `merge` would raise it for these persisted `changes`; writes nothing."""
+        ...
+
+    def merge(
         self,
         table: Table,
         changes: DataFrame,
@@ -38,20 +60,21 @@ class Merge(Protocol):
         key: Sequence[str],
         progress: IngestProgress,
         persisted: bool = False,
+        semantics: MergeSemantics = upsert_by_key,
     ) -> MergeResult:
-        """Apply `changes` to `table` and record `progress`, both in one commit or not at all.
+        """Merge `changes` into `table` as `semantics` defines and record `progress`, both in one commit or not at all.
 
-        `changes`: the table's columns and `__kind`, at most one row per key (null-safe; see `compact`). Adds (+I, +U)
-        update the row of their key where it differs, or insert it; retractions (-U, -D) delete it. An update that
-        changes nothing and a delete of an unknown key write no file and no change-feed row; the commit is made all
-        the same, as it carries the progress.
+        `changes`: the table's columns, `__kind`, and what `semantics` needs beside them; at most one change matches a
+        row. A batch without any effect is committed all the same, as the commit carries the progress.
 
-        `persisted`: the caller has persisted `changes`, so that no copy is needed to read them twice. Say True only
-        for a frame that is cached and can be computed again alike.
+        `persisted`: the caller has persisted `changes`, so that no copy is needed to read them twice. True only for a
+        frame that is cached and that would have the same rows if it were computed again.
 
-        `progress.batch` must be the one after the table's own: Delta lets each number in only once, whoever comes
+        `progress.batch` must follow the table's newest: Delta accepts each number once, from whichever run commits it
         first.
 
-        Raises ConcurrentRunError when another run has committed that batch, TableError when the table does not take
-        the rows, or when other writers' commits get in the way of every attempt (a few, with growing pauses).
+        Raises UnsupportedByEngine, with nothing written; ConcurrentRunError when another run has committed that batch;
+        TableError when the table does not accept the rows, or when commits of other writers conflicted with every
+        attempt (a few, with growing pauses).
         """
+        ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,24 @@ from pyspark.sql import types as T
 
 from bridge.columns import KIND
 from bridge.definition import DeltaTarget
-from bridge.delta import merge_delta_rs
 from bridge.delta.ingest_progress import IngestProgress
-from bridge.delta.merge_contract import Merge
-from bridge.delta.merge_spark import merge_with_spark
+from bridge.delta.merge_contract import MergeEngine, MergeResult
+from bridge.delta.merge_delta_rs import DeltaRsEngine
+from bridge.delta.merge_spark import JOIN_SETTINGS, SparkEngine
 from bridge.delta.table import Table, create_table
 from bridge.offsets import Offsets
 
 FIELDS = (T.StructField("id", T.LongType()), T.StructField("v", T.StringType()))
-ENGINES: Mapping[str, Merge] = {"spark": merge_with_spark, "delta-rs": merge_delta_rs.merge_with_delta_rs}
+Merge = Callable[..., MergeResult]
+
+SMALL_TABLES = {
+    **JOIN_SETTINGS,
+    "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": "0",
+}
+"""With these, Spark's MERGE treats small tables as it treats large ones."""
+ENGINES: Mapping[str, MergeEngine] = {"spark": SparkEngine(SMALL_TABLES), "delta-rs": DeltaRsEngine()}
+by_spark: Merge = ENGINES["spark"].merge
+by_delta_rs: Merge = ENGINES["delta-rs"].merge
 NO_VECTORS = {"delta.enableDeletionVectors": "false"}
 
 

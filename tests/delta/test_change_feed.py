@@ -13,10 +13,9 @@ from pyspark.sql import types as T
 
 from bridge.columns import KIND, POSITION
 from bridge.delta import change_feed
-from bridge.delta.merge_spark import merge_with_spark
 from bridge.delta.table import Table, open_table
 from bridge.errors import DefinitionError, GapError
-from tests.delta.tables import append, at, commit_by_hand, frame, log_file, made
+from tests.delta.tables import append, at, by_spark, commit_by_hand, frame, log_file, made
 
 
 @pytest.fixture(scope="module")
@@ -24,10 +23,10 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
     """Version 0 empty, 1 an append, 2 a MERGE, 3 a changed key, 4 OPTIMIZE, 5 progress alone."""
     made_here = made(spark, tmp_path_factory.mktemp("feed") / "t", rows=[(1, "a"), (2, "b"), (3, "c")])
     changes = frame(made_here, [("+U", 1, "x"), ("-D", 2, None), ("+U", 3, "c"), ("+U", 4, None)])
-    merge_with_spark(made_here, changes, key=["id"], progress=at(0))
+    by_spark(made_here, changes, key=["id"], progress=at(0))
     spark.sql(f"UPDATE delta.`{made_here.target.path}` SET id = 30 WHERE id = 3")
     made_here.delta().optimize().executeCompaction()
-    merge_with_spark(made_here, frame(made_here, []), key=["id"], progress=at(1))
+    by_spark(made_here, frame(made_here, []), key=["id"], progress=at(1))
     return made_here
 
 

@@ -26,10 +26,10 @@ def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Commi
     )
     for batch, name in enumerate(sorted(ENGINES)):
         changes = [("+U", 1, "x"), ("-D", 2, None), ("+U", 4, name)] if batch == 0 else [("+U", 5, "y")]
-        ENGINES[name](table, frame(table, changes), key=["id"], progress=at(batch))
+        ENGINES[name].merge(table, frame(table, changes), key=["id"], progress=at(batch))
     spark.sql(f"UPDATE delta.`{table.target.path}` SET v = 'z' WHERE id >= 4")
     table.delta().optimize().executeCompaction()
-    ENGINES["spark"](table, frame(table, []), key=["id"], progress=at(2))
+    ENGINES["spark"].merge(table, frame(table, []), key=["id"], progress=at(2))
     spark.sql(f"DELETE FROM delta.`{table.target.path}` WHERE id = 3")
     return commit_history(table, 1, 7, ["id"])
 
@@ -70,7 +70,7 @@ def test_a_batch_by_other_columns_is_another_writers(spark: SparkSession, lake: 
     append_batch(table, frame(table, [("+I", 1, "a")]), rows=1, progress=at(0))
     keys = (("spark", ["id"]), ("delta-rs", ["id", "v"]), ("spark", ["v", "id"]))
     for batch, (engine, key) in enumerate(keys, start=1):
-        ENGINES[engine](table, frame(table, [("+U", batch, "x")]), key=key, progress=at(batch))
+        ENGINES[engine].merge(table, frame(table, [("+U", batch, "x")]), key=key, progress=at(batch))
     append(table, [(9, "z")], userMetadata=at(4).to_json(table.id))
     for key, others in ((["id"], [1, 3, 4, 5]), (["id", "v"], [1, 2, 5]), (["v"], [1, 2, 3, 4, 5])):
         assert commit_history(table, 1, 5, key).versions_of_other_writers(1, 5) == others

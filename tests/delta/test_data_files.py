@@ -12,9 +12,8 @@ from pyspark.sql import types as T
 from bridge.delta import change_feed
 from bridge.delta import data_files as module
 from bridge.delta.data_files import DataFile, data_files, digest
-from bridge.delta.merge_spark import merge_with_spark
 from bridge.delta.table import Table
-from tests.delta.tables import FIELDS, append, at, frame, made
+from tests.delta.tables import FIELDS, append, at, by_spark, frame, made
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +28,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
     append(table, [(id, f"v{id}", f"p% /{id % 2}") for id in range(20)])
     append(table, [(20, None, None)])
     changes = [("+U", 1, "x", "p% /1"), ("-D", 2, None, "p% /0"), ("+I", 30, "y", "new")]
-    merge_with_spark(table, frame(table, changes), key=["id"], progress=at(0))
+    by_spark(table, frame(table, changes), key=["id"], progress=at(0))
     return table
 
 

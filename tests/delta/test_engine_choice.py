@@ -89,8 +89,8 @@ def test_what_delta_rs_cannot_keep(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", fields=fields)
     changes = batch(table, ("+U", 1, "a", {"x": 1}))
     message = (
-        f"table {table}: `merge.engine: delta-rs` cannot keep it, as column 'm' is MAP<STRING,BIGINT>; leave the "
-        "option out, and Spark does where delta-rs cannot"
+        f"table {table}: `merge.engine: delta-rs` is not possible, as column 'm' is MAP<STRING,BIGINT>; leave "
+        "the option out, and Spark merges where delta-rs cannot"
     )
     with pytest.raises(TableError, match=re.escape(message)):
         Engines(MergeSettings(Engine.DELTA_RS)).merge(table, changes, key=["id"], adds=1, progress=at(0))
@@ -106,5 +106,5 @@ def test_who_asks_for_an_engine_gets_it(spark: SparkSession, lake: Path) -> None
         done = Engines(wanted).merge(
             table, batch(table, ("+U", 1, engine.value)), key=["id"], adds=1, progress=at(number)
         )
-        assert str(done) == f"{engine.value} (asked for)"
+        assert str(done) == f"{engine.value} (set by merge.engine)"
         assert content(table) == {(1, engine.value)}

@@ -15,12 +15,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from bridge.delta import file_pruning
-from bridge.delta.file_pruning import KeyPredicate, key_predicate
+from bridge.delta.file_pruning import KeyPredicate, key_predicate, rounded_bounds
 from bridge.delta.merge_contract import MergeResult
-from bridge.delta.merge_spark import merge_with_spark
+from bridge.delta.merge_spark import SparkEngine
 from bridge.session import child_session
-from tests.delta.tables import NO_VECTORS, append, at, content, frame, log_file, made
+from tests.delta.tables import NO_VECTORS, SMALL_TABLES, append, at, by_spark, content, frame, log_file, made
 
 BOUNDED: list[tuple[T.DataType, list[Any], list[Any]]] = [
     (T.LongType(), [-(2**63), 5, 2**63 - 1], []),
@@ -35,15 +34,13 @@ BOUNDED: list[tuple[T.DataType, list[Any], list[Any]]] = [
 @pytest.mark.parametrize("few", [1000, 1], ids=["named", "bounds"])
 def test_it_holds_for_every_key_and_shuts_out_others(
     spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
     few: int,
     type: T.DataType,
     keys: list[Any],
     others: list[Any],
 ) -> None:
-    monkeypatch.setattr(file_pruning, "MAX_NAMED_KEYS", few)
     shape = T.StructType([T.StructField("k.x", type)])
-    among = key_predicate(spark.createDataFrame([(k,) for k in keys], shape), ["k.x"], "t")
+    among = key_predicate(spark.createDataFrame([(k,) for k in keys], shape), ["k.x"], "t", max_named=few)
     assert among.condition is not None
     assert among.exact is (few > 1 and not isinstance(type, T.StringType))
     rows = spark.createDataFrame([(k,) for k in [*keys, *others]], shape).alias("t")
@@ -59,16 +56,13 @@ def test_a_few_keys_are_named_so_that_what_lies_between_is_shut_out(spark: Spark
 
 
 @pytest.mark.parametrize("few", [1000, 1], ids=["named", "bounds"])
-def test_nothing_is_known_of_nulls_and_of_other_types(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, few: int
-) -> None:
-    monkeypatch.setattr(file_pruning, "MAX_NAMED_KEYS", few)
+def test_nothing_is_known_of_nulls_and_of_other_types(spark: SparkSession, few: int) -> None:
     shape = "k BIGINT, s STRING, d DOUBLE, t TIMESTAMP"
     rows = spark.createDataFrame([(1, None, 1.0, None), (2, "a", 2.0, None)], shape)
     for key in (["s"], ["d"], ["t"]):
-        assert key_predicate(rows, key, "t") == KeyPredicate()
-    assert key_predicate(rows.limit(0), ["k"], "t") == KeyPredicate()
-    among = key_predicate(rows, ["s", "k"], "t")
+        assert key_predicate(rows, key, "t", max_named=few) == KeyPredicate()
+    assert key_predicate(rows.limit(0), ["k"], "t", max_named=few) == KeyPredicate()
+    among = key_predicate(rows, ["s", "k"], "t", max_named=few)
     assert among.condition is not None and not among.exact
     there = spark.createDataFrame([(1, "z"), (3, "a"), (2, None)], "k BIGINT, s STRING").alias("t")
     assert there.where(among.condition).select(F.sum("k")).collect()[0][0] == 3
@@ -77,7 +71,7 @@ def test_nothing_is_known_of_nulls_and_of_other_types(
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1))
 def test_rounded_bounds_are_wider_by_little(one: int, other: int) -> None:
     low, high = min(one, other), max(one, other)
-    wide_low, wide_high = file_pruning.rounded_bounds(low, high, 64)
+    wide_low, wide_high = rounded_bounds(low, high, 64)
     assert -(2**63) <= wide_low <= low <= high <= wide_high < 2**63
     assert max(low - wide_low, wide_high - high) <= (high - low) / 32
 
@@ -85,15 +79,13 @@ def test_rounded_bounds_are_wider_by_little(one: int, other: int) -> None:
 def test_random_keys_have_the_same_bounds_in_each_batch() -> None:
     draw = random.Random(7)
     batches = [sorted(draw.sample(range(2_000_000), 5000)) for _ in range(20)]
-    assert len({file_pruning.rounded_bounds(keys[0], keys[-1], 64) for keys in batches}) == 1
+    assert len({rounded_bounds(keys[0], keys[-1], 64) for keys in batches}) == 1
 
 
 @pytest.mark.parametrize("few", [1000, 1], ids=["named", "bounds"])
-def test_a_next_batch_finds_sparks_code_compiled(
-    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch, few: int
-) -> None:
-    monkeypatch.setattr(file_pruning, "MAX_NAMED_KEYS", few)
+def test_a_next_batch_finds_sparks_code_compiled(spark: SparkSession, lake: Path, few: int) -> None:
     own, draw = child_session(spark), random.Random(7)
+    engine = SparkEngine(SMALL_TABLES, max_named_keys=few)
     for name, value in (("wholeStage", "true"), ("factoryMode", "FALLBACK")):
         own.conf.set(f"spark.sql.codegen.{name}", value)  # the tests' session does without
     table = made(spark, lake / "t", rows=[(i, "a") for i in range(0, 1000, 2)]).on(own)
@@ -104,7 +96,7 @@ def test_a_next_batch_finds_sparks_code_compiled(
         before = times.getCount()
         rows = [("+U", i, f"b{batch}") for i in draw.sample(range(1000), 100)]
         changes = frame(table, [*rows, ("-D", batch, None)]).dropDuplicates(["id"]).persist()
-        merge_with_spark(table, changes, key=["id"], progress=at(batch), persisted=True)
+        engine.merge(table, changes, key=["id"], progress=at(batch), persisted=True)
         compiled.append(times.getCount() - before)
         if compiled[-1] < 5:
             break
@@ -122,7 +114,7 @@ def test_files_beyond_the_bounds_are_not_even_opened(
     file = lake / "t" / beyond.split('"path":"')[1].split('"')[0]
     away = file.rename(file.with_suffix(".away"))
     changes = frame(table, [("+U", 2, "b"), ("-D", 1, None), ("+U", 50, "n")]).persist()
-    done = merge_with_spark(table, changes, key=["id"], progress=at(0), persisted=True)
+    done = by_spark(table, changes, key=["id"], progress=at(0), persisted=True)
     assert done == MergeResult(3, 1, 1, 1)
     away.rename(file)
     assert content(table) == {(2, "b"), (50, "n"), (100, "a")}

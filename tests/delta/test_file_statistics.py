@@ -18,10 +18,10 @@ from pyspark.sql import types as T
 
 from bridge.columns import KIND, col
 from bridge.delta import merge_delta_rs
-from bridge.delta.merge_spark import merge_with_spark as by_spark
+from bridge.delta.merge_semantics import upsert_by_key
 from bridge.delta.table import Table
 from tests.delta.limits import KINDS
-from tests.delta.tables import at, frame, log_file, made
+from tests.delta.tables import at, by_delta_rs, by_spark, frame, log_file, made
 
 FIELDS = [T.StructField("id", T.LongType()), *(T.StructField(n, k.type) for n, k in KINDS.items())]
 FIELDS.append(T.StructField("v", T.LongType()))
@@ -83,7 +83,9 @@ def no_row_is_missed(spark: SparkSession, place: Path, rows: Sequence[Row]) -> N
     ours, theirs = (made(spark, place / name, fields=FIELDS) for name in ("delta-rs", "spark"))
     for number, row in enumerate(rows):
         target = DeltaTable(str(ours.target.path))
-        merge_delta_rs.commit_merge(target, arrow([row], 0), ours, ["id"], at(number))
+        merge_delta_rs.commit_merge(
+            target, arrow([row], 0), ours, upsert_by_key(ours.columns, ["id"]), at(number)
+        )
     said = rows_of(spark, rows, 0)
     plain = said.drop(KIND).repartitionByRange(len(rows), "id")
     plain.write.format("delta").mode("append").save(theirs.target.path)
@@ -94,8 +96,8 @@ def no_row_is_missed(spark: SparkSession, place: Path, rows: Sequence[Row]) -> N
         nan = table.delta().toDF().where("float = CAST('NaN' AS DOUBLE)").count()
         assert nan == sum(math.isnan(row["float"]) for row in rows)
     for table, engines in (
-        (ours, (by_spark, merge_delta_rs.merge_with_delta_rs)),
-        (theirs, (merge_delta_rs.merge_with_delta_rs, by_spark)),
+        (ours, (by_spark, by_delta_rs)),
+        (theirs, (by_delta_rs, by_spark)),
     ):
         for v, merge in enumerate(engines, 1):
             said = rows_of(spark, rows, v)
@@ -130,6 +132,6 @@ def test_commits_do_not_grow_with_the_values(spark: SparkSession, lake: Path, ty
             c * 100_000 if isinstance(type, T.StringType) else c.encode() * 100_000 for c in (first, second)
         ]
         said = frame(table, [("+U", key, str(batch) * 100_000) for key in keys])
-        merge_delta_rs.merge_with_delta_rs(table, said, key=["k"], progress=at(batch))
+        by_delta_rs(table, said, key=["k"], progress=at(batch))
         assert log_file(table, batch + 1).stat().st_size < 5000
     assert table.delta().toDF().count() == 3

@@ -16,10 +16,9 @@ from pyspark.sql import types as T
 from bridge.columns import col
 from bridge.delta import file_statistics, merge_delta_rs
 from bridge.delta.file_statistics import repair_statistics
-from bridge.delta.merge_spark import merge_with_spark as by_spark
 from bridge.delta.table import Table
 from bridge.errors import TableError
-from tests.delta.tables import actions, at, content, frame, log_file, made
+from tests.delta.tables import actions, at, by_delta_rs, by_spark, content, frame, log_file, made
 
 WRONG = 1234567890123456789
 """As a double it is 1234567890123456768."""
@@ -36,8 +35,8 @@ def old(spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch) -> Tab
     )
     table = made(spark, lake / "old", fields=DECIMALS)
     rows = [("+U", Decimal(WRONG + i), "a") for i in (0, 1, 2)]
-    merge_delta_rs.merge_with_delta_rs(table, frame(table, rows[:1]), key=["k"], progress=at(0))
-    merge_delta_rs.merge_with_delta_rs(table, frame(table, rows[1:]), key=["k"], progress=at(1))
+    by_delta_rs(table, frame(table, rows[:1]), key=["k"], progress=at(0))
+    by_delta_rs(table, frame(table, rows[1:]), key=["k"], progress=at(1))
     monkeypatch.undo()
     table.delta().delete("cast(k as string) = '1234567890123456791'")
     return table
@@ -59,7 +58,7 @@ def test_wrong_statistics_are_taken_out_and_no_key_is_doubled(spark: SparkSessio
     assert not any(a["add"]["dataChange"] for a in adds)
     feed = spark.read.format("delta").option("readChangeFeed", True).option("startingVersion", version)
     assert feed.load(str(old.target.path)).isEmpty()
-    for batch, merge in ((2, by_spark), (3, merge_delta_rs.merge_with_delta_rs)):
+    for batch, merge in ((2, by_spark), (3, by_delta_rs)):
         said = frame(old, [("+U", one, str(batch)), ("+U", two, str(batch))])
         assert merge(old, said, key=["k"], progress=at(batch)).updated == 2
     assert content(old) == {(one, "3"), (two, "3")}

@@ -14,12 +14,11 @@ import pytest
 from deltalake import DeltaTable, Schema
 from pyspark.sql import SparkSession
 
-from bridge.delta import log_cleanup, merge_delta_rs
+from bridge.delta import log_cleanup
 from bridge.delta.feed_consumers import FeedConsumers
 from bridge.delta.log_cleanup import after_commit, clean_log
-from bridge.delta.merge_spark import merge_with_spark as by_spark
 from bridge.delta.table import Table
-from tests.delta.tables import at, content, frame, made
+from tests.delta.tables import at, by_delta_rs, by_spark, content, frame, made
 
 HOUR = {"delta.logRetentionDuration": "interval 1 hours"}
 
@@ -178,16 +177,14 @@ def test_batches_make_checkpoints_and_clean_as_the_table_says(spark: SparkSessio
     FeedConsumers(ours).register("p", 1, "x")
     by_spark(ours, frame(ours, [("-D", 3, None)]), key=["id"], progress=at(0))
     age(place, 9)
-    merge_delta_rs.merge_with_delta_rs(ours, frame(ours, [("+U", 1, "b")]), key=["id"], progress=at(1))
-    merge_delta_rs.merge_with_delta_rs(ours, frame(ours, [("+U", 1, "b")]), key=["id"], progress=at(2))
+    by_delta_rs(ours, frame(ours, [("+U", 1, "b")]), key=["id"], progress=at(1))
+    by_delta_rs(ours, frame(ours, [("+U", 1, "b")]), key=["id"], progress=at(2))
     assert (place / f"_delta_log/{4:020}.checkpoint.parquet").exists(), "a batch that changes nothing counts"
     assert versions(place) == [0, 1, 2, 3, 4], "the publish needs what came after version 1"
     FeedConsumers(ours).register("p", 6, "x")
     age(place, 5)
     for batch in (3, 4):
-        merge_delta_rs.merge_with_delta_rs(
-            ours, frame(ours, [("+U", 1, str(batch))]), key=["id"], progress=at(batch)
-        )
+        by_delta_rs(ours, frame(ours, [("+U", 1, str(batch))]), key=["id"], progress=at(batch))
     assert versions(place)[0] == 4
     jvm = spark._jvm
     assert jvm is not None

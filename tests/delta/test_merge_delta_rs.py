@@ -13,12 +13,21 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from bridge.delta.delta_rs import UnsupportedByEngine
-from bridge.delta.merge_contract import MergeResult
-from bridge.delta.merge_delta_rs import Limits, merge_with_delta_rs
-from bridge.delta.merge_spark import merge_with_spark as by_spark
+from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
+from bridge.delta.merge_delta_rs import DeltaRsEngine, Limits
 from bridge.session import session_settings
-from tests.delta.tables import FIELDS, actions, append, at, content, frame, log_file, made
+from tests.delta.tables import (
+    FIELDS,
+    actions,
+    append,
+    at,
+    by_delta_rs,
+    by_spark,
+    content,
+    frame,
+    log_file,
+    made,
+)
 
 UTC = timezone.utc
 NAN = math.nan
@@ -70,14 +79,14 @@ def test_keys_of_every_type_find_their_rows_in_files_of_either_engine(
     for key in keys:
         append(table, [(key, 0)])
     said = [("+U", key, 1) for key in (*keys, None)]
-    assert merge_with_delta_rs(table, frame(table, said), key=["k"], progress=at(0)) == MergeResult(
+    assert by_delta_rs(table, frame(table, said), key=["k"], progress=at(0)) == MergeResult(
         len(keys) + 1, 1, len(keys), 0
     )
-    again = merge_with_delta_rs(table, frame(table, said), key=["k"], progress=at(1))
+    again = by_delta_rs(table, frame(table, said), key=["k"], progress=at(1))
     assert again == MergeResult(len(keys) + 2)
     assert by_spark(table, frame(table, said), key=["k"], progress=at(2)).updated == 0
     gone = [("-D", key, None) for key in keys[:-1]]
-    assert merge_with_delta_rs(table, frame(table, gone), key=["k"], progress=at(3)).deleted == len(gone)
+    assert by_delta_rs(table, frame(table, gone), key=["k"], progress=at(3)).deleted == len(gone)
     assert {tuple(r)[1] for r in table.delta().toDF().collect()} == {1} and table.delta().toDF().count() == 2
 
 
@@ -91,10 +100,10 @@ def test_values_of_every_type_are_kept_and_what_is_the_same_is_no_update(
     two: tuple[Any, ...] = (-0.0, 0.0, None, None, None)
     three = (math.inf, -math.inf, MOMENT, Decimal("-99999999.99"), b"")
     said = [("+U", i, *row) for i, row in enumerate((one, two, three))]
-    assert merge_with_delta_rs(table, frame(table, said), key=["a.b"], progress=at(0)).inserted == 3
+    assert by_delta_rs(table, frame(table, said), key=["a.b"], progress=at(0)).inserted == 3
     assert by_spark(table, frame(table, said), key=["a.b"], progress=at(1)).updated == 0
     zero = [("+U", 0, *one), ("+U", 1, 0.0, -0.0, *two[2:]), ("+U", 2, *three)]
-    assert merge_with_delta_rs(table, frame(table, zero), key=["a.b"], progress=at(2)) == MergeResult(3)
+    assert by_delta_rs(table, frame(table, zero), key=["a.b"], progress=at(2)) == MergeResult(3)
     rows = table.delta().toDF()
     assert rows.where("s0 > 5").count() == 2, (
         "Spark takes NaN for the largest value, and must not skip its file"
@@ -106,9 +115,7 @@ def test_rows_in_files_with_deletion_vectors(spark: SparkSession, lake: Path) ->
     table = made(spark, lake / "t", rows=[(i, "a") for i in range(20)])
     by_spark(table, frame(table, [("-D", i, None) for i in range(0, 20, 2)]), key=["id"], progress=at(0))
     said = [("+U", 1, "x"), ("+U", 2, "back"), ("-D", 3, None), ("-D", 4, None)]
-    assert merge_with_delta_rs(table, frame(table, said), key=["id"], progress=at(1)) == MergeResult(
-        3, 1, 1, 1
-    )
+    assert by_delta_rs(table, frame(table, said), key=["id"], progress=at(1)) == MergeResult(3, 1, 1, 1)
     assert content(table) == {(1, "x"), (2, "back"), *((i, "a") for i in range(5, 20, 2))}
 
 
@@ -116,7 +123,7 @@ def test_files_without_a_key_of_the_batch_are_left_alone(spark: SparkSession, la
     table = made(spark, lake / "t")
     for i in range(4):
         append(table, [(i, "a")])
-    merge_with_delta_rs(table, frame(table, [("+U", 2, "b")]), key=["id"], progress=at(0))
+    by_delta_rs(table, frame(table, [("+U", 2, "b")]), key=["id"], progress=at(0))
     done = actions(table, 5)
     assert sum("remove" in a for a in done) == 1 and sum("add" in a for a in done) == 1
     metrics = next(a["commitInfo"] for a in done if "commitInfo" in a)["operationMetrics"]
@@ -142,7 +149,7 @@ def test_what_is_left_to_spark(
 ) -> None:
     table = made(spark, lake / "t", fields=[*FIELDS[:1], column], properties=properties)
     with pytest.raises(UnsupportedByEngine) as caught:
-        merge_with_delta_rs(table, frame(table, []), key=["id"], progress=at(0))
+        by_delta_rs(table, frame(table, []), key=["id"], progress=at(0))
     assert str(caught.value) == reason
     assert not log_file(table, 1).exists()
 
@@ -150,10 +157,10 @@ def test_what_is_left_to_spark(
 def test_constraints_and_floating_keys_are_left_to_spark(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", fields=[field("id", T.DoubleType()), *FIELDS[1:]])
     with pytest.raises(UnsupportedByEngine, match=r"^the key column 'id' is DOUBLE$"):
-        merge_with_delta_rs(table, frame(table, []), key=["id"], progress=at(0))
+        by_delta_rs(table, frame(table, []), key=["id"], progress=at(0))
     spark.sql(f"ALTER TABLE delta.`{lake}/t` ADD CONSTRAINT short CHECK (length(v) < 3)")
     with pytest.raises(UnsupportedByEngine, match=r"^the table has the feature 'checkConstraints'$"):
-        merge_with_delta_rs(table, frame(table, []), key=["id"], progress=at(0))
+        by_delta_rs(table, frame(table, []), key=["id"], progress=at(0))
 
 
 def test_timestamps_that_delta_rs_would_misread_are_left_to_spark(spark: SparkSession, lake: Path) -> None:
@@ -166,7 +173,7 @@ def test_timestamps_that_delta_rs_would_misread_are_left_to_spark(spark: SparkSe
         with session_settings(spark, {"spark.sql.parquet.outputTimestampType": "INT96"}):
             append(table, [(1, moment, "a")])
     append(table, [(2, far, "a"), (1, MOMENT, "a")])
-    assert merge_with_delta_rs(table, said, key=["id"], progress=at(0)).updated == 3
+    assert by_delta_rs(table, said, key=["id"], progress=at(0)).updated == 3
     assert table.delta().toDF().where("at = '9999-12-31 23:59:59.999999'").count() == 1
     with session_settings(spark, {"spark.sql.parquet.outputTimestampType": "INT96"}):
         append(table, [(3, far, "a")])
@@ -174,12 +181,9 @@ def test_timestamps_that_delta_rs_would_misread_are_left_to_spark(spark: SparkSe
         UnsupportedByEngine,
         match=r"\(INT96\) timestamps of column 'at' that may be before 1678 or after 2261$",
     ):
-        merge_with_delta_rs(table, said, key=["id"], progress=at(1))
+        by_delta_rs(table, said, key=["id"], progress=at(1))
     assert by_spark(table, frame(table, [("+U", 3, far, "b")]), key=["id"], progress=at(1)).updated == 1
-    assert (
-        merge_with_delta_rs(table, frame(table, [("+U", 3, far, "c")]), key=["id"], progress=at(2)).updated
-        == 1
-    )
+    assert by_delta_rs(table, frame(table, [("+U", 3, far, "c")]), key=["id"], progress=at(2)).updated == 1
     assert table.delta().toDF().where("at = '9999-12-31 23:59:59.999999'").count() == 2
 
 
@@ -192,12 +196,13 @@ def test_limits(spark: SparkSession, lake: Path) -> None:
         (Limits(1 << 30, 10), "the batch touches files of 0 MiB, more than 0 MiB"),
     ):
         with pytest.raises(UnsupportedByEngine, match=f"^{reason}$"):
-            merge_with_delta_rs(table, changes, key=["id"], progress=at(0), persisted=True, limits=limits)
+            DeltaRsEngine(limits).merge(table, changes, key=["id"], progress=at(0), persisted=True)
     beside = frame(table, [("+U", 7, "b")])
-    assert merge_with_delta_rs(table, beside, key=["id"], progress=at(0), limits=Limits(10, 10)).inserted == 1
+    small = DeltaRsEngine(Limits(10, 10))
+    assert small.merge(table, beside, key=["id"], progress=at(0)).inserted == 1
 
 
 def test_storage_that_is_not_local(spark: SparkSession, lake: Path) -> None:
     table = replace(made(spark, lake / "t"), location="s3a://bucket/t")
     with pytest.raises(UnsupportedByEngine, match=r"^the table is kept in s3a storage, not in local files$"):
-        merge_with_delta_rs(table, frame(table, []), key=["id"], progress=at(0))
+        by_delta_rs(table, frame(table, []), key=["id"], progress=at(0))

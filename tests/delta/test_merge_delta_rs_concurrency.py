@@ -12,11 +12,9 @@ from pyspark.sql import SparkSession
 from bridge.delta import merge_delta_rs
 from bridge.delta.ingest_progress import read_progress
 from bridge.delta.merge_contract import MergeResult
-from bridge.delta.merge_delta_rs import merge_with_delta_rs
-from bridge.delta.merge_spark import merge_with_spark as by_spark
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError, TableError
-from tests.delta.tables import append, at, content, frame, kinds, made
+from tests.delta.tables import append, at, by_delta_rs, by_spark, content, frame, kinds, made
 
 
 @pytest.fixture
@@ -66,7 +64,7 @@ def test_other_writers_in_between(
     append(table, [(3, "a")])
     meanwhile(lambda: other(table))
     said = frame(table, [("+U", 1, "b"), ("+U", 9, "b"), ("+U", None, "b")])
-    merge_with_delta_rs(table, said, key=["id"], progress=at(0))
+    by_delta_rs(table, said, key=["id"], progress=at(0))
     rows = {(k, v) for k, v in content(table) if k != 2}
     assert rows == {(1, "b"), (3, "a"), (9, "b"), (None, "b")}
     assert table.delta().toDF().count() == 5
@@ -82,7 +80,7 @@ def test_a_run_that_was_overtaken_has_no_effect(
 
     meanwhile(other)
     with pytest.raises(ConcurrentRunError, match="run 'run-2' has committed batch 0, this is run 'run-1'"):
-        merge_with_delta_rs(table, frame(table, [("+U", 1, "b")]), key=["id"], progress=at(0))
+        by_delta_rs(table, frame(table, [("+U", 1, "b")]), key=["id"], progress=at(0))
     assert content(table) == {(1, "other")}
 
 
@@ -92,15 +90,13 @@ def test_another_table_in_its_place(spark: SparkSession, lake: Path) -> None:
     (lake / "t").rename(lake / "gone")
     (lake / "t2").rename(lake / "t")
     with pytest.raises(TableError, match="was replaced by another one while this run was at work"):
-        merge_with_delta_rs(table, frame(table, []), key=["id"], progress=at(0))
+        by_delta_rs(table, frame(table, []), key=["id"], progress=at(0))
 
 
 def test_spark_goes_on_from_checkpoints_of_delta_rs(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", properties={"delta.checkpointInterval": "3"})
     for number in range(8):
-        merge_with_delta_rs(
-            table, frame(table, [("+U", number % 3, str(number))]), key=["id"], progress=at(number)
-        )
+        by_delta_rs(table, frame(table, [("+U", number % 3, str(number))]), key=["id"], progress=at(number))
     assert list(lake.glob("t/_delta_log/*.checkpoint.parquet"))
     jvm = spark._jvm
     assert jvm is not None

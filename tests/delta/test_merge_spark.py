@@ -12,18 +12,19 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from bridge.delta import file_pruning
 from bridge.delta.ingest_progress import read_progress
-from bridge.delta.merge_contract import Merge, MergeResult
-from bridge.delta.merge_spark import merge_with_spark as merge_by_spark
+from bridge.delta.merge_contract import MergeResult
+from bridge.delta.merge_spark import SparkEngine
 from bridge.errors import BridgeError, ConcurrentRunError, TableError
 from tests.delta.tables import (
-    ENGINES,
     FIELDS,
     NO_VECTORS,
+    SMALL_TABLES,
+    Merge,
     actions,
     append,
     at,
+    by_spark,
     commit_by_hand,
     content,
     frame,
@@ -87,7 +88,7 @@ def test_without_vectors_the_effective_changes_still_arrive(
 
 
 def test_settings_are_put_back_and_the_next_write_is_its_own(spark: SparkSession, lake: Path) -> None:
-    merge = ENGINES["spark"]
+    merge = by_spark
     session = spark.newSession()
     session.conf.set(OURS[2], "the user's note")
     table = made(spark, lake / "t").on(session)
@@ -155,7 +156,7 @@ def test_a_key_twice_in_the_changes_is_refused(merge: Merge, spark: SparkSession
 
 
 def test_a_broken_constraint_is_told_without_values(spark: SparkSession, lake: Path) -> None:
-    merge = ENGINES["spark"]
+    merge = by_spark
     table = made(spark, lake / "t")
     spark.sql(f"ALTER TABLE delta.`{lake}/t` ADD CONSTRAINT short CHECK (length(v) < 3)")
     with pytest.raises(TableError, match="breaks a constraint of table") as caught:
@@ -173,7 +174,7 @@ def test_errors_of_the_changes_themselves_pass_through(merge: Merge, spark: Spar
 
 
 def test_keys_are_null_safe_and_names_and_types_are_anything(spark: SparkSession, lake: Path) -> None:
-    merge = ENGINES["spark"]
+    merge = by_spark
     fields = [
         T.StructField("a.b", T.StringType()),
         T.StructField("k 2", T.DecimalType(5, 2)),
@@ -222,15 +223,13 @@ def test_progress_stays_readable_in_the_log_after_a_foreign_commit(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("few", "sign"), [(1000, "INSET"), (1, "might_contain")], ids=["named", "bounds"])
-def test_spark_shuffles_rows_with_a_match_alone(
-    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch, few: int, sign: str
-) -> None:
+def test_spark_shuffles_rows_with_a_match_alone(spark: SparkSession, lake: Path, few: int, sign: str) -> None:
     """Whatever the size of the table: in the join that finds them, and in the outer join that writes."""
-    monkeypatch.setattr(file_pruning, "MAX_NAMED_KEYS", few)
+    engine = SparkEngine(SMALL_TABLES, max_named_keys=few)
     table = made(spark, lake / "t", rows=[(n, "a") for n in range(2000)])
     changes = frame(table, [("+U", 7, "b"), ("-D", 1000, None), ("+U", -1, "n"), ("+U", 3000, "n")]).persist()
     last = max(_plans(spark), default=-1)
-    done = merge_by_spark(table, changes, key=["id"], progress=at(0), persisted=True)
+    done = engine.merge(table, changes, key=["id"], progress=at(0), persisted=True)
     assert done == MergeResult(2, 2, 1, 1)
     assert len(content(table)) == 2001
     plans = [plan for n, plan in _plans(spark).items() if n > last and sign in plan]

@@ -16,10 +16,9 @@ from pyspark.sql import types as T
 from bridge.columns import KIND
 from bridge.delta.ingest_progress import read_progress
 from bridge.delta.merge_contract import MergeResult
-from bridge.delta.merge_spark import merge_with_spark
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError
-from tests.delta.tables import at, content, frame, made
+from tests.delta.tables import at, by_spark, content, frame, made
 
 pytestmark = pytest.mark.slow
 
@@ -48,7 +47,7 @@ def merging(table: Table, changes: DataFrame, gate: Path, run: str) -> Iterator[
     with ThreadPoolExecutor(1) as pool:
         ours = table.on(table.spark.newSession())
         running = pool.submit(
-            lambda: merge_with_spark(ours, held(changes, gate), key=["id"], progress=at(0, run=run))
+            lambda: by_spark(ours, held(changes, gate), key=["id"], progress=at(0, run=run))
         )
         try:
             while not gate.with_suffix(".reached").exists():
@@ -73,7 +72,7 @@ def test_a_users_update_in_between_is_kept_and_the_batch_is_applied(spark: Spark
 def test_a_second_run_of_the_pipeline_loses(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(1, "a")])
     with merging(table, frame(table, [("+U", 1, "slow")]), lake / "gate", "run-1") as running:
-        merge_with_spark(table, frame(table, [("+U", 1, "fast")]), key=["id"], progress=at(0, run="run-2"))
+        by_spark(table, frame(table, [("+U", 1, "fast")]), key=["id"], progress=at(0, run="run-2"))
     with pytest.raises(ConcurrentRunError, match="run 'run-2' has committed batch 0, this is run 'run-1'"):
         running.result()
     assert content(table) == {(1, "fast")}

@@ -13,10 +13,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from bridge.delta.ingest_progress import read_progress
-from bridge.delta.merge_contract import Merge
 from bridge.errors import ConcurrentRunError
 from bridge.rows import Change, RowKind, compact, replay
-from tests.delta.tables import NO_VECTORS, at, frame, kinds, made
+from tests.delta.tables import NO_VECTORS, Merge, at, frame, kinds, made
 
 FIELDS = tuple(
     T.StructField(name, type)

@@ -134,7 +134,7 @@ def test_null_safe_keys(
     table = made(spark, lake / "t", fields=fields)
     for batch, value in enumerate(("a", "b")):
         changes = frame(table, [("+U", None, value), ("+U", 1, value)])
-        ENGINES[engine](table, changes, key=["id"], progress=at(batch))
+        ENGINES[engine].merge(table, changes, key=["id"], progress=at(batch))
     rows = [(-1 if id is None else id, (ord(v), v, 7)) for id, v in content(table)]
     wanted = [
         Record(0, n, key, (ord(v), v, 7))

@@ -24,7 +24,7 @@ from bridge.delta import quarantine
 from bridge.delta.append import append_batch
 from bridge.delta.file_statistics import repair_statistics
 from bridge.delta.ingest_progress import IngestProgress, read_progress
-from bridge.delta.merge_spark import merge_with_spark
+from bridge.delta.merge_spark import SparkEngine
 from bridge.delta.table import Table, exists
 from bridge.errors import DefinitionError, GapError
 from bridge.kafka import admin, source
@@ -134,7 +134,7 @@ class _Run:
                 merged = append_batch(self.table, rows, rows=result.replayed, progress=next_progress)
             else:
                 folded = persist(self._compact(records, good, first, persist))
-                merged = merge_with_spark(
+                merged = SparkEngine().merge(
                     self.table,
                     folded,
                     key=self.definition.primary_key,

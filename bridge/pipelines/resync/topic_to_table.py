@@ -17,7 +17,8 @@ from bridge.delta import change_feed
 from bridge.delta.delta_errors import feed_errors
 from bridge.delta.file_statistics import repair_statistics
 from bridge.delta.ingest_progress import IngestProgress, last_batch, read_progress
-from bridge.delta.merge_spark import INSERT_ALWAYS, merge_with_spark
+from bridge.delta.merge_semantics import INSERT_ALWAYS, repair_by_key
+from bridge.delta.merge_spark import SparkEngine
 from bridge.delta.table import Table
 from bridge.errors import DefinitionError, GapError
 from bridge.kafka import admin, source
@@ -185,7 +186,9 @@ class _Run:
             return last[1]
         failpoints.hit("resync.before-commit")
         key = self.definition.primary_key
-        merged = merge_with_spark(self.table, differences, key=key, progress=progress, persisted=True)
+        merged = SparkEngine().merge(
+            self.table, differences, key=key, progress=progress, persisted=True, semantics=repair_by_key
+        )
         failpoints.hit("resync.after-commit")
         return merged.version
 

@@ -59,9 +59,9 @@ def test_the_engine_is_the_one_that_the_ingest_takes(world: World) -> None:
     ingest(world.spark, world.definition(), listener=done.append)
     assert [report.engine for report in done] == [found.engine]
     world.sections = "merge: {engine: spark}\n"
-    assert explained(world, [2]).engine == "spark (asked for)"
+    assert explained(world, [2]).engine == "spark (set by merge.engine)"
     world.sections = "merge: {engine: delta-rs}\n"
-    assert explain(world.spark, world.definition()).engine == "delta-rs (asked for)"
+    assert explain(world.spark, world.definition()).engine == "delta-rs (set by merge.engine)"
 
 
 @pytest.mark.slow

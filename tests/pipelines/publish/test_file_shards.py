@@ -13,14 +13,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from bridge.delta.merge_spark import merge_with_spark
 from bridge.delta.table import Table
 from bridge.embedded.broker import Broker
 from bridge.errors import GapError
 from bridge.kafka.exactly_once import produce_files
 from bridge.pipelines.publish import delivery, file_shards
 from bridge.pipelines.publish.run import publish
-from tests.delta.tables import FIELDS, append, at, frame, made
+from tests.delta.tables import FIELDS, append, at, by_spark, frame, made
 from tests.ledger import committed
 from tests.pipelines.world import World
 
@@ -82,7 +81,7 @@ class Desk:
     def ingest(self, batch: int, kind: str, ids: Iterable[int], name: str | None) -> None:
         """As a batch of the bridge's does."""
         changes = frame(self.table, [(kind, id, name) for id in ids])
-        merge_with_spark(self.table, changes, key=["id"], progress=at(batch))
+        by_spark(self.table, changes, key=["id"], progress=at(batch))
 
     def publish(self) -> int:
         return publish(self.world.spark, self.world.definition()).records_out

@@ -12,13 +12,12 @@ from bridge import config
 from bridge.delta import change_feed
 from bridge.delta.data_files import DataFile, data_files, digest
 from bridge.delta.direct_changes import can_send_directly
-from bridge.delta.merge_spark import merge_with_spark
 from bridge.delta.table import Table
 from bridge.pipelines.publish import file_shards
 from bridge.pipelines.publish import range_planner as module
 from bridge.pipelines.publish.range_planner import RangePlanner
 from bridge.publish_progress import PublishRange
-from tests.delta.tables import append, at, frame, made
+from tests.delta.tables import append, at, by_spark, frame, made
 
 Make = Callable[..., RangePlanner]
 
@@ -42,7 +41,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
     table = made(spark, tmp_path_factory.mktemp("ranges") / "t", rows=[(1, "a"), (2, "b"), (3, "c")])
     append(table, [(4, "d")])
     spark.sql(f"UPDATE delta.`{table.target.path}` SET id = 30 WHERE id = 3")
-    merge_with_spark(table, frame(table, [("+U", 1, "x"), ("-D", 2, None)]), key=["id"], progress=at(0))
+    by_spark(table, frame(table, [("+U", 1, "x"), ("-D", 2, None)]), key=["id"], progress=at(0))
     return table
 
 

@@ -13,7 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.delta import merge_delta_rs
-from bridge.delta import merge_spark as delta_merge
+from bridge.delta.merge_contract import MergeResult
+from bridge.delta.merge_spark import SparkEngine
 from bridge.embedded.broker import Broker
 from bridge.errors import BadRecordError, ConcurrentRunError, GapError
 from bridge.pipelines.compare.verify import verify
@@ -113,15 +114,15 @@ def test_an_ingest_that_commits_meanwhile_wins(make: Make, monkeypatch: pytest.M
     world.send([upsert(1, "a")])
     ingest(world.spark, world.definition())
     sql(world, "DELETE FROM {table}")
-    merge = delta_merge.merge_with_spark
 
-    def late(*given: Any, **more: Any) -> Any:
-        world.send([upsert(2, "b")])
-        ingest(world.spark, world.definition(run={"checkpoint": "another"}))  # past the lease of this one
-        return merge(*given, **more)
+    class Late(SparkEngine):
+        def merge(self, *args: Any, **options: Any) -> MergeResult:
+            world.send([upsert(2, "b")])
+            ingest(world.spark, world.definition(run={"checkpoint": "another"}))  # past the lease of this one
+            return super().merge(*args, **options)
 
     with monkeypatch.context() as patched:
-        patched.setattr(topic_to_table, "merge", late)
+        patched.setattr(topic_to_table, "SparkEngine", Late)
         with pytest.raises(ConcurrentRunError, match=r"batch 1 .* was not applied: run '.*' has committed"):
             resync(world.spark, world.definition())
     assert world.rows() == [(2, "b", ONE)]

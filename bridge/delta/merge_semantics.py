@@ -1,0 +1,128 @@
+"""Defines what merging changes into a table means, as plain values that every merge engine translates.
+
+A semantics is a function: from a table's columns and its key it makes a `MergeStatement`. Engines execute statements
+and know no semantics, so a new one (a history, a sequence column, partial updates) is a new function, and no engine
+changes. Rows that are inserted once and never change again would be:
+
+    def insert_only(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
+        return MergeStatement(tuple(key), matched=(), insert=Insert(tuple(columns), when=ADDS))
+
+Conditions are SQL over a change, alias `__s`, and the table's row, alias `__t`. They use what Spark SQL and DataFusion
+(delta-rs) evaluate alike: comparisons, IN, IS [NOT] NULL, IS [NOT] DISTINCT FROM, AND, OR, NOT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bridge.columns import KIND
+from bridge.rows import RowKind
+
+__all__ = [
+    "ADDS",
+    "INSERT_ALWAYS",
+    "RETRACTS",
+    "SOURCE",
+    "TARGET",
+    "Delete",
+    "Insert",
+    "MergeSemantics",
+    "MergeStatement",
+    "Update",
+    "repair_by_key",
+    "upsert_by_key",
+]
+
+SOURCE, TARGET = "__s", "__t"
+"""Aliases of a change and of a row of the table."""
+
+_RETRACTIONS = ", ".join(f"'{kind.value}'" for kind in RowKind if kind.retracts)
+RETRACTS = f"{SOURCE}.{KIND} IN ({_RETRACTIONS})"
+"""The change takes a row away: -U, -D."""
+ADDS = f"{SOURCE}.{KIND} NOT IN ({_RETRACTIONS})"
+"""The change has a row: +I, +U."""
+
+INSERT_ALWAYS = "__anew"
+"""Boolean column of the changes of `repair_by_key`."""
+
+
+@dataclass(frozen=True)
+class Delete:
+    """Deletes the matched row."""
+
+    when: str
+
+
+@dataclass(frozen=True)
+class Update:
+    """Sets `columns` of the matched row to the values of the change."""
+
+    columns: tuple[str, ...]
+    if_differs: tuple[str, ...] | None = None
+    """Only where one of these columns differs, null-safely; never where there are none. None: always. Each engine
+    compares them by their types (Spark cannot compare maps in SQL)."""
+    when: str | None = None
+
+
+@dataclass(frozen=True)
+class Insert:
+    """Inserts a row with `columns` of the change."""
+
+    columns: tuple[str, ...]
+    when: str
+
+
+@dataclass(frozen=True)
+class MergeStatement:
+    """One MERGE. A change matches a row where `key` is equal, null-safely, and `match_condition` holds.
+
+    The first clause of `matched` whose condition holds is applied to the row. A change without a match is inserted
+    where the condition of `insert` holds; a first batch into an empty table is its inserts alone. A change to which no
+    clause applies writes no data file and no row of the change data feed.
+    """
+
+    key: tuple[str, ...]
+    matched: tuple[Delete | Update, ...]
+    insert: Insert
+    match_condition: str | None = None
+    change_columns: tuple[str, ...] = ()
+    """Columns of the changes, beside those of the table and `__kind`, that conditions name."""
+    all_effective: bool = False
+    """Every change is known to change a row, so that an engine need not look for those that do not."""
+
+
+MergeSemantics = Callable[[Sequence[str], Sequence[str]], MergeStatement]
+"""Makes the statement for a table of these columns and this key."""
+
+
+def upsert_by_key(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
+    """Make the table the fold of its changes: a row for each key, the newest one (ADR 028, rule 4).
+
+    Adds (+I, +U) insert the row of their key, or update it where a column outside the key differs. Retractions (-U, -D)
+    delete it; a retraction of an unknown key has no effect. Changes have at most one row for each key.
+    """
+    values = tuple(columns)
+    rest = tuple(name for name in columns if name not in key)
+    return MergeStatement(
+        tuple(key),
+        matched=(Delete(when=RETRACTS), Update(values, if_differs=rest)),
+        insert=Insert(values, when=ADDS),
+    )
+
+
+def repair_by_key(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
+    """Do as `upsert_by_key`, with changes that a comparison of topic and table has found.
+
+    An add whose INSERT_ALWAYS is true is inserted whether or not its key is there. Beside a retraction of the same key,
+    which deletes all rows of the key, it leaves one row where there were several.
+    """
+    upsert = upsert_by_key(columns, key)
+    return MergeStatement(
+        upsert.key,
+        upsert.matched,
+        upsert.insert,
+        match_condition=f"NOT {SOURCE}.{INSERT_ALWAYS}",
+        change_columns=(INSERT_ALWAYS,),
+        all_effective=True,
+    )

@@ -1,0 +1,102 @@
+"""Engines execute any statement: a new semantics is a function, and no engine changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from bridge.definition import Engine, MergeSettings
+from bridge.delta.engine_choice import Engines
+from bridge.delta.merge_semantics import (
+    ADDS,
+    INSERT_ALWAYS,
+    RETRACTS,
+    Delete,
+    Insert,
+    MergeStatement,
+    Update,
+    repair_by_key,
+    upsert_by_key,
+)
+from tests.delta.tables import FIELDS, NO_VECTORS, Merge, append, at, content, frame, made
+
+
+def insert_only(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
+    """Rows never change again once they are there."""
+    return MergeStatement(tuple(key), matched=(), insert=Insert(tuple(columns), when=ADDS))
+
+
+def newest_by_version(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
+    """A sequence column: a change older than the row has no effect."""
+    newer = "__s.`version` > __t.`version`"
+    return MergeStatement(
+        tuple(key),
+        matched=(
+            Delete(when=f"{RETRACTS} AND {newer}"),
+            Update(tuple(columns), if_differs=("v",), when=f"{ADDS} AND {newer}"),
+        ),
+        insert=Insert(tuple(columns), when=ADDS),
+    )
+
+
+vectors = pytest.mark.parametrize("properties", [{}, NO_VECTORS], ids=["deletion vectors", "rewritten files"])
+
+
+def test_the_statement_of_an_upsert() -> None:
+    assert upsert_by_key(["id", "v"], ["id"]) == MergeStatement(
+        key=("id",),
+        matched=(
+            Delete(when="__s.__kind IN ('-U', '-D')"),
+            Update(("id", "v"), if_differs=("v",)),
+        ),
+        insert=Insert(("id", "v"), when="__s.__kind NOT IN ('-U', '-D')"),
+    )
+
+
+@vectors
+def test_rows_that_never_change_again(
+    merge: Merge, spark: SparkSession, lake: Path, properties: dict[str, str]
+) -> None:
+    table = made(spark, lake / "t", rows=[(1, "a"), (2, "a"), (None, "a")], properties=properties)
+    changes = frame(table, [("+U", 1, "b"), ("-D", 2, None), ("+I", 3, "b"), ("+U", None, "b")])
+    done = merge(table, changes, key=["id"], progress=at(0), semantics=insert_only)
+    assert (done.inserted, done.updated, done.deleted) == (1, 0, 0)
+    assert content(table) == {(1, "a"), (2, "a"), (3, "b"), (None, "a")}
+
+
+@vectors
+def test_a_sequence_column(merge: Merge, spark: SparkSession, lake: Path, properties: dict[str, str]) -> None:
+    fields = (*FIELDS, T.StructField("version", T.LongType()))
+    rows = [(1, "a", 5), (2, "a", 5), (3, "a", 5), (4, "a", 5), (5, "a", 5)]
+    table = made(spark, lake / "t", rows=rows, fields=fields, properties=properties)
+    changes = [("+U", 1, "b", 6), ("+U", 2, "b", 4), ("-D", 3, "a", 6), ("-D", 4, "a", 4), ("+U", 6, "b", 1)]
+    same = ("+U", 5, "a", 9)
+    done = merge(
+        table, frame(table, [*changes, same]), key=["id"], progress=at(0), semantics=newest_by_version
+    )
+    assert (done.inserted, done.updated, done.deleted) == (1, 1, 1)
+    assert content(table) == {(1, "b", 6), (2, "a", 5), (4, "a", 5), (5, "a", 5), (6, "b", 1)}
+
+
+def test_a_key_with_several_rows_is_repaired(merge: Merge, spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t", rows=[(1, "a"), (2, "a")])
+    append(table, [(1, "b")])
+    changes = frame(table, [("-D", 1, None), ("+I", 1, "c"), ("+U", 2, "c")])
+    changes = changes.withColumn(INSERT_ALWAYS, F.col("v").eqNullSafe("c") & (F.col("id") == 1))
+    done = merge(table, changes, key=["id"], progress=at(0), semantics=repair_by_key)
+    assert (done.inserted, done.updated, done.deleted) == (1, 1, 2)
+    assert content(table) == {(1, "c"), (2, "c")}
+
+
+def test_an_empty_table_gets_the_inserts(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t")
+    engines = Engines(MergeSettings(Engine.SPARK), insert_only)
+    for batch, value in enumerate("ab"):
+        changes = frame(table, [("+U", 1, value), ("-D", 2, None)]).persist()
+        engines.merge(table, changes, key=["id"], adds=1, progress=at(batch))
+    assert content(table) == {(1, "a")}
