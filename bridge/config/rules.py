@@ -77,22 +77,19 @@ def check_formats(options: TableOptions, table: str, schema: TableSchema) -> Non
                 )
         if not schema.primary_key:
             raise OptionError(
-                "'upsert-kafka' tables require to define a PRIMARY KEY constraint. The PRIMARY KEY specifies "
-                "which "
-                "columns should be read from or write to the Kafka message key. The PRIMARY KEY also defines "
-                "records "
+                "'upsert-kafka' tables require to define a PRIMARY KEY constraint. The PRIMARY KEY specifies which "
+                "columns should be read from or write to the Kafka message key. The PRIMARY KEY also defines records "
                 "in the 'upsert-kafka' table should update or delete on which keys."
             )
         return
     if key and not key.declared.insert_only:
         raise OptionError(
-            "A key format should only deal with INSERT-only records. "
-            f"But {key.declared.name} has a changelog mode of {key.declared.changelog_mode}."
+            f"A key format should only deal with INSERT-only records. But {key.declared.name} has a changelog mode of "
+            f"{key.declared.changelog_mode}."
         )
     if schema.primary_key and value.declared.insert_only:
         raise OptionError(
-            f"The Kafka table '{table}' with '{value.declared.name}' format doesn't support defining PRIMARY "
-            f"KEY "
+            f"The Kafka table '{table}' with '{value.declared.name}' format doesn't support defining PRIMARY KEY "
             "constraint on the table, because it can't guarantee the semantic of primary key."
         )
 
@@ -103,9 +100,8 @@ def check_sink(options: TableOptions) -> None:
         rows, interval = options.get(BUFFER_ROWS) or 0, options.get(BUFFER_INTERVAL) or 0
         if (rows > 0) != (interval > 0):
             raise OptionError(
-                f"'{BUFFER_ROWS.key}' and '{BUFFER_INTERVAL.key}' must be set to be greater than zero "
-                f"together "
-                "to enable sink buffer flushing."
+                f"'{BUFFER_ROWS.key}' and '{BUFFER_INTERVAL.key}' must be set to be greater than zero together to "
+                "enable sink buffer flushing."
             )
     if delivery_guarantee(options) == "exactly-once" and not options.has(TRANSACTIONAL_ID_PREFIX):
         raise OptionError(
@@ -166,9 +162,8 @@ def _check_key_type(column: PhysicalColumn) -> None:
     part = _incomparable_type(column.type)
     if part is not None:
         raise OptionError(
-            f"column '{column.name}' {column.type.flink()} cannot be in the PRIMARY KEY: equality of {part} "
-            f"is not "
-            "the same everywhere, so a row could not be found again; declare STRING or DECIMAL"
+            f"column '{column.name}' {column.type.flink()} cannot be in the PRIMARY KEY: equality of {part} is not the "
+            "same everywhere, so a row could not be found again; declare STRING or DECIMAL"
         )
 
 

@@ -34,10 +34,8 @@ def startup(options: TableOptions, topics: tuple[str, ...], *, base_is_existing:
         named = [o.key for o in (option, STARTUP_OFFSETS, STARTUP_TIMESTAMP) if options.has(o)]
         if named and not base_is_existing:
             raise OptionError(
-                f"'{named[0]}' is refused: 'upsert-kafka' always begins at the earliest offset, because a "
-                f"changelog "
-                "without its beginning is not a table. If the Delta table already holds what was before, say "
-                "so with "
+                f"'{named[0]}' is refused: 'upsert-kafka' always begins at the earliest offset, because a changelog "
+                "without its beginning is not a table. If the Delta table already holds what was before, say so with "
                 "'ingest.base: existing'"
             )
     mode = options.get(option) or ""

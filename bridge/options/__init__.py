@@ -1,4 +1,4 @@
-"""Every WITH option as a value: key, type, default, description and what the bridge does with it."""
+"""Declares every WITH option as a value: key, type, default, description and how the bridge supports it."""
 
 from bridge.options.catalog import OPTIONS, declared
 from bridge.options.formats import FORMATS, DeclaredFormat

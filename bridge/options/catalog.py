@@ -1,4 +1,4 @@
-"""All option values, by connector."""
+"""The catalog of options: all options by connector, and messages for unknown keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bridge.options.sink import SINK
 __all__ = ["OPTIONS", "declared", "format_options", "unknown_key"]
 
 OPTIONS: tuple[Option[Any], ...] = (*GENERAL, *SCAN, *SINK)
-"""Every option of the connectors, in the order of the docs. A key may stand there once per connector."""
+"""Every option of the connectors, in the order of docs/options.md. A key may appear once per connector."""
 
 _BY_CONNECTOR = {
     name: MappingProxyType({o.key: o for o in OPTIONS if name in o.connectors}) for name in (UPSERT, KAFKA)
@@ -24,36 +24,36 @@ _BY_CONNECTOR = {
 
 
 def declared(connector: str) -> Mapping[str, Option[Any]]:
-    """The options of a connector by key, prefixes (`properties.*`) included."""
+    """Returns the options of a connector by key, including declared prefixes (`properties.*`)."""
     return _BY_CONNECTOR[connector]
 
 
 def format_options(prefix: str, declared_format: DeclaredFormat) -> dict[str, Option[Any]]:
-    """The options of a format by their keys in WITH, which begin with `prefix` ('value.json.')."""
+    """Returns the options of a format by their keys in WITH, which start with `prefix` ('value.json.')."""
     return {prefix + option.key: option.named(prefix + option.key) for option in declared_format.options}
 
 
 def unknown_key(
     connector: str, key: str, legal: Mapping[str, Option[Any]], prefixes: Mapping[str, str]
 ) -> str:
-    """Why `key` is not legal here and which was meant. `prefixes`: the one in use of each format."""
+    """Explains why `key` is not legal and suggests a key. `prefixes` maps each format in use to its prefix."""
     other = KAFKA if connector == UPSERT else UPSERT
     if key in declared(other):
-        hint = "; there the PRIMARY KEY is the key" if key == "key.fields" else ""
+        hint = f"; with '{connector}' the PRIMARY KEY is the key" if key == "key.fields" else "; remove it"
         return f"'{key}' is an option of connector '{other}', not of '{connector}'{hint}"
     owner = _format_of(key)
     if owner:
         format_name, rest = owner
         if format_name in prefixes:
-            return f"'{key}' has the wrong prefix here: write '{prefixes[format_name]}{rest}'"
-        return f"'{key}' is an option of format '{format_name}', which this table does not use"
+            return f"'{key}' has the wrong prefix for this table: write '{prefixes[format_name]}{rest}'"
+        return f"'{key}' is an option of format '{format_name}', which this table does not use; remove it"
     near = get_close_matches(key.lower(), [k for k in legal if not k.endswith(".*")], 1, 0.6)
-    hint = f"did you mean '{near[0]}'?" if near else f"legal are {', '.join(sorted(legal))}"
+    hint = f"did you mean '{near[0]}'?" if near else f"the options are {', '.join(sorted(legal))}"
     return f"'{key}' is not an option of connector '{connector}'; {hint}"
 
 
 def _format_of(key: str) -> tuple[str, str] | None:
-    """(format, option) when `key` is an option of a known format under any prefix."""
+    """Returns (format, option) if `key` is an option of a known format under any prefix."""
     bare = key.removeprefix("key.").removeprefix("value.")
     for name in sorted(FORMATS, key=len, reverse=True):
         rest = bare.removeprefix(f"{name}.")

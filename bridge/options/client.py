@@ -1,4 +1,4 @@
-"""Which values of WITH are secret."""
+"""Decides which values of WITH are secret."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECRET = re.compile(
 
 
 def is_secret(key: str) -> bool:
-    """True when the value of this WITH key, or client setting, is never to be shown."""
+    """Returns True if the value of this WITH key or client setting must never be shown."""
     name = key.removeprefix(PREFIX)
     if name.startswith("sasl."):
         return name not in _PUBLIC_SASL

@@ -1,4 +1,4 @@
-"""docs/options.md, written from the option values. `python -m bridge.options.docs` prints it."""
+"""Generates docs/options.md from the declared options: `python -m bridge.options.docs > docs/options.md`."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ _HEAD = """\
 
 <!-- Written by `python -m bridge.options.docs`; a test keeps it equal. -->
 
-Keys of `WITH (...)` in the topic's DDL, letter for letter as in Flink. An option is
+This page lists the keys of `WITH (...)` in the topic's DDL, spelled exactly as in Flink. The column *Support* says how
+the bridge treats an option or a Kafka client setting:
 
-- **honoured**: it does what it does in Flink;
-- **translated**: it is read as something else, as the description says;
-- **refused**: it is an error that says why;
-- **not yet**: it is checked by Flink's rules, then refused until a later version can do it.
+- **honoured**: it takes effect, as in Flink unless the description says otherwise;
+- **translated**: it takes effect under another name or as another value, which the description gives;
+- **without effect**: its value is checked and then ignored; the description says why, and for a client setting
+  `bridge validate` prints a warning;
+- **refused**: setting it is an error that gives the reason. Setting it to its default is accepted;
+- **set by the bridge**: setting it is an error, because the bridge sets it itself (client settings only).
 
-Refused and not-yet options may be given their own default. Unknown keys are errors. Durations are written
-as in Flink: `1s`, `100 ms`, `5 min`, or a bare number of milliseconds.
+Unknown keys are errors. Durations are written as in Flink: `1s`, `100 ms`, `5 min`, or a number of milliseconds without
+a unit. Options marked (source) affect ingests only, options marked (sink) affect publishes only.
 """
 
 
 def markdown() -> str:
-    """The whole page; the same text for the same option values."""
+    """Returns the page. The text depends on the declared options only."""
     parts = [_HEAD]
     for connector in (UPSERT, KAFKA):
         parts.append(
@@ -40,8 +43,8 @@ def markdown() -> str:
     parts.append(_client_settings())
     parts.append(_metadata())
     parts.append(
-        "## Formats\n\nPrefixes: `json.` with `format`, `value.json.` with `value.format`, `key.json.` "
-        "with `key.format`.\n"
+        "## Formats\n\nThe option that names the format determines the prefix of the format's options: `json.` with "
+        "`format`, `value.json.` with `value.format`, `key.json.` with `key.format`.\n"
     )
     for declared_format in FORMATS.values():
         mode = "insert-only" if declared_format.insert_only else "change data capture"
@@ -76,18 +79,14 @@ def _table(options: Iterable[Option[Any]], *, show_support: bool) -> str:
 _CLIENTS = """\
 ## Kafka client settings
 
-Spark's reader is Kafka's Java client; everything else (sending, offsets, topics, groups) is done with librdkafka. A
-setting is
+Spark reads the topic with Kafka's Java client. The bridge sends records, creates topics and looks up offsets with
+librdkafka. *Used by* says in which direction a setting takes effect: `source` (ingest), `sink` (publish) or both.
 
-- **honoured**: the clients named under *Used by* are told of it;
-- **translated**: librdkafka is told of it under another name or as another value;
-- **set by the bridge**: giving it is an error;
-- **refused**: an error that says why, unless it is given the value in brackets, which is what the clients do anyway;
-- **without effect**: legal and ignored, and `bridge validate` says so.
+A *translated* setting has another name or another value in librdkafka, as the notes say. A *refused* setting may be set
+to the value in brackets, which is the behaviour of the clients in any case. A value that one of the clients of a
+setting does not accept and a name that is not listed here are errors when the pipeline file is loaded.
 
-A value that one of its clients does not take, and a name that is none of these, are errors when the file is loaded.
-
-| Key | Used by | Legal | Support | Notes |
+| Key | Used by | Legal values | Support | Notes |
 |---|---|---|---|---|
 """
 
@@ -124,10 +123,9 @@ def _metadata() -> str:
         for m in METADATA.values()
     )
     return (
-        "## Metadata columns\n\n`column type METADATA FROM 'key'`. Read-only ones must be `VIRTUAL` in a "
-        "table "
-        "that is published.\n\n| Key | Type | Declared as | Writable | Description |\n"
-        f"|---|---|---|---|---|\n{rows}\n\n{_format_metadata()}"
+        "## Metadata columns\n\nA metadata column is declared as `column type METADATA FROM 'key'`. A column whose key "
+        "is not writable must be declared `VIRTUAL` in a table that is published.\n\n| Key | Type | Declared as | "
+        f"Writable | Description |\n|---|---|---|---|---|\n{rows}\n\n{_format_metadata()}"
     )
 
 
@@ -137,7 +135,7 @@ def _format_metadata() -> str:
         for name, declared in FORMATS.items()
         if declared.metadata
     )
-    return f"From the value's format, read-only:\n\n| Format | Keys |\n|---|---|\n{rows}\n"
+    return f"Formats of the value provide these read-only keys:\n\n| Format | Keys |\n|---|---|\n{rows}\n"
 
 
 def _cell(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Options of the formats, keys without any prefix."""
+"""The options of the formats, by keys without a prefix."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from bridge.options.model import Option, Side, Support
 __all__ = ["AVRO", "CANAL_JSON", "CDC_JSON", "CSV", "DEBEZIUM_JSON", "JSON", "RAW", "REGISTRY"]
 
 _OTHER_PARSER = (
-    "false chooses Flink's tree parser, whose casts differ; the bridge reads as the streaming parser does: "
-    "use true"
+    "'false' selects Flink's tree parser, which casts some values differently; the bridge casts like the streaming "
+    "parser: use 'true' or remove the option"
 )
 
 
@@ -25,33 +25,41 @@ def _text(key: str, text: str, default: str | None = None, required: bool = Fals
 
 _IGNORE_PARSE_ERRORS = _flag(
     "ignore-parse-errors",
-    "Skip documents that cannot be read, and count them, instead of leaving them to 'ingest.bad-records'.",
+    "Skip and count documents that cannot be decoded, instead of applying 'ingest.bad-records' to them.",
     side=Side.SOURCE,
 )
 _TIMESTAMP_FORMAT = Option(
     "timestamp-format.standard",
     choice("SQL", "ISO-8601", subject="timestamp-format.standard", exact=True),
-    "How timestamps are written: 'SQL' as 2020-12-30 12:13:14.123, 'ISO-8601' as 2020-12-30T12:13:14.123.",
+    "Format of timestamps: 'SQL' is 2020-12-30 12:13:14.123, 'ISO-8601' is 2020-12-30T12:13:14.123.",
     default="SQL",
 )
+_NO_NULL_KEYS = "maps in Spark have no null keys (docs/adr/005)"
 _JSON_SINK_OPTIONS: tuple[Option[Any], ...] = (
     Option(
         "map-null-key.mode",
         choice("LITERAL", "FAIL", "DROP", subject="option map-null-key.mode"),
-        "What is done with a null key of a map: fail, leave the entry out, or write 'map-null-key.literal'. A map of "
-        "Spark's never holds one (docs/adr/005).",
+        "How Flink handles null keys of a map: fail, drop the entry, or write 'map-null-key.literal' as its key.",
         default="FAIL",
         side=Side.SINK,
+        support=Support.IGNORED,
+        reason=_NO_NULL_KEYS,
     ),
     Option(
         "map-null-key.literal",
         STRING,
-        "Written for a null key in mode LITERAL.",
+        "The key that Flink writes for a null key of a map in the mode 'LITERAL'.",
         default="null",
         side=Side.SINK,
+        support=Support.IGNORED,
+        reason=_NO_NULL_KEYS,
     ),
-    _flag("encode.decimal-as-plain-number", "Write 0.000000027, not 2.7E-8.", side=Side.SINK),
-    _flag("encode.ignore-null-fields", "Leave fields out that are null.", side=Side.SINK),
+    _flag(
+        "encode.decimal-as-plain-number",
+        "Write decimals without an exponent: 0.000000027 instead of 2.7E-8.",
+        side=Side.SINK,
+    ),
+    _flag("encode.ignore-null-fields", "Omit fields that are null.", side=Side.SINK),
 )
 JSON = (
     _flag(
@@ -63,7 +71,7 @@ JSON = (
     Option(
         "decode.json-parser.enabled",
         BOOLEAN,
-        "Flink's choice of parser.",
+        "Whether Flink uses its streaming JSON parser.",
         default="true",
         side=Side.SOURCE,
         support=Support.REFUSED,
@@ -73,65 +81,90 @@ JSON = (
 CDC_JSON = (_IGNORE_PARSE_ERRORS, _TIMESTAMP_FORMAT, *_JSON_SINK_OPTIONS)
 CSV = (
     _text(
-        "field-delimiter", "One character between fields; Java's escapes are read, as in \\t or \\u0001.", ","
+        "field-delimiter",
+        "One character that separates fields. Java escapes such as \\t or \\u0001 are supported.",
+        ",",
     ),
-    _flag("disable-quote-character", "Neither expect nor write quotes."),
-    _text("quote-character", 'Character round values that hold a delimiter; " unless quotes are disabled.'),
-    _flag("allow-comments", "Skip lines that begin with '#'."),
-    _flag("ignore-parse-errors", "Read a field that cannot be read as null, and skip a line that is broken."),
-    _text("array-element-delimiter", "Character between the elements of an array or row.", ";"),
-    _text("escape-character", "Character that makes the next one literal."),
-    _text("null-literal", "Text that stands for null."),
-    _flag("write-bigdecimal-in-scientific-notation", "Write 100000 as 1E+5.", "true"),
-    _flag("trim-spaces", "Cut spaces and control characters around values without quotes.", side=Side.SOURCE),
-    _flag("empty-string-as-null", "Read an empty value, quoted or not, as null.", side=Side.SOURCE),
+    _flag("disable-quote-character", "Read and write values without quotes."),
+    _text(
+        "quote-character",
+        'Character that encloses values containing a delimiter; by default " unless quotes are disabled.',
+    ),
+    _flag("allow-comments", "Skip lines that start with '#'."),
+    _flag("ignore-parse-errors", "Read fields that cannot be parsed as null, and skip malformed lines."),
+    _text("array-element-delimiter", "Character that separates the elements of an array or a row.", ";"),
+    _text("escape-character", "Character that escapes the character after it."),
+    _text("null-literal", "Text that represents null."),
+    _flag(
+        "write-bigdecimal-in-scientific-notation",
+        "Write decimals in scientific notation: 1E+5 instead of 100000.",
+        "true",
+    ),
+    _flag("trim-spaces", "Trim spaces and control characters around unquoted values.", side=Side.SOURCE),
+    _flag("empty-string-as-null", "Read empty values, quoted or not, as null.", side=Side.SOURCE),
     Option(
         "allow-trailing-comma",
         BOOLEAN,
-        "Pass over one blank field after the last column. Where it is not given that is so, too, as in all releases of "
-        "Flink that do not have the option; 'false' makes such a line a bad record.",
+        "Ignore one empty field after the last column. If the option is not set, such a field is ignored as well, as "
+        "in all releases of Flink without the option; 'false' makes the line a bad record.",
         side=Side.SOURCE,
     ),
     _flag(
         "ignore-trailing-unmappable",
-        "Pass over whatever fields there are after the last column.",
+        "Ignore all fields after the last column.",
         side=Side.SOURCE,
     ),
     _flag(
         "fail-on-missing-columns",
-        "A line of fewer fields than columns is bad as a whole under 'ignore-parse-errors', too, where the columns "
-        "that it lacks are null otherwise. Without that option it is a bad record in any case.",
+        "With 'ignore-parse-errors': skip a line with fewer fields than columns, instead of reading the missing "
+        "columns as null. Without 'ignore-parse-errors' such a line is always a bad record.",
         side=Side.SOURCE,
     ),
 )
 REGISTRY = (
     _text("url", "Address of the schema registry.", required=True),
-    _text("subject", "Subject a schema is registered under; by default the topic with -key or -value."),
-    _text("schema", "Avro schema to use instead of the one derived from the table."),
-    _text("basic-auth.credentials-source", "Where the registry client takes basic credentials from."),
-    _text("basic-auth.user-info", "user:password for the registry."),
-    _text("bearer-auth.credentials-source", "Where the registry client takes a bearer token from."),
-    _text("bearer-auth.token", "Bearer token for the registry."),
-    _text("ssl.keystore.location", "Key store for the registry."),
-    _text("ssl.keystore.password", "Password of the key store."),
-    _text("ssl.truststore.location", "Trust store for the registry."),
-    _text("ssl.truststore.password", "Password of the trust store."),
-    _text("properties.*", "Any other setting of the registry client."),
+    _text("subject", "Subject under which a schema is registered; by default <topic>-key or <topic>-value."),
+    _text("schema", "Avro schema to use instead of the schema derived from the table."),
+    _text(
+        "basic-auth.credentials-source",
+        "Source of the credentials for basic authentication: USER_INFO or URL.",
+    ),
+    _text("basic-auth.user-info", "Credentials for basic authentication: <user>:<password>."),
+    _text("bearer-auth.credentials-source", "Source of the bearer token: STATIC_TOKEN."),
+    _text("bearer-auth.token", "Bearer token for the schema registry."),
+    _text(
+        "ssl.keystore.location",
+        "Location of the key store with the client's certificate for the schema registry.",
+    ),
+    _text("ssl.keystore.password", "Password of that key store."),
+    _text("ssl.truststore.location", "Location of the trust store for the schema registry."),
+    _text("ssl.truststore.password", "Password of that trust store."),
+    _text(
+        "properties.*",
+        "A setting of Confluent's registry client under its Java name: auto.register.schemas, use.latest.version, "
+        "normalize.schemas, http.read.timeout.ms, max.retries, retries.wait.ms, retries.max.wait.ms, "
+        "bearer.auth.logical.cluster or bearer.auth.identity.pool.id. Other names are errors.",
+    ),
 )
 DEBEZIUM_JSON = (
-    _flag("schema-include", "The event is wrapped in Kafka Connect's schema and payload."),
+    _flag(
+        "schema-include",
+        "Documents contain the event in the field payload, beside its Kafka Connect schema. A publish does not "
+        "support it.",
+        side=Side.SOURCE,
+    ),
     *CDC_JSON,
 )
 CANAL_JSON = (
-    _text("database.include", "Regular expression: only changes of matching databases are read."),
-    _text("table.include", "Regular expression: only changes of matching tables are read."),
+    _text("database.include", "Regular expression; changes of databases that do not match are not read."),
+    _text("table.include", "Regular expression; changes of tables that do not match are not read."),
     *CDC_JSON,
 )
 RAW: tuple[Option[Any], ...] = (
     _text(
         "charset",
-        "Character set of a string, one that Spark reads: UTF-8, US-ASCII, ISO-8859-1, UTF-16, UTF-16BE, UTF-16LE or "
-        "UTF-32.",
+        "Character set of a string: UTF-8, US-ASCII, ISO-8859-1, UTF-16, UTF-16BE, UTF-16LE or UTF-32, which are the "
+        "character sets of Spark.",
         "UTF-8",
     ),
     Option(
@@ -145,13 +178,14 @@ AVRO: tuple[Option[Any], ...] = (
     Option(
         "encoding",
         choice("binary", "json"),
-        "Avro's binary encoding, or its JSON encoding, in which a value that may be null names its type.",
+        "Avro's binary or JSON encoding.",
         default="binary",
     ),
     _flag(
         "timestamp_mapping.legacy",
-        "Map TIMESTAMP to Avro's instants, as Flink did before 1.19; 'false' has types for TIMESTAMP_LTZ and "
-        "microseconds, too.",
+        "'true' maps TIMESTAMP to Avro's timestamp-millis, as Flink did before 1.19, and supports neither "
+        "TIMESTAMP_LTZ nor microseconds. 'false' maps TIMESTAMP to local timestamps and TIMESTAMP_LTZ to timestamps, "
+        "with milliseconds or microseconds.",
         "true",
     ),
 )

@@ -1,4 +1,4 @@
-"""Options of both connectors that are neither about reading nor about writing."""
+"""Options that are specific neither to sources nor to sinks: topic, formats, key fields, connection."""
 
 from __future__ import annotations
 
@@ -27,103 +27,102 @@ __all__ = [
 ]
 
 _ALIYUN = (
-    "it logs in to ApsaraMQ with Alibaba Cloud's own keys; give the instance's SASL user with "
+    "it logs in to ApsaraMQ with Alibaba Cloud access keys; set the SASL user of the instance with "
     "'properties.sasl.*'"
 )
-_JOB_FILE = "it belongs to YAML ingestion jobs"
+_JOB_FILE = "it is an option of YAML ingestion jobs"
 
-CONNECTOR = Option("connector", choice(UPSERT, KAFKA), "Which connector describes the topic.", required=True)
+CONNECTOR = Option("connector", choice(UPSERT, KAFKA), "Connector that describes the topic.", required=True)
 TOPIC = Option(
     "topic",
     TOPICS,
-    "Topics to read from and write to, separated by ';'. Exactly one of 'topic' and 'topic-pattern' is set. Of "
-    "several, a published row's column METADATA FROM 'topic' names its own.",
+    "Topics to read from or write to, separated by ';'. Exactly one of 'topic' and 'topic-pattern' must be set. To "
+    "publish to several topics, declare a column METADATA FROM 'topic' that names the topic of each row.",
 )
 TOPIC_PATTERN = Option(
     "topic-pattern",
     PATTERN,
-    "Regular expression that a topic's name matches as a whole. Topics created later are found by "
-    "'scan.topic-partition-discovery.interval'. A published row's column METADATA FROM 'topic' names its own.",
+    "Regular expression for the names of the topics; it must match the complete name. Topics that are created later "
+    "are discovered at 'scan.topic-partition-discovery.interval'. To publish, declare a column METADATA FROM 'topic' "
+    "that names the topic of each row.",
 )
 BOOTSTRAP_SERVERS = Option(
     "properties.bootstrap.servers",
     SERVERS,
-    "Brokers to connect to first, as host:port,host:port.",
+    "Comma-separated list of brokers to connect to first: host:port,host:port.",
     required=True,
 )
 GROUP_ID = Option(
     "properties.group.id",
     NAME,
-    "Consumer group whose committed offsets the 'group-offsets' modes read, and under which progress is shown to "
-    "monitoring after each batch. By default KafkaSource-<table name>.",
+    "Consumer group whose committed offsets the 'group-offsets' modes read. After each batch the bridge commits the "
+    "offsets it has read to this group, for monitoring. By default KafkaSource-<table name>.",
 )
 PROPERTIES = Option(
     "properties.*",
     STRING,
-    "A setting of Kafka's clients under its Java name, the prefix removed; what becomes of each stands below.",
+    "A setting of Kafka's clients under its Java name. The section on Kafka client settings lists all of them.",
 )
 FORMAT = Option(
     "format",
     STRING,
-    "Another name of 'value.format'; set one of the two. Its options are then prefixed with the format "
-    "alone: "
-    "'json.ignore-parse-errors'.",
+    "Alias of 'value.format'; set one of the two. The options of the format then have the name of the format as their "
+    "only prefix: 'json.ignore-parse-errors'.",
 )
 VALUE_FORMAT = Option(
     "value.format",
     STRING,
-    "Format of the record's value. Its options are prefixed: 'value.json.ignore-parse-errors'. This or "
-    "'format' "
-    "is required.",
+    "Format of the record's value. Its options have a prefix: 'value.json.ignore-parse-errors'. Either 'value.format' "
+    "or 'format' is required.",
     connectors=(KAFKA,),
 )
 UPSERT_VALUE_FORMAT = Option(
     "value.format",
     STRING,
-    "Format of the record's value; insert-only. Its options are prefixed: 'value.json.ignore-parse-errors'.",
+    "Format of the record's value, which must be insert-only. Its options have a prefix: "
+    "'value.json.ignore-parse-errors'. 'format' is accepted in its place.",
     required=True,
     connectors=(UPSERT,),
 )
 KEY_FORMAT = Option(
     "key.format",
     STRING,
-    "Format of the record's key; needs 'key.fields'. Its options are prefixed: "
-    "'key.json.ignore-parse-errors'. "
-    "Without it records have no key.",
+    "Format of the record's key; requires 'key.fields'. Its options have a prefix: 'key.json.ignore-parse-errors'. "
+    "Without it, records are read and written without a key.",
     connectors=(KAFKA,),
 )
 UPSERT_KEY_FORMAT = Option(
     "key.format",
     STRING,
-    "Format of the record's key, which holds the PRIMARY KEY's columns in its order; insert-only. Its "
-    "options are "
-    "prefixed: 'key.json.ignore-parse-errors'.",
+    "Format of the record's key, which must be insert-only. The key consists of the columns of the PRIMARY KEY in the "
+    "order of its declaration. Its options have a prefix: 'key.json.ignore-parse-errors'.",
     required=True,
     connectors=(UPSERT,),
 )
 KEY_FIELDS = Option(
     "key.fields",
     LIST,
-    "Physical columns that make up the key, in this order, separated by ';'.",
+    "Physical columns that make up the key, in the order of the key document, separated by ';'.",
     connectors=(KAFKA,),
 )
 KEY_FIELDS_PREFIX = Option(
     "key.fields-prefix",
     STRING,
-    "What the names of key columns start with in the table and not in the key document. Every key column has "
-    "it, "
-    "and 'value.fields-include' must be 'EXCEPT_KEY'.",
+    "Prefix of the names of the key columns in the table, which is removed in the key document. The names of all key "
+    "columns must start with it, and 'value.fields-include' must be 'EXCEPT_KEY'.",
 )
 VALUE_FIELDS_INCLUDE = Option(
     "value.fields-include",
     choice("ALL", "EXCEPT_KEY"),
-    "Whether the value document holds all physical columns or all but the key's.",
+    "Whether the value document contains all physical columns or all except the key columns.",
     default="ALL",
 )
 
 GENERAL: tuple[Option[Any], ...] = (
     CONNECTOR,
-    Option("property-version", choice("1"), "Version of the option names; Flink knows only 1.", default="1"),
+    Option(
+        "property-version", choice("1"), "Version of the option names; 1 is the only version.", default="1"
+    ),
     TOPIC,
     TOPIC_PATTERN,
     BOOTSTRAP_SERVERS,
@@ -140,29 +139,29 @@ GENERAL: tuple[Option[Any], ...] = (
     Option(
         "type",
         STRING,
-        "The connector, in a YAML ingestion job.",
+        "The connector of a YAML ingestion job.",
         connectors=(UPSERT,),
         support=Support.REFUSED,
-        reason=f"{_JOB_FILE}; in WITH the same is said by 'connector'",
+        reason=f"{_JOB_FILE}; in WITH, use 'connector'",
     ),
     Option(
         "name",
         STRING,
-        "The display name, in a YAML ingestion job.",
+        "The display name of a YAML ingestion job.",
         connectors=(UPSERT,),
         support=Support.REFUSED,
-        reason=f"{_JOB_FILE}; here the pipeline file has 'name'",
+        reason=f"{_JOB_FILE}; set 'name' in the pipeline file",
     ),
     *(
         Option(
             f"aliyun.kafka.{key}", STRING, text, connectors=(UPSERT,), support=Support.REFUSED, reason=_ALIYUN
         )
         for key, text in (
-            ("accessKeyId", "AccessKey id of an Alibaba Cloud account."),
+            ("accessKeyId", "AccessKey ID of an Alibaba Cloud account."),
             ("accessKeySecret", "AccessKey secret of an Alibaba Cloud account."),
-            ("instanceId", "Instance of ApsaraMQ for Kafka."),
+            ("instanceId", "ID of an ApsaraMQ for Kafka instance."),
             ("endpoint", "API endpoint of ApsaraMQ for Kafka."),
-            ("regionId", "Region of the ApsaraMQ instance."),
+            ("regionId", "Region of the ApsaraMQ for Kafka instance."),
         )
     ),
 )

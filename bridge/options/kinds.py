@@ -1,6 +1,6 @@
-"""How the text of an option becomes a value. A parser raises ValueError, which may quote it.
+"""The types of options: parsers from text to a value. They raise ValueError, whose message may quote the text.
 
-Grammar and wording follow Flink's ConfigurationUtils, TimeUtils and StructuredOptionsSplitter.
+Grammar and messages follow Flink's ConfigurationUtils, TimeUtils and StructuredOptionsSplitter.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True)
 class Kind(Generic[T_co]):
-    """The type of an option. `legal` completes the sentence "its value must be ..."."""
+    """The type of an option. `legal` describes its values and completes "its value must be ..."."""
 
     name: str
     parse: Callable[[str], T_co]
@@ -84,17 +84,17 @@ _SIZES = {
 
 
 def size_bytes(text: str) -> int:
-    """Bytes of a Flink MemorySize, which has a unit here: '256 mb', '1gb'; a kb is 1024 bytes."""
+    """Parses a Flink MemorySize with a unit, as in '256 mb' or '1gb', to bytes; 1 kb is 1024 bytes."""
     match = re.fullmatch(r"([0-9]+)\s*([a-z]+)", text.strip().lower())
     if not match or match[2] not in _SIZES:
-        raise ValueError(f"{text!r} is not a size with one of the units {', '.join(_SIZES)}")
+        raise ValueError(f"{text!r} is not a number with one of the units {', '.join(_SIZES)}")
     return int(match[1]) * _SIZES[match[2]]
 
 
 def duration_ms(text: str) -> int:
-    """Milliseconds of a Flink duration: '1s', '1 s', '5 min', 'PT1M', or a bare number of milliseconds.
+    """Parses a Flink duration to milliseconds: '1s', '1 s', '5 min', 'PT1M', or a bare number of milliseconds.
 
-    Parts below a millisecond are cut, as Flink's Duration.toMillis does.
+    Fractions of a millisecond are truncated, as in Flink's Duration.toMillis.
     """
     trimmed = text.strip()
     number, label = re.fullmatch(r"([0-9]*)(.*)", trimmed, re.DOTALL).groups()  # type: ignore[union-attr]
@@ -121,7 +121,7 @@ def duration_ms(text: str) -> int:
 
 
 def _list(text: str) -> tuple[str, ...]:
-    """Items between ';', trimmed; 'a;b' or "a;b" is one item, a quote inside is doubled."""
+    """Splits `text` at ';' and trims the items. Quotes (' or ") protect ';'; a quote within them is doubled."""
     items = re.split(r";(?=(?:[^'\"]|'[^']*'|\"[^\"]*\")*\Z)", text.rstrip().removesuffix(";"))
     shown = tuple(_unquoted(item.strip()) for item in items)
     if not all(shown):
@@ -136,11 +136,11 @@ def _unquoted(item: str) -> str:
 
 
 def _pattern(text: str) -> str:
-    """Python's grammar is Java's for all that topic names need; what it does not know it refuses."""
+    """Accepts what Python can compile: for topic names its grammar agrees with Java's."""
     try:
         re.compile(text)
     except re.error as error:
-        raise ValueError(f"'{text}' is not a regular expression that can be used here: {error}") from None
+        raise ValueError(f"'{text}' is not a valid regular expression: {error}") from None
     return text
 
 
@@ -163,7 +163,7 @@ def _servers(text: str) -> str:
 
 
 def partition_offsets(key: str) -> Kind[dict[int, int]]:
-    """'partition:0,offset:42;partition:1,offset:300' as {partition: offset}; `key` is for the message."""
+    """The type of 'partition:0,offset:42;partition:1,offset:300', as {partition: offset}; messages name `key`."""
 
     def parse(text: str) -> dict[int, int]:
         found: dict[int, int] = {}
@@ -176,7 +176,7 @@ def partition_offsets(key: str) -> Kind[dict[int, int]]:
                 )
             partition, offset = int(match[1]), int(match[2])
             if partition in found:
-                raise ValueError(f"partition {partition} is named twice in '{text}'")
+                raise ValueError(f"partition {partition} is listed twice in '{text}'")
             found[partition] = offset
         return found
 
@@ -184,7 +184,7 @@ def partition_offsets(key: str) -> Kind[dict[int, int]]:
 
 
 def choice(*values: str, subject: str = "", exact: bool = False) -> Kind[str]:
-    """One of `values`, in its canonical spelling; letter case does not matter unless `exact`, as in Flink."""
+    """The type of an enum; values are case-insensitive unless `exact`, and parsed to their canonical spelling."""
     spelled = {value if exact else value.lower(): value for value in values}
 
     def parse(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a METADATA column can be read from, and which types it may be declared with."""
+"""The keys of METADATA columns, and the types with which a column of each key may be declared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["METADATA", "ROW_KIND", "Metadata", "check_metadata"]
 
 @dataclass(frozen=True)
 class Metadata:
-    """A metadata key of both connectors. `accepts` is the set of types that Flink casts it to."""
+    """A metadata key of `connectors`. `accepts` tests whether Flink casts the key to a type."""
 
     key: str
     type: str
@@ -93,8 +93,8 @@ METADATA: Mapping[str, Metadata] = MappingProxyType(
                 False,
                 _NUMBERS,
                 _NUMERIC,
-                "Leader epoch under which the record was written; null where the broker keeps none. Spark's source "
-                "does not give it, so the bridge asks the broker where epochs change in the batch.",
+                "Leader epoch in which the record was appended; null if the broker does not store leader epochs. "
+                "Spark's source does not provide it, so the bridge requests the epochs of a batch from the broker.",
             ),
             Metadata(
                 "header-list",
@@ -102,7 +102,7 @@ METADATA: Mapping[str, Metadata] = MappingProxyType(
                 True,
                 _header_list,
                 "arrays of rows of a character string and bytes (or a character string)",
-                "Headers of the record in their order, equal names kept apart.",
+                "Headers of the record in order, including those with the same name.",
             ),
             Metadata(
                 ROW_KIND,
@@ -110,8 +110,9 @@ METADATA: Mapping[str, Metadata] = MappingProxyType(
                 False,
                 _TEXTS,
                 _STRINGS,
-                "Kind of the change, '+I', '-U', '+U' or '-D', in a table without a PRIMARY KEY that a CDC format "
-                "fills: every change becomes a row. The bridge's own; Flink has no such key.",
+                "Row kind of the change: '+I', '-U', '+U' or '-D'. For tables without a PRIMARY KEY and with a CDC "
+                "format, in which every change becomes a row. An extension of the bridge; Flink does not have this "
+                "key.",
                 connectors=(KAFKA,),
             ),
         )
@@ -122,7 +123,7 @@ METADATA: Mapping[str, Metadata] = MappingProxyType(
 def check_metadata(
     column: MetadataColumn, connector: str, value_format: DeclaredFormat, *, keyed: bool
 ) -> None:
-    """Raise OptionError for a metadata key that does not exist, or a type it cannot be cast to.
+    """Raises OptionError if the metadata key does not exist or cannot be cast to the declared type.
 
     `keyed`: the table has a PRIMARY KEY.
     """
@@ -149,13 +150,13 @@ def check_metadata(
         )
     if column.key == ROW_KIND and keyed:
         raise OptionError(
-            f"column '{column.name}': '{ROW_KIND}' is for tables without a PRIMARY KEY; with one, changes are "
-            "merged into the row of their key: remove the column"
+            f"column '{column.name}': '{ROW_KIND}' is for tables without a PRIMARY KEY. In a table with a PRIMARY KEY, "
+            "changes are merged into the row of their key; remove the column"
         )
 
 
 def _is_castable(format_type: DataType, declared: DataType) -> bool:
-    """Whether Flink casts a format's metadata to the declared type, and Spark gives the same."""
+    """Returns whether Flink casts metadata of a format to the declared type, with the same result as Spark."""
     if replace(format_type, nullable=True) == replace(declared, nullable=True):
         return True
     if not isinstance(format_type, ScalarType) or not isinstance(declared, ScalarType):

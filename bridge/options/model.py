@@ -1,4 +1,4 @@
-"""An option as a value: one source for parsing, errors and the tables in docs/options.md."""
+"""An option as a value: the single source for parsing, error messages and the tables in docs/options.md."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ KAFKA = "kafka"
 
 
 class Support(str, Enum):
-    """What the bridge does with an option."""
+    """What the bridge does with an option; docs/options.md defines the values."""
 
     HONOURED = "honoured"
     TRANSLATED = "translated"
+    IGNORED = "without effect"
     REFUSED = "refused"
     NOT_YET = "not yet"
 
 
 class Side(str, Enum):
-    """Which direction of a pipeline an option is about: source is ingest, sink is publish."""
+    """The direction of a pipeline that an option affects: a source is ingested, a sink is published to."""
 
     BOTH = "both"
     SOURCE = "source"
@@ -36,7 +37,7 @@ class Side(str, Enum):
 
 @dataclass(frozen=True)
 class Option(Generic[T_co]):
-    """A key of WITH. `default` is text, as one would write it. A key that ends in `.*` declares a prefix."""
+    """A key of WITH. `default` is the text of its default value. A key that ends in `.*` declares a prefix."""
 
     key: str
     kind: Kind[T_co]
@@ -47,16 +48,16 @@ class Option(Generic[T_co]):
     side: Side = Side.BOTH
     support: Support = Support.HONOURED
     reason: str = ""
-    """Why it is refused, translated or not there yet, and what to do instead."""
+    """Why the option is not honoured, and what to do instead; empty for honoured options."""
 
     def __post_init__(self) -> None:
         if (self.support is Support.HONOURED) == bool(self.reason):
             raise ValueError(f"{self.key}: an option has a reason if and only if it is not honoured")
         if self.required and self.default is not None:
-            raise ValueError(f"{self.key}: required and defaulted")
+            raise ValueError(f"{self.key}: a required option has no default")
 
     def parse(self, text: str, masked: bool = False) -> T_co:
-        """The typed value of `text`. Raises OptionError with the key, and without the text if `masked`."""
+        """Parses `text`. Raises OptionError that names the key and, if `masked`, does not quote the text."""
         try:
             return self.kind.parse(text)
         except ValueError as error:
@@ -65,5 +66,5 @@ class Option(Generic[T_co]):
             raise OptionError(f"'{self.key}': {error}") from None
 
     def named(self, key: str) -> Option[T_co]:
-        """The same option under another key: a format's prefix put before it, or a prefix spelt out."""
+        """Returns the option under another key: with a format's prefix, or with a declared prefix completed."""
         return replace(self, key=key)

@@ -1,4 +1,4 @@
-"""Options about reading a topic."""
+"""Options of a source: where reading starts and ends, discovery, parallelism and watermarks."""
 
 from __future__ import annotations
 
@@ -30,16 +30,14 @@ __all__ = [
 ]
 
 _STARTS = choice("earliest-offset", "latest-offset", "group-offsets", "timestamp", "specific-offsets")
-_ONCE_A_BATCH = "the watermark is measured once a batch, from the records of the batch: remove it"
-_NO_ALIGNMENT = (
-    "a pipeline reads its topics in one batch after another, so no partition runs ahead: remove it"
-)
+_ONCE_A_BATCH = "the bridge computes the watermark once per batch, from the records of the batch; remove it"
+_NO_ALIGNMENT = "a pipeline reads all partitions batch by batch, so there are no sources to align; remove it"
 
 STARTUP_MODE = Option(
     "scan.startup.mode",
     _STARTS,
-    "Where reading begins when the table holds no progress. 'group-offsets' falls back to "
-    "'properties.auto.offset.reset' where the group has none.",
+    "Where reading starts if the table contains no progress of the pipeline. For partitions without a committed "
+    "offset, 'group-offsets' uses 'properties.auto.offset.reset'.",
     default="group-offsets",
     connectors=(KAFKA,),
     side=Side.SOURCE,
@@ -47,11 +45,10 @@ STARTUP_MODE = Option(
 UPSERT_STARTUP_MODE = Option(
     "scan.startup.mode",
     _STARTS,
-    "Not an option of Flink's connector, which always begins at the earliest offset, because a changelog "
-    "without "
-    "its beginning is not a table. The bridge accepts it, with its companions, when 'ingest.base: existing' "
-    "says "
-    "that the Delta table already holds what was before.",
+    "Where reading starts if the table contains no progress of the pipeline. Flink's connector does not have this "
+    "option: it always starts at the earliest offset, since a changelog without its beginning does not define a "
+    "table. The bridge accepts it and the other 'scan.startup.*' options only with 'ingest.base: existing' in the "
+    "pipeline file, which declares that the Delta table already contains the changes before the start position.",
     default="earliest-offset",
     connectors=(UPSERT,),
     side=Side.SOURCE,
@@ -59,55 +56,57 @@ UPSERT_STARTUP_MODE = Option(
 STARTUP_OFFSETS = Option(
     "scan.startup.specific-offsets",
     partition_offsets("scan.startup.specific-offsets"),
-    "First offset to read in each partition, for the mode 'specific-offsets': "
+    "First offset to read in each partition in the mode 'specific-offsets': "
     "'partition:0,offset:42;partition:1,offset:300'.",
     side=Side.SOURCE,
 )
 STARTUP_TIMESTAMP = Option(
     "scan.startup.timestamp-millis",
     NON_NEGATIVE_LONG,
-    "Epoch milliseconds for the mode 'timestamp': reading begins at the first record of that time or later.",
+    "Start of reading in the mode 'timestamp', in epoch milliseconds: the first record with this or a later timestamp.",
     side=Side.SOURCE,
 )
 BOUNDED_MODE = Option(
     "scan.bounded.mode",
     choice("unbounded", "latest-offset", "group-offsets", "timestamp", "specific-offsets"),
-    "Where reading ends; looked up once, when the run starts.",
+    "Where reading ends. The end offsets are determined once, when the run starts.",
     default="unbounded",
     side=Side.SOURCE,
 )
 BOUNDED_OFFSETS = Option(
     "scan.bounded.specific-offsets",
     partition_offsets("scan.bounded.specific-offsets"),
-    "First offset not to read in each partition, for the mode 'specific-offsets'. A partition that is not "
-    "named "
-    "is not read.",
+    "End of reading in the mode 'specific-offsets': the offset after the last one to read in each partition. "
+    "Partitions that are not listed are not read.",
     side=Side.SOURCE,
 )
 BOUNDED_TIMESTAMP = Option(
     "scan.bounded.timestamp-millis",
     NON_NEGATIVE_LONG,
-    "Epoch milliseconds for the mode 'timestamp': reading ends before the first record of that time or "
-    "later.",
+    "End of reading in the mode 'timestamp', in epoch milliseconds: before the first record with this or a later "
+    "timestamp.",
     side=Side.SOURCE,
 )
 DISCOVERY_INTERVAL = Option(
     "scan.topic-partition-discovery.interval",
     DURATION,
-    "How often topics that 'topic-pattern' matches by now are looked for; new partitions of known topics are found "
-    "with every batch. 0 means never, for both.",
+    "Interval at which a continuous run looks for new topics that match 'topic-pattern'. New partitions of known "
+    "topics are discovered with every batch. '0' disables both.",
     default="5 min",
     connectors=(KAFKA,),
     side=Side.SOURCE,
 )
 SCAN_PARALLELISM = Option(
-    "scan.parallelism", POSITIVE_INT, "Least number of tasks that read the topic.", side=Side.SOURCE
+    "scan.parallelism",
+    POSITIVE_INT,
+    "Minimum number of Spark tasks that read the topic; there is at least one per partition.",
+    side=Side.SOURCE,
 )
 
 IDLE_TIMEOUT = Option(
     "scan.watermark.idle-timeout",
     DURATION,
-    "How long a partition without records still holds the watermark back; 0 means for ever.",
+    "Time after which a partition without records is idle and no longer holds back the watermark; '0 ms' disables it.",
     default="0 ms",
     side=Side.SOURCE,
 )
@@ -144,19 +143,31 @@ SCAN: tuple[Option[Any], ...] = (
             (
                 "emit.on-event.gap",
                 INT,
-                "How many events Flink lets pass between watermarks.",
+                "Number of events between two watermarks in Flink.",
                 "1",
                 _ONCE_A_BATCH,
             ),
             (
                 "alignment.group",
                 STRING,
-                "Sources whose watermarks Flink keeps together.",
+                "Group of sources whose watermarks Flink aligns.",
                 None,
                 _NO_ALIGNMENT,
             ),
-            ("alignment.max-drift", DURATION, "How far apart those sources may get.", None, _NO_ALIGNMENT),
-            ("alignment.update-interval", DURATION, "How often they are compared.", "1 s", _NO_ALIGNMENT),
+            (
+                "alignment.max-drift",
+                DURATION,
+                "Maximum drift between the sources of an alignment group.",
+                None,
+                _NO_ALIGNMENT,
+            ),
+            (
+                "alignment.update-interval",
+                DURATION,
+                "Interval at which Flink compares the sources of an alignment group.",
+                "1 s",
+                _NO_ALIGNMENT,
+            ),
         )
     ),
 )

@@ -1,4 +1,4 @@
-"""Options about writing to a topic."""
+"""Options of a sink: delivery guarantee, transactions, partitioning, buffering and headers."""
 
 from __future__ import annotations
 
@@ -25,45 +25,48 @@ _GUARANTEES = choice("none", "at-least-once", "exactly-once")
 DELIVERY_GUARANTEE = Option(
     "sink.delivery-guarantee",
     _GUARANTEES,
-    "What a failure may do to written records: 'none' loses or repeats them (the batch line, the summary and `bridge "
-    "status` count what is lost; the exit code stays 0), 'at-least-once' may repeat them, 'exactly-once' writes in "
-    "Kafka transactions: readers with isolation.level=read_committed see each once; it needs "
-    "'sink.transactional-id-prefix'.",
+    "Guarantee for records if a run or a broker fails. 'none': records may be lost or duplicated; lost records are "
+    "counted in the line of the batch, the summary and `bridge status`, and the exit code remains 0. 'at-least-once': "
+    "records may be duplicated. 'exactly-once': records are written in Kafka transactions, and consumers with "
+    "isolation.level=read_committed read each record once; requires 'sink.transactional-id-prefix'.",
     default="at-least-once",
     side=Side.SINK,
 )
 SEMANTIC = Option(
     "sink.semantic",
     _GUARANTEES,
-    "Old name of 'sink.delivery-guarantee'.",
+    "Deprecated name of 'sink.delivery-guarantee'.",
     connectors=(KAFKA,),
     side=Side.SINK,
     support=Support.TRANSLATED,
-    reason="read as 'sink.delivery-guarantee'; write that instead",
+    reason="read as 'sink.delivery-guarantee', which replaces it",
 )
 TRANSACTIONAL_ID_PREFIX = Option(
     "sink.transactional-id-prefix",
     STRING,
-    "What the ids of the sink's transactions, and of the consumer groups that hold its progress, start with. One "
-    "pipeline, one prefix. Only for 'sink.delivery-guarantee' = 'exactly-once'.",
+    "Prefix of the transactional ids of the sink and of the consumer groups that store its progress. It must be unique "
+    "per pipeline. Has no effect unless 'sink.delivery-guarantee' = 'exactly-once'.",
     side=Side.SINK,
 )
 NAMING = Option(
     "sink.transaction-naming-strategy",
     choice("default", "incrementing", "pooling"),
-    "How the ids of transactions go on after the prefix. 'default' and 'pooling' use few ids again and again: the "
-    "prefix itself, and '-' with the number of a shard ('sink.parallelism'). 'incrementing' is refused: with a new id "
-    "for each transaction a run that was thought dead could not be fenced.",
+    "How transactional ids are named. 'pooling' reuses a fixed set of ids: the prefix itself, and for each shard "
+    "('sink.parallelism') the prefix, '-' and the number of the shard. 'incrementing' is refused: if each transaction "
+    "had a new id, a run that is wrongly assumed dead could not be fenced.",
     default="default",
     side=Side.SINK,
+    support=Support.TRANSLATED,
+    reason="'default' is read as 'pooling'",
 )
 PARTITIONER = Option(
     "sink.partitioner",
     STRING,
-    "How records are spread over partitions. 'default': murmur2 of the key's bytes, as Java clients do; without "
-    "a key, changing partitions. 'fixed': each task that sends writes to one partition. 'round-robin': changing "
-    "partitions; only without 'key.fields'. 'module:Class' is a Python class with the methods of "
-    "bridge.partitioners.Partitioner, importable by the driver and the executors, in place of a Flink class.",
+    "How records are assigned to partitions. 'default': by the murmur2 hash of the key's bytes, as in Java clients; "
+    "records without a key are distributed over all partitions. 'fixed': each sending task writes to one partition. "
+    "'round-robin': over all partitions; requires that 'key.fields' is not set. 'module:Class': a Python class with "
+    "the methods of bridge.partitioners.Partitioner that the driver and the executors can import; it takes the place "
+    "of the Java class in Flink.",
     default="default",
     connectors=(KAFKA,),
     side=Side.SINK,
@@ -71,8 +74,8 @@ PARTITIONER = Option(
 BUFFER_ROWS = Option(
     "sink.buffer-flush.max-rows",
     INT,
-    "How many distinct keys are buffered, only the last change of each being written. 0 writes every change. "
-    "This and 'sink.buffer-flush.interval' are both greater than zero or neither.",
+    "Maximum number of keys in the buffer, from which only the last change of each key is written. '0' disables the "
+    "buffer. Either both this and 'sink.buffer-flush.interval' are greater than zero, or neither is.",
     default="0",
     connectors=(UPSERT,),
     side=Side.SINK,
@@ -80,7 +83,7 @@ BUFFER_ROWS = Option(
 BUFFER_INTERVAL = Option(
     "sink.buffer-flush.interval",
     DURATION,
-    "How long changes may stay in the buffer. The end of a batch writes them in any case.",
+    "Maximum time that changes stay in the buffer. The end of a batch always flushes it.",
     default="0 s",
     connectors=(UPSERT,),
     side=Side.SINK,
@@ -88,15 +91,15 @@ BUFFER_INTERVAL = Option(
 TABLE_ID_HEADERS = Option(
     "sink.add-tableId-to-header-enabled",
     BOOLEAN,
-    "Write the table's name into the headers namespace, schemaName and tableName of every record, in UTF-8 and "
-    "after the row's own headers: catalog, schema and table of 'delta.table', or of the DDL's name where the table "
-    "is given by its path. A part that the name does not have is empty.",
+    "Add the name of the table to every record, in the headers namespace, schemaName and tableName (UTF-8), after the "
+    "headers of the row. They contain the catalog, schema and table of 'delta.table' or, if the table is given by "
+    "'delta.path', of the name in the DDL; missing parts are empty.",
     default="false",
     connectors=(UPSERT,),
     side=Side.SINK,
 )
 SINK_PARALLELISM = Option(
-    "sink.parallelism", POSITIVE_INT, "Number of tasks that write to the topic.", side=Side.SINK
+    "sink.parallelism", POSITIVE_INT, "Number of Spark tasks that write to the topic.", side=Side.SINK
 )
 
 SINK: tuple[Option[Any], ...] = (

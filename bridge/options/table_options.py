@@ -1,4 +1,4 @@
-"""The WITH options of one table, matched against the declared ones."""
+"""The WITH options of one table as typed values, checked against the declared options."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class FormatUse:
-    """A format as a table uses it: named by `option`, its own options beginning with `prefix`."""
+    """A format in use by a table: `option` names it, and the keys of its options start with `prefix`."""
 
     option: str
     prefix: str
@@ -29,7 +29,7 @@ class FormatUse:
 
 @dataclass(frozen=True)
 class EffectiveOption:
-    """An option with the text that counts: what was given, or else the default (None: neither)."""
+    """An option with its effective text: the value in WITH or the default; None if there is neither."""
 
     option: Option[Any]
     text: str | None
@@ -37,7 +37,7 @@ class EffectiveOption:
 
     @property
     def is_default(self) -> bool:
-        """True when the value that counts is the default one, given or not."""
+        """True if the effective value equals the default, whether WITH sets it or not."""
         option = self.option
         if self.text is None or option.default is None:
             return self.text == option.default
@@ -45,17 +45,16 @@ class EffectiveOption:
 
 
 class TableOptions:
-    """Options as typed values. Building one refuses what no rule about other options is needed for.
+    """The options of one table as typed values. The constructor checks each option by itself.
 
-    Raises OptionError for an unknown, misplaced or missing key, for a value of the wrong type, and for an
-    option that is refused (unless it is given its own default). No message quotes the value of a key in
-    `masked`.
+    Raises OptionError for an unknown, misplaced or missing key, for a value of the wrong type, and for a refused
+    option unless it is set to its default. No message quotes the value of a key in `masked`.
     """
 
     def __init__(self, values: Mapping[str, str], masked: Collection[str] = ()) -> None:
         self.values, self.masked = dict(values), frozenset(masked)
         if CONNECTOR.key not in values:
-            raise OptionError("'connector' is missing in WITH; legal values are upsert-kafka, kafka")
+            raise OptionError("'connector' is missing in WITH; set it to 'upsert-kafka' or 'kafka'")
         self.connector = CONNECTOR.parse(values["connector"], "connector" in self.masked)
         self.key_format = self._format(KEY_FORMAT)
         self.value_format = self._format(VALUE_FORMAT)
@@ -71,20 +70,20 @@ class TableOptions:
                 self._check_value(effective)
 
     def get(self, option: Option[T]) -> T | None:
-        """The value given for `option`, else its default, else None."""
+        """Returns the value of `option` in WITH, else its default, else None."""
         text = self.values.get(option.key, option.default)
         return None if text is None else option.parse(text, option.key in self.masked)
 
     def has(self, option: Option[Any]) -> bool:
-        """True when WITH names the option."""
+        """Returns whether WITH sets the option."""
         return option.key in self.values
 
     def properties(self) -> dict[str, str]:
-        """The Kafka client settings, prefix removed, in the order given."""
+        """Returns the Kafka client settings without their prefix, in the order of WITH."""
         return {k.removeprefix(PREFIX): v for k, v in self.values.items() if k.startswith(PREFIX)}
 
     def format_values(self, use: FormatUse) -> dict[str, Any]:
-        """A format's options without prefix, typed, defaults filled in; refused ones are left out."""
+        """Returns the options of a format without prefix, as typed values with defaults; without refused options."""
         values: dict[str, Any] = {}
         for key, option in format_options(use.prefix, use.declared).items():
             if key.endswith(".*"):
@@ -97,7 +96,7 @@ class TableOptions:
         return values
 
     def effective(self) -> Iterator[EffectiveOption]:
-        """Every declared option and every given key under a declared prefix, in the order of declaration."""
+        """Yields every declared option, and every key of WITH under a declared prefix, in the order of declaration."""
         for key, option in self.options.items():
             if not key.endswith(".*"):
                 yield EffectiveOption(option, self.values.get(key, option.default), key in self.values)
@@ -107,17 +106,17 @@ class TableOptions:
                     yield EffectiveOption(option.named(name), text, True)
 
     def _format(self, option: Option[str]) -> FormatUse | None:
-        """Flink's FactoryUtil: 'x.format' gives the prefix 'x.<name>.', and 'format' gives '<name>.'."""
+        """Returns the format and its prefix as Flink does: 'x.<name>.' for 'x.format', '<name>.' for 'format'."""
         key = option.key
         if option is VALUE_FORMAT and FORMAT.key in self.values:
             if key in self.values:
-                raise OptionError("'format' and 'value.format' are two names of one option; set one of them")
+                raise OptionError("'format' is an alias of 'value.format'; set only one of them")
             key = FORMAT.key
         if key not in self.values:
             return None
         name = self.values[key]
         if key in self.masked:
-            raise OptionError(f"'{key}': a format's name cannot come from a secret; write it out")
+            raise OptionError(f"'{key}': the name of a format cannot come from a secret; write it in the DDL")
         stem = "" if key == FORMAT.key else key.removesuffix("format")
         return FormatUse(key, f"{stem}{name}.", declared_format(key, name))
 
@@ -148,8 +147,8 @@ class TableOptions:
         ]
         if missing:
             raise OptionError(
-                f"connector '{self.connector}' requires {', '.join(repr(k) for k in missing)}, which WITH "
-                f"does not set"
+                f"connector '{self.connector}' requires {', '.join(repr(k) for k in missing)}; set "
+                f"{'it' if len(missing) == 1 else 'them'} in WITH"
             )
 
     def _check_value(self, effective: EffectiveOption) -> None:

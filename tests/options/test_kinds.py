@@ -115,7 +115,7 @@ def test_values(kind: Kind[object], text: str, value: object) -> None:
             "'partition:0,offset:42;partition:1,offset:300', "
             "but is 'partition:0;offset:1'.",
         ),
-        (partition_offsets("x"), "partition:0,offset:1;partition:0,offset:2", "partition 0 is named twice"),
+        (partition_offsets("x"), "partition:0,offset:1;partition:0,offset:2", "partition 0 is listed twice"),
     ],
 )
 def test_values_that_are_none(kind: Kind[object], text: str, message: str) -> None:

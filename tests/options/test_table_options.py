@@ -1,4 +1,4 @@
-"""Keys of WITH: which are legal where, what a wrong one is told."""
+"""Keys of WITH: where each is legal, and the messages for illegal ones."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KAFKA = {
             {"Topic": "t"},
             "'Topic' is not an option of connector 'upsert-kafka'; did you mean 'topic'?",
         ),
-        (UPSERT, {"zzz": "1"}, "'zzz' is not an option of connector 'upsert-kafka'; legal are "),
+        (UPSERT, {"zzz": "1"}, "'zzz' is not an option of connector 'upsert-kafka'; the options are "),
         (
             UPSERT,
             {"key.fields": "id"},
@@ -54,12 +54,12 @@ KAFKA = {
         (
             UPSERT,
             {"json.ignore-parse-errors": "true"},
-            "'json.ignore-parse-errors' has the wrong prefix here: write 'value.json.ignore-parse-errors'",
+            "'json.ignore-parse-errors' has the wrong prefix for this table: write 'value.json.ignore-parse-errors'",
         ),
         (
             KAFKA,
             {"value.json.ignore-parse-errors": "true"},
-            "has the wrong prefix here: write 'json.ignore-parse-errors'",
+            "has the wrong prefix for this table: write 'json.ignore-parse-errors'",
         ),
         (
             UPSERT,
@@ -71,7 +71,7 @@ KAFKA = {
         (
             UPSERT,
             {"format": "json"},
-            "'format' and 'value.format' are two names of one option; set one of them",
+            "'format' is an alias of 'value.format'; set only one of them",
         ),
         (UPSERT, {"value.format": "togg-json"}, "format 'togg-json' is not known. Known are json, csv, raw,"),
         (
@@ -92,9 +92,9 @@ KAFKA = {
         (
             UPSERT,
             {"value.json.decode.json-parser.enabled": "false"},
-            "is refused: false chooses Flink's tree parser",
+            "is refused: 'false' selects Flink's tree parser",
         ),
-        (UPSERT, {"type": "upsert-kafka"}, "in WITH the same is said by 'connector'"),
+        (UPSERT, {"type": "upsert-kafka"}, "in WITH, use 'connector'"),
     ],
 )
 def test_a_key_that_is_not_legal(base: dict[str, str], more: dict[str, str], message: str) -> None:
@@ -105,7 +105,7 @@ def test_a_key_that_is_not_legal(base: dict[str, str], more: dict[str, str], mes
 @pytest.mark.parametrize(
     ("left_out", "message"),
     [
-        ("connector", "'connector' is missing in WITH; legal values are upsert-kafka, kafka"),
+        ("connector", "'connector' is missing in WITH; set it to 'upsert-kafka' or 'kafka'"),
         ("properties.bootstrap.servers", "connector 'upsert-kafka' requires 'properties.bootstrap.servers'"),
         ("key.format", "requires 'key.format'"),
         ("value.format", "requires 'value.format'"),
@@ -127,19 +127,19 @@ def test_every_value_is_checked_even_if_nothing_reads_it() -> None:
 
 
 def test_refused_options_may_be_given_their_default() -> None:
-    given = TableOptions({**UPSERT, "value.json.decode.json-parser.enabled": "TRUE"})
-    assert given.value_format
-    assert "decode.json-parser.enabled" not in given.format_values(given.value_format)
+    options = TableOptions({**UPSERT, "value.json.decode.json-parser.enabled": "TRUE"})
+    assert options.value_format
+    assert "decode.json-parser.enabled" not in options.format_values(options.value_format)
 
 
 def test_typed_values_and_defaults() -> None:
-    given = TableOptions({**UPSERT, "scan.parallelism": "4", "key.json.map-null-key.mode": "literal"})
-    assert given.get(TOPIC) == ("t",)
-    assert given.get(SCAN_PARALLELISM) == 4
-    assert given.key_format
-    assert given.value_format
-    assert given.format_values(given.key_format)["map-null-key.mode"] == "LITERAL"
-    assert given.format_values(given.value_format) == {
+    options = TableOptions({**UPSERT, "scan.parallelism": "4", "key.json.map-null-key.mode": "literal"})
+    assert options.get(TOPIC) == ("t",)
+    assert options.get(SCAN_PARALLELISM) == 4
+    assert options.key_format
+    assert options.value_format
+    assert options.format_values(options.key_format)["map-null-key.mode"] == "LITERAL"
+    assert options.format_values(options.value_format) == {
         "fail-on-missing-field": False,
         "ignore-parse-errors": False,
         "timestamp-format.standard": "SQL",
@@ -152,14 +152,14 @@ def test_typed_values_and_defaults() -> None:
 
 def test_format_is_another_name_of_value_format() -> None:
     values = {k: v for k, v in UPSERT.items() if k != "value.format"}
-    given = TableOptions({**values, "format": "json", "json.encode.ignore-null-fields": "true"})
-    assert given.value_format
-    assert given.format_values(given.value_format)["encode.ignore-null-fields"] is True
+    options = TableOptions({**values, "format": "json", "json.encode.ignore-null-fields": "true"})
+    assert options.value_format
+    assert options.format_values(options.value_format)["encode.ignore-null-fields"] is True
 
 
 def test_effective_options_name_their_origin() -> None:
-    given = TableOptions({**UPSERT, "properties.client.id": "c"})
-    shown = {e.option.key: (e.text, e.is_set) for e in given.effective()}
+    options = TableOptions({**UPSERT, "properties.client.id": "c"})
+    shown = {e.option.key: (e.text, e.is_set) for e in options.effective()}
     assert shown["value.fields-include"] == ("ALL", False)
     assert shown["topic"] == ("t", True)
     assert shown["properties.client.id"] == ("c", True)

@@ -1,4 +1,4 @@
-"""`properties.*`: every setting of Kafka's clients as a value, and what becomes of it."""
+"""`properties.*`: every setting of Kafka's clients as a value, and how the bridge treats it."""
 
 from bridge.options.properties.catalog import SETTINGS, check_property, ignored_warning
 from bridge.options.properties.combinations import check_combinations, unused_security_settings

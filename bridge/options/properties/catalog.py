@@ -1,4 +1,4 @@
-"""Every client setting by its Java name; what is none is refused, with the nearest that is."""
+"""The catalog of client settings by their Java names; checks a setting and suggests a name for unknown ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["SETTINGS", "check_property", "ignored_warning"]
 _ALL = (*COMMON, *CONSUMER, *PRODUCER, *TLS, *SASL, *FLINK_ONLY)
 
 SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.key: setting for setting in _ALL})
-"""All settings that Kafka's Java consumer, producer and admin client have, and Flink's own."""
+"""All settings of Kafka's Java consumer, producer and admin client, and those of Flink's source."""
 
 if len(SETTINGS) < len(_ALL):
     raise ValueError("a client setting is declared twice")
@@ -41,10 +41,10 @@ _LIBRDKAFKA_NAMES = {
 
 
 def check_property(connector: str, key: str, text: str, masked: bool = False) -> None:
-    """Judge the client setting `key` (no prefix) and its value, which is not quoted if `masked`.
+    """Checks the client setting `key` (without prefix) and its value, which is not quoted if `masked`.
 
-    Raises OptionError for a setting that does not exist, naming the nearest, for one that the bridge sets or
-    refuses, with the reason, and for a value that a client which uses it does not take, with those that it takes.
+    Raises OptionError for a setting that does not exist, with the most similar name; for one that the bridge sets or
+    refuses, with the reason; and for a value that one of its clients does not accept, with the legal values.
     """
     setting = SETTINGS.get(key)
     if setting is None:
@@ -53,7 +53,7 @@ def check_property(connector: str, key: str, text: str, masked: bool = False) ->
 
 
 def ignored_warning(key: str) -> str | None:
-    """What to say of a legal setting that has no effect here; None for one that has."""
+    """Returns the warning for a legal setting that has no effect; None for all other settings."""
     setting = SETTINGS.get(key)
     if setting is None or setting.treatment is not Treatment.IGNORED:
         return None
@@ -62,6 +62,6 @@ def ignored_warning(key: str) -> str | None:
 
 def _suggestion(key: str) -> str:
     if key in _LIBRDKAFKA_NAMES:
-        return f"librdkafka's name is written as Java's: '{PREFIX}{_LIBRDKAFKA_NAMES[key]}'"
+        return f"it is librdkafka's name; write the Java name '{PREFIX}{_LIBRDKAFKA_NAMES[key]}'"
     near = get_close_matches(key.lower(), SETTINGS, 1, 0.6)
-    return f"did you mean '{PREFIX}{near[0]}'?" if near else "docs/options.md lists them"
+    return f"did you mean '{PREFIX}{near[0]}'?" if near else "docs/options.md lists all settings"

@@ -1,4 +1,4 @@
-"""What settings ask of each other. Both clients make these rules; whichever would refuse, `validate` does."""
+"""Rules between client settings. A combination that one of the clients would refuse is refused by `validate`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from bridge.options.properties.pem import check_pem
 
 __all__ = ["check_combinations", "unused_security_settings"]
 
-_LINGER_MS = 20  # the bridge's own
-_TRANSACTION_MS = 60_000  # the bridge's own
-_DELIVERY_MS = 300_000  # librdkafka's
+_LINGER_MS = 20  # default of the bridge
+_TRANSACTION_MS = 60_000  # default of the bridge
+_DELIVERY_MS = 300_000  # default of librdkafka
 _ORDERS = (
     ("reconnect.backoff.ms", 100, "reconnect.backoff.max.ms", 10_000),
     ("sasl.login.retry.backoff.ms", 100, "sasl.login.retry.backoff.max.ms", 10_000),
-    # Without the second one Java takes the first for it.
+    # The Java client uses the first setting in place of the second if the second is not set.
     ("request.timeout.ms", 30_000, "default.api.timeout.ms", INT_MAX),
 )
-"""Two settings, what they are where they are not set; the first must not be above the second."""
+"""Pairs of settings with their defaults; the first must not be greater than the second."""
 
 _STORES = {
     "keystore": ("ssl.keystore.key", "ssl.keystore.certificate.chain"),
@@ -30,9 +30,9 @@ _STORES = {
 
 
 def check_combinations(settings: Mapping[str, str], guarantee: str = "at-least-once") -> None:
-    """Refuse settings (Java names, secrets in clear, each legal by itself) that contradict each other.
+    """Refuses settings (Java names, secrets in clear text, each legal by itself) that contradict each other.
 
-    Raises OptionError that names them, without a secret.
+    Raises OptionError that names the settings and shows no secret.
     """
     login(settings)
     _check_orders(settings)
@@ -44,7 +44,7 @@ def check_combinations(settings: Mapping[str, str], guarantee: str = "at-least-o
 
 
 def unused_security_settings(settings: Mapping[str, str]) -> Iterator[str]:
-    """A sentence for settings that `security.protocol` gives no effect."""
+    """Yields a warning for `ssl.*` and for `sasl.*` settings that have no effect with this `security.protocol`."""
     protocol = _protocol(settings)
     for family, needed in (("ssl.", "SSL"), ("sasl.", "SASL")):
         given = sorted(key for key in settings if key.startswith(family) and SETTINGS[key].is_applied)
@@ -77,21 +77,21 @@ def _check_producer(settings: Mapping[str, str], guarantee: str) -> None:
     if guarantee == "exactly-once":
         if not idempotent or not idempotence_enabled:
             raise OptionError(
-                "'sink.delivery-guarantee' = 'exactly-once' needs 'properties.acks' = 'all' and "
-                "'properties.enable.idempotence' = 'true'; leave both out"
+                "'sink.delivery-guarantee' = 'exactly-once' requires 'properties.acks' = 'all' and "
+                "'properties.enable.idempotence' = 'true', which are the defaults; remove both"
             )
         _check_transactions(settings)
     elif not idempotent and idempotence_enabled and "enable.idempotence" in settings:
         raise OptionError(
-            "'properties.enable.idempotence' = 'true' needs 'properties.acks' = 'all'; leave one of them out"
+            "'properties.enable.idempotence' = 'true' requires 'properties.acks' = 'all'; remove one of them"
         )
-    # Without waiting for all brokers nothing is idempotent unless it is asked for.
+    # A producer with the guarantee `none` is idempotent only if `acks` or `enable.idempotence` is set.
     if (
         idempotent
         and idempotence_enabled
         and (guarantee != "none" or "acks" in settings or "enable.idempotence" in settings)
     ):
-        way_out = "with idempotence; change it, or set 'properties.enable.idempotence' = 'false'"
+        way_out = "for an idempotent producer; change it, or set 'properties.enable.idempotence' = 'false'"
         if _value(settings, "max.in.flight.requests.per.connection", 5) > 5:
             raise OptionError(
                 f"'properties.max.in.flight.requests.per.connection' must be at most 5 {way_out}"
@@ -110,8 +110,8 @@ def _check_producer(settings: Mapping[str, str], guarantee: str) -> None:
 def _check_transactions(settings: Mapping[str, str]) -> None:
     if settings.get("metadata.recovery.strategy", "none").strip().lower() != "none":
         raise OptionError(
-            "'sink.delivery-guarantee' = 'exactly-once' needs 'properties.metadata.recovery.strategy' = 'none': a "
-            "transaction would wait for ever for a broker that restarts; leave it out"
+            "'sink.delivery-guarantee' = 'exactly-once' requires 'properties.metadata.recovery.strategy' = 'none', "
+            "since a transaction would wait forever for a broker that restarts; remove it"
         )
     transaction_timeout = _value(settings, "transaction.timeout.ms", _TRANSACTION_MS)
     for key in ("delivery.timeout.ms", "request.timeout.ms"):
@@ -123,23 +123,27 @@ def _check_transactions(settings: Mapping[str, str]) -> None:
 
 
 def _check_store(settings: Mapping[str, str], store: str) -> None:
-    """The rules of Java's DefaultSslEngineFactory."""
+    """Checks a key store or trust store by the rules of DefaultSslEngineFactory in Kafka's Java client."""
     location, password, kind = (f"ssl.{store}.{name}" for name in ("location", "password", "type"))
     inline = [key for key in _STORES[store] if key in settings]
     pem = settings.get(kind, "").strip().upper() == "PEM"
     if inline and location in settings:
-        raise OptionError(f"'{PREFIX}{inline[0]}' and '{PREFIX}{location}' say the same; set one of them")
+        raise OptionError(
+            f"'{PREFIX}{inline[0]}' and '{PREFIX}{location}' are alternatives; set only one of them"
+        )
     if inline and not pem:
         raise OptionError(
-            f"'{PREFIX}{inline[0]}' is PEM, which Java reads only with '{PREFIX}{kind}' = 'PEM'; set that"
+            f"'{PREFIX}{inline[0]}' requires '{PREFIX}{kind}' = 'PEM', since it contains PEM text"
         )
     if inline and len(inline) < len(_STORES[store]):
-        raise OptionError(f"{' and '.join(repr(PREFIX + k) for k in _STORES[store])} go together; set both")
+        raise OptionError(
+            f"{' and '.join(repr(PREFIX + k) for k in _STORES[store])} require each other; set both"
+        )
     if password in settings and pem:
-        raise OptionError(f"'{PREFIX}{password}' is refused: a PEM file has none; leave it out")
+        raise OptionError(f"'{PREFIX}{password}' is refused: a PEM file has no password; remove it")
     if password in settings and location not in settings:
         raise OptionError(f"'{PREFIX}{password}' has no effect without '{PREFIX}{location}'; set both")
     if store == "keystore" and location in settings and password not in settings and not pem:
         raise OptionError(
-            f"'{PREFIX}{password}' is missing, without which Java opens no '{PREFIX}{location}'"
+            f"'{PREFIX}{password}' is missing; Kafka's Java client cannot open '{PREFIX}{location}' without it"
         )

@@ -1,4 +1,4 @@
-"""Settings of every client: connections, retries, metadata, metrics."""
+"""Settings of all clients: connections, retries, metadata and metrics."""
 
 from __future__ import annotations
 
@@ -36,37 +36,49 @@ COMMON: tuple[Setting, ...] = (
         "connections.max.idle.ms",
         integer(1, also=-1),
         convert=_system,
-        reason="-1, for ever, is 0 there",
+        reason="-1 (never close connections) is 0 in librdkafka",
     ),
     all_clients("enable.metrics.push", BOOL),
     all_clients("metadata.max.age.ms", integer(1, 3_600_000), "topic.metadata.refresh.interval.ms"),
     all_clients(
         "metadata.recovery.strategy",
         choice("none", "rebootstrap"),
-        reason="'sink.delivery-guarantee' = 'exactly-once' needs none",
+        reason="must be none with 'sink.delivery-guarantee' = 'exactly-once'",
     ),
     all_clients(
         "metadata.recovery.rebootstrap.trigger.ms",
         integer(0),
-        reason="Spark's reader knows it from Kafka 4.0 on",
+        reason="Spark's reader supports it as of Kafka 4.0",
     ),
     all_clients(
         "receive.buffer.bytes",
         _BUFFER,
         "socket.receive.buffer.bytes",
         convert=_system,
-        reason="-1 is 0 there",
+        reason="-1 (the system default) is 0 in librdkafka",
     ),
     all_clients(
-        "send.buffer.bytes", _BUFFER, "socket.send.buffer.bytes", convert=_system, reason="-1 is 0 there"
+        "send.buffer.bytes",
+        _BUFFER,
+        "socket.send.buffer.bytes",
+        convert=_system,
+        reason="-1 (the system default) is 0 in librdkafka",
     ),
-    all_clients("reconnect.backoff.ms", _BACKOFF, reason="at most 'properties.reconnect.backoff.max.ms'"),
-    all_clients("reconnect.backoff.max.ms", _BACKOFF, reason="10000 where it is not set and the other is"),
+    all_clients(
+        "reconnect.backoff.ms",
+        _BACKOFF,
+        reason="must not be greater than 'properties.reconnect.backoff.max.ms'",
+    ),
+    all_clients(
+        "reconnect.backoff.max.ms",
+        _BACKOFF,
+        reason="default: 10000 if 'properties.reconnect.backoff.ms' is set",
+    ),
     all_clients(
         "request.timeout.ms",
         integer(1000, 300_000),
         "socket.timeout.ms",
-        reason="the producer's `request.timeout.ms`, too",
+        reason="also librdkafka's `request.timeout.ms` of the producer",
     ),
     all_clients("retry.backoff.ms", _RETRY),
     all_clients("retry.backoff.max.ms", _RETRY),
@@ -76,21 +88,21 @@ COMMON: tuple[Setting, ...] = (
     java_clients_only("metrics.num.samples", integer(1)),
     java_clients_only("metrics.recording.level", choice("INFO", "DEBUG", "TRACE", exact=True)),
     java_clients_only("metrics.sample.window.ms", integer(0, LONG_MAX)),
-    java_clients_only("auto.include.jmx.reporter", BOOL, reason="Kafka 4 has it no more"),
+    java_clients_only("auto.include.jmx.reporter", BOOL, reason="removed in Kafka 4"),
     refused(
         "metric.reporters",
-        "a class of yours may be missing where Spark runs, and librdkafka loads none; Spark's own metrics tell of its "
-        "reader. Leave it out",
+        "librdkafka cannot load Java classes, and the executors of Spark may not have the class; use the metrics of "
+        "Spark for its reader, and remove it",
         _JMX,
     ),
     refused(
         "bootstrap.controllers",
-        "the bridge asks brokers, not controllers; use 'properties.bootstrap.servers'",
+        "the bridge connects to brokers, not to controllers; use 'properties.bootstrap.servers'",
         "",
     ),
     refused(
         "config.providers",
-        "values are filled in when the file is read; write ${env:...}, ${file:...} or ${secret:...}",
+        "references are substituted when the pipeline file is loaded; write ${env:...}, ${file:...} or ${secret:...}",
         "",
     ),
 )

@@ -1,4 +1,4 @@
-"""Settings of a consumer. Spark's reader is one; it joins no group, since Spark assigns its partitions."""
+"""Settings of consumers. The consumer is Spark's reader, which joins no group: Spark assigns its partitions."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from bridge.options.properties.model import (
 
 __all__ = ["CONSUMER"]
 
-_NO_MEMBER = "Spark assigns the partitions to its readers, so none joins a group"
-_NO_SHARE = "the bridge reads by offsets, not as a member of a share group; leave it out"
-_INTERNAL = "it is internal to Kafka's clients; leave it out"
-_BYTES = "records are read and written as bytes, and 'key.format' and 'value.format' say what they mean"
+_NO_MEMBER = "Spark assigns the partitions to its readers, so they do not join a consumer group"
+_NO_SHARE = "the bridge reads by offset and is not a member of a share group; remove it"
+_INTERNAL = "it is internal to Kafka's clients; remove it"
+_BYTES = "records are read and written as bytes; 'key.format' and 'value.format' decode and encode them"
 
 CONSUMER: tuple[Setting, ...] = (
     consumer_only("allow.auto.create.topics", BOOL),
@@ -31,25 +31,29 @@ CONSUMER: tuple[Setting, ...] = (
         consumer_only(
             "auto.offset.reset",
             choice("earliest", "latest", "none", exact=True),
-            "'upsert-kafka' begins at the earliest offset, and a lost position is an error",
+            "'upsert-kafka' starts at the earliest offset, and an expired offset is an error",
         ),
         connectors=(KAFKA,),
     ),
     consumer_only("check.crcs", BOOL),
     consumer_only("client.rack", TEXT),
     consumer_only("fetch.max.bytes", integer(0)),
-    consumer_only("fetch.max.wait.ms", integer(0), "10 where it is not set"),
+    consumer_only("fetch.max.wait.ms", integer(0), "default: 10"),
     consumer_only("fetch.min.bytes", integer(0)),
-    consumer_only("group.id", NAME, "what the ids of Spark's readers begin with; progress is shown under it"),
+    consumer_only(
+        "group.id",
+        NAME,
+        "prefix of the group ids of Spark's readers; the bridge commits the offsets it has read to this group",
+    ),
     consumer_only(
         "isolation.level",
         choice("read_committed", "read_uncommitted", exact=True),
-        "read_committed where it is not set",
+        "default: read_committed",
     ),
     consumer_only("max.partition.fetch.bytes", integer(0)),
     consumer_only("max.poll.records", integer(1)),
     set_by_bridge(
-        "enable.auto.commit", "progress is kept in the Delta table, in the commit that holds the data"
+        "enable.auto.commit", "the progress is stored in the Delta table, in the same commit as the data"
     ),
     set_by_bridge("interceptor.classes", "Spark's Kafka source refuses interceptors"),
     set_by_bridge("key.deserializer", _BYTES),
@@ -57,9 +61,13 @@ CONSUMER: tuple[Setting, ...] = (
     ignored(
         "auto.commit.interval.ms",
         integer(0),
-        "nothing is committed by itself; a group is shown each batch's end",
+        "the bridge commits offsets after each batch, not at intervals",
     ),
-    ignored("exclude.internal.topics", BOOL, "the bridge finds topics itself, and never Kafka's own"),
+    ignored(
+        "exclude.internal.topics",
+        BOOL,
+        "the bridge resolves 'topic-pattern' itself and never reads Kafka's internal topics",
+    ),
     ignored("group.instance.id", NAME, _NO_MEMBER),
     ignored("group.protocol", choice("classic", "consumer"), _NO_MEMBER),
     ignored("group.remote.assignor", TEXT, _NO_MEMBER),

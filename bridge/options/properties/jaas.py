@@ -1,4 +1,4 @@
-"""`sasl.jaas.config`: the text that tells Java's login module who logs in."""
+"""Parses `sasl.jaas.config`, the login module of Kafka's Java client with its credentials."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bridge.errors import OptionError
 __all__ = ["FLINK_SHADING", "jaas_text", "parse_jaas"]
 
 FLINK_SHADING = "org.apache.flink.kafka.shaded."
-"""Flink's SQL jar moves Kafka's classes to this package; definitions are pasted from there."""
+"""Package of Kafka's classes in Flink's SQL jar; pipelines copied from Flink name it."""
 
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
 _HEAD = re.compile(r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\b(.*?);?\s*$", re.S | re.I)
@@ -25,15 +25,15 @@ _PAIR = re.compile(
 
 
 def parse_jaas(text: str) -> tuple[str, str, dict[str, str]]:
-    """The login module, its flag and its options, of a `sasl.jaas.config` with one module.
+    """Returns the login module, its flag and its options from a `sasl.jaas.config` with one module.
 
-    Values may be quoted with `"` or `'`, with backslash escapes inside; `\\"` around a value, as the examples
-    of Flink's manual show it, counts as a quote. Raises OptionError without repeating any of the text.
+    Values may be quoted with `"` or `'`, with backslash escapes inside. `\\"` around a value, as in the examples
+    of Flink's manual, counts as a quote. Raises OptionError that quotes no part of the text.
     """
     head = _HEAD.match(text)
     if head is None:
         raise OptionError(
-            "'properties.sasl.jaas.config' must read: <login module> required "
+            "'properties.sasl.jaas.config' must have the form: <login module> required "
             'username="..." password="...";'
         )
     module, flag, rest = head.groups()
@@ -44,7 +44,7 @@ def parse_jaas(text: str) -> tuple[str, str, dict[str, str]]:
         if pair is None:
             after = list(options)[-1] if options else "the flag"
             raise OptionError(
-                f"'properties.sasl.jaas.config' cannot be read after {after}: name=\"value\" expected"
+                f"'properties.sasl.jaas.config' cannot be parsed after {after}: name=\"value\" is expected"
             )
         quoted = pair["double"] if pair["double"] is not None else pair["single"]
         value = _unescape(quoted) if quoted is not None else pair["pasted"]
@@ -54,7 +54,7 @@ def parse_jaas(text: str) -> tuple[str, str, dict[str, str]]:
 
 
 def jaas_text(text: str) -> str:
-    """The same configuration, as Kafka's Java client reads it."""
+    """Returns the configuration in the form that Kafka's Java client parses."""
     module, flag, options = parse_jaas(text)
     return f"{module} {flag}" + "".join(f' {k}="{_escape(v)}"' for k, v in options.items()) + ";"
 

@@ -1,4 +1,4 @@
-"""Who logs in: what the settings of SASL ask together, of both clients."""
+"""Resolves the SASL settings to a login that both clients support."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _MODULES = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
 }
-_DATABRICKS = "kafkashaded."  # there Spark's Kafka classes lie in this package, and definitions say so
+_DATABRICKS = "kafkashaded."  # package of Kafka's classes on Databricks
 _NEEDED = {"OAUTHBEARER": ("clientId", "clientSecret")}
 _ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 
 
 @dataclass(frozen=True)
 class Login:
-    """A mechanism that both clients have, and what it takes."""
+    """A SASL mechanism that both clients support, with the options of its login module."""
 
     mechanism: str
     options: Mapping[str, str] = field(repr=False)
 
 
 def login(settings: Mapping[str, str]) -> Login | None:
-    """The login of these settings (Java names, secrets in clear); None where `security.protocol` asks for none.
+    """Returns the login of `settings` (Java names, secrets in clear text); None without SASL in `security.protocol`.
 
-    Raises OptionError, without any secret, for a login that one of the clients could not do.
+    Raises OptionError that shows no secret for a login that one of the clients does not support.
     """
     parsed = parse_jaas(settings["sasl.jaas.config"]) if "sasl.jaas.config" in settings else None
     if not settings.get("security.protocol", "").strip().upper().startswith("SASL_"):
@@ -40,27 +40,30 @@ def login(settings: Mapping[str, str]) -> Login | None:
     mechanism = settings.get("sasl.mechanism", "GSSAPI").strip().upper()
     if mechanism not in _MODULES:
         raise OptionError(
-            f"'properties.sasl.mechanism' = '{mechanism}' is refused: the librdkafka in confluent-kafka's wheels, "
-            f"which sends, and asks for offsets in an ingest, has no such login; use one of {', '.join(_MODULES)}"
+            f"'properties.sasl.mechanism' = '{mechanism}' is refused: librdkafka as built for confluent-kafka, with "
+            "which the bridge sends records and looks up offsets, does not support it; use one of "
+            f"{', '.join(_MODULES)}"
         )
     if "sasl.login.callback.handler.class" in settings and mechanism != "OAUTHBEARER":
         raise OptionError(
-            "'properties.sasl.login.callback.handler.class' is refused: a Java class cannot log librdkafka "
-            f"in with {mechanism}; leave it out"
+            "'properties.sasl.login.callback.handler.class' is refused: librdkafka cannot load a Java class to log in "
+            f"with {mechanism}; remove it"
         )
     if parsed is None:
         raise OptionError(
-            f"'properties.sasl.jaas.config' is missing; {mechanism} takes the credentials from it"
+            f"'properties.sasl.jaas.config' is missing; set it to the credentials for {mechanism}"
         )
     module, _, options = parsed
     if module.removeprefix(_DATABRICKS) != _MODULES[mechanism]:
         raise OptionError(
             f"'properties.sasl.jaas.config' names {module}, but 'properties.sasl.mechanism' = '{mechanism}' "
-            f"needs {_MODULES[mechanism]}"
+            f"requires {_MODULES[mechanism]}"
         )
     for name in _NEEDED.get(mechanism, ("username", "password")):
         if not options.get(name):
-            raise OptionError(f"'properties.sasl.jaas.config' has no '{name}', which {mechanism} needs")
+            raise OptionError(f"'properties.sasl.jaas.config' has no '{name}', which {mechanism} requires")
     if mechanism == "OAUTHBEARER" and _ENDPOINT not in settings:
-        raise OptionError(f"'properties.{_ENDPOINT}' is missing; OAUTHBEARER fetches its token there")
+        raise OptionError(
+            f"'properties.{_ENDPOINT}' is missing; set it to the endpoint from which OAUTHBEARER fetches its token"
+        )
     return Login(mechanism, options)

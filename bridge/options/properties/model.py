@@ -1,7 +1,7 @@
-"""A setting of Kafka's clients as a value: who uses it, which values all of them take, what becomes of it.
+"""A setting of Kafka's clients as a value: its clients, the values that all of them accept, and its treatment.
 
-Spark's reader is Kafka's Java client; the bridge sends and administers with librdkafka. A value that one of the
-clients which use it does not take is refused for all: none is moved into a range.
+Spark's reader is Kafka's Java client; the bridge sends records and administers topics with librdkafka. A value that
+one of the clients of a setting does not accept is an error; values are never adjusted to a range.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LONG_MAX = 2**63 - 1
 
 
 class Treatment(str, Enum):
-    """What the bridge does with a setting."""
+    """How the bridge treats a setting; docs/options.md defines the values."""
 
     HONOURED = "honoured"
     TRANSLATED = "translated"
@@ -55,7 +55,7 @@ class Treatment(str, Enum):
 
 
 class Client(str, Enum):
-    """Which client uses a setting."""
+    """A client that uses a setting."""
 
     READER = "Spark's reader"
     ADMIN = "the admin clients"
@@ -81,22 +81,22 @@ class Setting:
     treatment: Treatment
     clients: frozenset[Client] = ALL_CLIENTS
     librdkafka: str | None = None
-    """Its name in librdkafka; None where librdkafka is not told."""
+    """Its name in librdkafka; None if it is not passed to librdkafka."""
     convert: Callable[[Any], str] = _text
-    """Its value in librdkafka."""
+    """Converts the value to that of librdkafka."""
     reason: str = ""
-    """Why it is refused, set by the bridge or without effect, and the way out; or what its translation does."""
+    """Why it is refused, set by the bridge or without effect, and the way out; otherwise a note for the docs."""
     default: str | None = None
-    """The value that one which is refused may be given: what the clients do anyway."""
+    """The value that a refused setting may have: the behaviour of the clients in any case."""
     connectors: tuple[str, ...] = (UPSERT, KAFKA)
 
     @property
     def is_applied(self) -> bool:
-        """Whether a client is told of it."""
+        """Whether the setting is passed to a client."""
         return self.treatment in (Treatment.HONOURED, Treatment.TRANSLATED)
 
     def parse(self, text: str, masked: bool = False) -> Any:
-        """The typed value. Raises OptionError with the legal values, and without the text if `masked`."""
+        """Returns the typed value. Raises OptionError with the legal values; it does not quote `text` if `masked`."""
         try:
             return self.kind.parse(text.strip())
         except ValueError:
@@ -106,15 +106,15 @@ class Setting:
             ) from None
 
     def java(self, text: str) -> str:
-        """The value as the Java client takes it."""
+        """Returns the value for Kafka's Java client."""
         return _text(self.parse(text, masked=True))
 
     def rdkafka(self, text: str) -> str:
-        """The value as librdkafka takes it."""
+        """Returns the value for librdkafka."""
         return self.convert(self.parse(text, masked=True))
 
     def check(self, connector: str, text: str, masked: bool = False) -> None:
-        """Raise OptionError for a setting that is refused, and for a value that its clients do not take."""
+        """Raises OptionError for a setting that cannot be set, and for a value that its clients do not accept."""
         if connector not in self.connectors or self.treatment is Treatment.SET_BY_BRIDGE:
             raise OptionError(f"'{PREFIX}{self.key}' cannot be set: {self.reason}")
         if self.treatment is not Treatment.REFUSED:
@@ -124,19 +124,19 @@ class Setting:
 
     def _expecting_clients(self) -> str:
         if self.librdkafka is None:
-            return "Kafka's Java client, which reads, takes"
+            return "Kafka's Java client, which reads the topic, accepts"
         if self.clients == PRODUCER_CLIENTS:
-            return "librdkafka, which sends, takes"
-        return "Kafka's Java client, which reads, and librdkafka, which sends and administers, both take"
+            return "librdkafka, which sends the records, accepts"
+        return "Kafka's Java client (reading) and librdkafka (sending, offsets) both accept"
 
 
 def _items(text: str) -> list[str]:
-    """What is compared: a list without regard to order, and without the spaces that Java drops."""
+    """Returns the items of a list setting for comparison: sorted, in lower case, without surrounding spaces."""
     return sorted(item.strip().lower() for item in text.split(","))
 
 
 def integer(low: int, high: int = INT_MAX, *, also: int | None = None) -> Kind[int]:
-    """A whole number from `low` to `high`, or `also`."""
+    """Returns the type of whole numbers from `low` to `high`, and of the value `also`."""
     legal = f"a whole number from {low} to {high}" + ("" if also is None else f", or {also}")
 
     def parse(text: str) -> int:
@@ -153,7 +153,7 @@ def _plain(text: str) -> str:
 
 def _name(text: str) -> str:
     if not text.strip():
-        raise ValueError("it is empty; text is expected")
+        raise ValueError("it is empty; set a value or remove it")
     return text
 
 
@@ -172,7 +172,7 @@ def all_clients(
     convert: Callable[[Any], str] = _text,
     reason: str = "",
 ) -> Setting:
-    """All clients are told; librdkafka perhaps under another name."""
+    """A setting of all clients; `librdkafka` and `convert` give its name and value in librdkafka."""
     name = librdkafka or key
     changed = name != key or convert is not _text
     treatment = Treatment.TRANSLATED if changed else Treatment.HONOURED
@@ -187,32 +187,32 @@ def producer_only(
     convert: Callable[[Any], str] = _text,
     reason: str = "",
 ) -> Setting:
-    """The producer alone is told."""
+    """A setting of the producer, which is librdkafka."""
     return replace(
         all_clients(key, kind, librdkafka, convert=convert, reason=reason), clients=PRODUCER_CLIENTS
     )
 
 
 def consumer_only(key: str, kind: Kind[Any], reason: str = "") -> Setting:
-    """Spark's reader alone is told."""
+    """A setting of Spark's reader, which is the only consumer of the topic."""
     return Setting(key, kind, Treatment.HONOURED, CONSUMER_CLIENTS, reason=reason)
 
 
 def java_clients_only(key: str, kind: Kind[Any], reason: str = "") -> Setting:
-    """Kafka's Java clients are told, the reader and the admin client; librdkafka has no counterpart."""
+    """A setting of Kafka's Java clients: Spark's reader and the admin client. librdkafka has no counterpart."""
     return Setting(key, kind, Treatment.HONOURED, _JAVA_CLIENTS, reason=reason)
 
 
 def ignored(key: str, kind: Kind[Any], reason: str) -> Setting:
-    """Legal, and nobody is told; `validate` warns with the reason."""
+    """A setting that is legal and passed to no client; `validate` prints a warning with `reason`."""
     return Setting(key, kind, Treatment.IGNORED, frozenset(), reason=reason)
 
 
 def refused(key: str, reason: str, default: str | None = None) -> Setting:
-    """An error with the reason, unless it is given `default`."""
+    """A setting that is an error with `reason`, unless its value is `default`."""
     return Setting(key, TEXT, Treatment.REFUSED, frozenset(), reason=reason, default=default)
 
 
 def set_by_bridge(key: str, reason: str) -> Setting:
-    """An error: the bridge sets it."""
+    """A setting that is an error, because the bridge sets it itself."""
     return Setting(key, TEXT, Treatment.SET_BY_BRIDGE, frozenset(), reason=reason)

@@ -1,4 +1,4 @@
-"""Certificates and keys that stand in the definition itself, as PEM: read as both clients will read them."""
+"""Checks certificates and keys that the settings contain as PEM text, as both clients would parse them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CHAIN, _KEY, _PASSWORD = "ssl.keystore.certificate.chain", "ssl.keystore.key", 
 
 
 def check_pem(settings: Mapping[str, str]) -> None:
-    """Raise OptionError, which shows nothing of it, for PEM text that a client could not read."""
+    """Raises OptionError for PEM text that a client could not parse; the message shows no part of it."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
     from cryptography.x509 import load_pem_x509_certificates
 
@@ -24,14 +24,14 @@ def check_pem(settings: Mapping[str, str]) -> None:
                 chain = load_pem_x509_certificates(settings[name].encode())
             except ValueError:
                 raise OptionError(
-                    f"'{PREFIX}{name}' holds no certificate; it must read -----BEGIN CERTIFICATE----- ..."
+                    f"'{PREFIX}{name}' contains no certificate; it must have the form -----BEGIN CERTIFICATE----- ..."
                 ) from None
     if _KEY not in settings:
         return
     encrypted = "BEGIN ENCRYPTED PRIVATE KEY" in settings[_KEY]
     if encrypted != (_PASSWORD in settings):
         raise OptionError(
-            f"'{PREFIX}{_KEY}' is {'' if encrypted else 'not '}encrypted; {'set' if encrypted else 'leave out'} "
+            f"'{PREFIX}{_KEY}' is {'' if encrypted else 'not '}encrypted; {'set' if encrypted else 'remove'} "
             f"'{PREFIX}{_PASSWORD}'"
         )
     try:
@@ -42,9 +42,11 @@ def check_pem(settings: Mapping[str, str]) -> None:
         )
     except (ValueError, TypeError):
         raise OptionError(
-            f"'{PREFIX}{_KEY}' holds no key that can be read; Java reads PKCS#8, -----BEGIN PRIVATE KEY----- or "
-            f"-----BEGIN ENCRYPTED PRIVATE KEY----- with the right '{PREFIX}{_PASSWORD}'"
+            f"'{PREFIX}{_KEY}' contains no readable key; Kafka's Java client reads PKCS#8, -----BEGIN PRIVATE KEY----- "
+            f"or -----BEGIN ENCRYPTED PRIVATE KEY----- with the right '{PREFIX}{_PASSWORD}'"
         ) from None
     form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     if chain and key.public_key().public_bytes(*form) != chain[0].public_key().public_bytes(*form):
-        raise OptionError(f"'{PREFIX}{_CHAIN}' does not begin with the certificate of '{PREFIX}{_KEY}'")
+        raise OptionError(
+            f"'{PREFIX}{_CHAIN}' does not start with the certificate of '{PREFIX}{_KEY}'; put that certificate first"
+        )

@@ -1,4 +1,4 @@
-"""Settings of a login by SASL. What they ask together is in `login`."""
+"""Settings of SASL logins. Rules between them are in `login`."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from bridge.options.properties.model import (
 __all__ = ["HANDLER", "SASL"]
 
 HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
-"""What makes Kafka's Java client ask an endpoint for its token."""
+"""The handler with which Kafka's Java client fetches its token from an endpoint."""
 
 _OLD_HANDLER = HANDLER.replace("oauthbearer.", "oauthbearer.secured.")
 _CLASS = (
-    "librdkafka, with which the bridge sends and administers, loads no Java class; log in with PLAIN, SCRAM or "
-    "OAUTHBEARER, and leave it out"
+    "librdkafka, with which the bridge sends records and looks up offsets, cannot load Java classes; log in with "
+    "PLAIN, SCRAM or OAUTHBEARER, and remove it"
 )
-_KERBEROS = "the bridge cannot log in by GSSAPI (Kerberos), so it has no effect; leave it out"
-_BROKER = "it is for a broker that checks tokens; a client only fetches them"
-_OPTION = "Spark's reader is older than the setting; say it as '{}' in 'properties.sasl.jaas.config'"
+_KERBEROS = "the bridge does not support GSSAPI (Kerberos), so it would have no effect; remove it"
+_BROKER = "brokers use it to validate tokens; clients only fetch them"
+_OPTION = "the Kafka client of Spark's reader does not have it yet; set '{}' in 'properties.sasl.jaas.config'"
 _ASSERTION = (
-    "Spark's reader is older than the setting; log in with 'clientId' and 'clientSecret' in "
+    "the Kafka client of Spark's reader does not have it yet; log in with 'clientId' and 'clientSecret' in "
     "'properties.sasl.jaas.config'"
 )
 
@@ -68,7 +68,7 @@ def _fraction(low: float, high: float) -> Kind[float]:
 
 
 _HANDLERS: Kind[str] = Kind("Class", _handler, HANDLER)
-_URL: Kind[str] = Kind("String", _url, "an address like https://host/path")
+_URL: Kind[str] = Kind("String", _url, "a URL like https://host/path")
 _LONG = integer(0, LONG_MAX)
 _MECHANISMS = choice("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 
@@ -79,30 +79,28 @@ SASL: tuple[Setting, ...] = (
         Treatment.HONOURED,
         ALL_CLIENTS,
         "sasl.mechanism",
-        reason="GSSAPI is refused where 'properties.security.protocol' asks for a login",
+        reason="GSSAPI is refused if 'properties.security.protocol' is SASL_PLAINTEXT or SASL_SSL",
     ),
     Setting(
         "sasl.jaas.config",
         NAME,
         Treatment.TRANSLATED,
         ALL_CLIENTS,
-        reason="librdkafka is given its options: user name and password, or client id, secret and scope",
+        reason="librdkafka receives its options: user name and password, or client id, client secret and scope",
     ),
     Setting(
         "sasl.login.callback.handler.class",
         _HANDLERS,
         Treatment.TRANSLATED,
         ALL_CLIENTS,
-        reason="librdkafka asks the endpoint itself; with OAUTHBEARER only",
+        reason="for OAUTHBEARER only; librdkafka fetches the token from the endpoint itself",
     ),
     all_clients("sasl.oauthbearer.token.endpoint.url", _URL),
     all_clients("sasl.oauthbearer.sub.claim.name", NAME),
-    refused(
-        "sasl.oauthbearer.scope.claim.name", "librdkafka knows no other name of it; leave it out", "scope"
-    ),
+    refused("sasl.oauthbearer.scope.claim.name", "librdkafka supports only the default; remove it", "scope"),
     refused(
         "sasl.oauthbearer.header.urlencode",
-        "librdkafka writes id and secret as they are; leave it out",
+        "librdkafka sends the client id and secret without URL encoding; remove it",
         "false",
     ),
     ignored("sasl.oauthbearer.clock.skew.seconds", integer(0), _BROKER),
@@ -146,9 +144,11 @@ SASL: tuple[Setting, ...] = (
     java_clients_only("sasl.login.refresh.min.period.seconds", integer(0, 900)),
     java_clients_only("sasl.login.refresh.window.factor", _fraction(0.5, 1.0)),
     java_clients_only("sasl.login.refresh.window.jitter", _fraction(0.0, 0.25)),
-    java_clients_only("sasl.login.retry.backoff.max.ms", _LONG, "10000 where it is not set"),
+    java_clients_only("sasl.login.retry.backoff.max.ms", _LONG, "default: 10000"),
     java_clients_only(
-        "sasl.login.retry.backoff.ms", _LONG, "at most 'properties.sasl.login.retry.backoff.max.ms'"
+        "sasl.login.retry.backoff.ms",
+        _LONG,
+        "must not be greater than 'properties.sasl.login.retry.backoff.max.ms'",
     ),
     refused("sasl.kerberos.kinit.cmd", _KERBEROS, "/usr/bin/kinit"),
     refused("sasl.kerberos.min.time.before.relogin", _KERBEROS, "60000"),

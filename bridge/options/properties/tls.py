@@ -1,4 +1,4 @@
-"""Settings of TLS. librdkafka has OpenSSL for it, which no Java class and no name of Java's can steer."""
+"""Settings of TLS. librdkafka uses OpenSSL, to which Java classes and Java names do not apply."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from bridge.options.properties.model import ALL_CLIENTS, NAME, TEXT, Setting, Tr
 __all__ = ["TLS"]
 
 _OPENSSL = (
-    "librdkafka, with which the bridge sends and administers, has OpenSSL for it "
-    "and loads no Java class; leave it out"
+    "librdkafka, with which the bridge sends records and looks up offsets, uses OpenSSL and cannot load Java classes; "
+    "remove it"
 )
 _VERSIONS = (
-    "librdkafka, with which the bridge sends and administers, cannot be kept from TLS 1.2 nor from 1.3; leave it out, "
-    "and set 'ssl.enabled.protocols' in the broker"
+    "librdkafka, with which the bridge sends records and looks up offsets, cannot disable TLS 1.2 or TLS 1.3; remove "
+    "it, and set 'ssl.enabled.protocols' in the broker"
 )
 _SUITES = (
-    "librdkafka, with which the bridge sends and administers, has OpenSSL's names for cipher suites and cannot choose "
-    "those of TLS 1.3; leave it out, and set 'ssl.cipher.suites' in the broker"
+    "librdkafka, with which the bridge sends records and looks up offsets, uses OpenSSL's names of cipher suites and "
+    "cannot select those of TLS 1.3; remove it, and set 'ssl.cipher.suites' in the broker"
 )
 _STORES = choice("JKS", "PKCS12", "PEM")
 
@@ -28,7 +28,7 @@ def _store(key: str, kind: Kind[str] = TEXT, reason: str = "") -> Setting:
         kind,
         Treatment.TRANSLATED,
         ALL_CLIENTS,
-        reason=reason or "librdkafka is given the content as PEM",
+        reason=reason or "librdkafka receives the content as PEM",
     )
 
 
@@ -42,7 +42,7 @@ def _https(text: str) -> str:
     return text.lower()
 
 
-_ENDPOINT: Kind[str] = Kind("String", _https, "https, or the empty text, which checks no name")
+_ENDPOINT: Kind[str] = Kind("String", _https, "https, or empty to disable the check of host names")
 
 TLS: tuple[Setting, ...] = (
     all_clients("security.protocol", choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
@@ -50,17 +50,25 @@ TLS: tuple[Setting, ...] = (
         "ssl.endpoint.identification.algorithm",
         _ENDPOINT,
         convert=_endpoint,
-        reason="the empty text is none there",
+        reason="empty is none in librdkafka",
     ),
     all_clients("ssl.key.password", TEXT),
     _store("ssl.keystore.location", NAME),
     _store("ssl.keystore.password"),
-    _store("ssl.keystore.type", _STORES, "the file itself says whether it is JKS or PKCS12"),
+    _store(
+        "ssl.keystore.type",
+        _STORES,
+        "librdkafka receives the content as PEM; JKS and PKCS12 are detected from the file",
+    ),
     all_clients("ssl.keystore.certificate.chain", NAME, "ssl.certificate.pem"),
     all_clients("ssl.keystore.key", NAME, "ssl.key.pem"),
     _store("ssl.truststore.location", NAME),
     _store("ssl.truststore.password"),
-    _store("ssl.truststore.type", _STORES, "the file itself says whether it is JKS or PKCS12"),
+    _store(
+        "ssl.truststore.type",
+        _STORES,
+        "librdkafka receives the content as PEM; JKS and PKCS12 are detected from the file",
+    ),
     all_clients("ssl.truststore.certificates", NAME, "ssl.ca.pem"),
     refused("ssl.cipher.suites", _SUITES, ""),
     refused("ssl.enabled.protocols", _VERSIONS, "TLSv1.2,TLSv1.3"),

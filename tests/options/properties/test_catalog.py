@@ -21,7 +21,7 @@ def test_settings_of_the_bridge_are_refused_with_a_reason(key: str) -> None:
         check_property("kafka", key, "x")
 
 
-def test_whatever_is_not_simply_honoured_says_why() -> None:
+def test_every_setting_that_is_not_honoured_has_a_reason() -> None:
     for setting in SETTINGS.values():
         if setting.treatment in (Treatment.REFUSED, Treatment.SET_BY_BRIDGE, Treatment.IGNORED):
             assert setting.reason and not setting.is_applied, setting.key
@@ -50,48 +50,52 @@ def test_settings_of_kafkas_clients_are_accepted(connector: str, key: str, text:
     [
         ("max.poll.record", "1", "did you mean 'properties.max.poll.records'?"),
         ("confluent.monitoring.interceptor.topic", "t", "is not a setting of Kafka's clients; "),
-        ("queue.buffering.max.kbytes", "1", "written as Java's: 'properties.buffer.memory'"),
-        ("sasl.username", "u", "written as Java's: 'properties.sasl.jaas.config'"),
-        ("auto.offset.reset", "errorStrategy", "takes one of earliest, latest, none"),
-        ("linger.ms", "900001", "librdkafka, which sends, takes a whole number from 0 to 900000"),
+        ("queue.buffering.max.kbytes", "1", "write the Java name 'properties.buffer.memory'"),
+        ("sasl.username", "u", "write the Java name 'properties.sasl.jaas.config'"),
+        ("auto.offset.reset", "errorStrategy", "accepts one of earliest, latest, none"),
+        (
+            "linger.ms",
+            "900001",
+            "librdkafka, which sends the records, accepts a whole number from 0 to 900000",
+        ),
         (
             "retry.backoff.ms",
             "0",
-            "Kafka's Java client, which reads, and librdkafka, which sends and administers",
+            "Kafka's Java client (reading) and librdkafka (sending, offsets) both accept a whole number",
         ),
         (
             "fetch.min.bytes",
             "-1",
-            "Kafka's Java client, which reads, takes a whole number from 0 to 2147483647",
+            "Kafka's Java client, which reads the topic, accepts a whole number from 0 to 2147483647",
         ),
-        ("fetch.min.bytes", "1_0", "takes a whole number"),
-        ("max.block.ms", "1", "is refused: sending waits at most 'properties.delivery.timeout.ms'"),
+        ("fetch.min.bytes", "1_0", "accepts a whole number"),
+        ("max.block.ms", "1", "is refused: sending blocks for at most 'properties.delivery.timeout.ms'"),
         ("ssl.enabled.protocols", "TLSv1.2", "set 'ssl.enabled.protocols' in the broker"),
         ("ssl.cipher.suites", "TLS_AES_128_GCM_SHA256", "set 'ssl.cipher.suites' in the broker"),
-        ("sasl.kerberos.service.name", "kafka", "cannot log in by GSSAPI"),
+        ("sasl.kerberos.service.name", "kafka", "does not support GSSAPI"),
     ],
 )
-def test_what_is_refused_names_the_way_out(key: str, text: str, message: str) -> None:
-    with pytest.raises(OptionError, match=re.escape(message)) as said:
+def test_messages_of_refused_settings_name_the_way_out(key: str, text: str, message: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(message)) as error:
         check_property("kafka", key, text)
-    assert f"'properties.{key}'" in str(said.value)
+    assert f"'properties.{key}'" in str(error.value)
 
 
 def test_a_secret_is_not_quoted() -> None:
-    with pytest.raises(OptionError, match=re.escape("its value (not shown) is not legal")) as said:
+    with pytest.raises(OptionError, match=re.escape("its value (not shown) is not legal")) as error:
         check_property("kafka", "linger.ms", "hunter2", masked=True)
-    assert "hunter2" not in str(said.value)
+    assert "hunter2" not in str(error.value)
 
 
-def test_the_old_beginning_of_an_upsert_topic_cannot_be_moved() -> None:
-    with pytest.raises(OptionError, match="'upsert-kafka' begins at the earliest offset"):
+def test_upsert_kafka_has_no_auto_offset_reset() -> None:
+    with pytest.raises(OptionError, match="'upsert-kafka' starts at the earliest offset"):
         check_property("upsert-kafka", "auto.offset.reset", "latest")
 
 
-def test_a_setting_without_effect_is_told() -> None:
+def test_a_setting_without_effect_has_a_warning() -> None:
     assert ignored_warning("session.timeout.ms") == (
-        "'properties.session.timeout.ms' has no effect: Spark assigns the partitions to its readers, so none joins a "
-        "group"
+        "'properties.session.timeout.ms' has no effect: Spark assigns the partitions to its readers, so they do not "
+        "join a consumer group"
     )
     assert ignored_warning("linger.ms") is None
 

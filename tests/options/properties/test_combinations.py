@@ -1,4 +1,4 @@
-"""What client settings ask of each other."""
+"""Rules between client settings."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _LEAST = "at-least-once"
     [
         ({"security.protocol": "SASL_SSL"}, _LEAST, "'GSSAPI' is refused"),
         (_SASL, _LEAST, "'properties.sasl.jaas.config' is missing"),
-        ({"sasl.jaas.config": "hunter2"}, _LEAST, "must read: <login module> required"),
+        ({"sasl.jaas.config": "hunter2"}, _LEAST, "must have the form: <login module> required"),
         (
             {**_SASL, "sasl.jaas.config": "example.PlainLoginModule required username=u password=p;"},
             _LEAST,
-            "needs org.apache.kafka.common.security.plain.PlainLoginModule",
+            "requires org.apache.kafka.common.security.plain.PlainLoginModule",
         ),
         ({**_SASL, "sasl.jaas.config": f'{_PLAIN} username="u" password="";'}, _LEAST, "has no 'password'"),
-        ({"acks": "1", "enable.idempotence": "true"}, _LEAST, "needs 'properties.acks' = 'all'"),
+        ({"acks": "1", "enable.idempotence": "true"}, _LEAST, "requires 'properties.acks' = 'all'"),
         ({"max.in.flight.requests.per.connection": "6"}, _LEAST, "must be at most 5"),
         ({"retries": "0"}, _LEAST, "must be at least 1"),
         ({"retries": "0", "enable.idempotence": "true"}, "none", "must be at least 1"),
@@ -43,8 +43,8 @@ _LEAST = "at-least-once"
             _LEAST,
             "must not be greater than 'properties.default.api.timeout.ms'",
         ),
-        ({"acks": "1"}, _ONCE, "'exactly-once' needs 'properties.acks' = 'all'"),
-        ({"enable.idempotence": "FALSE"}, _ONCE, "'exactly-once' needs 'properties.acks' = 'all'"),
+        ({"acks": "1"}, _ONCE, "'exactly-once' requires 'properties.acks' = 'all'"),
+        ({"enable.idempotence": "FALSE"}, _ONCE, "'exactly-once' requires 'properties.acks' = 'all'"),
         (
             {"metadata.recovery.strategy": "Rebootstrap"},
             _ONCE,
@@ -59,22 +59,22 @@ _LEAST = "at-least-once"
         (
             {"security.protocol": "SSL", "ssl.truststore.certificates": "x"},
             _LEAST,
-            "only with 'properties.ssl.truststore.type' = 'PEM'",
+            "requires 'properties.ssl.truststore.type' = 'PEM'",
         ),
         (
             {"security.protocol": "SSL", "ssl.truststore.type": "PEM", "ssl.truststore.certificates": "x"},
             _LEAST,
-            "holds no certificate",
+            "contains no certificate",
         ),
         (
             {"security.protocol": "SSL", "ssl.keystore.type": "PEM", "ssl.keystore.key": "x"},
             _LEAST,
-            "go together; set both",
+            "require each other; set both",
         ),
         (
             {"security.protocol": "SSL", "ssl.truststore.type": "PEM", "ssl.truststore.password": "x"},
             _LEAST,
-            "a PEM file has none",
+            "a PEM file has no password",
         ),
         ({"security.protocol": "SSL", "ssl.truststore.password": "x"}, _LEAST, "set both"),
         (
