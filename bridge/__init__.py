@@ -1,9 +1,9 @@
-"""The changelog bridge: Kafka upsert topics and Delta Lake tables, kept equal, both ways.
+"""Keeps Kafka topics and Delta Lake tables equal, in both directions.
 
     from bridge import ingest, load
     ingest(spark, load("conf/orders.yaml"))
 
-Importing this package starts nothing and imports neither Spark nor Kafka; each name is loaded when first used.
+Importing this package starts nothing and imports neither Spark nor Kafka; each name is imported on first use.
 """
 
 from __future__ import annotations

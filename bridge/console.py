@@ -1,4 +1,4 @@
-"""What people see: one line per batch, a spinner on a terminal, short tables, one-screen errors."""
+"""Prints what the command line shows: a line per batch, a spinner on a terminal, tables and error messages."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from bridge.metrics import BatchReport, Summary
 __all__ = ["Screen", "batch_line", "duration", "explanation_rows", "summary_rows"]
 
 _PIPE_WIDTH = 160
-"""A pipe has no width of its own; results should not be folded for one."""
+"""The assumed width of a pipe, wide enough that results are not wrapped."""
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them: 0.8 s, 12 s, 3 min 20 s, 5 h 3 min, 2 d 7 h."""
+    """Formats a duration: 0.8 s, 12 s, 3 min 20 s, 5 h 3 min, 2 d 7 h."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -36,7 +36,7 @@ def duration(seconds: float) -> str:
 
 
 def batch_line(report: BatchReport) -> str:
-    """One finished batch on one line, without markup."""
+    """Formats the report of one batch as one line without markup; a warning adds a second line."""
     if report.verb == "ingest":
         counts = f"+I {report.inserted:,}  +U {report.updated:,}  -D {report.deleted:,}"
         what = f"{report.records_in:,} records  {counts}  unchanged {report.unchanged:,}"
@@ -50,11 +50,11 @@ def batch_line(report: BatchReport) -> str:
             f"{report.pending_records:,} {'records' if report.verb == 'ingest' else 'versions'} behind"
         )
     if report.bad_records:
-        parts.append(f"{report.bad_records:,} bad records left out")
+        parts.append(f"{report.bad_records:,} bad records not applied")
     if report.unexpected_rows:
-        parts.append(f"{report.unexpected_rows:,} rows not as expected")
+        parts.append(f"{report.unexpected_rows:,} rows failed the gate")
     if report.keys_in_two_partitions:
-        parts.append(f"{report.keys_in_two_partitions:,} keys seen in two partitions")
+        parts.append(f"{report.keys_in_two_partitions:,} keys in two partitions")
     if report.event_time_lag_seconds is not None:
         parts.append(f"event time {duration(max(0.0, report.event_time_lag_seconds))} behind")
     if report.engine:
@@ -64,7 +64,7 @@ def batch_line(report: BatchReport) -> str:
 
 
 class Screen:
-    """Where output goes. A terminal gets colours and a spinner, a pipe gets plain lines, `quiet` only results."""
+    """Writes output: with colours and a spinner on a terminal, as plain lines elsewhere; `quiet` drops progress."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.out = Console(highlight=False, soft_wrap=True)
@@ -75,23 +75,23 @@ class Screen:
         self._status: Status | None = None
 
     def info(self, text: str) -> None:
-        """A line of progress; dropped when quiet."""
+        """Prints a line of progress, unless quiet."""
         if not self.quiet:
             self.out.print(escape(text))
 
     def lines(self, text: str) -> None:
-        """A result as it stands: never folded, coloured or taken for markup."""
+        """Prints a result unchanged: without wrapping, colours or markup."""
         sys.stdout.write(text + "\n")
 
     def batch(self, report: BatchReport) -> None:
-        """A Listener: one line per batch."""
+        """Prints a line for a batch; serves as a `Listener`."""
         self.info(batch_line(report))
         if self._status is not None:
             self._status.update(_status_text(report))
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
-        """Show that something is going on: a spinner on a terminal, one line elsewhere."""
+        """Shows that an operation is running: a spinner on a terminal, one line elsewhere."""
         if self.quiet or not self.out.is_terminal:
             self.info(what)
             yield
@@ -104,7 +104,7 @@ class Screen:
                 self._status = None
 
     def table(self, title: str, rows: Mapping[str, str]) -> None:
-        """A result: two columns, one row per entry."""
+        """Prints a result as two columns, one row per entry."""
         table = Table(
             title=escape(title), title_justify="left", title_style="bold", show_header=False, box=None
         )
@@ -115,7 +115,8 @@ class Screen:
         self.out.print(table)
 
     def grid(self, title: str, head: Sequence[str], rows: Iterable[tuple[tuple[str, str], str, str]]) -> None:
-        """A result of several columns; the first cell of each row is (text, style), and its text says it all."""
+        """Prints a result of several columns. The first cell of a row is (text, style); the style repeats what the text
+        says."""
         table = Table(
             title=escape(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False
         )
@@ -126,8 +127,8 @@ class Screen:
         self.out.print(table)
 
     def result(self, title: str, value: Any, *, json: bool, rows: Mapping[str, str] | None = None) -> None:
-        """A result for programs (`json`: all of `value`) or for people: `rows`, else the entries of the mapping `value`
-        that are not empty; lists have a line for each of theirs."""
+        """Prints a result: as JSON all of `value`; as a table `rows`, or without them the non-empty entries of the
+        mapping `value`, with one line per element of a list."""
         if json:
             self.json(value)
         elif rows is not None:
@@ -137,11 +138,11 @@ class Screen:
             self.table(title, {n.replace("_", " "): str(v) for n, v in lines.items() if v not in (None, "")})
 
     def json(self, value: Any) -> None:
-        """A result for programs: plain JSON on standard output."""
+        """Prints a result as plain JSON on standard output."""
         sys.stdout.write(json.dumps(value, indent=2, default=str) + "\n")
 
     def error(self, title: str, message: str) -> None:
-        """One screen on standard error; no traces."""
+        """Prints an error message, without a traceback, on standard error."""
         if self.err.is_terminal:
             self.err.print(
                 Panel(escape(message), title=escape(title), title_align="left", border_style="red")
@@ -152,11 +153,11 @@ class Screen:
 
 def _status_text(report: BatchReport) -> str:
     behind = f"{report.pending_records:,} behind" if report.pending_records else "up to date"
-    return escape(f"{report.verb} {report.pipeline}: {behind}; Ctrl-C stops after the running batch")
+    return escape(f"{report.verb} {report.pipeline}: {behind}; Ctrl-C stops after the current batch")
 
 
 def summary_rows(summary: Summary) -> dict[str, str]:
-    """The end of a run, for `Screen.table`."""
+    """Formats the summary of a run for `Screen.table`."""
     rate = summary.records_in / summary.seconds if summary.seconds else 0.0
     rows = {"batches": f"{summary.batches:,}"}
     if summary.version is not None:
@@ -172,34 +173,34 @@ def summary_rows(summary: Summary) -> dict[str, str]:
         )
     if summary.lost:
         rows["records lost"] = (
-            f"{summary.lost:,} that the broker has not acknowledged, as 'sink.delivery-guarantee' = 'none' allows"
+            f"{summary.lost:,} not acknowledged by the broker, which 'sink.delivery-guarantee' = 'none' allows"
         )
     if summary.bad_records:
-        rows["bad records left out"] = f"{summary.bad_records:,}"
+        rows["bad records not applied"] = f"{summary.bad_records:,}"
     if summary.unexpected_rows:
-        rows["rows not as expected"] = f"{summary.unexpected_rows:,}"
+        rows["rows that failed the gate"] = f"{summary.unexpected_rows:,}"
     if summary.maintained:
-        rows["maintained"] = "once" if summary.maintained == 1 else f"{summary.maintained} times"
+        rows["maintenance"] = "once" if summary.maintained == 1 else f"{summary.maintained} times"
     if summary.warning:
         rows["warning"] = summary.warning
     rows["time"] = duration(summary.seconds)
     return rows
 
 
-def explanation_rows(found: Mapping[str, Any]) -> dict[str, str]:
-    """What `pipelines.explain` has found, for `Screen.table`."""
+def explanation_rows(explanation: Mapping[str, Any]) -> dict[str, str]:
+    """Formats an explanation of `pipelines.ingest.explain` for `Screen.table`."""
 
     def files(which: str) -> str:
-        return f"{found[f'files{which}']:,} files, {found[f'bytes{which}'] / 1e6:,.1f} MB"
+        return f"{explanation[f'files{which}']:,} files, {explanation[f'bytes{which}'] / 1e6:,.1f} MB"
 
     rows = {
-        "records": f"{found['records']:,} of {found['pending_records']:,} that are pending",
-        "keys": f"{found['keys']:,}, {found['deletes']:,} of them to delete",
-        "table": f"{files('')}, {found['rows']:,} rows",
-        "cannot be ruled out by statistics": files("_in_range"),
-        "hold a key of the batch": f"{files('_touched')}, {found['rows_touched']:,} of their rows",
-        "why": found["why"],
+        "records": f"{explanation['records']:,} of {explanation['pending_records']:,} pending",
+        "keys": f"{explanation['keys']:,}, {explanation['deletes']:,} of them deletes",
+        "table": f"{files('')}, {explanation['rows']:,} rows",
+        "not pruned by statistics": files("_in_range"),
+        "with a key of the batch": f"{files('_touched')}, {explanation['rows_touched']:,} of their rows",
+        "why": explanation["why"],
     }
-    if found["engine"]:
-        rows["engine"] = found["engine"]
+    if explanation["engine"]:
+        rows["engine"] = explanation["engine"]
     return rows

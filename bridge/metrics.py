@@ -1,4 +1,4 @@
-"""What one batch did, as a value: the only thing pipelines report, whoever listens.
+"""Defines the report of a batch and the summary of a run, which pipelines pass to their listeners.
 
 Names follow Flink's connector metrics where it has one (numRecordsIn, pendingRecords, ...).
 """
@@ -15,7 +15,7 @@ __all__ = ["BatchReport", "Listener", "Summary", "ignore", "now_ms"]
 
 @dataclass(frozen=True)
 class BatchReport:
-    """One finished batch of one pipeline. Counts are of this batch alone; seconds are wall time."""
+    """One committed batch of a pipeline. Counts cover this batch only; seconds are wall-clock time."""
 
     pipeline: str
     verb: str
@@ -29,27 +29,27 @@ class BatchReport:
     updated: int = 0
     deleted: int = 0
     unchanged: int = 0
-    """Changes of this batch that had nothing to change: no-op updates, deletes of unknown keys."""
+    """Changes without effect on the table: no-op updates and deletes of unknown keys."""
     records_out: int = 0
     tombstones: int = 0
     lost: int = 0
-    """Records of these that the broker has not acknowledged: above 0 with 'sink.delivery-guarantee' = 'none' alone."""
+    """Sent records that the broker did not acknowledge: above 0 only with 'sink.delivery-guarantee' = 'none'."""
     bad_records: int = 0
     unexpected_rows: int = 0
-    """Rows that are not as the gate's suite expects: put aside (quarantine) or written and sent all the same (warn; a
-    row counts for each expectation it does not meet)."""
+    """Rows that fail the gate: quarantined, or with `gate: warn` applied anyway. With `warn` a row counts once for each
+    expectation that it fails."""
     keys_in_two_partitions: int = 0
     pending_records: int | None = None
-    """How many offsets (ingest) or table versions (publish) are left; None when not known."""
+    """Offsets (ingest) or table versions (publish) that are still pending; None when unknown."""
     event_time_lag_seconds: float | None = None
-    """Now minus the newest value of the watermark column in this batch; None without a WATERMARK."""
+    """The current time minus the newest value of the watermark column in this batch; None without a WATERMARK."""
     watermark_ms: int | None = None
-    """Epoch milliseconds up to which event time is complete, by the WATERMARK clause: the smallest of all partitions
-    that are not idle; None without one, or while a partition has none."""
+    """The watermark in epoch milliseconds: the smallest of all partitions that are not idle. None without a WATERMARK
+    clause, or while a partition has no watermark yet."""
     engine: str | None = None
-    """What merged the batch into the table, and why that (ingest); None where rows have no key."""
+    """The merge engine of this batch and the reason for it (ingest); None where rows have no key."""
     warning: str | None = None
-    """Something a user should know though the batch is done."""
+    """A problem that did not fail the batch, for the user."""
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
@@ -58,11 +58,11 @@ class BatchReport:
 
 
 Listener = Callable[[BatchReport], None]
-"""Told after each batch has been committed; it must not raise."""
+"""Called after each batch has been committed; it must not raise."""
 
 
 def ignore(report: BatchReport) -> None:
-    """The listener that does not listen."""
+    """Ignores the report: the default listener."""
 
 
 _SUMMED = (
@@ -82,7 +82,7 @@ _SUMMED = (
 
 @dataclass(frozen=True)
 class Summary:
-    """A whole run: the sums of its batches, and where it ended."""
+    """The totals of a run, and its last position."""
 
     pipeline: str
     verb: str
@@ -103,12 +103,12 @@ class Summary:
     event_time_lag_seconds: float | None = None
     watermark_ms: int | None = None
     maintained: int = 0
-    """How often the section `maintenance` was carried out (ingest)."""
+    """How often maintenance ran between batches (ingest)."""
     warning: str | None = None
     seconds: float = 0.0
 
     def plus(self, report: BatchReport) -> Summary:
-        """The summary with one more batch: counts add up, positions and lags are those of the last batch."""
+        """Adds a batch: sums its counts, and takes over its position and lags."""
         sums = {name: getattr(self, name) + getattr(report, name) for name in _SUMMED}
         return replace(
             self,
@@ -126,5 +126,5 @@ class Summary:
 
 
 def now_ms() -> int:
-    """The time, in epoch milliseconds."""
+    """Returns the current time in epoch milliseconds."""
     return time.time_ns() // 1_000_000

@@ -1,4 +1,4 @@
-"""Which bridge this is."""
+"""Determines the installed version of the bridge."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["own_version"]
 
 
 def own_version() -> str:
-    """The installed version; `(not installed)` for code that is run from a zip by --py-files."""
+    """Returns the installed version, or `(not installed)` for code that runs from a zip given with --py-files."""
     try:
         return version("changelog-bridge")
     except PackageNotFoundError:

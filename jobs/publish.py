@@ -1,4 +1,4 @@
-"""Send a Delta table's change feed to an upsert topic: `bridge publish` for spark-submit.
+"""Runs `bridge publish` under spark-submit.
 
 spark-submit --py-files dist/*.whl jobs/publish.py conf/orders.yaml
 """
@@ -9,5 +9,5 @@ from bridge.cli.app import main
 
 if __name__ == "__main__":
     code = main(["publish", *sys.argv[1:]])
-    if code:  # a clean end stays silent: some job runners take any sys.exit for a failure
+    if code:  # some job runners report any sys.exit as a failure, even with code 0
         sys.exit(code)

@@ -54,7 +54,7 @@ def test_durations(seconds: float, text: str) -> None:
 def test_a_batch_is_one_line() -> None:
     assert batch_line(INGEST) == (
         "ingest orders  batch 3  version 5  20,000 records  +I 900  +U 80  -D 7  unchanged 13  "
-        "1,234 records behind  2 bad records left out  1 keys seen in two partitions  2.0 s"
+        "1,234 records behind  2 bad records not applied  1 keys in two partitions  2.0 s"
     )
     assert batch_line(PUBLISH) == (
         "publish out  batch 0  version 9  6 records, 1 of them tombstones  1 min 15 s"
@@ -68,7 +68,7 @@ def test_lost_records_are_told() -> None:
     summary = Summary("out", "publish").plus(replace(PUBLISH, lost=1_000)).plus(replace(PUBLISH, lost=1))
     assert summary.lost == 1_001
     assert summary_rows(summary)["records lost"] == (
-        "1,001 that the broker has not acknowledged, as 'sink.delivery-guarantee' = 'none' allows"
+        "1,001 not acknowledged by the broker, which 'sink.delivery-guarantee' = 'none' allows"
     )
     assert "records lost" not in summary_rows(Summary("out", "publish").plus(PUBLISH))
 

@@ -1,4 +1,4 @@
-"""The command line: one verb per pipeline operation. jobs/ and the `bridge` script call the same `main`."""
+"""The command line. The `bridge` script and the scripts in jobs/ call the same `main`."""
 
 from bridge.cli.app import main
 

@@ -1,7 +1,7 @@
-"""The command line: one verb per pipeline. jobs/ call the same `main`.
+"""Defines the command line: one verb per operation on a pipeline. The scripts in jobs/ call the same `main`.
 
-Exit codes: 0 done, 1 failed while running, 2 definition refused, 3 quality failed, 4 verify found a
-difference.
+Exit codes: 0 success, 1 failure at run time, 2 invalid pipeline file or option, 3 quality check failed, 4 verify found
+a difference.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-# Verbs import their pipeline after they have read the pipeline file: a refusal must not wait for Spark.
+# Verbs import their pipeline after they have read the pipeline file: an invalid file is reported without Spark.
 
 app = typer.Typer(
     name="bridge",
@@ -46,17 +46,18 @@ def ingest(
     explain: Annotated[
         bool,
         typer.Option(
-            "--explain", help="Print which files the next batch would touch, and why; apply nothing."
+            "--explain", help="Print which files the next batch would rewrite, and why, without applying it."
         ),
     ] = False,
     quiet: Quiet = False,
     master: Master = None,
     conf: Conf = None,
 ) -> None:
-    """Apply an upsert topic to its Delta table by MERGE.
+    """Apply the records of a topic to its Delta table with MERGE.
 
-    Goes on where the table says the last run ended. With `trigger: available-now` it ends when the topic has no
-    more; with an interval it goes on until Ctrl-C, which lets the running batch commit first.
+    Continues at the offsets that the last run committed to the table. With `trigger: available-now`
+    it ends at the topic's end offsets; with an interval it runs until Ctrl-C, which lets the
+    current batch commit first.
     """
     definition = config.load(file)
     if explain:
@@ -69,9 +70,10 @@ def ingest(
 
 @app.command()
 def publish(file: File, quiet: Quiet = False, master: Master = None, conf: Conf = None) -> None:
-    """Send a Delta table's change feed to an upsert topic, tombstones for deletes.
+    """Send a Delta table's change data feed to a topic, with tombstones for deletes.
 
-    The first run starts where `publish.start` says (snapshot by default); later runs go on from there.
+    The first run starts at `publish.start` (by default a snapshot of the table); later runs
+    continue from there.
     """
     definition = config.load(file)
     from bridge.pipelines.publish.run import publish as run
@@ -93,7 +95,7 @@ for _verb in (
 
 @app.command()
 def validate(file: File, json: Json = False) -> None:
-    """Check a pipeline file and print what it means. Touches neither Kafka nor the table."""
+    """Validate a pipeline file and print what it resolves to, without Kafka, Spark or the table."""
     screen, definition = Screen(), config.load(file)
     if json:
         screen.json(config.resolved(definition))
@@ -113,18 +115,20 @@ def validate(file: File, json: Json = False) -> None:
 
 @app.command()
 def schema() -> None:
-    """Print the JSON Schema of pipeline files, for editors."""
+    """Print the JSON Schema of pipeline files, for completion and validation in editors."""
     Screen().json(config.json_schema())
 
 
 @app.command()
 def broker(
-    folder: Annotated[Path, typer.Option(help="Where its data is kept between runs.")] = Path(".work/broker"),
-    port: Annotated[int, typer.Option(help="The port on 127.0.0.1.")] = 9092,
-    registry: Annotated[bool, typer.Option("--registry", help="Run a schema registry beside it.")] = False,
-    registry_port: Annotated[int, typer.Option(help="The registry's port on 127.0.0.1.")] = 8081,
+    folder: Annotated[
+        Path, typer.Option(help="Folder for the broker's data, which later runs reuse.")
+    ] = Path(".work/broker"),
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 9092,
+    registry: Annotated[bool, typer.Option("--registry", help="Also run a schema registry.")] = False,
+    registry_port: Annotated[int, typer.Option(help="Port of the registry on 127.0.0.1.")] = 8081,
 ) -> None:
-    """Run the embedded Kafka broker (a real one, one process) until Ctrl-C."""
+    """Run a Kafka broker (KRaft, a single process) on this machine until Ctrl-C."""
     from bridge.embedded.broker import Broker
     from bridge.embedded.schema_registry import SchemaRegistryServer
 
@@ -135,18 +139,20 @@ def broker(
         if registry:
             with screen.busy("starting the schema registry"):
                 schemas = servers.enter_context(SchemaRegistryServer(folder / "registry", port=registry_port))
-            screen.info(f"the schema registry answers at {schemas.url}; it forgets its schemas when it stops")
+            screen.info(f"schema registry: {schemas.url}; its schemas are lost when it stops")
         with process.stop_signals(screen) as stop:
-            screen.info(f"Kafka answers at {running.bootstrap}; its data is in {folder}; Ctrl-C stops it")
+            screen.info(f"Kafka: {running.bootstrap}; its data is in {folder}; press Ctrl-C to stop")
             stop.wait()
 
 
 @app.command()
 def demo(
-    folder: Annotated[Path, typer.Option(help="Work folder; emptied first.")] = Path(".work/demo"),
+    folder: Annotated[Path, typer.Option(help="Working folder; its contents are deleted first.")] = Path(
+        ".work/demo"
+    ),
     quiet: Quiet = False,
 ) -> None:
-    """Run everything once on this machine: broker, changelog, ingest, publish, check, verify."""
+    """Run the whole bridge once on this machine: broker, changelog, ingest, publish, check, verify."""
     from bridge.demo.run import run
     from bridge.session import build_session
 
@@ -169,11 +175,11 @@ def _root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Move a changelog between Kafka upsert topics and Delta Lake tables, both ways, provably right.
+    """Move changelogs between Kafka topics and Delta Lake tables, in both directions, and verify the result.
 
     \b
-    Exit codes: 0 done, 1 failed while running, 2 definition refused, 3 quality failed,
-    4 verify found a difference.
+    Exit codes: 0 success, 1 failure at run time, 2 invalid pipeline file or option,
+    3 quality check failed, 4 verify found a difference.
     """
 
 
@@ -183,7 +189,7 @@ def _explain(definition: Definition, master: str | None, conf: list[str] | None)
     screen = Screen()
     with process.session(screen, definition, master, conf) as spark:
         explanation = run(spark, definition)
-    screen.table(f"the next batch of {definition.name}", explanation_rows(explanation.as_dict()))
+    screen.table(f"next batch of {definition.name}", explanation_rows(explanation.as_dict()))
 
 
 _Pipeline = Callable[["SparkSession", Definition, "Listener", threading.Event], "Summary"]
@@ -205,7 +211,7 @@ def _run(
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command line and return its exit code; errors are printed on one screen, never as a trace."""
+    """Runs the command line and returns its exit code; errors are printed as messages, never as tracebacks."""
     return process.run_guarded(lambda: app(args=argv, standalone_mode=False))
 
 

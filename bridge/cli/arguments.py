@@ -1,4 +1,4 @@
-"""Arguments and options that verbs of the command line share."""
+"""Arguments and options that several verbs share."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import typer
 
 __all__ = ["Conf", "File", "Json", "Master", "Quiet"]
 
-File = Annotated[Path, typer.Argument(help="The pipeline file (YAML), for example conf/orders.yaml.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")]
+File = Annotated[Path, typer.Argument(help="The pipeline file (YAML), e.g. conf/orders.yaml.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only results and errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Master = Annotated[str | None, typer.Option(help="Spark master; default SPARK_MASTER or local[*].")]
-Conf = Annotated[list[str] | None, typer.Option("--conf", help="A Spark setting, key=value; repeatable.")]
+Master = Annotated[str | None, typer.Option(help="Spark master; default: SPARK_MASTER, else local[*].")]
+Conf = Annotated[list[str] | None, typer.Option("--conf", help="Spark setting as key=value; repeatable.")]

@@ -1,4 +1,4 @@
-"""`bridge check`: the verb that judges a table by its quality suite."""
+"""Defines `bridge check`, which runs a quality suite against a table."""
 
 from __future__ import annotations
 
@@ -32,49 +32,54 @@ def check(
     file: File,
     since: Annotated[
         int | None,
-        typer.Option(metavar="VERSION", min=0, help="Judge only rows that changed after this table version."),
+        typer.Option(metavar="VERSION", min=0, help="Check only rows that changed after this table version."),
     ] = None,
     fail_on: Annotated[
         str | None,
         typer.Option(
             metavar="error|warn",
-            help="Exit 3 when a critical expectation fails (error), or one of severity warning, too (warn). "
-            "Default: error, or never under `quality: {on-failure: warn}`.",
+            help="Exit with 3 when a critical expectation fails (error), or a critical or warning one (warn). "
+            "Default: error; with `quality: {on-failure: warn}` a failure never changes the exit code.",
         ),
     ] = None,
-    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write JUnit XML there, for CI.")] = None,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the result as JUnit XML, for CI.")
+    ] = None,
     markdown: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a Markdown summary there, for CI.")
+        Path | None, typer.Option(metavar="FILE", help="Write a summary in Markdown, for CI.")
     ] = None,
     data_docs: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Add the run to Great Expectations' Data Docs in that folder."),
+        typer.Option(metavar="FOLDER", help="Add the run to Great Expectations Data Docs in this folder."),
     ] = None,
     scheduled: Annotated[
-        bool, typer.Option("--scheduled", help="Keep the results as those of a schedule.")
+        bool, typer.Option("--scheduled", help="Record the trigger of this run as `schedule`.")
     ] = False,
     init: Annotated[
-        bool, typer.Option("--init", help="Check nothing: write a suite that the table meets, to begin with.")
+        bool, typer.Option("--init", help="Write a first suite, which the table meets, and check nothing.")
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="With --init: write over a suite that is there.")
+        bool, typer.Option("--overwrite", help="With --init: replace an existing suite.")
     ] = False,
     quiet: Quiet = False,
     json: Json = False,
     master: Master = None,
     conf: Conf = None,
 ) -> None:
-    """Run the quality suite on the table, keep the results, write the HTML report. Exits 3 when the table failed.
+    """Run the quality suite on the table, store the results and write the HTML report. Exits with 3 on failure.
 
-    With --since only rows that changed are judged, by the change data feed; whatever the changed rows alone cannot tell
-    (uniqueness, freshness, aggregates) is judged on the whole table still.
+    With --since the check reads only the rows that changed, from the change data feed. Expectations
+    that need the whole table (uniqueness, freshness, aggregates) are still evaluated on the whole
+    table.
     """
     if fail_on not in (None, "error", "warn"):
         raise DefinitionError(f"--fail-on {fail_on}: legal values are error, warn")
     screen, definition = Screen(quiet=quiet or json), config.load(file)
     if init:
         if since is not None or fail_on or junit or markdown or data_docs or scheduled:
-            raise DefinitionError("--init checks nothing, so it goes with none of the options of a check")
+            raise DefinitionError(
+                "--init runs no check: leave out --since, --fail-on, --junit, --markdown, --data-docs and --scheduled"
+            )
         _init(screen, definition, overwrite, json, master, conf)
         return
     if overwrite:
@@ -108,17 +113,20 @@ def _init(
 ) -> None:
     from bridge.pipelines.quality.suite_proposal import propose
 
-    with process.session(screen, definition, master, conf) as spark, screen.busy("looking at the table"):
+    with (
+        process.session(screen, definition, master, conf) as spark,
+        screen.busy(f"profiling {definition.delta}"),
+    ):
         proposal = propose(spark, definition, overwrite=overwrite)
     rows = {
         "suite": str(proposal.suite),
         "expectations": f"{proposal.expectations:,}",
-        "made from": f"{proposal.rows:,} rows, table version {proposal.version}",
+        "based on": f"{proposal.rows:,} rows, table version {proposal.version}",
     }
     if definition.quality is None:
-        rows["now add"] = f"quality: {{suite: {proposal.suite}}} to the pipeline file"
+        rows["next step"] = f"add `quality: {{suite: {proposal.suite}}}` to the pipeline file"
     screen.result(
-        f"a suite for {definition.name}",
+        f"quality suite for {definition.name}",
         {**asdict(proposal), "suite": str(proposal.suite)},
         rows=rows,
         json=json,
@@ -126,7 +134,7 @@ def _init(
 
 
 def failure_threshold(definition: Definition, fail_on: str | None) -> str | None:
-    """What fails the check; None for nothing. The command line wins over the pipeline file."""
+    """The severity threshold that fails the check, or None where nothing does. `--fail-on` overrides the file."""
     if fail_on is not None:
         return fail_on
     warns = definition.quality is not None and definition.quality.on_failure is OnFailure.WARN
@@ -156,19 +164,21 @@ def _show(screen: Screen, definition: Definition, checked: Checked) -> None:
     verdict, history = checked.verdict, checked.history
     rows = []
     for o in in_order(verdict):
-        cell = o.reason or o.observed or "not shown"
+        cell = o.reason or o.observed or "no observed value"
         if o.evaluated_on == "changes":
             cell += " (changed rows)"
         if o.example_keys:
             keys = (", ".join(f"{n} = {v}" for n, v in key.items()) for key in o.example_keys[:3])
-            cell += f"\nfor example {'; '.join(keys)}"
+            cell += f"\ne.g. {'; '.join(keys)}"
         if note := trend_note(o, history, verdict.started_at):
             cell += f"\n{note}"
         word, style = _RESULT_CELLS[state_of(o)]
         severity = "" if o.success or o.severity == "critical" else f" ({o.severity})"
         rows.append(((word + severity, style), o.title, cell))
     screen.grid(
-        f"quality of {definition.delta}, version {checked.version}", ("result", "expectation", "found"), rows
+        f"quality of {definition.delta}, version {checked.version}",
+        ("result", "expectation", "observed"),
+        rows,
     )
     conclusion = f"{headline(verdict)}. {' '.join(scope(verdict, checked.now))}"
     screen.out.print(conclusion, markup=False)

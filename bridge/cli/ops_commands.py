@@ -1,4 +1,4 @@
-"""The verbs that look after a pipeline: how far it is, whether both sides are equal, what was kept aside."""
+"""Defines the verbs that operate a pipeline: status, verify, resync, replay, peek and maintain."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ if TYPE_CHECKING:
 
 __all__ = ["maintain", "peek", "replay", "resync", "status", "verify"]
 
-Direction = Annotated[str | None, typer.Option(help="ingest or publish; default: the one with progress.")]
+Direction = Annotated[str | None, typer.Option(help="ingest or publish; default: the one that has progress.")]
 
 
 def verify(
     file: File,
     direction: Direction = None,
     show_values: Annotated[
-        bool, typer.Option("--show-values", help="Show both rows of the first keys that differ.")
+        bool, typer.Option("--show-values", help="Show both rows of the example keys.")
     ] = False,
     quiet: Quiet = False,
     json: Json = False,
     master: Master = None,
     conf: Conf = None,
 ) -> None:
-    """Prove that topic and table hold the same rows, while both go on changing. Exits 4 when they do not.
+    """Verify that topic and table hold the same rows. Exits with 4 when they differ.
 
-    Both are compared as they were at one offset of each partition and one version of the table.
+    Compares both sides at fixed offsets and one table version, so it can run while both keep
+    changing.
     """
     _check_choice("--direction", direction, "ingest", "publish")
     screen, definition = Screen(quiet=quiet or json), config.load(file)
@@ -51,10 +52,10 @@ def verify(
     }
     if comparison.superseded:
         rows["not compared"] = (
-            f"{comparison.superseded:,} keys whose records compaction may have taken meanwhile"
+            f"{comparison.superseded:,} keys whose records may have been compacted during the comparison"
         )
     if comparison.buckets:
-        rows["buckets that differ"] = ", ".join(f"{b.number}" for b in comparison.buckets)
+        rows["differing buckets"] = ", ".join(f"{b.number}" for b in comparison.buckets)
     rows |= {example.key: _line(example, proof.version) for example in comparison.examples}
     title = f"{proof.direction} {definition.name}: fold(topic) == table?"
     screen.result(title, proof.as_dict(), rows=rows, json=json)
@@ -72,20 +73,21 @@ def resync(
     missing: Annotated[
         str | None,
         typer.Option(
-            help="delete or keep: rows that a topic lacks of which records have expired (ingest only)."
+            help="delete or keep: rows without a record in the topic, when records have expired (ingest only)."
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what it would do; write nothing.")
+        bool, typer.Option("--dry-run", help="Print what would be repaired, without writing.")
     ] = False,
     json: Json = False,
     master: Master = None,
     conf: Conf = None,
 ) -> None:
-    """Heal a pipeline: find what differs between topic and table, and mend only that.
+    """Compare topic and table, and repair only the rows that differ.
 
-    ingest: the table is made equal to the topic as it is now, in one commit; `bridge ingest` goes on from there.
-    publish: the topic is made equal to the table as it is now; `bridge publish` goes on from there.
+    ingest: makes the table equal to the current topic in one commit; `bridge ingest` continues from
+    there.
+    publish: makes the topic equal to the current table; `bridge publish` continues from there.
     """
     _check_choice("--direction", direction, "ingest", "publish")
     _check_choice("--missing", missing, "delete", "keep")
@@ -97,11 +99,13 @@ def resync(
         if direction_of(spark, definition, direction) == "ingest":
             report = topic_to_table.resync(spark, definition, missing=missing, dry_run=dry_run)
         elif missing is not None:
-            raise DefinitionError("--missing is for ingest: a publish has its rows in the table")
+            raise DefinitionError(
+                "--missing applies to ingest only: the rows of a publish are in its table; leave the option out"
+            )
         else:
             report = table_to_topic.resync(spark, definition, dry_run=dry_run)
-    did = "would do" if dry_run else "did"
-    screen.result(f"what a resync of {definition.name} {did}", report.as_dict(), json=json)
+    title = f"resync of {definition.name}" + (", dry run" if dry_run else "")
+    screen.result(title, report.as_dict(), json=json)
 
 
 def replay(
@@ -109,17 +113,19 @@ def replay(
     force: Annotated[
         bool,
         typer.Option(
-            "--force", help="Also records older than delete.retention.ms: deletes may be forgotten."
+            "--force",
+            help="Also apply records older than delete.retention.ms, whose later tombstones may be gone.",
         ),
     ] = False,
     json: Json = False,
     master: Master = None,
     conf: Conf = None,
 ) -> None:
-    """Apply records that `bad-records: quarantine` kept aside and that can be read now.
+    """Apply records of the quarantine table that can be decoded now.
 
-    Correct their key and value in the quarantine table, or the DDL, then run this. A record never overtakes a newer one
-    of its key. What still cannot be read stays aside.
+    Correct their key and value in the quarantine table, or the DDL, before you run it. A record
+    never replaces a newer record of its key. Records that still cannot be decoded stay in the
+    quarantine table.
     """
     screen, definition = Screen(quiet=json), config.load(file)
     from bridge.pipelines.ingest.replay import replay as run
@@ -130,7 +136,7 @@ def replay(
 
 
 def status(file: File, json: Json = False, master: Master = None, conf: Conf = None) -> None:
-    """Show how far a pipeline has got and how much is left. Moves nothing."""
+    """Show the progress of a pipeline and what is pending. Changes nothing."""
     screen, definition = Screen(quiet=json), config.load(file)
     from bridge.pipelines.operations.status import status as run
 
@@ -141,22 +147,23 @@ def status(file: File, json: Json = False, master: Master = None, conf: Conf = N
 
 def peek(
     file: File,
-    limit: Annotated[int, typer.Option("--max", min=1, help="How many records at most.")] = 10,
+    limit: Annotated[int, typer.Option("--max", min=1, help="Maximum number of records.")] = 10,
     start: Annotated[
         str,
-        typer.Option(
-            "--from", help="earliest, an offset, a timestamp; latest: the newest records that are there."
-        ),
+        typer.Option("--from", help="earliest, latest (the newest records), an offset or a timestamp."),
     ] = "latest",
     key: Annotated[
         str | None,
-        typer.Option(help="Only records of this key: its text, its only column's value, or its JSON."),
+        typer.Option(
+            help="Only records of this key, as text, as the value of its single column, or as JSON."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Print decoded records of the pipeline's topic, in the order of their timestamps. Starts no Spark, moves nothing.
+    """Print decoded records of the pipeline's topic in timestamp order, without Spark. Changes nothing.
 
-    With --json each record is a line of JSON. Fields that the file names in `peek: {hide: ...}` are not shown.
+    With --json each record is one line of JSON. Fields listed in `peek: {hide: ...}` of the file
+    are hidden.
     """
     screen, definition = Screen(), config.load(file)
     from bridge.peek import Start
@@ -174,17 +181,19 @@ def maintain(
     forget_consumer: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="A publish that will not come back: VACUUM no longer waits for it."
+            metavar="NAME",
+            help="Remove the registration of a retired publish, so that VACUUM no longer keeps files for it.",
         ),
     ] = None,
     json: Json = False,
     master: Master = None,
     conf: Conf = None,
 ) -> None:
-    """OPTIMIZE and VACUUM the table, but keep what a publish still needs.
+    """Run OPTIMIZE and VACUUM on the table, but keep the files that a publish still needs.
 
-    What is done says the section `maintenance`, by which an ingest does the same between its batches; without one it is
-    both, and files are kept as long as the table's delta.deletedFileRetentionDuration says.
+    The `maintenance` section of the file configures both; an ingest applies it between batches,
+    too. Without the section both run, and files are kept for the table's
+    delta.deletedFileRetentionDuration.
     """
     screen, definition = Screen(quiet=json), config.load(file)
     from bridge.pipelines.operations.maintain import maintain as run

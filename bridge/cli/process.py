@@ -1,4 +1,4 @@
-"""What surrounds a verb: its Spark session, its signals, its exit code."""
+"""Provides what every verb needs: a Spark session, signal handling and the exit code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TITLES = {2: "refused", 3: "quality failed", 4: "different"}
 def session(
     screen: Screen, definition: Definition, master: str | None, conf: Sequence[str] | None
 ) -> Iterator[SparkSession]:
-    """A Spark session for one pipeline; `conf` as given on the command line, key=value each."""
+    """Creates the Spark session of one pipeline. `conf`: key=value pairs from the command line."""
     from bridge.session import build_session
 
     for warning in definition.warnings:
@@ -49,19 +49,19 @@ def session(
 
 @contextmanager
 def stop_signals(screen: Screen) -> Iterator[threading.Event]:
-    """SIGINT and SIGTERM set the event; a second one breaks off at once.
+    """Sets the event on the first SIGINT or SIGTERM; the second one raises KeyboardInterrupt.
 
-    Spark installs a handler of its own when a session starts, so enter this after that.
+    Enter it after the Spark session has started, because Spark then installs its own handler.
     """
     stop = threading.Event()
 
-    def asked(number: int, frame: FrameType | None) -> None:
+    def handle(number: int, frame: FrameType | None) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        screen.info("stopping after the running batch; press Ctrl-C again to break off")
+        screen.info("stopping after the current batch; press Ctrl-C again to abort it")
 
-    before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
@@ -70,7 +70,8 @@ def stop_signals(screen: Screen) -> Iterator[threading.Event]:
 
 
 def run_guarded(verb: Callable[[], object]) -> int:
-    """Run a verb and return its exit code; whatever it raises becomes one screen, and a trace in a file."""
+    """Runs a verb and returns its exit code. Prints one message for any exception; the traceback of an unexpected one
+    goes to a log file."""
     screen = Screen()
     try:
         verb()
@@ -82,26 +83,26 @@ def run_guarded(verb: Callable[[], object]) -> int:
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        screen.error("broken off", "the running batch was not committed; the next run goes on before it")
+        screen.error("aborted", "the current batch was not committed; the next run starts with it again")
         return 130
     except Exception as error:
         if _is_jvm_loss(error):
             screen.error(
                 "failed",
-                "Spark's Java process has ended: it was killed, or out of memory. What was committed is whole; the "
-                "next run goes on there. Give it more memory (--conf spark.driver.memory=4g), or smaller batches "
-                "(`run: {max-offsets-per-batch: 100000}`)",
+                "Spark's Java process has ended: it was killed or ran out of memory. All committed batches are "
+                "complete, and the next run continues after them. Give it more memory "
+                "(--conf spark.driver.memory=4g) or smaller batches (`run: {max-offsets-per-batch: 100000}`)",
             )
             return 1
         first = (str(error).splitlines() or [""])[0][:500]
         screen.error(
-            "unexpected error", f"{type(error).__name__}: {first}\nThe whole story is in {_write_log(error)}"
+            "unexpected error", f"{type(error).__name__}: {first}\nThe traceback is in {_write_log(error)}"
         )
         return 1
 
 
 def _is_jvm_loss(error: BaseException | None) -> bool:
-    """Whether this is what Python says when the other end of its connection to Java has gone."""
+    """Whether the exception, or one that it came from, means that the connection to the JVM was lost."""
     while error is not None:
         if type(error).__name__ in ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError"):
             return True

@@ -1,4 +1,4 @@
-"""`bridge txn`: the transactions of a pipeline that publishes exactly-once."""
+"""Defines `bridge txn`: list and abort the transactions of an exactly-once publish."""
 
 from __future__ import annotations
 
@@ -18,17 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    no_args_is_help=True, help="Show and end the transactions of a pipeline that publishes exactly-once."
-)
+app = typer.Typer(no_args_is_help=True, help="List and abort the transactions of an exactly-once publish.")
 
 
 @app.command("list")
 def show(file: File, json: Json = False, master: Master = None, conf: Conf = None) -> None:
-    """Show the transactions whose ids are sink.transactional-id-prefix, or begin with it and '-'. Changes nothing.
+    """List transactions whose id is sink.transactional-id-prefix, or starts with it and '-'. Changes nothing.
 
-    One that is Ongoing keeps readers of committed records waiting at its first record, until it is committed,
-    aborted, or older than its timeout.
+    An Ongoing transaction blocks read_committed consumers at its first record until it is committed
+    or aborted, or its timeout expires.
     """
     screen, definition = Screen(quiet=json), config.load(file)
     from bridge.kafka.admin_transactions import list_transactions
@@ -45,29 +43,31 @@ def abort(
     everything: Annotated[
         bool,
         typer.Option(
-            "--all", help="Also ids that only begin with the prefix and '-': Flink's, or another pipeline's."
+            "--all",
+            help="Also abort ids of other writers that start with the prefix and '-', e.g. those of Flink.",
         ),
     ] = False,
     json: Json = False,
     master: Master = None,
     conf: Conf = None,
 ) -> None:
-    """End the transactions of sink.transactional-id-prefix that are under way. Their records will not be seen.
+    """Abort the open transactions of sink.transactional-id-prefix. Consumers never see their records.
 
-    For transactions that a run has left open that will not come back. A publish that is still running is fenced
-    by it and fails; the next run sends again what was lost.
+    Use it for transactions that a retired run left open. It fences a publish that is still running,
+    which then fails; the next run sends the aborted records again.
     """
     screen, definition = Screen(quiet=json), config.load(file)
     from bridge.kafka import admin_transactions
 
     with process.session(screen, definition, master, conf) as spark:
         ended, left = admin_transactions.abort_transactions(spark, definition.topic, others=everything)
-    rows = {t.id: f"ended: {_line(t)}" for t in ended}
+    rows = {t.id: f"aborted: {_line(t)}" for t in ended}
     rows |= {
-        t.id: f"left alone, for the bridge makes no such id; --all ends it, too: {_line(t)}" for t in left
+        t.id: f"not aborted, since the bridge creates no such id; --all aborts it, too: {_line(t)}"
+        for t in left
     }
     result = {"ended": [asdict(t) for t in ended], "left": [asdict(t) for t in left]}
-    screen.result(_title(definition), result, rows=rows or {"": "none is under way"}, json=json)
+    screen.result(_title(definition), result, rows=rows or {"": "no open transaction"}, json=json)
 
 
 def _title(definition: Definition) -> str:

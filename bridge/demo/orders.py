@@ -1,8 +1,8 @@
-"""The demo's shop: a changelog of orders as it might come from a database, made up from a seed.
+"""Generates the demo's data: a changelog of orders, like one captured from a database, from a random seed.
 
-Orders come in all the time and walk from new to delivered; some are edited, cancelled, deleted, and now and then
-one that was deleted comes back. Whoever feeds such a topic also repeats itself (no-op updates) and deletes
-orders the topic has never seen. A few orders change again and again, most of them seldom.
+Orders are inserted continuously and progress from new to delivered; some are edited, cancelled or deleted, and some
+deleted orders are inserted again. The changelog also contains no-op updates and deletes of orders that the topic has
+never had. The frequency of changes follows Zipf's law: few orders change often, most seldom.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bridge.kafka.records import Records
 __all__ = ["FIRST_ORDER", "Kind", "Order", "OrderChange", "changes", "write"]
 
 FIRST_ORDER = 1_000_001
-"""Numbers below belong to orders of a time before the topic."""
+"""Lower numbers belong to orders from before the topic existed."""
 
 _NEXT_STATUS = {"new": "paid", "paid": "packed", "packed": "shipped", "shipped": "delivered"}
 _FIRST_NAMES = (
@@ -37,14 +37,15 @@ _LAST_NAMES = (
 )
 
 _ZIPF_OFFSET = 50
-"""Flattens the top of Zipf's curve: the hottest of 20,000 orders takes a third of a percent of all changes."""
+"""Flattens the top of the Zipf distribution: of 20,000 orders the most frequent has a third of a percent of all
+changes."""
 _CHANGES_PER_MILLISECOND = 5
-"""Changes in a millisecond of the shop's clock, which so stays a little behind a writer of 4,000 a second."""
+"""Changes per millisecond of event time: event time stays slightly behind a writer of 4,000 changes per second."""
 _CHUNK_SECONDS = 0.05
 
 
 class Kind(str, Enum):
-    """What happened in the shop. The value is the plural people read."""
+    """The kind of a change. The value is the plural that the demo prints."""
 
     INSERT = "inserts"
     UPDATE = "updates"
@@ -55,7 +56,7 @@ class Kind(str, Enum):
 
 
 class Order(NamedTuple):
-    """A row of the table, column for column."""
+    """A row of the table."""
 
     order_id: int
     customer: str
@@ -66,7 +67,7 @@ class Order(NamedTuple):
 
 
 class OrderChange(NamedTuple):
-    """One record of the topic: the order as it is from now on, or None when it is deleted."""
+    """One record of the topic: the new state of the order, or None for a delete."""
 
     kind: Kind
     order_id: int
@@ -76,10 +77,10 @@ class OrderChange(NamedTuple):
 def changes(
     seed: int, keys: int = 20_000, count: int = 120_000, start: datetime | None = None
 ) -> Iterator[OrderChange]:
-    """`count` changes of orders, `keys` of which are inserted; the same for the same seed, numbers and start.
+    """Yields `count` changes that insert `keys` orders. The same arguments yield the same changes.
 
-    `updated_at` begins at `start` (UTC without zone; default: now), never goes back, and passes at 5,000 changes
-    a second. Raises ValueError when there are fewer changes than keys.
+    `updated_at` starts at `start` (UTC without zone; default: the current time), never decreases, and advances by one
+    second per 5,000 changes on average. Raises ValueError when there are fewer changes than keys.
     """
     if count < keys:
         raise ValueError(f"{count} changes cannot insert {keys} orders")
@@ -117,7 +118,7 @@ def _next_change(
         order = order._replace(quantity=quantity, amount=(price * quantity).quantize(Decimal("0.01")))
     elif dice > 0.97 and order.status in _NEXT_STATUS:
         order = order._replace(status="cancelled")
-    else:  # a closed order that is touched again is a standing one: it begins anew
+    else:  # a delivered or cancelled order starts again
         order = order._replace(status=_NEXT_STATUS.get(order.status, "new"))
     return Kind.UPDATE, order._replace(updated_at=clock)
 
@@ -138,11 +139,11 @@ def write(
     on_progress: Callable[[int], object] = lambda written: None,
     stop: threading.Event | None = None,
 ) -> dict[str, int]:
-    """Send `changes` to `topic` as Flink's json format writes them, in order; a deleted order is a tombstone.
+    """Sends `changes` to `topic` in order, in Flink's json format; a deleted order becomes a tombstone.
 
-    At most `rate` records a second, as fast as it goes without one. `on_progress` hears how many have been handed
-    over, about twenty times a second. `stop` ends it early. Returns the records sent, counted by kind, once the
-    broker has acknowledged all of them; raises KafkaError when it does not.
+    Sends at most `rate` records per second, or without `rate` as many as possible. Calls `on_progress` with the number
+    of records sent so far, about twenty times per second. `stop` ends it early. Returns the number of records by kind
+    after the broker has acknowledged all of them; raises KafkaError when it does not.
     """
     chunk = max(1, int(rate * _CHUNK_SECONDS)) if rate else 5_000
     sent: Counter[str] = Counter({kind.value: 0 for kind in Kind})
@@ -169,6 +170,8 @@ def _value(order: Order | None) -> bytes | None:
     if order is None:
         return None
     document = order._asdict()
-    document["amount"] = float(order.amount)  # two decimals below 10^13 survive it digit by digit
+    document["amount"] = float(
+        order.amount
+    )  # a float represents two decimals below 10^13 exactly enough to print the same digits
     document["updated_at"] = order.updated_at.isoformat(" ", "milliseconds")
     return json.dumps(document, ensure_ascii=False).encode()

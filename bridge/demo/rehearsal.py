@@ -1,8 +1,8 @@
-"""A rehearsal in which Spark's JVM loads what an ingest and a publish need, and writes it down for later ones.
+"""Creates the AppCDS archive: runs an ingest and a publish once, and archives the classes that the JVM has loaded.
 
-    python -m bridge.demo.rehearsal     # what `make setup` calls; nothing to do where it has been done
+    python -m bridge.demo.rehearsal     # called by `make setup`; does nothing when the archive exists
 
-See `bridge.appcds`. It needs the pipeline files in conf/, and a broker of its own for half a minute.
+See `bridge.appcds`. Needs the pipeline files in conf/, and starts a broker of its own for about half a minute.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TIMEOUT_SECONDS = 900
 
 
 def rehearse(spark: SparkSession, folder: Path) -> None:
-    """A batch by each of the two engines, and both published."""
+    """Ingests a batch with each of the two merge engines, and publishes both."""
     with Broker(folder / "broker") as broker:
         incoming, outgoing = pipelines(folder, broker.bootstrap)
         topic = incoming.topic.names[0]
@@ -51,7 +51,7 @@ def rehearse(spark: SparkSession, folder: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make the file of classes where there is none. Never fails: without it all starts take a little longer."""
+    """Creates the archive unless it exists. Returns 0 also on failure: without the archive Spark only starts slower."""
     given = sys.argv[1:] if arguments is None else arguments
     if given:
         _write_archive(Path(given[0]))
@@ -60,10 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if file.is_file():
         return 0
     file.parent.mkdir(parents=True, exist_ok=True)
-    print("classes of Spark, laid out for quicker starts", flush=True)
+    print("creating a class archive (AppCDS) for faster starts of Spark", flush=True)
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=".rehearsal-") as folder:
         made = Path(folder) / file.name
-        # In a process of its own: this Java may not know how, or have no room for it. And with a JVM of its own.
+        # In a process and JVM of its own: this Java may not support it, or the disk may be full.
         environ = {key: value for key, value in os.environ.items() if not key.startswith("PYSPARK_GATEWAY")}
         command = [sys.executable, "-m", "bridge.demo.rehearsal", str(made)]
         with suppress(subprocess.TimeoutExpired):
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.replace(made, file)
             print(f"  in {file}", flush=True)
         else:
-            print("  not made; Spark takes a few seconds more to start without", flush=True)
+            print("  not created; without it Spark needs a few seconds more to start", flush=True)
     return 0
 
 

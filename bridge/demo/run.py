@@ -1,4 +1,4 @@
-"""The demo: everything the bridge does, once, at the same time, on one machine."""
+"""Runs the demo: writer, ingest, publish, quality checks and verification at the same time on one machine."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ __all__ = ["pipelines", "run"]
 
 _PARTITIONS = 4
 _RATE = 4_000
-"""Changes per second: slow enough for the writer to overlap with the jobs, fast enough for a demo."""
+"""Changes per second: slow enough that the jobs run while the writer writes, fast enough for a demo."""
 _INTERVAL_SECONDS = 2.0
 _CHECK_INTERVAL_SECONDS = 5.0
 _MARKER_FILE = ".bridge-demo"
-"""The file that tells a folder of the demo from any other."""
+"""The file that marks a folder as created by the demo."""
 _BATCH_RECORDS = 40_000
-"""Records per ingest batch: small enough for the table to see orders change, not only their last state."""
+"""Records per ingest batch: small enough that several batches update the same orders."""
 
 
 def prepare_folder(folder: Path) -> None:
-    """Make `folder` an empty one of the demo. Raises DefinitionError, and removes nothing, for one of others."""
+    """Empties or creates `folder` for the demo. Raises DefinitionError, and removes nothing, when the folder has
+    contents and no marker file."""
     if folder.exists() and not (
         folder.is_dir() and ((folder / _MARKER_FILE).is_file() or not any(folder.iterdir()))
     ):
@@ -54,8 +55,11 @@ def prepare_folder(folder: Path) -> None:
 
 
 def run(spark: SparkSession, folder: Path, screen: Screen, stop: threading.Event) -> None:
-    """Run the demo in `folder`, which is emptied first; raises QualityError or DifferenceError as the verbs do,
-    DefinitionError for a folder that holds what no demo has made."""
+    """Runs the demo in `folder`, which is emptied first.
+
+    Raises QualityError or DifferenceError when the check or a verification fails, and DefinitionError for a folder with
+    contents that no demo created.
+    """
     started = time.monotonic()
     prepare_folder(folder)
     with screen.busy("starting Kafka (a real broker, KRaft, one process)"):
@@ -67,7 +71,7 @@ def run(spark: SparkSession, folder: Path, screen: Screen, stop: threading.Event
             for topic in definition.topic.names:
                 broker.create_topic(topic, partitions=_PARTITIONS, config={"cleanup.policy": "compact"})
         flow = _Flow(spark, incoming, outgoing, screen, stop)
-        with screen.busy("orders → topic → Delta → topic, all at once"):
+        with screen.busy("orders → topic → Delta → topic, concurrently"):
             written, ingested, published = flow.run()
         if stop.is_set():
             return
@@ -84,17 +88,17 @@ def run(spark: SparkSession, folder: Path, screen: Screen, stop: threading.Event
     finally:
         broker.stop()
     if not checked.verdict.success:
-        raise QualityError(f"the suite failed; see {checked.report}")
+        raise QualityError(f"the quality check failed; see {checked.report}")
     if not all(proof.equal for proof in proofs):
-        raise DifferenceError("topic and table differ; see above")
+        raise DifferenceError("topic and table differ; see the counts and checksums above")
 
 
 def pipelines(folder: Path, bootstrap: str) -> tuple[Definition, Definition]:
-    """The shipped pipeline files, with the broker and the lake of the demo put in by environment variables."""
+    """Loads the pipeline files of conf/ with the demo's broker and lake as values of their environment variables."""
     files = [Path("conf") / name for name in ("orders.yaml", "orders_publish.yaml")]
     if not all(file.is_file() for file in files):
         raise DefinitionError(
-            "the demo runs the pipeline files in conf/: start it from a checkout of the project"
+            "the demo uses conf/orders.yaml and conf/orders_publish.yaml: run it in a checkout of the project"
         )
     environ = {**os.environ, "KAFKA": bootstrap, "LAKE": str((folder / "lake").absolute())}
     incoming, outgoing = (config.load(file, environ=environ) for file in files)
@@ -105,8 +109,8 @@ def pipelines(folder: Path, bootstrap: str) -> tuple[Definition, Definition]:
 
 
 class _Flow:
-    """Writer, ingest, publish and checks side by side. When the one before has ended, ingest and publish each run once
-    more to the end, as a job does that was stopped and started again."""
+    """Runs writer, ingest, publish and checks concurrently. When the stage before it has ended, each of ingest and
+    publish is stopped and started again to process the rest, like a restarted job."""
 
     def __init__(
         self,
@@ -122,7 +126,7 @@ class _Flow:
         self.sums = {verb: Summary(d.name, verb) for verb, d in (("ingest", incoming), ("publish", outgoing))}
 
     def run(self) -> tuple[Mapping[str, int], Summary, Summary]:
-        """The writer's counts by kind, and the sums of all batches of both pipelines."""
+        """Returns the written changes by kind, and the summaries of ingest and publish."""
         with ThreadPoolExecutor(4) as pool:
             stages = [pool.submit(stage) for stage in (self._write, self._ingest, self._publish, self._check)]
             while not all(stage.done() for stage in stages):
@@ -145,8 +149,8 @@ class _Flow:
     def _write(self) -> Mapping[str, int]:
         topic = self.incoming.topic
         try:
-            made = orders.changes(seed=7)
-            return orders.write(topic.bootstrap_servers, topic.names[0], made, rate=_RATE, stop=self.stop)
+            changes = orders.changes(seed=7)
+            return orders.write(topic.bootstrap_servers, topic.names[0], changes, rate=_RATE, stop=self.stop)
         finally:
             self.written.set()
 
@@ -159,7 +163,7 @@ class _Flow:
         self._run_then_drain(publish, self.outgoing, self.ingested)
 
     def _check(self) -> None:
-        """The table is judged while it changes, so that the last report has something to compare with."""
+        """Checks the table while it changes, so that the last report can show trends."""
         self.table_exists.wait()
         spark = child_session(self.spark)
         while not self.ingested.is_set():
@@ -167,13 +171,13 @@ class _Flow:
             self.ingested.wait(_CHECK_INTERVAL_SECONDS)
 
     def _run_then_drain(
-        self, pipeline: Callable[..., Summary], definition: Definition, enough: threading.Event
+        self, pipeline: Callable[..., Summary], definition: Definition, stop_first_run: threading.Event
     ) -> None:
         spark, started = child_session(self.spark), time.monotonic()
-        pipeline(spark, definition, listener=self._listen, stop=enough)
+        pipeline(spark, definition, listener=self._listen, stop=stop_first_run)
         if not self.stop.is_set():
-            to_the_end = replace(definition, run=replace(definition.run, trigger_seconds=None))
-            pipeline(spark, to_the_end, listener=self._listen)
+            drained = replace(definition, run=replace(definition.run, trigger_seconds=None))
+            pipeline(spark, drained, listener=self._listen)
         verb = "ingest" if definition is self.incoming else "publish"
         self.sums[verb] = replace(self.sums[verb], seconds=time.monotonic() - started)
 
@@ -182,7 +186,7 @@ def _result_rows(
     written: Mapping[str, int], ingested: Summary, published: Summary, checked: Checked, proofs: list[Proof]
 ) -> dict[str, str]:
     first, second = (proof.comparison for proof in proofs)
-    good = sum(outcome.success for outcome in checked.verdict.expectations)
+    met = sum(outcome.success for outcome in checked.verdict.expectations)
     equal = all(proof.equal for proof in proofs) and first.table_checksum == second.table_checksum
     return {
         "changes written": f"{sum(written.values()):,}: "
@@ -193,7 +197,7 @@ def _result_rows(
         f"unchanged {ingested.unchanged:,}",
         "records out": f"{published.records_out:,}, {published.tombstones:,} of them tombstones",
         "lag at the end": f"{ingested.pending_records} records in, {published.pending_records} versions out",
-        "quality": f"{good} of {len(checked.verdict.expectations)} expectations hold",
+        "quality": f"{met} of {len(checked.verdict.expectations)} expectations hold",
         "fold(topic 1)": f"{first.topic_rows:,} rows  checksum {first.topic_checksum}",
         "table": f"{first.table_rows:,} rows  checksum {first.table_checksum}  version {proofs[0].version}",
         "fold(topic 2)": f"{second.topic_rows:,} rows  checksum {second.topic_checksum}",

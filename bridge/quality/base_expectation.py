@@ -1,4 +1,4 @@
-"""What the bridge's own expectations have in common: they render one sentence, and may ask for facts."""
+"""Provides the base classes of the bridge's expectations: one renders a sentence, the other evaluates a fact."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ with quiet():
 __all__ = ["FACTS_ATTRIBUTE", "FactExpectation", "SentenceExpectation"]
 
 FACTS_ATTRIBUTE = "bridge_facts"
-"""The attribute of an engine that holds the Facts of its table."""
+"""The attribute of an execution engine that has the Facts of its table."""
 
 _F = TypeVar("_F")
 
 
 class SentenceExpectation(BatchExpectation):
-    """Renders `_sentence`'s template, both for Data Docs pages and for inline use."""
+    """Renders the template of `_sentence`, in Data Docs and inline."""
 
     @classmethod
     def _sentence(cls, kwargs: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
-        """A template with `$names`, and what stands for them."""
+        """Returns a template with `$names`, and the values of the names."""
         raise NotImplementedError
 
     @classmethod
     def _prescriptive_template(
         cls, renderer_configuration: RendererConfiguration[Any]
     ) -> RendererConfiguration[Any]:
-        template, words = cls._sentence(renderer_configuration.kwargs)
-        for name, word in words.items():
-            renderer_configuration.add_param(name=name, param_type=RendererValueType.STRING, value=word)
+        template, params = cls._sentence(renderer_configuration.kwargs)
+        for name, text in params.items():
+            renderer_configuration.add_param(name=name, param_type=RendererValueType.STRING, value=text)
         renderer_configuration.template_str = template
         return renderer_configuration
 
@@ -53,14 +53,14 @@ class SentenceExpectation(BatchExpectation):
     def _prescriptive_renderer(
         cls, configuration: Any = None, result: Any = None, runtime_configuration: Any = None, **_: Any
     ) -> list[RenderedStringTemplateContent]:
-        template, words = cls._sentence(configuration.kwargs)
+        template, params = cls._sentence(configuration.kwargs)
         styling = (runtime_configuration or {}).get("styling")
-        content = {"template": template, "params": words, "styling": styling}
+        content = {"template": template, "params": params, "styling": styling}
         return [RenderedStringTemplateContent(content_block_type="string_template", string_template=content)]
 
 
 class FactMetric(TableMetricProvider):
-    """The answer of the engine's Facts to a question."""
+    """Evaluates a fact by the engine's Facts."""
 
     metric_name = "bridge.fact"
     value_keys = ("fact", "arguments")
@@ -85,22 +85,22 @@ class FactExpectation(SentenceExpectation):
         execution_engine: ExecutionEngine[Any] | None = None,
         runtime_configuration: dict[str, Any] | None = None,
     ) -> Any:
-        """Great Expectations' own, and the fact."""
-        needed = super().get_validation_dependencies(execution_engine, runtime_configuration)
-        asked = {name: getattr(self, name) for name in self.fact_arguments}
-        known = {name: value for name, value in asked.items() if value is not None}
-        value = {"fact": self.fact_name, "arguments": json.dumps(known, sort_keys=True)}
+        """Adds the fact to Great Expectations' own dependencies."""
+        dependencies = super().get_validation_dependencies(execution_engine, runtime_configuration)
+        arguments = {name: getattr(self, name) for name in self.fact_arguments}
+        given = {name: value for name, value in arguments.items() if value is not None}
+        value = {"fact": self.fact_name, "arguments": json.dumps(given, sort_keys=True)}
         batch = self.configuration.kwargs.get("batch_id")
         domain = {"batch_id": batch} if batch else {}
-        needed.set_metric_configuration(
+        dependencies.set_metric_configuration(
             FactMetric.metric_name, MetricConfiguration(FactMetric.metric_name, domain, value)
         )
-        return needed
+        return dependencies
 
     def fact(self, metrics: Mapping[str, Any], type: type[_F]) -> _F:
-        """The answer, of the type that it is known to have. Raises QualityError with the reason where there is none."""
-        found = metrics[FactMetric.metric_name]
-        if isinstance(found, Unknown):
-            raise QualityError(found.reason)
-        assert isinstance(found, type)
-        return found
+        """Returns the fact, whose type is `type`. Raises QualityError with the reason when it is `Unknown`."""
+        fact = metrics[FactMetric.metric_name]
+        if isinstance(fact, Unknown):
+            raise QualityError(fact.reason)
+        assert isinstance(fact, type)
+        return fact

@@ -1,4 +1,4 @@
-"""Trends as shapes: where lines, bars and ticks lie, in percent of the chart's width and height. Plain Python."""
+"""Computes the charts of trends: positions of lines, bars and ticks in percent of width and height. Plain Python."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["Bar", "Chart", "Tick", "charts", "short_number"]
 
 _MAX_BAR_WIDTH = 9.0
 _BAR_WIDTH_RATIO = 0.62
-"""Of a run's place that its bar takes."""
+"""The width of a bar in relation to the space of its run."""
 
 
 @dataclass(frozen=True)
 class Tick:
-    """A line across the chart."""
+    """A horizontal grid line with its label."""
 
     label: str
     y: float
@@ -26,7 +26,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Bar:
-    """Part of a run's bar; `y` is its upper edge."""
+    """A segment of the bar of a run; `y` is its upper edge."""
 
     x: float
     y: float
@@ -37,7 +37,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Chart:
-    """One trend. `summary` says in words what it shows; `known` is False where no run has the number."""
+    """The chart of one number over runs. `summary` describes it; `known` is False where no run has the number."""
 
     id: str
     title: str
@@ -46,24 +46,24 @@ class Chart:
     summary: str
     ticks: tuple[Tick, ...] = ()
     lines: tuple[str, ...] = ()
-    """SVG paths; one ends where a run lacks the number."""
+    """SVG paths; a path ends where a run lacks the number."""
     areas: tuple[str, ...] = ()
     dots: tuple[tuple[float, float], ...] = ()
     bars: tuple[Bar, ...] = ()
     zeros: tuple[float, ...] = ()
-    """Places of runs whose bar has no height."""
+    """Positions of runs whose bar has no height."""
     legend: tuple[tuple[str, str, str], ...] = ()
-    """(series, label, value now)"""
+    """(series, label, current value)"""
     known: bool = True
 
 
 def charts(runs: Sequence[PastRun]) -> list[Chart]:
-    """Row count, lag, failures and change mix over `runs`, oldest first; the last one is the run reported on."""
+    """Returns the charts of row count, lag, failures and changes over `runs`, oldest first, ending with this run."""
     return [_rows(runs), _lag(runs), _failures(runs), _changes(runs)]
 
 
 def short_number(number: float) -> str:
-    """For an axis: 950, 150,000, 1.25M."""
+    """Formats a number for an axis: 950, 150,000, 1.25M."""
     for size, letter in ((1e9, "B"), (1e6, "M")):
         if abs(number) >= size:
             return f"{number / size:,.4f}".rstrip("0").rstrip(".") + letter
@@ -75,7 +75,7 @@ def _rows(runs: Sequence[PastRun]) -> Chart:
     now, before = values[-1], _previous(values)
     note = "the first run"
     if now is not None and before is not None:
-        note = f"{now - before:+,} since the run before" if now != before else "as in the run before"
+        note = f"{now - before:+,} since the previous run" if now != before else "as in the previous run"
     note = note.replace("-", "−")
     return _line("rows", "Rows in the table", "row", runs, values, note, from_zero=False)
 
@@ -143,10 +143,10 @@ def _failures(runs: Sequence[PastRun]) -> Chart:
 
 def _changes(runs: Sequence[PastRun]) -> Chart:
     if all(run.changes is None for run in runs):
-        note = "counted from the next run on" if len(runs) == 1 else "the table's log does not tell"
+        note = "available from the next run on" if len(runs) == 1 else "not recorded in the table's log"
         return Chart("mix", "Changes between runs", "not known", note, f"Changes: {note}.", known=False)
     now = runs[-1]
-    told = f"{now.inserted or 0:,} inserted, {now.updated or 0:,} updated, {now.deleted or 0:,} deleted"
+    counts = f"{now.inserted or 0:,} inserted, {now.updated or 0:,} updated, {now.deleted or 0:,} deleted"
     series = [
         ("inserted", "inserted", [r.inserted or 0 for r in runs]),
         ("updated", "updated", [r.updated or 0 for r in runs]),
@@ -157,9 +157,9 @@ def _changes(runs: Sequence[PastRun]) -> Chart:
         "mix",
         "Changes between runs",
         shown,
-        "rows changed since the run before",
+        "rows changed since the previous run",
         f"Rows inserted, updated and deleted before each of {counted(len(runs), 'run')}; before this one: "
-        f"{shown if now.changes is None else told}.",
+        f"{shown if now.changes is None else counts}.",
         series,
         missing=[run.changes is None for run in runs],
     )
@@ -198,7 +198,7 @@ def _stacked(
 
 
 def _scale(low: float, high: float) -> tuple[tuple[Tick, ...], float, float]:
-    """Two to five round ticks that hold low to high, and the ends of the axis."""
+    """Returns two to five ticks at round numbers that enclose low to high, and the ends of the axis."""
     span = max(high - low, abs(high) * 0.02, 2 if low else 1)
     step = 10 ** floor(log10(span / 2))
     step = next(step * f for f in (1, 2, 5, 10) if span / (step * f) <= 3)
@@ -211,8 +211,8 @@ def _scale(low: float, high: float) -> tuple[tuple[Tick, ...], float, float]:
     return tuple(Tick(short_number(n * step), _y(n * step, *ends)) for n in range(first, last + 1)), *ends
 
 
-def _x(place: int, count: int) -> float:
-    return round((place + 0.5) / count * 100, 2)
+def _x(position: int, count: int) -> float:
+    return round((position + 0.5) / count * 100, 2)
 
 
 def _y(value: float, low: float, high: float) -> float:
@@ -224,7 +224,7 @@ def _previous(values: Sequence[int | None]) -> int | None:
 
 
 def _paths(points: Sequence[tuple[float, float] | None]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Lines through neighbouring points, and the areas under them."""
+    """Returns lines through neighbouring points, and the areas under them."""
     segments: list[list[tuple[float, float]]] = [[]]
     for point in points:
         if point is None:

@@ -1,4 +1,4 @@
-"""Great Expectations' own Data Docs, for those who use them: a site that it builds itself, in a folder."""
+"""Adds runs to Great Expectations' Data Docs, a static site that it builds in a folder."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _STORES_FOLDER = ".gx"
 
 
 def data_docs(folder: Path, suite: Suite, verdict: Verdict) -> Path:
-    """Add the run to the site in `folder`, which is made when it is absent, and build it anew; its start page.
+    """Adds the run to the site in `folder`, builds the site and returns its start page. Creates a missing folder.
 
-    The runs before it stay in the site: Great Expectations' stores lie in `.gx` beside the pages. Results hold counts
-    and observed aggregates, no values of rows. Building needs no network; the pages, as Great Expectations makes them,
-    load their scripts from the web when somebody opens them. Raises BridgeError when the folder cannot be written to.
+    Earlier runs stay in the site: Great Expectations' stores are in `.gx` beside the pages. Results contain counts and
+    observed aggregates, no values of rows. Building needs no network, but the pages of Great Expectations load scripts
+    from the web when they are opened. Raises BridgeError when the folder cannot be written to.
     """
     with quiet():
         import great_expectations as gx
@@ -95,10 +95,10 @@ def _result(expectation: Any, outcome: Outcome) -> Any:
 def _project_config(folder: Path) -> Any:
     from great_expectations.data_context.types.base import DataContextConfig
 
-    def store(kind: str, place: str | None) -> dict[str, Any]:
-        if place is None:
+    def store(kind: str, subfolder: str | None) -> dict[str, Any]:
+        if subfolder is None:
             return {"class_name": kind, "store_backend": {"class_name": "InMemoryStoreBackend"}}
-        return {"class_name": kind, "store_backend": _files(folder / _STORES_FOLDER / place)}
+        return {"class_name": kind, "store_backend": _files(folder / _STORES_FOLDER / subfolder)}
 
     return DataContextConfig(
         config_version=4.0,

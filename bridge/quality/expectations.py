@@ -1,6 +1,6 @@
-"""The bridge's own expectations, as classes of Great Expectations: they load, run and render like its own.
+"""Defines the bridge's expectations on a table, as subclasses of Great Expectations' Expectation.
 
-Importing this module imports Great Expectations (seconds) and registers the classes: import it in functions.
+Importing this module registers the classes and imports Great Expectations, which takes seconds: import it in functions.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ __all__ = ["ExpectKeyToBeUnique", "ExpectTableToBeFresh"]
 
 
 class ExpectKeyToBeUnique(SentenceExpectation):
-    """No two rows of the whole table have the same values in `column_list`; null equals null.
+    """Expects that no two rows of the table have the same values in `column_list`; null equals null.
 
-    Exact, also for compound keys. The result counts the rows that share their key with another row
-    (`unexpected_count`) and names up to five such keys, those with most rows first.
+    Exact, for compound keys as well. The result counts the rows that share their key with another row
+    (`unexpected_count`) and has up to five such keys, in descending order of their rows.
     """
 
     column_list: Sequence[str]
@@ -74,11 +74,11 @@ class ExpectKeyToBeUnique(SentenceExpectation):
 
 
 class ExpectTableToBeFresh(SentenceExpectation):
-    """The newest value of `column` is at most `max_age_seconds` old when the check runs.
+    """Expects that the newest value of `column` is at most `max_age_seconds` old when the check runs.
 
-    An empty table, or a column of nulls, is not fresh. A newest value more than `max_ahead_seconds` in the
-    future fails as well, for it would hide that nothing arrives any more. TIMESTAMP without zone is read in
-    the session's zone, which is UTC in the bridge.
+    Fails for an empty table and for a column with nulls only. Fails also when the newest value is more than
+    `max_ahead_seconds` in the future, because such a value would hide that no new rows arrive. A TIMESTAMP without zone
+    is interpreted in the session's time zone, which the bridge sets to UTC.
     """
 
     column: str
@@ -97,8 +97,8 @@ class ExpectTableToBeFresh(SentenceExpectation):
 
     @classmethod
     def _sentence(cls, kwargs: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
-        words = {"column": kwargs["column"], "age": age(kwargs["max_age_seconds"])}
-        return "The newest $column is at most $age old.", words
+        params = {"column": kwargs["column"], "age": age(kwargs["max_age_seconds"])}
+        return "The newest $column is at most $age old.", params
 
     def _validate(
         self,

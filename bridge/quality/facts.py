@@ -1,6 +1,7 @@
-"""What an expectation must know that the table alone does not tell: about its topic, its history, another side.
+"""Defines the facts about a table's topic and history that expectations need beyond the table's rows.
 
-Expectations ask by name; the pipelines answer (pipelines.facts), for only they may join topic and table. Plain Python.
+An expectation names a fact; `pipelines.quality.facts` computes it, because only pipelines may join topic and table.
+Plain Python.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ __all__ = ["NO_FACTS", "FactProvider", "Facts", "KeySplit", "Moment", "Ratio", "
 
 @dataclass(frozen=True)
 class RowDifferences:
-    """Two sides of rows. `differing` counts keys, or rows where there are no keys; `examples` are such keys."""
+    """A comparison of two sides. `differing` counts keys (rows, where there is no key); `examples` are some of them."""
 
     positions: str
-    """Between which positions, in words."""
+    """The positions that were compared, as text."""
     rows: int
     other_rows: int
     checksum: str
@@ -32,7 +33,7 @@ class RowDifferences:
 
 @dataclass(frozen=True)
 class KeySplit:
-    """How many of `keys` have records in more than one partition."""
+    """How many of `keys` keys have records in more than one partition (`split`)."""
 
     keys: int
     split: int
@@ -41,7 +42,7 @@ class KeySplit:
 
 @dataclass(frozen=True)
 class Ratio:
-    """A part of a whole."""
+    """A part and its whole, as counts."""
 
     part: int
     whole: int
@@ -49,50 +50,50 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Moment:
-    """A point in time in epoch milliseconds; None where there was nothing."""
+    """A point in time in epoch milliseconds; None where there is none."""
 
     ms: int | None
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """A fact that cannot be had, and why: whoever asked has failed."""
+    """A fact that could not be evaluated, with the reason; the expectation that needs it fails."""
 
     reason: str
 
 
 FactProvider = Callable[[Mapping[str, Any]], object]
-"""Works a fact out from the expectation's arguments."""
+"""Computes a fact from the expectation's arguments."""
 
 
 class Facts:
-    """Each fact is worked out when an expectation first asks for it, and once. `base`: the folder of relative paths."""
+    """Computes each fact once, on first use. `base_folder`: where relative paths start, or None."""
 
     def __init__(
-        self, answers: Mapping[str, FactProvider] | None = None, *, base: Path | None = None
+        self, providers: Mapping[str, FactProvider] | None = None, *, base_folder: Path | None = None
     ) -> None:
-        self._providers, self.base_folder = dict(answers or {}), base
-        self._known: dict[str, object] = {}
+        self._providers, self.base_folder = dict(providers or {}), base_folder
+        self._values: dict[str, object] = {}
 
     def get(self, name: str, arguments: Mapping[str, Any]) -> object:
-        """One of the values above. `Unknown` where nobody can answer, and where answering failed; it never raises."""
-        question = json.dumps([name, dict(arguments)], sort_keys=True)
-        if question not in self._known:
-            self._known[question] = self._resolve(name, arguments)
-        return self._known[question]
+        """Returns one of the values above; `Unknown` without a provider, or when it failed. Never raises."""
+        fact_id = json.dumps([name, dict(arguments)], sort_keys=True)
+        if fact_id not in self._values:
+            self._values[fact_id] = self._resolve(name, arguments)
+        return self._values[fact_id]
 
     def _resolve(self, name: str, arguments: Mapping[str, Any]) -> object:
-        answer = self._providers.get(name)
-        if answer is None:
-            return Unknown("it needs to know the pipeline: run it by `bridge check`")
+        provider = self._providers.get(name)
+        if provider is None:
+            return Unknown("it needs the pipeline's topic and table: run it with `bridge check`")
         try:
-            return answer(arguments)
+            return provider(arguments)
         except BridgeError as error:
             return Unknown(str(error).splitlines()[0])
         except Exception as error:
-            # Spark's and Kafka's texts may quote a record.
-            return Unknown(f"it could not be found out: {type(error).__name__}")
+            # Messages of Spark and Kafka may quote a record.
+            return Unknown(f"its fact could not be computed: {type(error).__name__}")
 
 
 NO_FACTS = Facts()
-"""For a frame that belongs to no pipeline."""
+"""The facts of a frame that belongs to no pipeline."""

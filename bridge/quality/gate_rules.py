@@ -1,6 +1,6 @@
-"""A suite as conditions on a row, for a gate: what Great Expectations would count, in a pass that is made anyway.
+"""Compiles a suite to Spark conditions on rows, which a gate counts in a pass over the batch that takes place anyway.
 
-The conditions are Great Expectations' own, taken from it once per suite and table; it never sees a batch.
+The conditions are those of Great Expectations, taken from it once per suite and table; it never reads a batch.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ROW_EXPECTATIONS = frozenset(
         "select_column_values_to_be_unique_within_record",
     )
 )
-"""Expectations on a row alone, whose condition is an expression of Spark's: no window, no Python."""
+"""Expectations on a single row whose condition is a Spark expression, without a window or Python."""
 
 SCHEMA_EXPECTATIONS = frozenset(
     {
@@ -56,16 +56,16 @@ SCHEMA_EXPECTATIONS = frozenset(
         "expect_column_values_to_be_of_type",
     }
 )
-"""Those that the columns' types decide: the same for every batch, so they are judged once."""
+"""Expectations about columns and their types: evaluated once, since every batch has the same schema."""
 
 _COUNTS_NULLS = frozenset({"expect_column_values_to_be_null", "expect_column_values_to_not_be_null"})
 _TABLE_WIDE = "needs the whole table"
-_TOLERANT = "holds for a share of rows, and a row that is put aside is judged alone"
+_TOLERANT = "has `mostly` below 1, and quarantine decides on each row alone"
 
 
 @dataclass(frozen=True)
 class Rule:
-    """An expectation on rows. Both conditions are never null."""
+    """An expectation as conditions on a row, which are never null."""
 
     title: str
     type: str
@@ -73,14 +73,15 @@ class Rule:
     severity: str
     mostly: float
     evaluated: Column
-    """Rows that it looks at: Great Expectations leaves out nulls, and what `row_condition` and `ignore_row_if` say."""
+    """True for rows that it applies to: Great Expectations excludes nulls, and rows by `row_condition` and
+    `ignore_row_if`."""
     unexpected: Column
-    """Rows that are not as expected."""
+    """True for rows that do not meet it."""
 
 
 @dataclass(frozen=True)
 class RuleCount:
-    """What a rule found in a batch."""
+    """How many rows of a batch a rule evaluated, and how many of these did not meet it."""
 
     rule: Rule
     evaluated: int
@@ -89,41 +90,41 @@ class RuleCount:
 
     @property
     def title(self) -> str:
-        """The expectation in one sentence."""
+        """The expectation as a sentence."""
         return self.rule.title
 
 
 @dataclass(frozen=True)
 class Rules:
-    """A suite, as far as rows can be judged by it."""
+    """The rules of a suite, and the expectations that a gate cannot evaluate."""
 
     suite: str
     """Its name."""
     rules: tuple[Rule, ...]
     deferred: tuple[str, ...] = ()
-    """`title: why` of the expectations that are left to a check of the table."""
+    """`title (reason)` of each expectation that only `bridge check` can evaluate."""
 
     def counts_column(self, where: Column) -> Column:
-        """An aggregate over the rows for which `where` is true: the array that `counts` reads."""
+        """Returns an aggregate over the rows for which `where` is true: an array, which `counts` reads."""
         counts = [F.count_if(where & c) for rule in self.rules for c in (rule.evaluated, rule.unexpected)]
         return F.array(*counts)
 
     def counts(self, values: Sequence[int]) -> tuple[RuleCount, ...]:
-        """What each rule makes of its counts, as Great Expectations would."""
+        """Returns the result of each rule, as Great Expectations would compute it from the same counts."""
         pairs = zip(values[::2], values[1::2], strict=True)
         return tuple(
-            RuleCount(rule, judged, wrong, not judged or (judged - wrong) / judged >= rule.mostly)
-            for rule, (judged, wrong) in zip(self.rules, pairs, strict=True)
+            RuleCount(rule, rows, wrong, not rows or (rows - wrong) / rows >= rule.mostly)
+            for rule, (rows, wrong) in zip(self.rules, pairs, strict=True)
         )
 
     def violated(self, titles: Sequence[str] | None = None) -> Column:
-        """True for a row that a rule (with `titles`, one of these) does not hold for."""
-        found = [r.unexpected for r in self.rules if titles is None or r.title in titles]
-        return reduce(lambda a, b: a | b, found, F.lit(False))
+        """Returns a condition that is true for rows which fail a rule (one of `titles`, if given)."""
+        conditions = [r.unexpected for r in self.rules if titles is None or r.title in titles]
+        return reduce(lambda a, b: a | b, conditions, F.lit(False))
 
     def reason(self) -> Column:
-        """The sentences that do not hold for a row, joined by `; `; null where all hold."""
-        # concat_ws leaves out nulls, and unlike functions on arrays it does not keep Spark from generating code.
+        """Returns the titles of the rules that a row fails, joined by `; `; null where it fails none."""
+        # concat_ws skips nulls and, unlike functions on arrays, does not prevent whole-stage code generation.
         return F.when(
             self.violated(), F.concat_ws("; ", *[F.when(r.unexpected, F.lit(r.title)) for r in self.rules])
         )
@@ -137,12 +138,12 @@ def compile_rules(
     refuse_deferred: bool,
     each_row_alone: bool,
 ) -> Rules:
-    """The expectations of `suite` as rules for rows that have `fields`.
+    """Compiles the expectations of `suite` to rules for rows with `fields`. Runs no job over rows.
 
-    What cannot be judged on some rows alone (table-wide expectations, those that need Python or, with `alone`, `mostly`
-    below 1) is in `left`; with `whole` it is refused. Raises DefinitionError, naming the file and the expectation
-    (counted from 1), for that, for a column that is not there, for types that are not as expected, so that no batch
-    could pass, and where nothing is left to judge. Runs no job over rows.
+    Expectations that need the whole table or Python and, with `each_row_alone`, those with `mostly` below 1 become
+    `Rules.deferred`. Raises DefinitionError with the file and the number of the expectation (from 1) for such an
+    expectation under `refuse_deferred`, for an unknown column, and for column types that do not meet the suite, so that
+    no batch could pass; and, for the file, where no expectation can be compiled.
     """
     rules, left = list[Rule](), list[str]()
     empty = spark.createDataFrame([], T.StructType(list(fields)))
@@ -167,15 +168,15 @@ def compile_rules(
                     ) from error
             elif refuse_deferred:
                 raise DefinitionError(
-                    f"{at}: a gate cannot judge it, as it {why}; leave it to `bridge check`, in the suite of "
-                    "`quality.suite`"
+                    f"{at}: a gate cannot evaluate it, since it {why}; move it to the suite of `quality.suite`, for "
+                    "`bridge check`"
                 )
             else:
                 left.append(f"{title} ({why})")
     if not rules:
         raise DefinitionError(
-            f"{suite.file}: no expectation in it can be judged on the rows of a batch, so a gate would let everything "
-            f"pass; legal are {', '.join(sorted(ROW_EXPECTATIONS))}"
+            f"{suite.file}: the gate can evaluate none of its expectations on the rows of a batch, so every row would "
+            f"pass; add one of {', '.join(sorted(ROW_EXPECTATIONS))}"
         )
     return Rules(suite.name, tuple(rules), tuple(left))
 
@@ -189,8 +190,8 @@ def _unsupported_reason(type: str, kwargs: Mapping[str, Any], each_row_alone: bo
 def _check_schema_expectation(at: str, suite: Suite, expectation: Expectation, empty: DataFrame) -> None:
     (outcome,) = run(empty, Suite(suite.name, suite.file, (expectation,))).expectations
     if not outcome.success:
-        found = outcome.reason or f"it is {outcome.observed or 'not so'}"
-        raise DefinitionError(f"{at}: {found}, so no batch could pass the gate")
+        problem = outcome.reason or f"it is {outcome.observed or 'not met'}"
+        raise DefinitionError(f"{at}: {problem}, so no batch could pass the gate")
 
 
 def _compile_rule(
@@ -216,7 +217,7 @@ def _compile_rule(
     evaluated = condition_of({**domain, **accessor}, schema, engine)
     if "column" in config.kwargs and config.type not in _COUNTS_NULLS:
         evaluated = evaluated & F.col(config.kwargs["column"]).isNotNull()
-    # CASE keeps the order: the condition may fail on rows that are not looked at.
+    # CASE fixes the order of evaluation: the condition may raise on rows that are not evaluated.
     unexpected = F.coalesce(F.when(evaluated, condition), F.lit(False))
     return Rule(
         title=title,

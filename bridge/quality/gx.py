@@ -1,7 +1,6 @@
-"""Great Expectations, kept quiet and at home.
+"""Silences Great Expectations: no analytics over the network, no warnings, and no log lines.
 
-It sends nothing out, and its log lines (which quote values of the data) are held back: what went wrong
-reaches the user through the verdict instead.
+Its log lines quote values of the data. Users see its errors as the `reason` of an outcome instead.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ __all__ = ["quiet"]
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Import and use Great Expectations in here only; warnings and logging are as before afterwards."""
+    """Silences Great Expectations in the block, for imports as well; restores warnings and logging afterwards."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     log = logging.getLogger("great_expectations")
     level = log.level
-    # Its warnings are about its own insides (modules of the standard library, marshmallow, pydantic).
+    # Its warnings are about its own dependencies (modules of the standard library, marshmallow, pydantic).
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         before = warnings.showwarning
@@ -31,5 +30,5 @@ def quiet() -> Iterator[None]:
         finally:
             log.setLevel(level)
             if warnings.showwarning is not before:
-                # Importing it sends every warning of the process to the log, whoever's it is.
+                # Importing it redirects all warnings of the process to its log.
                 logging.captureWarnings(False)

@@ -1,6 +1,6 @@
-"""What the bridge's own expectations measure: Great Expectations metrics on Spark, one aggregate each.
+"""Defines the Great Expectations metrics of the bridge's expectations, each a Spark aggregate.
 
-Rows stay in Spark; a handful of keys comes to the driver, and only when some occur twice.
+Rows stay in Spark. Only where keys are duplicated, a few of them are collected to the driver.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ROWS = "__rows"
 
 
 class DuplicateKeys(TableMetricProvider):
-    """Keys that occur more than once: {"keys": how many, "rows": in how many rows, "examples": the first}."""
+    """Counts keys that occur more than once: {"keys": number, "rows": their rows, "examples": up to five of them}."""
 
     metric_name = "bridge.duplicate_keys"
     value_keys = ("column_list",)
@@ -44,13 +44,13 @@ class DuplicateKeys(TableMetricProvider):
     ) -> dict[str, Any]:
         names = list(metric_value_kwargs["column_list"])
         frame = _domain(execution_engine, metric_domain_kwargs)
-        found = _repeated(frame, names).agg(F.count(F.lit(1)), F.sum(_ROWS)).collect()[0]
-        examples = most_repeated(frame, names) if found[0] else []
-        return {"keys": found[0], "rows": found[1] or 0, "examples": examples}
+        counts = _repeated(frame, names).agg(F.count(F.lit(1)), F.sum(_ROWS)).collect()[0]
+        examples = most_repeated(frame, names) if counts[0] else []
+        return {"keys": counts[0], "rows": counts[1] or 0, "examples": examples}
 
 
 class Newest(TableMetricProvider):
-    """The largest value of a column of points in time, in microseconds since 1970; None without any."""
+    """Computes the largest value of a date or timestamp column in epoch microseconds; None without values."""
 
     metric_name = "bridge.newest"
     value_keys = ("column",)
@@ -70,19 +70,19 @@ class Newest(TableMetricProvider):
         name = metric_value_kwargs["column"]
         type = _domain(execution_engine, metric_domain_kwargs).schema[name].dataType
         if not isinstance(type, T.TimestampType | T.TimestampNTZType | T.DateType):
-            is_ = type.simpleString().upper()
-            raise TypeError(f"column {name!r} is {is_}; freshness needs TIMESTAMP, TIMESTAMP_LTZ or DATE")
+            actual = type.simpleString().upper()
+            raise TypeError(f"column {name!r} is {actual}; freshness needs TIMESTAMP, TIMESTAMP_LTZ or DATE")
         return F.unix_micros(F.max(col(name)).cast("timestamp")), metric_domain_kwargs, {}
 
 
 def most_repeated(frame: DataFrame, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Of the keys that occur more than once, up to five, those with most rows first. Reads `frame` once."""
+    """Returns up to five keys that occur more than once, in descending order of their rows. Reads `frame` once."""
     worst = _repeated(frame, names).orderBy(F.desc(_ROWS), *map(col, names)).limit(_EXAMPLES)
     return [{n: row[n] for n in names} for row in worst.collect()]
 
 
 def _repeated(frame: DataFrame, names: Sequence[str]) -> DataFrame:
-    # Grouping treats null as a value like any other, which is the null-safe equality of ADR 028, rule 4.
+    # Grouping treats null as a value: the null-safe equality of ADR 028, rule 4.
     grouped = frame.groupBy(*map(col, names)).agg(F.count(F.lit(1)).alias(_ROWS))
     return grouped.where(F.col(_ROWS) > 1)
 

@@ -1,4 +1,4 @@
-"""What earlier runs of a suite found, as values: trends, and what has become worse."""
+"""Defines the history of a suite: earlier runs, and the trend of each expectation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ExpectationTrend", "History", "PastRun"]
 
 @dataclass(frozen=True)
 class PastRun:
-    """One run. Numbers are None where they were not known. Times have their zone."""
+    """One run of a suite. Numbers are None where they are unknown. Times have a time zone."""
 
     run: str
     started: datetime
@@ -21,7 +21,7 @@ class PastRun:
     rows: int | None
     lag: int | None
     critical: int
-    """Expectations of that severity that failed; the next two are the other severities."""
+    """Failed expectations of severity critical; the next two fields count the other severities."""
     warnings: int
     infos: int
     total: int
@@ -29,9 +29,9 @@ class PastRun:
     updated: int | None
     deleted: int | None
     event_time: datetime | None = None
-    """The newest one in the table."""
+    """The newest event time in the table."""
     arrival: datetime | None = None
-    """When rows last came to the table."""
+    """When rows last arrived in the table."""
 
     @property
     def failed(self) -> int:
@@ -39,7 +39,7 @@ class PastRun:
 
     @property
     def changes(self) -> int | None:
-        """All rows that changed since the run before."""
+        """Rows that changed since the previous run."""
         if self.inserted is None or self.updated is None or self.deleted is None:
             return None
         return self.inserted + self.updated + self.deleted
@@ -47,12 +47,12 @@ class PastRun:
 
 @dataclass(frozen=True)
 class ExpectationTrend:
-    """How one expectation did in earlier runs."""
+    """The results of one expectation in earlier runs."""
 
     results: tuple[tuple[datetime, bool], ...]
-    """The newest runs it was part of, oldest first."""
+    """Start and success of the newest runs that evaluated it, oldest first."""
     last_passed: datetime | None
-    """None: never, as far as results are kept."""
+    """None where it never passed in the stored results."""
     failing_since: datetime | None
     """The first failure after `last_passed`; None where the last run passed."""
 
@@ -62,16 +62,16 @@ _UNKNOWN = ExpectationTrend((), None, None)
 
 @dataclass(frozen=True)
 class History:
-    """Runs before this one, oldest first, of the whole table; those by --since and by gates are no part of it."""
+    """Earlier checks of the whole table, oldest first, without runs with --since and results of gates."""
 
     runs: tuple[PastRun, ...] = ()
     trends: Mapping[tuple[str, str], ExpectationTrend] = field(default_factory=dict)
 
     def trend(self, outcome: Outcome) -> ExpectationTrend:
-        """Of the expectation of that name; an empty one where it is new."""
+        """Returns the trend of the expectation of `outcome`, an empty one where the expectation is new."""
         return self.trends.get(outcome.identity, _UNKNOWN)
 
     def regressed(self, outcome: Outcome) -> bool:
-        """True when it fails now and passed in the last run that it was part of."""
+        """Whether the expectation fails now and passed in the last run that evaluated it."""
         results = self.trend(outcome).results
         return not outcome.success and bool(results) and results[-1][1]

@@ -1,4 +1,4 @@
-"""The verdict as JUnit XML, which CI systems show test by test."""
+"""Renders a verdict as JUnit XML for CI systems."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit(verdict: Verdict, history: History, *, fail_on: str) -> str:
-    """One test case per expectation, in the suite's order. What fails under `fail_on` is a failure (an error where it
-    could not be evaluated), what does not is skipped with its message, so a build breaks where the exit code is 3.
+    """Returns JUnit XML with one test case per expectation, in the order of the suite.
 
-    Characters that XML cannot hold are replaced. Example keys are named, other values of rows are not.
+    An expectation that fails under `fail_on` is a failure, or an error where it could not be evaluated. One that fails
+    with a lower severity is skipped, with its message. So a build fails exactly when `bridge check` exits with 3.
+
+    Replaces characters that XML does not allow. Contains example keys, and no other values of rows.
     """
     fatal = verdict.fatal(fail_on)
     subject = verdict.subject
@@ -56,8 +58,8 @@ def junit(verdict: Verdict, history: History, *, fail_on: str) -> str:
 
 def _add_result(case: XML.Element, o: Outcome, history: History, verdict: Verdict, *, fatal: bool) -> None:
     kind = "skipped" if not fatal else "error" if o.reason else "failure"
-    what = o.reason or o.observed or "not met"
-    message = what if fatal else f"not met, but only of severity {o.severity}: {what}"
+    observed = o.reason or o.observed or "not met"
+    message = observed if fatal else f"not met, with severity {o.severity} only: {observed}"
     attributes = {"message": _xml_text(message)} | ({"type": o.severity} if fatal else {})
     lines = [
         f"expected: {o.expected}" if o.expected else "",

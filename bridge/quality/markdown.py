@@ -1,4 +1,4 @@
-"""The verdict as a Markdown summary: for the page of a CI run, a pull request, a chat."""
+"""Renders a verdict as a Markdown summary for a CI job, a pull request or a chat."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&])")
 
 
 def markdown(verdict: Verdict, history: History, now: PastRun) -> str:
-    """A headline, the same sentences as in the HTML report, and a table of all expectations, those not met first.
+    """Returns a headline, the sentences of the HTML report and a table of all expectations, failed ones first.
 
-    Text of the suite and the table is escaped: none of it becomes a link, a mention or markup.
+    Escapes text of the suite and the table, so that none of it becomes a link, a mention or markup.
     """
     subject = verdict.subject
     lines = [
@@ -31,18 +31,18 @@ def markdown(verdict: Verdict, history: History, now: PastRun) -> str:
         "",
         _escaped(" ".join(sentences(verdict, history, now))),
         "",
-        "| Result | Severity | Expectation | Found | Since |",
+        "| Result | Severity | Expectation | Observed | History |",
         "|---|---|---|---|---|",
     ]
     for o in in_order(verdict):
-        found = o.reason or o.observed
+        observed = o.reason or o.observed
         if o.evaluated_on == "changes":
-            found += " (changed rows)"
+            observed += " (changed rows)"
         keys = "; ".join(", ".join(f"{n} = {v}" for n, v in key.items()) for key in o.example_keys)
         cells = [
             o.severity,
             _escaped(o.title),
-            _escaped(found) + (f"<br>for example {_escaped(keys)}" if keys else ""),
+            _escaped(observed) + (f"<br>e.g. {_escaped(keys)}" if keys else ""),
             _escaped(trend_note(o, history, verdict.started_at) or ""),
         ]
         lines.append(f"| {_MARKS[state_of(o)]} | {' | '.join(cells)} |")
@@ -57,7 +57,7 @@ def markdown(verdict: Verdict, history: History, now: PastRun) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text that Markdown shows as it is, on one line; an @ mentions nobody."""
+    """Escapes text so that Markdown shows it unchanged, on one line; an @ mentions nobody."""
     escaped = _SPECIAL.sub(r"\\\1", " ".join(text.split()))
     return (
         escaped.replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;").replace("@", "@\u200b")

@@ -1,8 +1,8 @@
-"""Great Expectations' metrics in one scan of the frame, where they are counts.
+"""Computes the metrics of Great Expectations in one scan of the frame, as far as they are counts.
 
-Great Expectations aggregates as soon as one of its metrics can be had: a query for each layer of its graph and for
-each `row_condition`, and a query more for the key. Here everything else comes first, and what aggregates waits for all
-others that do. Conditions and results are Great Expectations' own.
+Great Expectations runs a query for each layer of its metric graph, one for each `row_condition` and one for the key.
+This engine resolves all other metrics first, and postpones aggregates until all of them are ready. Conditions and
+results are those of Great Expectations.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _EXTREMES = {Newest.metric_name: F.max, "column.max": F.max, "column.min": F.min
 
 
 class PlannedMetrics(Exception):
-    """The one query could be built, and was not run."""
+    """Raised by `plan_only` in place of running the aggregate query, which could be built."""
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A metric as an aggregate of the rows of one key, and as one of those of all keys."""
+    """A metric as an aggregate of the rows of one key, and its aggregate over all keys."""
 
     id: Any
     of_key: Column
@@ -51,20 +51,20 @@ class _Part:
 
 
 class OneScan(SparkDFExecutionEngine):
-    """Spark's engine, with one query for all that can be counted together; the frame is never held.
+    """Runs one query for all metrics that can be aggregated together; never persists the frame.
 
-    In the query: counts of rows that are not as expected, under any `row_condition`; the number of rows; the newest
-    value; smallest and largest values of fixed width; of one list of key columns, the keys that occur twice. Without a
-    key in the suite also every other aggregate of a whole column. The rest takes queries of its own, as in Great
-    Expectations: aggregates under a `row_condition`, means and other aggregates beside a key, conditions with windows,
-    pairs and sums of columns, lists of distinct values, a second list of key columns. Nothing is computed twice.
+    The query contains: counts of unexpected rows under any `row_condition`; the number of rows; the newest value;
+    minima and maxima of fixed-width types; the duplicate keys of one list of key columns. In a suite without a key also
+    every other aggregate of a whole column. The other metrics take queries of their own, as in Great Expectations:
+    aggregates under a `row_condition`, means and other aggregates beside a key, conditions with windows, pairs and sums
+    of columns, lists of distinct values, a second list of key columns. No metric is computed twice.
     """
 
     plan_only = False
-    """Raise Planned in place of running a query that aggregates."""
+    """Raise PlannedMetrics in place of running the aggregate query."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
         self._resolved = dict[Any, Any]()
 
     def resolve_metrics(
@@ -73,7 +73,7 @@ class OneScan(SparkDFExecutionEngine):
         metrics: dict[Any, Any] | None = None,
         runtime_configuration: dict[str, Any] | None = None,
     ) -> dict[Any, Any]:
-        """Some of the metrics that are ready, at least one; Great Expectations asks again for those left."""
+        """Resolves at least one of the given metrics; Great Expectations calls it again for the others."""
         ready = list(metrics_to_resolve)
         if resolved := {m.id: self._resolved[m.id] for m in ready if m.id in self._resolved}:
             return resolved
@@ -87,7 +87,7 @@ class OneScan(SparkDFExecutionEngine):
         return values
 
     def aggregates(self, metric: Any) -> bool:
-        """Whether a metric waits for the one query."""
+        """Whether a metric is an aggregate, to be computed by the one query."""
         return metric.metric_name == DuplicateKeys.metric_name or (
             get_metric_provider(metric_name=metric.metric_name, execution_engine=self)[1] is None
         )
@@ -104,36 +104,36 @@ class OneScan(SparkDFExecutionEngine):
         _, bundled = self._build_direct_and_bundled_metric_computation_configurations(
             [m for m in ready if m not in keys], metrics, runtime
         )
-        parts, alone = list[_Part](), list[Any]()
-        for one in bundled:
-            part = self._part(one, metrics, frame.schema, beside_key=key is not None)
+        parts, separate = list[_Part](), list[Any]()
+        for computation in bundled:
+            part = self._part(computation, metrics, frame.schema, beside_key=key is not None)
             if part is None:
-                alone.append(one)
+                separate.append(computation)
             else:
                 parts.append(part)
-        found = self._run_query(frame, parts, key)
+        values = self._run_query(frame, parts, key)
         if self.plan_only:
             raise PlannedMetrics
-        if alone:
-            found |= self.resolve_metric_bundle(alone)
+        if separate:
+            values |= self.resolve_metric_bundle(separate)
         if others := [m for m in keys if m is not key]:
-            found |= super().resolve_metrics(others, metrics, runtime)
-        return found
+            values |= super().resolve_metrics(others, metrics, runtime)
+        return values
 
     def _part(
         self, computation: Any, metrics: Mapping[Any, Any], schema: T.StructType, *, beside_key: bool
     ) -> _Part | None:
         metric = computation.metric_configuration
         domain = dict(computation.compute_domain_kwargs or {})
-        whole = _is_whole_table(domain)
-        in_domain = F.lit(True) if whole else condition_of(domain, schema, self)
+        is_whole = _is_whole_table(domain)
+        in_domain = F.lit(True) if is_whole else condition_of(domain, schema, self)
         if metric.metric_name == _ROW_COUNT:
             return _Part(metric.id, F.count_if(in_domain), lambda c: F.coalesce(F.sum(c), F.lit(0)))
         if (condition := _condition(metric, metrics)) is not None:
             wrong = F.when(condition, 1).otherwise(0)
-            # CASE keeps the order: the condition may fail on rows that are not looked at.
-            return _Part(metric.id, F.sum(wrong if whole else F.when(in_domain, wrong)), F.sum)
-        if not whole:
+            # CASE fixes the order of evaluation: the condition may raise on rows outside the domain.
+            return _Part(metric.id, F.sum(wrong if is_whole else F.when(in_domain, wrong)), F.sum)
+        if not is_whole:
             return None
         reaggregate = _EXTREMES.get(metric.metric_name)
         if reaggregate is not None and (
@@ -149,7 +149,7 @@ class OneScan(SparkDFExecutionEngine):
                 return {}
             return _values(parts, query.collect()[0])
         names = list(key.metric_value_kwargs["column_list"])
-        # Grouping treats null as a value like any other, which is the null-safe equality of ADR 028, rule 4.
+        # Grouping treats null as a value: the null-safe equality of ADR 028, rule 4.
         counted = [F.count(F.lit(1)).alias(_ROWS)]
         counted += [of_key.alias(f"__part_{n}") for n, (_, of_key, _) in enumerate(parts)]
         repeated = F.col(_ROWS) > 1
@@ -161,14 +161,16 @@ class OneScan(SparkDFExecutionEngine):
         if self.plan_only:
             return {}
         row = query.collect()[0]
-        twice, rows = row[len(parts)], row[len(parts) + 1] or 0
-        examples = most_repeated(frame, names) if twice else []
-        return {**_values(parts, row), key.id: {"keys": twice, "rows": rows, "examples": examples}}
+        duplicates, rows = row[len(parts)], row[len(parts) + 1] or 0
+        examples = most_repeated(frame, names) if duplicates else []
+        return {**_values(parts, row), key.id: {"keys": duplicates, "rows": rows, "examples": examples}}
 
 
 def without_row_count_dependencies(graph: ValidationGraph, engine: OneScan) -> ValidationGraph:
-    """The graph without the one dependency that would part the query in two: each condition names the number of rows,
-    and none of Great Expectations' conditions and aggregates looks at it."""
+    """Removes the dependencies of conditions and aggregates on the number of rows, which would split the query in two.
+
+    Great Expectations declares them for each condition, but its conditions and aggregates do not use the number.
+    """
     edges = []
     for edge in graph.edges:
         if (
@@ -187,7 +189,7 @@ def _values(parts: list[_Part], row: Any) -> dict[Any, Any]:
 
 
 def _condition(metric: Any, metrics: Mapping[Any, Any]) -> Column | None:
-    """Of a count of rows that are not as expected: what these are."""
+    """Returns the condition of a count of unexpected rows; None for other metrics."""
     if not metric.metric_name.endswith(".unexpected_count"):
         return None
     partial = metric.metric_dependencies.get("metric_partial_fn")
@@ -196,12 +198,12 @@ def _condition(metric: Any, metrics: Mapping[Any, Any]) -> Column | None:
 
 
 def _is_whole_table(domain: Mapping[str, Any]) -> bool:
-    """Whether it is all rows."""
+    """Whether the domain is the whole table."""
     return all(name == "batch_id" or not value for name, value in domain.items())
 
 
-def _has_fixed_width(one: Any, schema: T.StructType) -> bool:
-    """Values of one width are grouped by hash; others would be sorted."""
-    name = (one.accessor_domain_kwargs or {}).get("column")
+def _has_fixed_width(computation: Any, schema: T.StructType) -> bool:
+    """Whether the column has a fixed-width type: Spark aggregates these by hash, and others by sorting."""
+    name = (computation.accessor_domain_kwargs or {}).get("column")
     kinds = T.NumericType | T.DateType | T.TimestampType | T.TimestampNTZType
     return any(f.name == name and isinstance(f.dataType, kinds) for f in schema.fields)

@@ -1,6 +1,6 @@
-"""Expectations about what a table alone does not tell: its topic, its change feed, when something last arrived.
+"""Defines expectations about a table's topic, its change data feed and its latest arrivals.
 
-They ask the pipeline (`facts`), as `bridge check` runs them. Where a fact cannot be had they fail and say why.
+They evaluate facts, which `bridge check` provides. An expectation whose fact is `Unknown` fails with the reason.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _Result = dict[str, Any]
 
 
 class _Comparison(FactExpectation):
-    """Two sides that must hold the same rows."""
+    """Expects that two sides have the same rows."""
 
     sides: ClassVar[tuple[str, str]]
 
@@ -41,7 +41,7 @@ class _Comparison(FactExpectation):
         observed = (
             f"{counted(difference.rows, 'row')} on both sides, checksum {difference.checksum}"
             if not difference.differing
-            else f"{counted(difference.differing, 'key')} not the same: "
+            else f"{counted(difference.differing, 'key')} {'differs' if difference.differing == 1 else 'differ'}: "
             f"{one} {counted(difference.rows, 'row')}, checksum {difference.checksum}; "
             f"{other} {counted(difference.other_rows, 'row')}, checksum {difference.other_checksum}"
         )
@@ -57,10 +57,10 @@ class _Comparison(FactExpectation):
 
 
 class ExpectTableToEqualTopic(_Comparison):
-    """The table holds exactly the rows that its topic says, at one offset of each partition and one table version.
+    """Expects that the table has exactly the rows of the fold of its topic, at fixed offsets and one table version.
 
-    What `bridge verify` proves, and by the same means. `direction` is ingest (the table follows the topic) or publish
-    (the topic follows the table); by default the one that has progress.
+    The same comparison as `bridge verify`. `direction` is ingest (the table follows the topic) or publish (the topic
+    follows the table); by default the one that has progress.
     """
 
     direction: Literal["ingest", "publish"] | None = None
@@ -77,11 +77,11 @@ class ExpectTableToEqualTopic(_Comparison):
 
 
 class ExpectChangeFeedToGiveTable(_Comparison):
-    """Replaying the change data feed of the versions after `from_version` up to `to_version` over the table as it was
-    then gives the table as it is at `to_version`: what a publish reads is what happened.
+    """Expects that the change data feed is complete: replaying the changes after `from_version` up to `to_version` on
+    the table at `from_version` yields the table at `to_version`.
 
-    `to_version` is by default the version that is checked, and `from_version` that minus `last_versions`, at least 0.
-    Rows are added and taken away one by one, so a row before an update must have been there, too.
+    `to_version` defaults to the checked version, and `from_version` to `to_version` minus `last_versions`, at least 0.
+    The replay adds and removes individual rows, so a row before an update must exist, too.
     """
 
     last_versions: int = 10
@@ -95,7 +95,7 @@ class ExpectChangeFeedToGiveTable(_Comparison):
     args_keys = ("last_versions", "from_version", "to_version")
 
     @pydantic.validator("last_versions")
-    def _some(cls, number: int) -> int:
+    def _at_least_one(cls, number: int) -> int:
         if number < 1:
             raise ValueError("must be 1 version or more")
         return number
@@ -116,9 +116,9 @@ class ExpectChangeFeedToGiveTable(_Comparison):
 
 
 class ExpectKeysToStayInTheirPartition(FactExpectation):
-    """No key of the topic has records in more than one partition: there Kafka keeps no order between them.
+    """Expects that no key of the topic has records in several partitions, between which Kafka guarantees no order.
 
-    Counts every record that the topic still holds, tombstones too, up to where the pipeline has read it.
+    Reads all records that the topic still has, including tombstones, up to the pipeline's progress.
     """
 
     fact_name = "partitions"
@@ -132,7 +132,11 @@ class ExpectKeysToStayInTheirPartition(FactExpectation):
         self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
     ) -> _Result:
         keys = self.fact(metrics, KeySplit)
-        observed = f"{counted(keys.split, 'key')} in more than one partition" if keys.split else "each in one"
+        observed = (
+            f"{counted(keys.split, 'key')} in more than one partition"
+            if keys.split
+            else "each key in one partition"
+        )
         return {
             "success": not keys.split,
             "result": {
@@ -146,11 +150,11 @@ class ExpectKeysToStayInTheirPartition(FactExpectation):
 
 
 class ExpectArrivalToBeFresh(FactExpectation):
-    """Something has arrived within `max_age_seconds` before the check runs.
+    """Expects that something has arrived at most `max_age_seconds` before the check runs.
 
-    `of: record` looks at the time stamp of the newest records that the pipeline has read (Kafka's, set by the producer
-    or the broker), `of: commit` at the time of the table's newest commit that changed rows or progress. Nothing at all
-    is not fresh. A time stamp more than `max_ahead_seconds` in the future fails as well.
+    `of: record` takes the Kafka timestamp (set by the producer or the broker) of the newest records that the pipeline
+    has read, `of: commit` the time of the table's newest commit that changed rows or progress. Fails where there is no
+    such record or commit, and for a timestamp more than `max_ahead_seconds` in the future.
     """
 
     max_age_seconds: float
@@ -170,8 +174,8 @@ class ExpectArrivalToBeFresh(FactExpectation):
 
     @classmethod
     def _sentence(cls, kwargs: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
-        words = {"of": kwargs.get("of", "record"), "age": age(kwargs["max_age_seconds"])}
-        return "The newest $of is at most $age old.", words
+        params = {"of": kwargs.get("of", "record"), "age": age(kwargs["max_age_seconds"])}
+        return "The newest $of is at most $age old.", params
 
     def _validate(
         self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
@@ -186,12 +190,12 @@ class ExpectArrivalToBeFresh(FactExpectation):
 
 
 class ExpectTombstoneRatioToBeBetween(FactExpectation):
-    """The share of deletes is between `min_ratio` and `max_ratio`, both 0 to 1 and inclusive: more of them than usual
-    often means that a source was emptied by mistake.
+    """Expects that the ratio of deletes is between `min_ratio` and `max_ratio`, both inclusive and from 0 to 1. An
+    unusually high ratio often means that the source was emptied by mistake.
 
-    `of: topic` takes the records that the topic still holds up to where the pipeline has read it, and counts null
-    values; `of: changes` takes the rows added, updated and deleted by the table's last `last_versions` versions.
-    Nothing at all has the ratio 0.
+    `of: topic` counts the null values among the records that the topic still has up to the pipeline's progress;
+    `of: changes` counts the deletes among the rows inserted, updated and deleted by the last `last_versions` table
+    versions. Without records or changes the ratio is 0.
     """
 
     max_ratio: float = 1.0
@@ -205,13 +209,13 @@ class ExpectTombstoneRatioToBeBetween(FactExpectation):
     args_keys = ("max_ratio", "min_ratio", "of", "last_versions")
 
     @pydantic.validator("max_ratio", "min_ratio")
-    def _share(cls, ratio: float) -> float:
+    def _between_0_and_1(cls, ratio: float) -> float:
         if not 0 <= ratio <= 1:
             raise ValueError("must be between 0 and 1")
         return ratio
 
     @pydantic.validator("last_versions")
-    def _some(cls, number: int) -> int:
+    def _at_least_one(cls, number: int) -> int:
         if number < 1:
             raise ValueError("must be 1 version or more")
         return number

@@ -1,4 +1,4 @@
-"""Referential integrity: rows of the table refer to rows of another Delta table."""
+"""Defines the expectation of referential integrity: rows of the table refer to rows of another Delta table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ _EXAMPLES = 5
 
 
 class DanglingReferences(TableMetricProvider):
-    """Rows whose reference leads nowhere: {"refer": how many do refer, "rows": how many in vain, "examples"}."""
+    """Counts rows whose reference has no match: {"refer": rows with a reference, "rows": those without a match,
+    "examples": up to five of them}."""
 
     metric_name = "bridge.dangling"
     value_keys = ("column_list", "other_path", "other_table", "other_column_list")
@@ -46,28 +47,32 @@ class DanglingReferences(TableMetricProvider):
         names = list(metric_value_kwargs["column_list"])
         others = list(metric_value_kwargs.get("other_column_list") or names)
         facts: Facts = getattr(execution_engine, FACTS_ATTRIBUTE, NO_FACTS)
-        there = _other_table(frame, metric_value_kwargs, facts)
+        other = _other_table(frame, metric_value_kwargs, facts)
         for name in others:
-            if name not in there.columns:
+            if name not in other.columns:
                 raise QualityError(
-                    f"the other table has no column {name!r}; it has {', '.join(there.columns)}"
+                    f"the other table has no column {name!r}; it has {', '.join(other.columns)}"
                 )
-        whole = reduce(lambda a, b: a & b, [col(name).isNotNull() for name in names])
-        refer = frame.where(whole)
+        complete = reduce(lambda a, b: a & b, [col(name).isNotNull() for name in names])
+        referring = frame.where(complete)
         same = [col(name, "r") == col(other, "o") for name, other in zip(names, others, strict=True)]
-        lost = refer.alias("r").join(there.alias("o"), reduce(lambda a, b: a & b, same), "left_anti")
+        dangling = referring.alias("r").join(other.alias("o"), reduce(lambda a, b: a & b, same), "left_anti")
         simple = [f.name for f in frame.schema.fields if "." not in f.name]
-        found = lost.agg(F.count(F.lit(1))).collect()[0][0]
-        worst = lost.select(*map(col, simple)).limit(_EXAMPLES).collect() if found else []
-        return {"refer": refer.count(), "rows": found, "examples": [row.asDict() for row in worst]}
+        dangling_rows = dangling.agg(F.count(F.lit(1))).collect()[0][0]
+        examples = dangling.select(*map(col, simple)).limit(_EXAMPLES).collect() if dangling_rows else []
+        return {
+            "refer": referring.count(),
+            "rows": dangling_rows,
+            "examples": [row.asDict() for row in examples],
+        }
 
 
 class ExpectRowsToReferToTable(SentenceExpectation):
-    """The values of `column_list` are those of `other_column_list` (by default the same names) in some row of another
-    Delta table: `other_path` (relative to the pipeline file) or `other_table`.
+    """Expects that the values of `column_list` equal those of `other_column_list` (by default the same names) in some
+    row of another Delta table: `other_path` (relative to the pipeline file) or `other_table`.
 
-    As SQL's MATCH SIMPLE: a row with a null in any of its columns refers to nothing, and is as expected. The other
-    table is read as it is when the check runs; it need not be unique.
+    Like MATCH SIMPLE in SQL: a row with a null in one of its columns has no reference and meets the expectation. Reads
+    the newest version of the other table, whose columns need not be unique.
     """
 
     column_list: Sequence[str]
@@ -102,28 +107,28 @@ class ExpectRowsToReferToTable(SentenceExpectation):
     @classmethod
     def _sentence(cls, kwargs: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
         others = kwargs.get("other_column_list") or kwargs["column_list"]
-        words = {
+        params = {
             "columns": ", ".join(kwargs["column_list"]),
             "others": ", ".join(others),
             "table": str(kwargs.get("other_table") or kwargs.get("other_path")),
         }
-        return "$columns refer to $others of a row in $table.", words
+        return "$columns refer to $others of a row in $table.", params
 
     def _validate(
         self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
     ) -> dict[str, Any]:
-        found = metrics[DanglingReferences.metric_name]
-        refer, lost = found["refer"], found["rows"]
+        counts = metrics[DanglingReferences.metric_name]
+        references, dangling = counts["refer"], counts["rows"]
         return {
-            "success": not lost,
+            "success": not dangling,
             "result": {
-                "observed_value": f"{lost:,} of {counted(refer, 'row')} refer to nothing"
-                if lost
-                else "all do",
-                "element_count": refer,
-                "unexpected_count": lost,
-                "unexpected_percent": 100 * lost / refer if refer else 0.0,
-                "partial_unexpected_index_list": found["examples"],
+                "observed_value": f"{dangling:,} of {counted(references, 'row')} have no matching row"
+                if dangling
+                else "each reference has a matching row",
+                "element_count": references,
+                "unexpected_count": dangling,
+                "unexpected_percent": 100 * dangling / references if references else 0.0,
+                "partial_unexpected_index_list": counts["examples"],
             },
         }
 
@@ -136,7 +141,7 @@ def _other_table(frame: DataFrame, given: Mapping[str, Any], facts: Facts) -> Da
     if "://" not in path and not PurePosixPath(path).is_absolute():
         if facts.base_folder is None:
             raise QualityError(
-                f"{path} is relative to a pipeline file: run it by `bridge check`, or give a whole path"
+                f"other_path {path} is relative to a pipeline file: run it with `bridge check`, or set an absolute path"
             )
         path = str(facts.base_folder / path)
     return spark.read.format("delta").load(path)

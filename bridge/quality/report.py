@@ -1,4 +1,4 @@
-"""The verdict as one HTML file that needs nothing else: no script, no network."""
+"""Renders a verdict as a self-contained HTML report: no scripts, no network."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["html", "write", "write_report"]
 
 
 def html(verdict: Verdict, history: History, now: PastRun) -> str:
-    """The report as one HTML document that opens offline: no script, and no reference to anything outside.
+    """Returns the report as one HTML document without scripts and external resources.
 
-    `now` is the run of `verdict` beside those of `history`; trends are drawn from both. The only values of the table in
-    it are example keys and observed aggregates. All text is escaped.
+    `now` is the run of `verdict`; the trends show it after the runs of `history`. The only values of the table in the
+    report are example keys and observed aggregates. All text is escaped.
     """
     runs = (*history.runs, now)
     return (
@@ -49,14 +49,14 @@ def html(verdict: Verdict, history: History, now: PastRun) -> str:
 
 
 def write_report(verdict: Verdict, history: History, now: PastRun, path: str | Path) -> Path:
-    """Write `html` to `path`, as `write` does."""
+    """Writes `html` to `path`, with the guarantees of `write`."""
     return write(html(verdict, history, now), path, "the quality report")
 
 
 def write(text: str, path: str | Path, what: str) -> Path:
-    """Write a file, making its folders; a reader sees the old one or the new one, never a part.
+    """Writes a file and creates its folders. A reader sees the old file or the complete new one.
 
-    Raises BridgeError, which names it as `what`, when the place cannot be written to; what was there stays.
+    Raises BridgeError, which calls the file `what`, when it cannot be written; the old file stays in place.
     """
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
@@ -72,24 +72,24 @@ def write(text: str, path: str | Path, what: str) -> Path:
 
 
 def _newest(verdict: Verdict, now: PastRun) -> tuple[str, str] | None:
-    """How old the newest event is, in its largest unit, and the word for it."""
+    """Returns the age of the newest event in its largest unit, as (number, unit and `old` or `ahead`)."""
     if now.event_time is None:
         return None
-    late = (verdict.started_at - now.event_time).total_seconds()
-    word = "old" if late >= 0 else "ahead"
-    number, unit = ("<1", "second") if abs(late) < 1 else age(abs(late)).split()[:2]
-    return number, f"{unit} {word}"
+    lag = (verdict.started_at - now.event_time).total_seconds()
+    direction = "old" if lag >= 0 else "ahead"
+    number, unit = ("<1", "second") if abs(lag) < 1 else age(abs(lag)).split()[:2]
+    return number, f"{unit} {direction}"
 
 
 def _facts(verdict: Verdict, now: PastRun) -> dict[str, str]:
-    """What can be said of this run; what is not known is left out."""
+    """Returns the known facts about this run, by label."""
     subject = verdict.subject
-    triggers = {"check": "bridge check", "schedule": "a schedule", "gate": "a gate"}
+    triggers = {"check": "bridge check", "schedule": "schedule", "gate": "gate"}
     facts: dict[str, str] = {
         "Checked at": moment(verdict.started_at, seconds=True),
-        "Took": f"{verdict.seconds:.1f} s" if verdict.seconds < 10 else f"{verdict.seconds:,.0f} s",
-        "Asked for by": triggers[subject.trigger],
-        "Rows last arrived": moment(now.arrival, seconds=True) if now.arrival else "",
+        "Duration": f"{verdict.seconds:.1f} s" if verdict.seconds < 10 else f"{verdict.seconds:,.0f} s",
+        "Triggered by": triggers[subject.trigger],
+        "Last arrival of rows": moment(now.arrival, seconds=True) if now.arrival else "",
         "Newest event time": moment(now.event_time, seconds=True) if now.event_time else "",
         "Suite file": _breakable_path(subject.suite_file),
         "Bridge version": subject.bridge,
@@ -118,5 +118,5 @@ def _templates() -> Environment:
 
 
 def _breakable_path(path: str) -> Markup:
-    """A path that may be folded after each slash, and only there."""
+    """Marks up a path so that it can wrap after each slash, and only there."""
     return Markup("/<wbr>").join(escape(part) for part in re.split("/", path))

@@ -1,4 +1,4 @@
-"""Which rows an expectation looks at, as a condition: what Great Expectations would filter a frame by."""
+"""Extracts the condition by which Great Expectations selects the rows that an expectation evaluates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["condition_of"]
 
 
 class _FilterRecorder:
-    """Stands in for a frame and remembers what it is filtered by."""
+    """Replaces a DataFrame and records the conditions by which it is filtered."""
 
     def __init__(self, schema: T.StructType, condition: Column) -> None:
         self.schema, self.condition = schema, condition
@@ -30,11 +30,11 @@ class _FilterRecorder:
 
 
 def condition_of(domain: Mapping[str, Any], schema: T.StructType, engine: SparkDFExecutionEngine) -> Column:
-    """True, never null, for the rows of a frame of `schema` that `engine` would look at for `domain`: `row_condition`
-    in all its notations, and `ignore_row_if`."""
+    """Returns a condition, never null, that is true for the rows of `schema` which `engine` selects for `domain`: by
+    `row_condition` in all its notations, and `ignore_row_if`."""
     frame = _FilterRecorder(schema, F.lit(True))
     stand_in = SparkDFExecutionEngine(spark=engine.spark, persist=False)
     stand_in.load_batch_data("frame", SparkDFBatchData(stand_in, frame))
-    kept = {name: value for name, value in domain.items() if name != "batch_id"}
-    found: _FilterRecorder = stand_in.get_domain_records(domain_kwargs=kept)
-    return found.condition
+    filters = {name: value for name, value in domain.items() if name != "batch_id"}
+    filtered: _FilterRecorder = stand_in.get_domain_records(domain_kwargs=filters)
+    return filtered.condition

@@ -1,7 +1,6 @@
-"""Run a suite on a Spark frame.
+"""Runs a suite on a DataFrame with Great Expectations.
 
-Great Expectations computes metrics; this module hands it the frame, keeps the traffic small and trusts no
-silence: an expectation without all of its metrics has failed.
+Keeps the number of queries and the collected rows small. An expectation whose metrics are not all available fails.
 """
 
 from __future__ import annotations
@@ -43,15 +42,15 @@ def run(
     facts: Facts = NO_FACTS,
     watermark: str | None = None,
 ) -> Verdict:
-    """Check `frame` against every expectation of `suite`; those about topic or history ask `facts`. `watermark` is the
-    column of which the newest value is wanted.
+    """Evaluates every expectation of `suite` on `frame`; those about topic or history use `facts`. `watermark` names
+    the column whose newest value becomes `Verdict.event_time`.
 
-    All counting happens in Spark, in one query that reads the frame once, as far as `OneScan` says; the frame is not
-    persisted. Only for expectations that failed are the `key` columns of up to five rows each brought to the driver,
-    and nothing else ever: looks at the frame of their own, with a limit.
+    Counts in Spark, with one query that reads the frame once, within the limits that `OneScan` documents; the frame is
+    not persisted. Collects only the `key` columns of up to five rows for each failed expectation, in further queries
+    with a limit.
 
-    An expectation that raised, whatever the reason, is a failed outcome with that reason, and the others
-    still run. Raises TableError when a key column is not in the frame.
+    An expectation that raises an exception is a failed outcome with its reason, and the others still run. Raises
+    TableError when a key column is not in the frame.
     """
     for name in key:
         if name not in frame.columns:
@@ -88,14 +87,14 @@ class _Check:
             self.base_metrics.append(MetricConfiguration(Newest.metric_name, {}, {"column": watermark}))
 
     def totals(self) -> tuple[int, datetime | None]:
-        """How many rows there are, and the newest value of the watermark's column: known after `outcomes`."""
+        """Returns the number of rows and the newest value of the watermark column. Call it after `outcomes`."""
         metrics = self._metrics([], {})
         rows, *newest = (metrics[metric.id] for metric in self.base_metrics)
         micros = newest[0] if newest else None
         return rows, None if micros is None else _EPOCH + timedelta(microseconds=micros)
 
     def outcomes(self, expectations: Sequence[Expectation]) -> tuple[Outcome, ...]:
-        # A limit of no examples costs Spark nothing, so the first pass is counts alone.
+        # Without examples the first pass consists of counts only.
         counts = {"result_format": "BASIC", "partial_unexpected_count": 0}
         answers = self._answers(expectations, counts)
         outcomes = [self._outcome(e, a) for e, a in zip(expectations, answers, strict=True)]
@@ -117,8 +116,8 @@ class _Check:
     def _answers(
         self, expectations: Sequence[Expectation], result_format: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
-        """Per expectation {"success", "result"} or {"error"}: all together. If that fails, without those that fail
-        before a row is read; if that fails, too, one by one."""
+        """Returns {"success", "result"} or {"error"} per expectation. Evaluates all of them together; if that fails,
+        again without those that fail before a row is read; and if that fails, too, one by one."""
         try:
             metrics = self._metrics(expectations, result_format)
         except Exception:
@@ -130,13 +129,13 @@ class _Check:
             return [next(answers) if flaw is None else {"error": flaw} for flaw in errors]
         return [self._answer(e, result_format, metrics) for e in expectations]
 
-    def _planning_error(self, expectation: Expectation, ask: Mapping[str, Any]) -> Exception | None:
-        """What an expectation fails with before its counts are asked for."""
+    def _planning_error(self, expectation: Expectation, result_format: Mapping[str, Any]) -> Exception | None:
+        """Returns the exception that an expectation raises before its counts are queried, or None."""
         from bridge.quality.one_scan import PlannedMetrics
 
         self.engine.plan_only = True
         try:
-            self._metrics([expectation], ask)
+            self._metrics([expectation], result_format)
         except PlannedMetrics:
             return None
         except Exception as error:
@@ -145,12 +144,12 @@ class _Check:
             self.engine.plan_only = False
         return None
 
-    def _answer_alone(self, expectation: Expectation, ask: Mapping[str, Any]) -> dict[str, Any]:
+    def _answer_alone(self, expectation: Expectation, result_format: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            metrics = self._metrics([expectation], ask)
+            metrics = self._metrics([expectation], result_format)
         except Exception as error:
             return {"error": error}
-        return self._answer(expectation, ask, metrics)
+        return self._answer(expectation, result_format, metrics)
 
     def _metrics(
         self, expectations: Sequence[Expectation], result_format: Mapping[str, Any]
@@ -161,8 +160,8 @@ class _Check:
         for e in expectations:
             dependencies = e.get_validation_dependencies(self.engine, {"result_format": dict(result_format)})
             needed += dependencies.get_metric_configurations()
-        # Left to catch exceptions, it hands back the metrics it has and says nothing of the rest; an
-        # expectation without its counts then passes.
+        # With catch_exceptions, Great Expectations returns the metrics that it has and omits the others, and an
+        # expectation without its counts passes.
         runtime_configuration = {"catch_exceptions": False}
         graph = without_row_count_dependencies(
             self.calculator.build_metric_dependency_graph(needed, runtime_configuration), self.engine
@@ -202,7 +201,7 @@ class _Check:
         )
 
     def _keys(self, answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-        """The key columns, and those alone, of the rows a result names."""
+        """Returns the key columns, and no others, of the example rows of a result."""
         types = {f.name: f.dataType for f in self.frame.schema}
         rows = answer.get("result", {}).get("partial_unexpected_index_list") or []
         keys = [{n: _json(row[n], types[n]) for n in self.key if n in row} for row in rows[:_EXAMPLES]]
@@ -210,14 +209,14 @@ class _Check:
 
 
 def reason_of(error: BaseException, kwargs: Mapping[str, Any], columns: Sequence[str]) -> str:
-    """Why an expectation of these arguments could not be evaluated on the columns `has`; no values in it."""
+    """Explains why an expectation with these arguments could not be evaluated on `columns`, without values of rows."""
     for name in columns_of(kwargs):
         if name not in columns and name.split(".")[0] not in columns:
             return f"column {name!r} is not in the table; it has {', '.join(columns)}"
     while error.__cause__ is not None:
         error = error.__cause__
     if isinstance(error, PySparkException):
-        # Its message quotes the value Spark stumbled over.
+        # Its message quotes the value that caused it.
         return f"Spark raised {error.getCondition() or type(error).__name__}"
     lines = str(error).strip().splitlines() or [""]
     if isinstance(error, BridgeError):
@@ -226,7 +225,7 @@ def reason_of(error: BaseException, kwargs: Mapping[str, Any], columns: Sequence
 
 
 def title_of(expectation: Expectation) -> str:
-    """One sentence that says what is expected."""
+    """Returns the expectation as one sentence: its description, or the one that Great Expectations renders."""
     if expectation.description:
         return expectation.description
     shown = expectation.copy()
@@ -235,7 +234,7 @@ def title_of(expectation: Expectation) -> str:
 
 
 def columns_of(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
-    """The columns that an expectation of these arguments is about, each once."""
+    """Returns the columns that an expectation with these arguments is about, each once."""
     names: list[str] = []
     for argument in _COLUMN_ARGUMENTS:
         value = kwargs.get(argument) or []
@@ -244,7 +243,7 @@ def columns_of(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _json(value: Any, type: T.DataType) -> Any:
-    """A key value as JSON has it: points in time as ISO 8601 (UTC where they have a zone), bytes as hex."""
+    """Converts a key value to JSON: points in time as ISO 8601 (UTC where they have a zone), bytes as hex."""
     if value is None or isinstance(value, str | int):
         return value
     if isinstance(value, datetime) and isinstance(type, T.TimestampType):

@@ -1,4 +1,4 @@
-"""What a check has read, as Spark itself counted it: scans of Delta tables, their files and bytes, and the time."""
+"""Measures what a check reads, by Spark's own metrics: scans of Delta tables, their files, bytes and duration."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _LISTENER_TIMEOUT_MS = 10_000
 
 
 class ScanMeter:
-    """Counts the queries that begin while it is on."""
+    """Counts the scans of queries that start while it is active."""
 
     def __init__(self, spark: SparkSession, mark: str) -> None:
         self._spark, self._mark = spark, mark
 
     def read(self) -> Cost | None:
-        """What was read since the meter was switched on; None where Spark does not tell (a shared service, Connect)."""
+        """Returns what was read so far; None where Spark's metrics are unavailable (e.g. Spark Connect)."""
         try:
             return self._read()
         except Exception:
-            # Reached by internals that a vendor's Spark may lack; a check is not worth less for that.
+            # It uses internals that a vendor's Spark may lack; a check is valid without its cost.
             return None
 
     def _read(self) -> Cost:
@@ -39,8 +39,8 @@ class ScanMeter:
         context: Any = self._spark.sparkContext._jsc.sc()
         context.listenerBus().waitUntilEmpty(_LISTENER_TIMEOUT_MS)
         scans = files = size = milliseconds = 0
-        found = state.executionsList()
-        for query in (found.apply(n) for n in range(found.size())):
+        executions = state.executionsList()
+        for query in (executions.apply(n) for n in range(executions.size())):
             if self._mark not in str(query.description()):
                 continue
             read = list(_scans(state, query.executionId()))
@@ -53,7 +53,7 @@ class ScanMeter:
 
 @contextmanager
 def metered(spark: SparkSession, description: str) -> Iterator[ScanMeter]:
-    """Queries of this thread meanwhile bear a description, which Spark's UI shows: `what`, and a random number."""
+    """Gives the queries of this thread a job description, which Spark's UI shows: `description` and a random suffix."""
     context = spark.sparkContext
     before, mark = context.getLocalProperty(_DESCRIPTION), f"{description} [{uuid.uuid4().hex[:8]}]"
     _describe(context, mark)
@@ -68,7 +68,7 @@ def _describe(context: SparkContext, text: str | None) -> None:
 
 
 def _scans(state: Any, number: int) -> Iterator[tuple[int, int]]:
-    """(files, bytes) of each scan of a query; logs of Delta tables are not counted."""
+    """Yields (files, bytes) of each scan of a query, without scans of Delta logs."""
     values, nodes = state.executionMetrics(number), state.planGraph(number).allNodes()
     for node in (nodes.apply(n) for n in range(nodes.size())):
         if not node.name().startswith("Scan parquet") or "DeltaLogFileIndex" in node.desc():

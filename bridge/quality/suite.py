@@ -1,7 +1,7 @@
-"""Suite files: Great Expectations' own JSON, loaded whole or not at all.
+"""Loads suite files, in Great Expectations' JSON, completely or not at all.
 
-Great Expectations drops an expectation it does not know, writes a line to its log, and carries on with the
-rest; a suite would then pass because it no longer asks.
+Great Expectations itself drops an expectation that it does not know, with a line in its log. A suite would then pass
+without evaluating it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FORMAT = 'a suite is {"name": ..., "expectations": [{"type": ..., "kwargs": {..
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite that was loaded whole. Its name, the file it came from, and Great Expectations' own objects."""
+    """A completely loaded suite: its name, its file and Great Expectations' objects."""
 
     name: str
     file: Path
@@ -38,20 +38,20 @@ class Suite:
 
 
 def load(path: str | Path) -> Suite:
-    """Read the suite file at `path`.
+    """Loads the suite file at `path`, without access to the network.
 
-    Raises DefinitionError, naming the file and the expectation (counted from 1), when the file is not a
-    suite, names an expectation that does not exist, gives one arguments it does not take, or when Great
-    Expectations keeps fewer expectations than the file holds. Nothing is read from or sent to the network.
+    Raises DefinitionError with the file and the number of the expectation (from 1) when the file is not a suite, an
+    expectation does not exist or does not accept its arguments, or Great Expectations loads fewer expectations than the
+    file has.
     """
     file = Path(path)
     return parse(_text(file), file)
 
 
 def parse(text: str, file: Path) -> Suite:
-    """`load`, of a suite's text that was read from `file` before."""
+    """Loads a suite from `text`, which was read from `file`; otherwise like `load`."""
     document = _document(text, file)
-    given = document["expectations"]
+    items = document["expectations"]
     with quiet():
         from great_expectations.core import ExpectationSuite
 
@@ -59,18 +59,19 @@ def parse(text: str, file: Path) -> Suite:
         import bridge.quality.pipeline_expectations
         import bridge.quality.referential_integrity  # noqa: F401
 
-        for number, item in enumerate(given, 1):
+        for number, item in enumerate(items, 1):
             _check(file, number, item)
         try:
             suite = ExpectationSuite(**document)
         except Exception as e:
-            raise DefinitionError(f"{file}: Great Expectations refuses the suite: {_first_line(e)}") from e
-        kept = tuple(suite.expectations)
-    if len(kept) != len(given):
+            raise DefinitionError(f"{file}: Great Expectations rejects the suite: {_first_line(e)}") from e
+        loaded = tuple(suite.expectations)
+    if len(loaded) != len(items):
         raise DefinitionError(
-            f"{file}: has {len(given)} expectations, but {len(kept)} were loaded: {_dropped_expectation(given, suite)}"
+            f"{file}: has {len(items)} expectations, but {len(loaded)} were loaded: "
+            f"{_dropped_expectation(items, suite)}"
         )
-    return Suite(suite.name, file, kept)
+    return Suite(suite.name, file, loaded)
 
 
 def _text(file: Path) -> str:
@@ -99,21 +100,23 @@ def _document(text: str, file: Path) -> dict[str, Any]:
     if not isinstance(document.get("name"), str) or not isinstance(document.get("expectations"), list):
         raise DefinitionError(f"{file}: {_FORMAT}")
     if not document["expectations"]:
-        raise DefinitionError(f"{file}: the suite expects nothing, so it could not fail; add an expectation")
+        raise DefinitionError(
+            f"{file}: the suite has no expectations, so it could never fail; add an expectation"
+        )
     return document
 
 
 def _without_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the name {twice!r} occurs twice in one object, and JSON would keep only the last")
-    return made
+    return members
 
 
 def _check(file: Path, number: int, item: Any) -> None:
-    """Build expectation `number` alone, for a message that says which one and why."""
+    """Builds expectation `number` alone, so that an error message can name it and the reason."""
     from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
     from great_expectations.expectations.registry import list_registered_expectation_implementations
 
@@ -124,14 +127,18 @@ def _check(file: Path, number: int, item: Any) -> None:
     known = list_registered_expectation_implementations()
     if type not in known:
         near = difflib.get_close_matches(type, known, n=1, cutoff=0.6)
-        hint = f"did you mean {near[0]!r}?" if near else "see Great Expectations' gallery for what there is"
+        hint = (
+            f"did you mean {near[0]!r}?"
+            if near
+            else "see the gallery of Great Expectations for the available ones"
+        )
         raise DefinitionError(f"{at}: there is no {type!r}; {hint}")
     at += f" ({type})"
     if not isinstance(kwargs, dict):
         raise DefinitionError(f'{at}: "kwargs" is missing; {_FORMAT}')
     if parameter := _parameter(kwargs):
         raise DefinitionError(
-            f"{at}: {parameter!r} is a suite parameter, which the bridge has no value for; write the value"
+            f"{at}: {parameter!r} is a suite parameter, for which the bridge has no value; replace it by its value"
         )
     try:
         ExpectationConfiguration(**item).to_domain_obj()
@@ -150,7 +157,7 @@ def _parameter(value: Any) -> str | None:
 
 
 def _reason_of(error: Exception) -> str:
-    """Great Expectations' reason on one line; pydantic's errors as `argument: reason`."""
+    """Returns Great Expectations' reason on one line; errors of pydantic as `argument: reason`."""
     problems = getattr(error, "errors", None)
     if not callable(problems):
         return _first_line(error)
@@ -166,10 +173,10 @@ def _first_line(error: Exception) -> str:
     return text.splitlines()[0] if text else type(error).__name__
 
 
-def _dropped_expectation(given: list[Mapping[str, Any]], suite: ExpectationSuite) -> str:
-    kept = [e.expectation_type for e in suite.expectations]
-    for number, item in enumerate(given, 1):
-        if item["type"] not in kept:
+def _dropped_expectation(items: list[Mapping[str, Any]], suite: ExpectationSuite) -> str:
+    loaded_types = [e.expectation_type for e in suite.expectations]
+    for number, item in enumerate(items, 1):
+        if item["type"] not in loaded_types:
             return f"expectation {number} ({item['type']}) was dropped"
-        kept.remove(item["type"])
-    return "no telling which was dropped"
+        loaded_types.remove(item["type"])
+    return "it is unknown which ones were dropped"

@@ -1,6 +1,6 @@
-"""A suite to begin with, from what a table's columns hold. Plain Python: numbers in, Great Expectations' JSON out.
+"""Proposes a first suite from a profile of a table's columns. Plain Python: numbers in, Great Expectations' JSON out.
 
-What is proposed holds for the data it was made from, with room: ranges end at round numbers, and ages are doubled.
+The profiled data meets the proposal with a margin: limits are at least doubled, to round numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bridge.errors import BridgeError, DefinitionError
 __all__ = ["MAX_SET_VALUES", "ColumnFacts", "is_supported_name", "propose_suite", "write_suite"]
 
 MAX_SET_VALUES = 12
-"""At most so many values make a value set, each seen ten times on average."""
+"""The maximum size of a value set, whose values must occur ten times each on average."""
 
 _MIN_ROWS_PER_VALUE = 10
 _MAX_VALUE_LENGTH = 60
@@ -30,47 +30,47 @@ _STEPS = (1, 2, 5, 10)
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """What one column holds. Unknown, or not of interest for its type, is None."""
+    """The profile of a column. Fields are None where unknown, or not computed for the column's type."""
 
     name: str
     spark_type: str
-    """The class of Spark's type: LongType."""
+    """The class name of its Spark type, e.g. LongType."""
     present: int
-    """Rows in which it is not null."""
+    """Number of rows in which it is not null."""
     low: Decimal | None = None
     high: Decimal | None = None
     values: tuple[str, ...] | None = None
-    """All of them, where they are few."""
+    """All distinct values, where they are few."""
     newest_age_seconds: float | None = None
 
 
 def propose_suite(
-    name: str, columns: Sequence[ColumnFacts], *, rows: int, key: Sequence[str], fresh: str | None
+    name: str, columns: Sequence[ColumnFacts], *, rows: int, key: Sequence[str], event_time_column: str | None
 ) -> dict[str, Any]:
-    """The suite `name`, as a suite file has it. `fresh`: the column that says when something happened."""
-    made = [_expect("key_to_be_unique", column_list=list(key))] if key else []
+    """Returns the suite `name` as the contents of a suite file. `event_time_column` gets a freshness expectation."""
+    expectations = [_expect("key_to_be_unique", column_list=list(key))] if key else []
     for column in (c for c in columns if is_supported_name(c.name)):
-        made += _column_expectations(column, rows, column.name in key)
-        if column.name == fresh and column.newest_age_seconds is not None:
+        expectations += _column_expectations(column, rows, column.name in key)
+        if column.name == event_time_column and column.newest_age_seconds is not None:
             age = max(_DAY, int(_round_up(Decimal(column.newest_age_seconds))))
-            made.append(_expect("table_to_be_fresh", column=fresh, max_age_seconds=age))
-    return {"name": name, "expectations": made, "meta": {"proposed_from_rows": rows}}
+            expectations.append(_expect("table_to_be_fresh", column=event_time_column, max_age_seconds=age))
+    return {"name": name, "expectations": expectations, "meta": {"proposed_from_rows": rows}}
 
 
 def is_supported_name(name: str) -> bool:
-    """Great Expectations reads a dot in a column's name as a field of it, and trips over backquotes."""
+    """Whether Great Expectations supports the column's name: it reads a dot as access to a field, and fails on
+    backquotes."""
     return "." not in name and "`" not in name
 
 
 def write_suite(suite: dict[str, Any], file: Path, *, overwrite: bool) -> None:
-    """Write a suite file, one expectation a line, whole or not at all.
+    """Writes a suite file atomically, with one expectation per line.
 
-    Raises DefinitionError when there is a file and `overwrite` is not set, BridgeError when it cannot be written.
+    Raises DefinitionError when the file exists and `overwrite` is not set, BridgeError when it cannot be written.
     """
     if file.exists() and not overwrite:
         raise DefinitionError(
-            f"{file} is there already and stays as it is: `--overwrite` writes it anew, or name another file in "
-            "quality.suite"
+            f"{file} exists and was not changed: replace it with `--overwrite`, or set quality.suite to another file"
         )
     lines = ",\n".join("    " + json.dumps(e, ensure_ascii=False) for e in suite["expectations"])
     name, meta = (json.dumps(suite[part], ensure_ascii=False) for part in ("name", "meta"))
@@ -117,7 +117,7 @@ def _expect(type: str, **kwargs: Any) -> dict[str, Any]:
 
 
 def _round_up(value: Decimal) -> Decimal:
-    """The next of 1, 2, 5, 10, 20, 50, ... at or above twice a number above 0."""
+    """Returns the next of 1, 2, 5, 10, 20, 50, ... at or above twice `value`; 0 for 0 and below."""
     if value <= 0:
         return Decimal(0)
     doubled = 2 * value

@@ -1,4 +1,4 @@
-"""What a check found, as a value: what reports, exit codes and tables of results are made from."""
+"""Defines the result of a check, from which reports, exit codes and stored results are derived."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Cost", "Outcome", "Subject", "Verdict"]
 
 @dataclass(frozen=True)
 class Subject:
-    """What was checked. Nothing here changes the outcome; it is what the report calls things by."""
+    """What was checked, for the report. It does not influence the outcome."""
 
     pipeline: str = ""
     topic: str = ""
@@ -23,47 +23,47 @@ class Subject:
     version: int | None = None
     """The Delta version that was read."""
     offsets: Offsets | None = None
-    """Next offsets up to which the table holds the topic."""
+    """The next offset of each partition: the table contains the topic up to these."""
     since: int | None = None
-    """Only rows that changed after this version were judged, where `Outcome.judged` says `changes`."""
+    """The version after which rows changed that outcomes with `evaluated_on` = `changes` cover; None for all rows."""
     suite_file: str = ""
     run: str = ""
-    """Names this run of the suite."""
+    """The id of this run."""
     trigger: str = "check"
-    """Who asked: `check` (a person or a script), `schedule`, `gate` (an ingest or publish)."""
+    """What triggered the run: `check` (a person or script), `schedule`, or `gate` (an ingest or publish)."""
     bridge: str = ""
-    """The bridge's own version."""
+    """The version of the bridge."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What judging has read of Delta tables, as Spark counted it. `files` and `bytes` add up over all scans; a file
-    counts with its whole size, though only the columns that are asked for are read from it."""
+    """What the check read from Delta tables, by Spark's metrics. `files` and `bytes` are sums over all scans; a file
+    counts with its whole size, although only the required columns are read."""
 
     scans: int
     files: int
     bytes: int
     seconds: float
-    """How long the queries took that scanned."""
+    """The duration of the queries with scans."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One expectation and how the table did."""
+    """The result of one expectation."""
 
     type: str
     title: str
-    """One sentence that says what is expected."""
+    """The expectation as one sentence."""
     columns: tuple[str, ...]
     success: bool
     observed: str
     expected: str
     unexpected_count: int | None = None
-    """Values (for key uniqueness: rows) that are not as expected; None for expectations about aggregates."""
+    """Unexpected values (for key uniqueness: rows); None for expectations about aggregates."""
     unexpected_percent: float | None = None
-    """The same in percent of the values that were looked at: 0 to 100."""
+    """Unexpected values in percent of the evaluated values: 0 to 100."""
     example_keys: tuple[Mapping[str, Any], ...] = ()
-    """Key columns of at most five of the rows concerned, JSON-ready. No other column is ever here."""
+    """Key columns, and no others, of at most five unexpected rows, ready for JSON."""
     severity: str = "critical"
     reason: str | None = None
     """Why the expectation could not be evaluated; then `success` is False."""
@@ -72,13 +72,13 @@ class Outcome:
 
     @property
     def identity(self) -> tuple[str, str]:
-        """What makes it the same expectation in another run: its type and its sentence, which holds its arguments."""
+        """The identity of the expectation across runs: its type, and its sentence, which contains its arguments."""
         return self.type, self.title
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of a suite on one state of a table. `success` means: every expectation was met."""
+    """The result of a suite on one table version. `success` means that every expectation was met."""
 
     suite: str
     success: bool
@@ -90,11 +90,11 @@ class Verdict:
     seconds: float
     subject: Subject = Subject()
     changed_rows: int | None = None
-    """How many rows had changed after `Subject.since`; None where the whole table was judged."""
+    """The number of rows that changed after `Subject.since`; None where the whole table was checked."""
     event_time: datetime | None = None
     """The newest value of the WATERMARK column; None where there is none."""
     cost: Cost | None = None
-    """None where it is not known."""
+    """None where it is unknown."""
 
     @property
     def state(self) -> str:
@@ -103,23 +103,23 @@ class Verdict:
         return "failed" if "critical" in worst else "warned" if worst else "passed"
 
     def fatal(self, fail_on: str) -> tuple[Outcome, ...]:
-        """The failed expectations that matter: under `error` the critical ones, under `warn` warnings, too. Those of
-        severity `info` never do."""
+        """Returns the failures that fail the check: the critical ones, and with `fail_on` = `warn` also those
+        of severity warning. Those of severity info never do."""
         severities = ("critical",) if fail_on == "error" else ("critical", "warning")
         return tuple(o for o in self.failed if o.severity in severities)
 
     @property
     def failed(self) -> tuple[Outcome, ...]:
-        """The expectations that were not met, those that could not be evaluated included."""
+        """The expectations that were not met, including those that could not be evaluated."""
         return tuple(o for o in self.expectations if not o.success)
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields, JSON-ready; offsets as {topic: {partition: offset}}."""
-        made = asdict(self)
-        made["started_at"] = self.started_at.isoformat()
-        made["event_time"] = self.event_time and self.event_time.isoformat()
-        for outcome in made["expectations"]:
+        """Returns all fields, ready for JSON; offsets as {topic: {partition: offset}}."""
+        fields = asdict(self)
+        fields["started_at"] = self.started_at.isoformat()
+        fields["event_time"] = self.event_time and self.event_time.isoformat()
+        for outcome in fields["expectations"]:
             outcome["judged"] = outcome.pop("evaluated_on")  # the name that readers of `--json` know
         offsets = self.subject.offsets
-        made["subject"]["offsets"] = None if offsets is None else json.loads(offsets.to_json())
-        return made
+        fields["subject"]["offsets"] = None if offsets is None else json.loads(offsets.to_json())
+        return fields

@@ -1,4 +1,4 @@
-"""What an expectation asks for and what was found, in words. Plain Python."""
+"""Formats expected and observed values, counts, ages and sizes as text. Plain Python."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _GROUPED_FROM = 10_000
 _EXPECTED_TEXTS = {
     "expect_change_feed_to_give_table": "the same rows",
     "expect_key_to_be_unique": "each key once",
-    "expect_keys_to_stay_in_their_partition": "each key in one",
-    "expect_rows_to_refer_to_table": "a row for each",
+    "expect_keys_to_stay_in_their_partition": "each key in one partition",
+    "expect_rows_to_refer_to_table": "a matching row for each reference",
     "expect_table_to_equal_topic": "the same rows",
 }
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 row`, `2,000 rows`."""
+    """Formats a count: `1 row`, `2,000 rows`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def age(seconds: float) -> str:
-    """A span of time in its two largest units: `1 day 2 hours`, `40 seconds`, `under a second`."""
+    """Formats a duration in its two largest units: `1 day 2 hours`, `40 seconds`, `under a second`."""
     if seconds < 1:
         return "under a second"
     rest, parts = int(seconds), list[tuple[int, str]]()
@@ -51,7 +51,7 @@ def age(seconds: float) -> str:
 
 
 def size(bytes: int) -> str:
-    """`850 bytes`, `1.5 MB`: in powers of ten."""
+    """Formats a size in powers of ten: `850 bytes`, `1.5 MB`."""
     for unit, letter in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
         if bytes >= unit:
             return f"{bytes / unit:,.1f} {letter}"
@@ -59,12 +59,12 @@ def size(bytes: int) -> str:
 
 
 def moment(at: datetime, *, seconds: bool = False) -> str:
-    """`6 May 2024, 07:08 UTC`."""
+    """Formats a point in time: `6 May 2024, 07:08 UTC`."""
     return f"{at.day} {at:%B %Y, %H:%M:%S} UTC" if seconds else f"{at.day} {at:%b %Y, %H:%M} UTC"
 
 
 def percent(part: float) -> str:
-    """A percentage with up to two digits, never rounded to nothing or to all."""
+    """Formats a percentage with up to two decimals. Never rounds other values to 0 or 100."""
     if 0 < part < _HUNDREDTH:
         return f"under {_HUNDREDTH} %"
     if part in (0, 100):
@@ -73,14 +73,14 @@ def percent(part: float) -> str:
 
 
 def listed(values: Any) -> str:
-    """Values with commas, the first dozen of them."""
+    """Joins up to twelve values with commas, and counts the others."""
     values = list(values)
     shown = ", ".join("null" if v is None else str(v) for v in values[:_MAX_LISTED])
     return shown + (f" and {len(values) - _MAX_LISTED:,} more" if len(values) > _MAX_LISTED else "")
 
 
 def sentence(rendered: Sequence[Any] | None) -> str:
-    """Great Expectations' inline rendering as one plain sentence; "" where it has none."""
+    """Converts Great Expectations' inline rendering to one sentence of plain text; "" where it has none."""
     if not rendered:
         return ""
     text = str(rendered[0].value.template or "").replace(
@@ -94,33 +94,33 @@ def sentence(rendered: Sequence[Any] | None) -> str:
 
 
 def expected_text(type: str, kwargs: Mapping[str, Any]) -> str:
-    """What would have been right, in a few words; "" where only the sentence says it."""
+    """Returns the expected value in a few words; "" where only the sentence describes it."""
     low, high = kwargs.get("min_value"), kwargs.get("max_value")
-    what = ""
+    text = ""
     if "max_age_seconds" in kwargs:
-        what = f"at most {age(kwargs['max_age_seconds'])} old"
+        text = f"at most {age(kwargs['max_age_seconds'])} old"
     elif type == "expect_column_values_to_not_be_null":
-        what = "no nulls"
+        text = "no nulls"
     elif type in _EXPECTED_TEXTS:
-        what = _EXPECTED_TEXTS[type]
+        text = _EXPECTED_TEXTS[type]
     elif "min_ratio" in kwargs or "max_ratio" in kwargs:
-        what = f"{percent(100 * kwargs.get('min_ratio', 0))} to {percent(100 * kwargs.get('max_ratio', 1))}"
+        text = f"{percent(100 * kwargs.get('min_ratio', 0))} to {percent(100 * kwargs.get('max_ratio', 1))}"
     elif low is not None and high is not None:
-        what = f"{_plain(low)} to {_plain(high)}"
+        text = f"{_plain(low)} to {_plain(high)}"
     elif low is not None or high is not None:
-        what = f"at least {_plain(low)}" if high is None else f"at most {_plain(high)}"
+        text = f"at least {_plain(low)}" if high is None else f"at most {_plain(high)}"
     elif kwargs.get("value_set") is not None:
-        what = ("none of: " if "_not_" in type else "") + listed(kwargs["value_set"])
+        text = ("none of: " if "_not_" in type else "") + listed(kwargs["value_set"])
     elif "value" in kwargs:
-        what = _plain(kwargs["value"])
+        text = _plain(kwargs["value"])
     mostly = kwargs.get("mostly")
     if isinstance(mostly, int | float) and mostly < 1:
-        what = f"{what or 'true'}, in {percent(100 * mostly)} of rows"
-    return what
+        text = f"{text or 'true'}, in {percent(100 * mostly)} of rows"
+    return text
 
 
 def observed_text(result: Mapping[str, Any]) -> str:
-    """What the table showed. Counts and single aggregates only: lists of values are counted, not repeated."""
+    """Returns the observed value: a count or a single aggregate. Lists of values are counted, not shown."""
     if "observed_value" in result:
         value = result["observed_value"]
         if isinstance(value, list | tuple | set | dict):

@@ -168,5 +168,5 @@ def test_ctrl_c_stops_after_the_running_batch(
         assert process.wait(30) == 0, "".join(said)
     assert time.monotonic() - asked < 15
     text = "".join(said)
-    assert "stopping after the running batch" in text and "ingest orders: stopped" in text
+    assert "stopping after the current batch" in text and "ingest orders: stopped" in text
     assert world.rows()[0][:2] == (1, "a")

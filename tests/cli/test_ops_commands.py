@@ -44,7 +44,7 @@ def test_a_whole_life(
     assert "missing in table; topic: " in out and " at offset " in out and '"name"' not in out
 
     assert main(["resync", file, "--dry-run"]) == 0
-    assert "what a resync of orders would do" in capsys.readouterr().out
+    assert "resync of orders, dry run" in capsys.readouterr().out
     assert main(["resync", file, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["direction"], found["inserted"], found["unchanged"]) == ("ingest", 1, 1)

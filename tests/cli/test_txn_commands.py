@@ -49,12 +49,14 @@ def test_what_is_open_is_shown_and_ended(
     told = " ".join(capsys.readouterr().out.split())
     ended, left = told.partition(f"{prefix}-3 ")[2].split(f"{prefix}-a ")
     assert ended.startswith("ended: Ongoing for ") and "(timeout 1 min 0 s), producer " in ended
-    assert left.startswith("left alone, for the bridge makes no such id; --all ends it, too: Ongoing for ")
+    assert left.startswith(
+        "not aborted, since the bridge creates no such id; --all aborts it, too: Ongoing for "
+    )
     assert main(["txn", "abort", file, "--all", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert [t["id"] for t in result["ended"]] == [f"{prefix}-a"] and result["left"] == []
     assert main(["txn", "abort", file]) == 0
-    assert "none is under way" in capsys.readouterr().out
+    assert "no open transaction" in capsys.readouterr().out
 
 
 def test_a_pipeline_without_transactions_is_refused(

@@ -19,7 +19,7 @@ def test_a_line_breaks_where_a_run_has_no_number() -> None:
 def test_rows_that_hardly_change_fill_the_chart_and_have_no_area() -> None:
     rows = charts([run(n, rows=19_000 + 10 * n) for n in range(1, 6)])[0]
     assert rows.ticks[0].label != "0"
-    assert rows.areas == () and rows.note == "+10 since the run before"
+    assert rows.areas == () and rows.note == "+10 since the previous run"
     assert all(0 <= y <= 100 for _, y in rows.dots)
 
 
@@ -58,7 +58,7 @@ def test_runs_without_failures_leave_a_mark() -> None:
 def test_what_no_run_knows_is_said_to_be_unknown() -> None:
     _, lag, _, mix = charts([run(1, lag=None, changes=None)])
     assert not lag.known and not mix.known
-    assert mix.note == "counted from the next run on"
+    assert mix.note == "available from the next run on"
 
 
 def test_axes_are_short() -> None:

@@ -150,7 +150,7 @@ def test_what_needs_more_than_a_row_is_left_out_or_refused(spark: SparkSession) 
     assert made.deferred == ("n is unique: each key occurs once. (needs the whole table)",)
     alone = rules(spark, mixed, whole=False, alone=True)
     assert [r.title for r in alone.rules] == ["s values must never be null."]
-    assert "a row that is put aside is judged alone" in alone.deferred[1]
+    assert "quarantine decides on each row alone" in alone.deferred[1]
     with pytest.raises(DefinitionError) as refused:
         rules(spark, mixed)
     assert str(refused.value) == (

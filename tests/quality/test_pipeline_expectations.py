@@ -38,7 +38,7 @@ def outcome(spark: SparkSession, facts: Facts, type: str, **kwargs: Any) -> Outc
             "equality",
             EQUAL,
             DIFFERENT,
-            "1 key not the same: topic 10 rows, checksum aa; table 9 rows, checksum bb (version 3)",
+            "1 key differs: topic 10 rows, checksum aa; table 9 rows, checksum bb (version 3)",
             "The table holds the rows that its topic says.",
         ),
         (
@@ -47,7 +47,7 @@ def outcome(spark: SparkSession, facts: Facts, type: str, **kwargs: Any) -> Outc
             "feed",
             EQUAL,
             DIFFERENT,
-            "1 key not the same: replayed 10 rows, checksum aa; table 9 rows, checksum bb (version 3)",
+            "1 key differs: replayed 10 rows, checksum aa; table 9 rows, checksum bb (version 3)",
             "Replaying the change feed over the table of 5 versions ago gives the table.",
         ),
         (
@@ -138,9 +138,9 @@ def test_a_fact_that_cannot_be_had_fails_with_the_reason(spark: SparkSession) ->
     ]
     assert not any(o.success for o in said)
     assert [o.reason for o in said] == [
-        "it needs to know the pipeline: run it by `bridge check`",
+        "it needs the pipeline's topic and table: run it with `bridge check`",
         "the log no longer reaches back",
-        "it could not be found out: ValueError",
+        "its fact could not be computed: ValueError",
     ]
 
 
@@ -166,9 +166,9 @@ def refer(spark: SparkSession, tmp_path: Path, facts: Facts, **kwargs: Any) -> O
 
 
 def test_references_match_simple(spark: SparkSession, tmp_path: Path) -> None:
-    facts = Facts(base=tmp_path)
+    facts = Facts(base_folder=tmp_path)
     failed = refer(spark, tmp_path, facts)
-    assert (failed.success, failed.observed) == (False, "2 of 3 rows refer to nothing")
+    assert (failed.success, failed.observed) == (False, "2 of 3 rows have no matching row")
     assert sorted(k["id"] for k in failed.example_keys) == [2, 5]
     assert failed.title == "c, r refer to cid, region of a row in customers."
     missing = refer(spark, tmp_path, facts, other_path="nowhere")

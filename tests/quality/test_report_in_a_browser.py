@@ -72,9 +72,9 @@ def test_it_can_be_heard(browser: Browser) -> None:
     assert {"banner", "main", "contentinfo", "navigation", "table", "columnheader", "rowheader"} <= roles
     headings = [name for role, name in heard if role == "heading"]
     assert headings[0] == "Failed: 2 of 3 expectations are not met"
-    sections = ["What is not met", "Trends", "All expectations", "Lineage"]
+    sections = ["Failed expectations", "Trends", "All expectations", "Lineage"]
     assert [name for name in headings if name in sections] == sections
-    assert ("region", "What is not met") in heard
+    assert ("region", "Failed expectations") in heard
     pictures = [name for role, name in heard if role in ("image", "img")]
     assert any(name.startswith("Rows in the table Rows in the table over 6 runs") for name in pictures)
     assert "Of the 5 runs before, met in 2" in pictures

@@ -80,7 +80,7 @@ def test_loaded_expectations_keep_their_order() -> None:
                 "type": "expect_column_values_to_be_between",
                 "kwargs": {"column": "a", "min_value": {"$PARAMETER": "low"}},
             },
-            "'low' is a suite parameter, which the bridge has no value for; write the value",
+            "'low' is a suite parameter, for which the bridge has no value; replace it by its value",
         ),
     ],
 )
@@ -101,7 +101,7 @@ def test_an_expectation_that_would_be_lost_is_refused(
         ("[]", "a suite is"),
         ({"name": "s"}, "a suite is"),
         ({"expectations": [NOT_NULL]}, "a suite is"),
-        ({"name": "s", "expectations": []}, "could not fail; add an expectation"),
+        ({"name": "s", "expectations": []}, "could never fail; add an expectation"),
         ({"expectation_suite_name": "s", "expectations": []}, "the format of Great Expectations 0.x"),
         ('{"name": "s", "name": "t", "expectations": []}', "the name 'name' occurs twice"),
         ({"name": "s", "expectation": 1, "expectations": [NOT_NULL]}, "unexpected keyword argument"),

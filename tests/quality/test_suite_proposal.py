@@ -16,7 +16,7 @@ def kwargs_of(
     type: str, *columns: ColumnFacts, rows: int = 100, fresh: str | None = None
 ) -> list[dict[str, object]]:
     """The arguments of the proposed expectations of a type, without their column."""
-    made = propose_suite("t", columns, rows=rows, key=["id"], fresh=fresh)["expectations"]
+    made = propose_suite("t", columns, rows=rows, key=["id"], event_time_column=fresh)["expectations"]
     return [
         {k: v for k, v in e["kwargs"].items() if k != "column"} for e in made if e["type"] == f"expect_{type}"
     ]
@@ -65,10 +65,12 @@ def test_not_null_holds_only_where_it_does_and_keys_have_no_range() -> None:
 
 def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
     file = tmp_path / "new" / "t.json"
-    suite = propose_suite("t", [ColumnFacts("a", "LongType", 1)], rows=1, key=["a"], fresh=None)
+    suite = propose_suite("t", [ColumnFacts("a", "LongType", 1)], rows=1, key=["a"], event_time_column=None)
     write_suite(suite, file, overwrite=False)
     assert json.loads(file.read_text()) == suite
-    with pytest.raises(DefinitionError, match=r"t\.json is there already and stays as it is: `--overwrite`"):
+    with pytest.raises(
+        DefinitionError, match=r"t\.json exists and was not changed: replace it with `--overwrite`"
+    ):
         write_suite(suite, file, overwrite=False)
     write_suite(suite, file, overwrite=True)
     assert [f.name for f in file.parent.iterdir()] == ["t.json"]

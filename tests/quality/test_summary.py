@@ -44,22 +44,22 @@ def test_what_is_new_is_said_of_one_and_of_several() -> None:
     was_met = ExpectationTrend(((at(5), True),), at(5), None)
     one = History((), {FAILED.identity: was_met})
     both = History((), {FAILED.identity: was_met, RAISED.identity: was_met})
-    assert "It was still met in the last run." in sentences(verdict(MET, FAILED), one, NOW)
-    assert "One of these was still met in the last run." in sentences(BROKEN, one, NOW)
-    assert "2 of these were still met in the last run." in sentences(BROKEN, both, NOW)
+    assert "It was met in the last run." in sentences(verdict(MET, FAILED), one, NOW)
+    assert "One of these was met in the last run." in sentences(BROKEN, one, NOW)
+    assert "2 of these were met in the last run." in sentences(BROKEN, both, NOW)
     assert len(sentences(BROKEN, History(), NOW)) == 3
 
 
 def test_what_was_never_met_is_said_to_be() -> None:
     never = History((), {FAILED.identity: ExpectationTrend(((at(4), False), (at(5), False)), None, at(4))})
     assert trend_note(FAILED, never, STARTED) == (
-        "Failing since 6 May 2024, 03:08 UTC (3 runs); never met before, as far as results are kept"
+        "Failing since 6 May 2024, 03:08 UTC (3 runs); never met in the stored results"
     )
     assert trend_note(FAILED, History(), STARTED) is None
     assert trend_note(MET, HISTORY, STARTED) is None
 
 
 def test_the_lag_is_said_where_it_is_known() -> None:
-    assert scope(PASSED, replace(NOW, lag=None)) == ["Looked at: 1,234,567 rows."]
-    assert scope(PASSED, replace(NOW, lag=0))[1] == "The table has everything its topic holds."
+    assert scope(PASSED, replace(NOW, lag=None)) == ["Checked 1,234,567 rows."]
+    assert scope(PASSED, replace(NOW, lag=0))[1] == "The table is up to date with its topic."
     assert scope(PASSED, replace(NOW, lag=1))[1] == "The table is 1 record behind its topic."

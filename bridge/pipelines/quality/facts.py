@@ -48,7 +48,7 @@ def facts_of(
             "arrival": asked.arrival,
             "tombstones": asked.tombstones,
         },
-        base=definition.base,
+        base_folder=definition.base,
     )
 
 

@@ -56,7 +56,7 @@ def propose(spark: SparkSession, definition: Definition, *, overwrite: bool = Fa
         rows, columns = _profile(frame)
     key = definition.primary_key
     suite = propose_suite(
-        definition.name, columns, rows=rows, key=key, fresh=_event_time(definition, columns)
+        definition.name, columns, rows=rows, key=key, event_time_column=_event_time(definition, columns)
     )
     write_suite(suite, file, overwrite=overwrite)
     return Proposal(file, len(suite["expectations"]), rows, version)

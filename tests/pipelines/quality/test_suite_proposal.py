@@ -74,7 +74,7 @@ def test_the_proposed_suite_passes_on_its_table(spark: SparkSession, definition:
     }
     verdict = check(spark, definition).verdict
     assert verdict.success, [(o.title, o.observed, o.reason) for o in verdict.failed]
-    with pytest.raises(DefinitionError, match="is there already and stays as it is"):
+    with pytest.raises(DefinitionError, match="exists and was not changed"):
         propose(spark, definition)
     before = json.loads(made.suite.read_text())
     propose(spark, definition, overwrite=True)
