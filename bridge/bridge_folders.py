@@ -95,8 +95,8 @@ def publish_log_file(batch: int) -> str:
 
 def publish_log_batch(name: str) -> int | None:
     """The batch of a file of a publish log; None for any other file."""
-    found = _PUBLISH_LOG_FILE.fullmatch(name)
-    return int(found[1]) if found else None
+    match = _PUBLISH_LOG_FILE.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 def partition_counts_file(checkpoint: str) -> str:

@@ -1,4 +1,4 @@
-"""changes -> Delta for a table without a key: one batch, one append, one atomic commit with the progress."""
+"""Appends the changes of a table without a primary key: each batch is one commit, with its progress."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["append_batch", "appended"]
 
 
 def append_batch(table: Table, changes: DataFrame, *, rows: int, progress: IngestProgress) -> MergeResult:
-    """Add the rows of `changes` (the table's columns; others are left out) and record `progress`, both or neither.
+    """Append the table's columns of `changes` and record `progress`, both in one commit or not at all.
 
-    `rows` is how many there are. Delta lets a batch number in only once, so a batch that is repeated adds nothing.
-    Adding rows collides with no other writer's rows. Settings are made on `table.spark` for this one write and put
-    back as they were.
+    `rows` is the number of changes. Delta accepts each batch number only once, so a repeated batch adds nothing. An
+    append conflicts with no other writer's rows. Changes the settings of `table.spark` for this one write and restores
+    them.
 
-    Raises ConcurrentRunError when another run has committed that batch, TableError when the table does not take the
+    Raises ConcurrentRunError when another run has committed that batch, TableError when the table does not accept the
     rows.
     """
     refuse_unfit_properties(table, table.properties, progress.pipeline, appends=True)
@@ -33,16 +33,14 @@ def append_batch(table: Table, changes: DataFrame, *, rows: int, progress: Inges
     with table_errors(table):
         version = appended(table, changes.select(*[col(name) for name in table.columns]), progress)
     if version is None:
-        # Delta skipped it: the number is known. Whose it is, only the table's history can tell.
+        # Delta skipped the write, as it knows the number; the table's history has the run that used it.
         return MergeResult(committed_version(table, progress), skipped=True)
     return MergeResult(version, inserted=rows)
 
 
 def appended(table: Table, rows: DataFrame, progress: IngestProgress) -> int | None:
-    """The version that holds `rows` and `progress`; None where Delta skipped them, as it knows the batch number.
-
-    Raises what Spark and Delta do.
-    """
+    """Append `rows` and return the version that holds them and `progress`; None where Delta knows the batch number and
+    skipped the write. Exceptions of Spark and Delta are not translated."""
     with session_settings(table.spark, txn_settings(table, progress)):
         forget_last_version(table.spark)
         writer = rows.write.format("delta").mode("append")

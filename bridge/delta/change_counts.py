@@ -1,4 +1,4 @@
-"""What has become of a table's rows between two versions, by what its commits say of themselves. No data is read."""
+"""Counts the rows that changed between two versions, from the metrics in the table's log. No data is read."""
 
 from __future__ import annotations
 
@@ -14,58 +14,59 @@ from bridge.delta.table import Table
 
 __all__ = ["ChangeCounts", "count_changes"]
 
-_TELLING = ("MERGE", "UPDATE", "DELETE", *APPENDS)
-"""Operations, in Delta's words, whose metrics count rows."""
+_COUNTED_OPERATIONS = ("MERGE", "UPDATE", "DELETE", *APPENDS)
+"""Operations (Delta's names) whose metrics count rows."""
 
-_EMPTY = ("CREATE TABLE", "ADD CONSTRAINT", "DROP CONSTRAINT", "UPGRADE PROTOCOL")
-"""Beside those of the feed: operations that change no rows."""
+_OTHER_NO_ROWS = ("CREATE TABLE", "ADD CONSTRAINT", "DROP CONSTRAINT", "UPGRADE PROTOCOL")
+"""Operations, beside `commit_history.NO_ROWS`, that change no rows."""
 
 _LOOK_BACK = 200
-"""How many commits are asked when rows last came, where no run before says from where to count."""
+"""How many commits are searched for the last arrival of rows, where no earlier run names a version to count from."""
 
 
 @dataclass(frozen=True)
 class ChangeCounts:
-    """Counts are None where there is nothing to count from, or a commit does not tell (an overwrite, a RESTORE)."""
+    """Row counts; None where there is no version to count from, or a commit has no count (an overwrite, a RESTORE)."""
 
     inserted: int | None = None
     updated: int | None = None
     deleted: int | None = None
     arrival: datetime | None = None
-    """When the newest commit that changed rows was made (UTC, with its zone); None where none of these did."""
+    """When the newest commit that changed rows was made (UTC, with its zone); None where none changed rows."""
 
 
 def count_changes(table: Table, after: int | None, last: int) -> ChangeCounts:
-    """Rows inserted, updated and deleted by the versions after `after` up to `last`.
+    """Count the rows inserted, updated and deleted by the versions after `after` up to `last`.
 
-    A row that was changed twice counts twice. Counts are None without `after`, and where the log no longer reaches
-    back to it.
+    A row that changed twice counts twice. Counts are None without `after`, and where the log no longer has all of these
+    versions.
     """
     if after is not None and after >= last:
         return ChangeCounts(0, 0, 0)
     with table_errors(table):
-        # Versions newer than `last` may have come meanwhile, so the limit counts from the newest.
+        # Other writers may have committed versions after `last`, so the limit counts from the newest.
         newest = int(table.delta().history(1).select("version").collect()[0][0])
         limit = _LOOK_BACK if after is None else newest - after
         commits = table.delta().history(limit).where(F.col("version") <= last)
         if after is not None:
             commits = commits.where(F.col("version") > after)
         counts = {"inserted": _inserted(), "updated": _metric(*UPDATED), "deleted": _metric(*DELETED)}
-        told = commits.select(
+        known = (*_COUNTED_OPERATIONS, *NO_ROWS, *_OTHER_NO_ROWS)
+        counted = commits.select(
             "version",
             *(count.alias(name) for name, count in counts.items()),
-            (~F.col("operation").isin(*_TELLING, *NO_ROWS, *_EMPTY) | _overwrites()).alias("silent"),
+            (~F.col("operation").isin(*known) | _overwrites()).alias("uncounted"),
             "timestamp",
         )
         changed = F.greatest(*(F.coalesce(F.col(name), F.lit(0)) for name in counts)) > 0
-        row = told.agg(
+        row = counted.agg(
             *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in counts),
-            F.count_if("silent").alias("silent"),
+            F.count_if("uncounted").alias("uncounted"),
             F.count(F.lit(1)).alias("commits"),
-            F.unix_micros(F.max(F.when(changed | F.col("silent"), F.col("timestamp")))).alias("arrival"),
+            F.unix_micros(F.max(F.when(changed | F.col("uncounted"), F.col("timestamp")))).alias("arrival"),
         ).collect()[0]
     arrival = None if row["arrival"] is None else datetime.fromtimestamp(row["arrival"] / 1e6, timezone.utc)
-    if after is None or row["silent"] or row["commits"] < last - after:
+    if after is None or row["uncounted"] or row["commits"] < last - after:
         return ChangeCounts(arrival=arrival)
     return ChangeCounts(row["inserted"], row["updated"], row["deleted"], arrival)
 
@@ -76,12 +77,12 @@ def _inserted() -> Column:
 
 
 def _overwrites() -> Column:
-    """A write that took other rows away, of which its metrics say nothing."""
+    """A write that replaced rows: its metrics do not count those that it removed."""
     return (F.col("operation") == "WRITE") & (_of("operationParameters", "mode") == "Overwrite")
 
 
 def _metric(*keys: str) -> Column:
-    """The first of the metrics that a commit has."""
+    """The first of these metrics that a commit has."""
     return F.coalesce(*(_of("operationMetrics", key) for key in keys)).cast("bigint")
 
 

@@ -1,7 +1,7 @@
-"""Spark's and Delta's exceptions as the bridge's own, in words that fit on one screen.
+"""Translates exceptions of Spark and Delta into the bridge's own, with messages that fit on one screen.
 
-Only what is known here is translated: everything else passes through untouched, because a lazy frame brings
-other steps' failures to the surface, too (a bad record, an offset that has expired).
+Only known error conditions are translated. Everything else passes unchanged, as a lazy frame raises failures of other
+steps, too (a bad record, an expired offset).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CONFLICTS = frozenset(
         "ProtocolChangedException",
     }
 )
-"""Delta's losers of an optimistic commit that may simply try again."""
+"""Exceptions of an optimistic commit that lost to another writer and may be attempted again."""
 
 _T = TypeVar("_T")
 
@@ -63,7 +63,7 @@ SCHEMA_CHANGED = {
     "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
     "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
 }
-"""Columns are not what they were."""
+"""The columns changed between versions."""
 _NO_TABLE = {
     "DELTA_MISSING_DELTA_TABLE",
     "DELTA_TABLE_NOT_FOUND",
@@ -84,23 +84,23 @@ _CONSTRAINTS = {
 
 
 def error_names(error: BaseException) -> frozenset[str]:
-    """Error conditions (DELTA_...) and simple class names of a Java exception and its causes.
+    """The error conditions (DELTA_...) and simple class names of a Java exception and its causes.
 
-    Empty for an exception that did not come from Java.
+    Empty for an exception that does not come from Java.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     while java is not None:
-        found.add(java.getClass().getSimpleName())
+        names.add(java.getClass().getSimpleName())
         condition = _CONDITION.match(java.getMessage() or "")
         if condition:
-            found.add(condition[1])
+            names.add(condition[1])
         java = java.getCause()
-    return frozenset(found)
+    return frozenset(names)
 
 
 def attempts() -> Iterator[int]:
-    """Count the tries of a commit that may lose against other writers, with growing pauses between them."""
+    """Number the attempts of a commit that may conflict with other writers, with growing pauses between them."""
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(_FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
@@ -108,16 +108,17 @@ def attempts() -> Iterator[int]:
 
 
 def conflict_error(target: object, batch: int) -> TableError:
-    """What a batch ends with when none of its `attempts` has won."""
+    """The error for a batch whose `attempts` all conflicted with other writers."""
     return TableError(
-        f"table {target}: batch {batch} lost against other writers {ATTEMPTS} times in a row; nothing "
+        f"table {target}: batch {batch} conflicted with other writers {ATTEMPTS} times in a row; nothing "
         "of it is written. Run OPTIMIZE and other jobs on this table at another time, then start again"
     )
 
 
 def retry_conflicts(target: object, commit: Callable[[], _T], who: str, way_out: str) -> _T:
-    """What `commit` gives, tried again as `attempts` says while it loses. Raises as `table_errors`, and TableError with
-    `who` and `way_out` when no try has won."""
+    """Call `commit` until it does not conflict with other writers, as often as `attempts` allows; return its result.
+
+    Raises as `table_errors`, and TableError with `who` and `way_out` when every attempt conflicted."""
     conflict: Exception | None = None
     for _ in attempts():
         try:
@@ -127,40 +128,43 @@ def retry_conflicts(target: object, commit: Callable[[], _T], who: str, way_out:
             if not error_names(error) & CONFLICTS:
                 raise
             conflict = error
-    raise TableError(f"{who} lost against other writers {ATTEMPTS} times in a row; {way_out}") from conflict
+    raise TableError(
+        f"{who} conflicted with other writers {ATTEMPTS} times in a row; {way_out}"
+    ) from conflict
 
 
 @contextmanager
 def translated(explain: Callable[[frozenset[str]], BridgeError | None]) -> Iterator[None]:
-    """Raise what `explain` makes of the names of an exception; let it pass when that is None."""
+    """Raise the error that `explain` returns for an exception's `error_names`; let the exception pass where that is
+    None."""
     try:
         yield
     except BridgeError:
         raise
     except Exception as error:
-        ours = explain(error_names(error))
-        if ours is None:
+        translation = explain(error_names(error))
+        if translation is None:
             raise
-        raise ours from error
+        raise translation from error
 
 
 @contextmanager
 def table_errors(target: object) -> Iterator[None]:
-    """Turn what Delta says about table `target` itself into TableError; values are never shown."""
-    with translated(lambda found: table_error(target, found)):
+    """Raise TableError for Delta's errors about table `target` itself; messages contain no values."""
+    with translated(lambda names: table_error(target, names)):
         yield
 
 
 @contextmanager
 def feed_errors(target: object, first: int, last: int) -> Iterator[None]:
-    """Wrap any action on a frame of `feed`: raise GapError when versions first..last cannot be read (any more).
+    """Wrap an action on a frame of `change_feed`: raise GapError where versions first..last cannot be read.
 
-    Covers cleaned logs, vacuumed files, a change feed that was off, and columns renamed or dropped in between. Other
-    troubles of the table are TableError.
+    The causes are a cleaned log, vacuumed files, a change feed that was off, and columns renamed or dropped in between.
+    Other errors of the table are TableError.
     """
-    wanted = f"versions {first} to {last}" if last > first else f"version {first}"
+    needed = f"versions {first} to {last} are" if last > first else f"version {first} is"
 
-    def explain(found: frozenset[str]) -> BridgeError | None:
+    def explain(names: frozenset[str]) -> BridgeError | None:
         reasons = (
             (_FEED_OFF, "the change data feed was off for part of them"),
             (SCHEMA_CHANGED, "columns were renamed, dropped or retyped in between"),
@@ -168,36 +172,36 @@ def feed_errors(target: object, first: int, last: int) -> Iterator[None]:
             (_FILES_GONE, "files of those versions have been vacuumed"),
         )
         for conditions, reason in reasons:
-            if found & conditions:
+            if names & conditions:
                 return GapError(
-                    f"table {target}: {wanted} wanted, but {reason}; {REPUBLISH}; "
+                    f"table {target}: {needed} needed, but {reason}; {REPUBLISH}; "
                     "to keep more history raise delta.logRetentionDuration and delta.deletedFileRetentionDuration"
                 )
-        return table_error(target, found)
+        return table_error(target, names)
 
     with translated(explain):
         yield
 
 
-def table_error(target: object, found: frozenset[str]) -> BridgeError | None:
-    """What Delta's conditions say of table `target`; None for what is not known here."""
-    if found & _NO_TABLE:
+def table_error(target: object, names: frozenset[str]) -> BridgeError | None:
+    """The error for an exception of table `target` with these `error_names`; None where none of them is known here."""
+    if names & _NO_TABLE:
         return TableError(f"no Delta table at {target}: check `delta.path` or `delta.table`")
-    if "UnsupportedFileSystemException" in found or "ClassNotFoundException" in found:
+    if "UnsupportedFileSystemException" in names or "ClassNotFoundException" in names:
         return TableError(f"Spark has no file system for {target}; add the jar of that store to spark.jars")
-    if found & _UNSUPPORTED:
+    if names & _UNSUPPORTED:
         return TableError(
             f"table {target} uses Delta features that this version of Delta cannot handle; use a newer "
             "delta-spark, or drop the feature (ALTER TABLE ... DROP FEATURE, see DESCRIBE DETAIL)"
         )
-    if found & _CONSTRAINTS:
+    if names & _CONSTRAINTS:
         return TableError(
             f"a row of this batch breaks a constraint of table {target} (NOT NULL, CHECK or a length); "
-            "see DESCRIBE DETAIL and SHOW TBLPROPERTIES; drop the constraint or mend the source"
+            "see DESCRIBE DETAIL and SHOW TBLPROPERTIES; drop the constraint or correct the source"
         )
-    if "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE" in found:
-        return BridgeError(f"the changes for table {target} hold a key twice: compact them before merging")
-    if found & (_LOG_GONE | _FILES_GONE):
+    if "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE" in names:
+        return BridgeError(f"the changes for table {target} contain a key twice: compact them before merging")
+    if names & (_LOG_GONE | _FILES_GONE):
         return TableError(
             f"table {target} has lost files that its newest version needs; bring them back, or RESTORE the "
             "table to a version that is whole, or drop the table and ingest again"

@@ -1,4 +1,4 @@
-"""delta-rs beside Spark: how a table is opened, what of it delta-rs is trusted with, and its errors in our words."""
+"""Opens tables with delta-rs, refuses those that it does not handle as Spark does, and translates its errors."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ __all__ = [
 _READS = {"deletionVectors", "timestampNtz", "vacuumProtocolCheck"}
 _WRITES = {*_READS, "appendOnly", "changeDataFeed", "invariants"}
 _OLD_WRITER = 4
-"""The last protocol version before table features that has no column mapping and no identity columns."""
+"""The last writer version of the protocol without table features, column mapping and identity columns."""
 _NESTED = (T.ArrayType, T.MapType, T.StructType)
-"""Entries of maps have no order to compare them in; arrays inside structs have made a join of delta-rs panic."""
+"""Maps cannot be compared, as their entries have no order; arrays inside structs have made a join of delta-rs panic."""
 _KEY_TYPES = (
     T.BinaryType,
     T.BooleanType,
@@ -50,8 +50,8 @@ _KEY_TYPES = (
 
 
 def open_with_delta_rs(table: Table) -> DeltaTable:
-    """The table at its newest version. Raises Unfit where delta-rs is not installed or cannot reach the files,
-    TableError when another table is in the place of this one."""
+    """Open the table at its newest version. Raises UnsupportedByEngine where delta-rs is not installed or the files are
+    not local, TableError when another table has replaced this one."""
     try:
         from deltalake import DeltaTable
     except ImportError:
@@ -59,24 +59,24 @@ def open_with_delta_rs(table: Table) -> DeltaTable:
     place = urlsplit(table.location)
     if place.scheme != "file":
         raise UnsupportedByEngine(
-            f"the table is kept in {place.scheme or 'an unknown'} storage, not in local files"
+            f"the table is stored in {place.scheme or 'an unknown file system'}, not in local files"
         )
     with table_errors(table):
-        found = DeltaTable(unquote(place.path))
-        if str(found.metadata().id) != table.id:
+        target = DeltaTable(unquote(place.path))
+        if str(target.metadata().id) != table.id:
             raise TableError(
-                f"table {table} was replaced by another one while this run was at work; start it again, it says what "
-                "is to be done"
+                f"table {table} was replaced by another one during this run; start it again: it reports what to "
+                "do"
             )
-    return found
+    return target
 
 
 def refuse_unsupported_table(target: DeltaTable, table: Table, key: Sequence[str]) -> None:
-    """Raise Unfit unless every feature of the table is one that delta-rs has been seen to keep as Spark does."""
+    """Raise UnsupportedByEngine unless delta-rs handles all features and types of the table as Spark does."""
     protocol = target.protocol()
     read, written = set(protocol.reader_features or ()), set(protocol.writer_features or ())
-    if strange := sorted((read - _READS) | (written - _WRITES)):
-        raise UnsupportedByEngine(f"the table has the feature {strange[0]!r}")
+    if unsupported := sorted((read - _READS) | (written - _WRITES)):
+        raise UnsupportedByEngine(f"the table has the feature {unsupported[0]!r}")
     if protocol.writer_features is None and protocol.min_writer_version > _OLD_WRITER:
         raise UnsupportedByEngine(f"the table has the writer version {protocol.min_writer_version}")
     properties = target.metadata().configuration
@@ -95,12 +95,12 @@ def refuse_unsupported_table(target: DeltaTable, table: Table, key: Sequence[str
             raise UnsupportedByEngine(f"column {f.name!r} is {f.dataType.simpleString().upper()}")
     if name := misread_by_delta_rs(target, table.fields):
         raise UnsupportedByEngine(
-            f"files of Spark's hold (INT96) timestamps of column {name!r} that may be before 1678 or after 2261"
+            f"files written by Spark have (INT96) timestamps of column {name!r} that may be before 1678 or after 2261"
         )
 
 
 def touched_bytes(target: DeltaTable, source: pa.Table, key: Sequence[str]) -> int:
-    """The bytes of the files that may hold a key of `source`, by the statistics of each key column."""
+    """Add up the sizes of the files that may hold a key of `source`, by the statistics of each key column."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -115,8 +115,8 @@ def touched_bytes(target: DeltaTable, source: pa.Table, key: Sequence[str]) -> i
             continue
         ends = pc.min_max(column)
         before = pc.less(files[high], ends["min"].cast(files[high].type, safe=False))
-        behind = pc.greater(files[low], ends["max"].cast(files[low].type, safe=False))
-        may = pc.and_(may, pc.invert(pc.fill_null(pc.or_(before, behind), False)))
+        after = pc.greater(files[low], ends["max"].cast(files[low].type, safe=False))
+        may = pc.and_(may, pc.invert(pc.fill_null(pc.or_(before, after), False)))
     return int(pc.sum(pc.filter(files["size_bytes"], may)).as_py() or 0)
 
 
@@ -128,27 +128,27 @@ def _is_ordered(type: pa.DataType) -> bool:
 
 @contextmanager
 def table_errors(table: Table) -> Iterator[None]:
-    """What delta-rs says of the table as the bridge's errors. Its words may quote values, so they are not passed on;
-    a lost commit and what is not known here pass as they are."""
+    """Translate errors of delta-rs about the table. Their text may quote values, so it is not passed on. A commit that
+    conflicted, and unknown errors, pass unchanged."""
     try:
         yield
     except Exception as error:
-        ours = _told(table, error)
-        if ours is None:
+        translation = _translation(table, error)
+        if translation is None:
             raise
-        raise ours from error
+        raise translation from error
 
 
-def _told(table: Table, error: Exception) -> BridgeError | None:
+def _translation(table: Table, error: Exception) -> BridgeError | None:
     from deltalake.exceptions import TableNotFoundError
 
     text = str(error)
     if isinstance(error, TableNotFoundError):
-        said = "DELTA_TABLE_NOT_FOUND"
+        condition = "DELTA_TABLE_NOT_FOUND"
     elif "multiple source rows" in text:
-        said = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+        condition = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
     elif "Object at location" in text and "not found" in text:
-        said = "DELTA_FILE_NOT_FOUND"
+        condition = "DELTA_FILE_NOT_FOUND"
     else:
         return None
-    return table_error(table, frozenset({said}))
+    return table_error(table, frozenset({condition}))

@@ -1,4 +1,4 @@
-"""What is known of a batch's keys, as literals: the only thing by which a MERGE passes over files before it joins."""
+"""Derives a predicate of literals from the keys of a batch: before its join, a MERGE skips files by literals only."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from bridge.columns import col
 from bridge.formats.sql import literal
 from bridge.schema import quote
 
-__all__ = ["KEYS_BY_REFERENCE", "MAX_NAMED_KEYS", "KeyPredicate", "key_predicate"]
+__all__ = ["KEYS_BY_REFERENCE", "MAX_NAMED_KEYS", "KeyPredicate", "key_predicate", "rounded_bounds"]
 
 MAX_NAMED_KEYS = 1000
-"""So many keys are named one by one, if they are short: they stand in the commit, in the MERGE's condition."""
+"""The most changes whose keys the predicate names one by one, if they are short: Delta writes the predicate into the
+commit."""
 
 KEYS_BY_REFERENCE = {
     "spark.sql.optimizer.inSetConversionThreshold": "1",
     "spark.sql.optimizer.inSetSwitchThreshold": "0",
 }
-"""Settings under which the keys that are named are no part of the code that Spark makes: the next batch finds it
-compiled."""
+"""Settings under which Spark generates code without the named keys, so that the next batch reuses the compiled code."""
 
 _INTEGERS: dict[type[T.DataType], tuple[int, str]] = {
     T.ByteType: (8, "Y"),
@@ -34,63 +34,65 @@ _INTEGERS: dict[type[T.DataType], tuple[int, str]] = {
 }
 """Bits, and the suffix of a literal."""
 _SHORT: tuple[type[T.DataType], ...] = (*_INTEGERS, T.DateType, T.DecimalType)
-_KNOWN: tuple[type[T.DataType], ...] = (*_SHORT, T.StringType)
-"""Types whose values come back from Spark as they went out, whatever the zone or the precision."""
+_SUPPORTED: tuple[type[T.DataType], ...] = (*_SHORT, T.StringType)
+"""Types whose values survive a round trip through Python, whatever the time zone or the precision."""
 
 _STEPS = 64
 
 
 @dataclass(frozen=True)
 class KeyPredicate:
-    """What holds for the key columns of every row that has a key of a batch."""
+    """A predicate that is true of every row with a key of the batch."""
 
     condition: Column | None = None
-    """None where there is nothing to say."""
+    """None where no predicate is known."""
     exact: bool = False
-    """Whether it names the values of each key column, so that few other rows hold it."""
+    """Whether it names the values of every key column, so that it is true of few other rows."""
 
 
 def key_predicate(
     changes: DataFrame, key: Sequence[str], frame: str, *, max_named: int = MAX_NAMED_KEYS
 ) -> KeyPredicate:
-    """What is known of the keys of `changes`, said of the frame aliased `frame`. Of FEW changes the keys come to the
-    driver, of more one row with their bounds.
+    """Derive the predicate for the frame aliased `frame` from the keys of `changes`.
 
-    A key column with a null among the changes is left out: its rows are found by null-safe equality alone.
+    The driver receives the keys of up to `max_named` changes; of more changes only the bounds of each key column. A key
+    column with a null among the changes is left out, as only null-safe equality finds its rows.
     """
-    known = {n: type for n in key if isinstance(type := changes.schema[n].dataType, _KNOWN)}
-    if not known:
+    supported = {n: type for n in key if isinstance(type := changes.schema[n].dataType, _SUPPORTED)}
+    if not supported:
         return KeyPredicate()
-    columns = list(map(col, known))
+    columns = list(map(col, supported))
     try:
-        some = changes.select(*columns).take(max_named + 1)
-        bounds = () if len(some) <= max_named else _bounds(changes, columns)
-    except ValueError:  # a date that Python has none for
+        rows = changes.select(*columns).take(max_named + 1)
+        bounds = () if len(rows) <= max_named else _bounds(changes, columns)
+    except ValueError:  # Python cannot represent a date
         return KeyPredicate()
-    each = len(some) <= max_named
-    if each:
-        told = [list({row[at] for row in some}) for at in range(len(columns))]
+    named = len(rows) <= max_named
+    if named:
+        values_of = [list({row[at] for row in rows}) for at in range(len(columns))]
     else:
-        told = [[None] if nulls else [low, high] for low, high, nulls in bounds]
-    said = [
-        _said(f"{frame}.{quote(name)}", values, type, each=each)
-        for (name, type), values in zip(known.items(), told, strict=True)
+        values_of = [[None] if nulls else [low, high] for low, high, nulls in bounds]
+    conditions = [
+        _condition(f"{frame}.{quote(name)}", values, type, named=named)
+        for (name, type), values in zip(supported.items(), values_of, strict=True)
         if values and None not in values
     ]
-    named = each and len(said) == len(key) and all(isinstance(type, _SHORT) for type in known.values())
-    return KeyPredicate(F.expr(" AND ".join(said)) if said else None, named)
+    exact = (
+        named and len(conditions) == len(key) and all(isinstance(type, _SHORT) for type in supported.values())
+    )
+    return KeyPredicate(F.expr(" AND ".join(conditions)) if conditions else None, exact)
 
 
 def _bounds(changes: DataFrame, columns: Sequence[Column]) -> Sequence[Any]:
-    found = changes.agg(*(F.struct(F.min(c), F.max(c), F.count_if(c.isNull())) for c in columns)).first()
-    assert found is not None
-    return found
+    bounds = changes.agg(*(F.struct(F.min(c), F.max(c), F.count_if(c.isNull())) for c in columns)).first()
+    assert bounds is not None
+    return bounds
 
 
-def _said(column: str, values: Collection[Any], type: T.DataType, *, each: bool) -> str:
-    if each and isinstance(type, _SHORT):
+def _condition(column: str, values: Collection[Any], type: T.DataType, *, named: bool) -> str:
+    if named and isinstance(type, _SHORT):
         return f"{column} IN ({', '.join(_literal(value, type) for value in values)})"
-    # Python orders strings by code points, as Spark does by bytes of UTF-8.
+    # The order of strings by code points (Python) is that by bytes of UTF-8 (Spark).
     low, high = min(values), max(values)
     if integer := _INTEGERS.get(type.__class__):
         low, high = rounded_bounds(low, high, integer[0])
@@ -98,8 +100,10 @@ def _said(column: str, values: Collection[Any], type: T.DataType, *, each: bool)
 
 
 def rounded_bounds(low: int, high: int, bits: int) -> tuple[int, int]:
-    """Somewhat wider bounds: a number is part of the code that Spark makes, and the rounded bounds of random keys are
-    the same in most batches."""
+    """Widen bounds to multiples of a power of two, by at most 1/32 of their distance.
+
+    Numbers are part of the code that Spark generates; the rounded bounds of random keys are the same in most batches.
+    """
     step = 1 << ((high - low) // _STEPS).bit_length()
     end = 1 << (bits - 1)
     return max(-end, low // step * step), min(end - 1, -(-high // step) * step)
@@ -108,5 +112,5 @@ def rounded_bounds(low: int, high: int, bits: int) -> tuple[int, int]:
 def _literal(value: Any, type: T.DataType) -> str:
     if integer := _INTEGERS.get(type.__class__):
         return f"{value}{integer[1]}"  # a thousand casts take Spark a tenth of a second
-    # As text, for a date before 1582 is another day to Java's older classes.
+    # As text: java.sql.Date has another calendar before 1582.
     return f"CAST({literal(str(value))} AS {type.simpleString()})"

@@ -1,7 +1,7 @@
-"""File statistics that delta-rs must not write, and those that it has written.
+"""Prevents delta-rs from writing wrong file statistics, and removes those that it wrote for older bridges.
 
-delta-rs makes a DECIMAL's minimum and maximum from a double. Beyond 15 digits that is another number, and every reader
-that looks for the right one, Spark and delta-rs alike, passes over the file that holds it.
+delta-rs computes the minimum and maximum of a DECIMAL as a double. Beyond 15 digits that is another number, and every
+reader that filters by the right one, Spark and delta-rs alike, skips the file that has it.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from bridge.delta.table import Table
 from bridge.errors import TableError
 from bridge.formats.sql import literal
 
-__all__ = ["repair_statistics", "statistics_settings"]
+__all__ = ["repair_statistics", "statistics_settings", "without_bounds"]
 
 _DIGITS = 15
-"""A double holds any decimal number of so many digits, and gives the same digits back."""
+"""The most digits of a decimal number that survive a conversion to double and back."""
 _BYTES = 32
-"""Of a string; its maximum is rounded up to the next string of that length. Spark keeps 32 characters."""
+"""The length to which strings are cut; a maximum is rounded up. Spark cuts to 32 characters."""
 _NAMED_BY_DELTA_RS = "-c[0-9]{3,}[.][^/]*$"
-"""How the names of its data files end: `-c000.snappy.parquet`, where Spark writes `.c000.snappy.parquet`."""
-_ENDS = ("minValues", "maxValues")
+"""The end of the names of its data files: `-c000.snappy.parquet`, where Spark writes `.c000.snappy.parquet`."""
+_BOUNDS = ("minValues", "maxValues")
 _PHYSICAL = "delta.columnMapping.physicalName"
 
 
 def statistics_settings(fields: Sequence[T.StructField]) -> Any:
-    """How delta-rs writes data files with these columns: Snappy, as Spark does, and statistics that are right.
+    """Return the WriterProperties for data files of delta-rs: Snappy, as Spark uses, and only correct statistics.
 
-    Strings are cut. Columns whose statistics would be wrong have none: a DECIMAL of more than 15 digits, and floating
-    point, as delta-rs leaves NaN out and Spark takes NaN for the largest value.
+    Strings are cut. Columns whose statistics would be wrong get none: a DECIMAL of more than 15 digits, and floating
+    point, as delta-rs ignores NaN and Spark orders NaN after every other value.
     """
     from deltalake import ColumnProperties, WriterProperties
 
@@ -51,81 +51,83 @@ def statistics_settings(fields: Sequence[T.StructField]) -> Any:
 
 
 def repair_statistics(table: Table) -> str | None:
-    """Take the wrong statistics out of the table, if it has any, and say so; else None.
+    """Remove wrong statistics from the table's log and return a warning; None where there are none.
 
-    Wrong may be those of a DECIMAL of more than 15 digits in a file that delta-rs has written. They are left out in one
-    commit that changes no row and writes no data file. A table without such a column costs nothing, another one a look
-    at the list of its files. Raises TableError when the commit has lost against other writers again and again, and when
-    this Delta has no way to do it.
+    Statistics of a DECIMAL of more than 15 digits may be wrong in files that delta-rs wrote. One commit removes them
+    and changes neither rows nor data files. A table without such a column costs nothing, any other a scan of its file
+    list. Raises TableError when every attempt to commit conflicted with other writers, and when this release of Delta
+    lacks the methods that it needs.
     """
     if not _has_wide(table):
         return None
     try:
-        found = retry_conflicts(
+        repaired = retry_conflicts(
             table,
-            lambda: _mend(table),
-            f"table {table}: leaving out wrong statistics",
+            lambda: _repair(table),
+            f"table {table}: removing wrong statistics",
             "nothing was changed; start again when other jobs on this table have ended",
         )
     except (Py4JError, PySparkException, TypeError) as error:
         if error_names(error):
             raise
         raise TableError(
-            f"table {table} has a DECIMAL of more than {_DIGITS} digits, of which older bridges and other users of "
-            "delta-rs have written wrong file statistics, and this release of Delta has no way to look for them. Run "
-            "`bridge maintain FILE` once where the bridge starts Spark by itself"
+            f"table {table} has a DECIMAL of more than {_DIGITS} digits, for which older bridges and other users of "
+            "delta-rs have written wrong file statistics, and this release of Delta has no way to find them. Run "
+            "`bridge maintain FILE` once where the bridge itself starts Spark"
         ) from error
-    if found is None:
+    if repaired is None:
         return None
-    files, columns = found
+    files, columns = repaired
     return (
         f"table {table}: {files:,} files had wrong statistics of {', '.join(columns)}, written by delta-rs. They are "
-        "left out now. While they were there, a row may have been written a second time instead of being changed, or "
-        "not been deleted: `bridge verify FILE` tells, `bridge resync FILE` mends it"
+        "removed now. Before that, a MERGE may have inserted a row a second time instead of updating it, or may not "
+        "have deleted it: `bridge verify FILE` finds such rows, `bridge resync FILE` repairs them"
     )
 
 
-def _mend(table: Table) -> tuple[int, list[str]] | None:
-    """(files, columns) that were mended."""
+def _repair(table: Table) -> tuple[int, list[str]] | None:
+    """Commit the removal; return (number of files, columns), None where no statistics were wrong."""
     spark = table.spark
     jvm: Any = spark._jvm
-    delta, scala, none = jvm.org.apache.spark.sql.delta, jvm.scala.jdk.javaapi.CollectionConverters, None
+    delta, scala = jvm.org.apache.spark.sql.delta, jvm.scala.jdk.javaapi.CollectionConverters
     none = jvm.scala.Option.empty()
     txn = delta.DeltaLog.forTable(spark._jsparkSession, table.location).startTransaction(none, none)
     columns = _wide(json.loads(txn.snapshot().schema().json()))
-    wrong = txn.snapshot().allFiles().where(_said_of(columns)).collectAsList()
+    wrong = txn.snapshot().allFiles().where(_has_bounds(columns)).collectAsList()
     if not wrong.size():
         return None
-    # It has read all files: a commit that removes one of them meanwhile makes this one fail.
+    # Marks all files as read: a concurrent commit that removes one of them makes this commit fail.
     txn.filterFiles()
     actions = jvm.java.util.ArrayList()
     for file in wrong:
-        actions.add(delta.actions.Action.fromJson(_without(file.json(), columns)))
+        actions.add(delta.actions.Action.fromJson(without_bounds(file.json(), columns)))
     nothing = scala.asScala(jvm.java.util.ArrayList()).toSeq()
     txn.commit(scala.asScala(actions).toSeq(), delta.DeltaOperations.ComputeStats(nothing))
     return wrong.size(), list(columns.values())
 
 
-def _said_of(columns: Collection[str]) -> str:
-    """True of a file that delta-rs has named and that has an end of one of these columns."""
-    ends = "from_json(stats, 'minValues MAP<STRING, STRING>, maxValues MAP<STRING, STRING>')"
-    told = " OR ".join(f"{ends}.{end}[{literal(name)}] IS NOT NULL" for name in columns for end in _ENDS)
-    return f"path RLIKE {literal(_NAMED_BY_DELTA_RS)} AND ({told})"
+def _has_bounds(columns: Collection[str]) -> str:
+    """SQL that is true of a file that delta-rs wrote and whose statistics bound one of these columns."""
+    stats = "from_json(stats, 'minValues MAP<STRING, STRING>, maxValues MAP<STRING, STRING>')"
+    bounded = " OR ".join(
+        f"{stats}.{bound}[{literal(name)}] IS NOT NULL" for name in columns for bound in _BOUNDS
+    )
+    return f"path RLIKE {literal(_NAMED_BY_DELTA_RS)} AND ({bounded})"
 
 
-def _without(text: str, columns: Collection[str]) -> str:
-    """An `add` of the same file without the ends of these columns; its rows have not changed."""
+def without_bounds(text: str, columns: Collection[str]) -> str:
+    """Return an `add` action (JSON) of the same file without bounds of these columns; its rows do not change."""
     action = json.loads(text)
     add = action["add"]
     stats = json.loads(add["stats"])
-    for end in _ENDS:
-        stats[end] = {name: value for name, value in stats.get(end, {}).items() if name not in columns}
+    for bound in _BOUNDS:
+        stats[bound] = {name: value for name, value in stats.get(bound, {}).items() if name not in columns}
     add["stats"], add["dataChange"] = json.dumps(stats), False
     return json.dumps(action)
 
 
 def _wide(schema: Mapping[str, Any]) -> dict[str, str]:
-    """The table's wide decimals: name in its files -> name."""
+    """The DECIMAL columns of more than 15 digits: name in the data files -> name in the table."""
     return {
         f["metadata"].get(_PHYSICAL, f["name"]): f["name"]
         for f in schema["fields"]

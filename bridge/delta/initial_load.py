@@ -1,4 +1,4 @@
-"""changes -> an empty Delta table: what MERGE would do, without its two passes."""
+"""Loads a first batch into an empty table: the effect of a MERGE without its two passes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from bridge.delta.txn_settings import committed_version
 __all__ = ["NotEmpty", "initial_load"]
 
 _ROWS = "__rows"
-_WORDS = "bridge: the table has rows"
+_NOT_EMPTY = "bridge: the table has rows"
 
 
 class NotEmpty(Exception):
-    """The table has rows, or got some meanwhile: nothing was done."""
+    """The table has rows, perhaps from a concurrent writer; nothing is written."""
 
 
 def initial_load(
@@ -32,30 +32,33 @@ def initial_load(
     progress: IngestProgress,
     semantics: MergeSemantics = upsert_by_key,
 ) -> MergeResult:
-    """Write the adds (+I, +U) among `changes`, `rows` of them, as `merging.Merge` says, if the table is empty.
+    """Append the changes that `semantics` inserts, `rows` in number, as `MergeEngine.merge` promises, if the table is
+    empty.
 
-    The write counts the table's rows as it goes, so to Delta it has read the whole of it: rows that another writer
-    commits in the meantime make it fail, as they would a MERGE. `progress` names the key that they are one row each of.
-    Raises NotEmpty then, and where there were rows before.
+    The write counts the table's rows while it runs. So Delta knows that it has read the table, and rows that another
+    writer commits meanwhile make it fail, as they would a MERGE. `progress.key` is the key. Raises NotEmpty in this
+    case, and where the table had rows before.
     """
     if not table.is_empty():
         raise NotEmpty
-    # A bare count(*) is answered from the log alone, and Delta would not know of the reading.
-    some = col(table.columns[0])
-    there = table.delta().toDF().agg(F.count_if(some.isNull() | some.isNotNull()).alias(_ROWS))
-    fits = F.when(col(_ROWS) == 0, F.lit(True)).otherwise(F.raise_error(F.lit(_WORDS)))
+    # Delta answers a plain count(*) from its log, and would not record that the table was read.
+    first_column = col(table.columns[0])
+    row_count = (
+        table.delta().toDF().agg(F.count_if(first_column.isNull() | first_column.isNotNull()).alias(_ROWS))
+    )
+    is_empty = F.when(col(_ROWS) == 0, F.lit(True)).otherwise(F.raise_error(F.lit(_NOT_EMPTY)))
     insert = semantics(table.columns, progress.key or ()).insert
     inserted = changes.alias(SOURCE).where(F.expr(insert.when)).select(*map(col, insert.columns))
     try:
         with table_errors(table):
             version = appended(
-                table, inserted.crossJoin(F.broadcast(there)).where(fits).drop(_ROWS), progress
+                table, inserted.crossJoin(F.broadcast(row_count)).where(is_empty).drop(_ROWS), progress
             )
     except Exception as error:
-        found = error_names(error)
-        if "ConcurrentTransactionException" in found:
+        reasons = error_names(error)
+        if "ConcurrentTransactionException" in reasons:
             return MergeResult(committed_version(table, progress), skipped=True)
-        if found & CONFLICTS or _WORDS in str(error):
+        if reasons & CONFLICTS or _NOT_EMPTY in str(error):
             raise NotEmpty from error
         raise
     if version is None:

@@ -1,7 +1,7 @@
-"""Points in time that delta-rs would read wrongly.
+"""Finds timestamps that delta-rs would read wrongly.
 
-Spark writes a TIMESTAMP as INT96 unless it is told otherwise. delta-rs takes that for nanoseconds, which reach from
-1677 to 2262, and makes another time of one before or after: a key is not found, and a row that is copied is changed.
+Spark writes a TIMESTAMP as INT96 by default. delta-rs converts INT96 to nanoseconds, which cover 1677 to 2262, and
+reads any other time as a wrong one: a MERGE does not find it as a key, and changes it when it copies its row.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _INT96 = "INT96"
 
 
 def misread_by_delta_rs(target: DeltaTable, fields: Sequence[T.StructField]) -> str | None:
-    """A TIMESTAMP column of which delta-rs may read a wrong value in the newest version; None where there is none.
+    """Name a TIMESTAMP column whose values delta-rs may read wrongly in the newest version; None where there is none.
 
-    Told by the statistics of the files. Those that may hold such a value, or say nothing of it, are opened, once in the
-    life of the process: written with microseconds, as the bridge's own are, they are read rightly.
+    Checks the statistics of the files. A file whose statistics allow such a value, or are missing, is opened, once in
+    the life of the process: delta-rs reads files with timestamps in microseconds, as the bridge writes them, correctly.
     """
     names = [f.name for f in fields if isinstance(f.dataType, T.TimestampType)]
     if not names:
@@ -38,14 +38,14 @@ def misread_by_delta_rs(target: DeltaTable, fields: Sequence[T.StructField]) -> 
 
     files = pa.table(target.get_add_actions(flatten=True))
     for name in names:
-        for path in pc.filter(files["path"], _may(files, name)).to_pylist():
-            if name in _of_int96(_place(target.table_uri, path)):
+        for path in pc.filter(files["path"], _may_be_misread(files, name)).to_pylist():
+            if name in _int96_columns(_path(target.table_uri, path)):
                 return name
     return None
 
 
-def _may(files: pa.Table, name: str) -> pa.Array:
-    """Of each file, whether it may hold a value of `name` that is out of reach."""
+def _may_be_misread(files: pa.Table, name: str) -> pa.Array:
+    """Whether each file may hold a value of `name` outside the range of nanoseconds."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -61,17 +61,18 @@ def _may(files: pa.Table, name: str) -> pa.Array:
     return may
 
 
-def _place(table: str, path: str) -> str:
-    there = urlsplit(path)
-    if there.scheme or path.startswith("/"):
-        return unquote(there.path)
+def _path(table: str, path: str) -> str:
+    """The local path of a data file, from its path in the log: relative to the table, or absolute."""
+    uri = urlsplit(path)
+    if uri.scheme or path.startswith("/"):
+        return unquote(uri.path)
     return f"{unquote(urlsplit(table).path).rstrip('/')}/{unquote(path)}"
 
 
 @lru_cache(maxsize=10_000)
-def _of_int96(place: str) -> frozenset[str]:
+def _int96_columns(path: str) -> frozenset[str]:
     import pyarrow.parquet as pq
 
-    schema = pq.ParquetFile(place).schema
+    schema = pq.ParquetFile(path).schema
     columns = (schema.column(n) for n in range(len(schema)))
     return frozenset(c.name for c in columns if c.physical_type == _INT96)

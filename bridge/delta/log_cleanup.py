@@ -1,7 +1,7 @@
-"""Checkpoints of a table's log and its clean-up, between commits of delta-rs.
+"""Writes checkpoints of a table's log and deletes expired log files after commits of delta-rs.
 
-Spark does both as part of its own commits. delta-rs would make a checkpoint where Spark does not (after 100 commits,
-not 10, where the table says nothing), clean without asking `delta.enableExpiredLogCleanup`, and knows no publish.
+Spark does both as part of its own commits. The post-commit hooks of delta-rs differ: their default interval of
+checkpoints is 100 commits, not 10, they ignore `delta.enableExpiredLogCleanup`, and they know no feed consumers.
 """
 
 from __future__ import annotations
@@ -21,78 +21,91 @@ from bridge.delta.table import Table
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-__all__ = ["NO_HOOKS", "after_commit", "clean_log"]
+__all__ = ["NO_HOOKS", "after_commit", "clean_log", "published_versions"]
 
 _log = logging.getLogger("bridge.delta")
 
 NO_HOOKS = {"create_checkpoint": False, "cleanup_expired_logs": False}
-"""What delta-rs is told of its own ways."""
+"""Switches the post-commit hooks of delta-rs off."""
 
-_INTERVAL, _EVERY = "delta.checkpointInterval", 10
-_CLEANS = "delta.enableExpiredLogCleanup"
+_INTERVAL, _DEFAULT_INTERVAL = "delta.checkpointInterval", 10
+_CLEANUP_ENABLED = "delta.enableExpiredLogCleanup"
 
 
-def after_commit(target: DeltaTable, table: Table, version: int) -> None:
-    """After the commit of `version`: every `delta.checkpointInterval` versions a checkpoint, and the log is cleaned
-    as `tidy` says. It raises nothing: the commit stands. What failed is a warning of the logger `bridge.delta`
-    and tried again at the next such version."""
+def published_versions(table: Table) -> list[int]:
+    """The versions that the feed consumers of the table have reached."""
+    return [consumer.version for consumer in FeedConsumers(table).all()]
+
+
+def after_commit(
+    target: DeltaTable,
+    table: Table,
+    version: int,
+    published: Callable[[Table], Iterable[int]] = published_versions,
+) -> None:
+    """Write a checkpoint and call `clean_log` after every `delta.checkpointInterval` versions.
+
+    Raises nothing, as the commit of `version` is done: a failure is logged as a warning of `bridge.delta`, and the next
+    such version tries again."""
     properties = target.metadata().configuration
     if not _is_due(properties, version):
         return
     try:
         target.update_incremental()
-        clean_log(target, lambda: [c.version for c in FeedConsumers(table).all()])
-    except Exception as failed:  # delta-rs, the store, a notice half written: none of it is about this batch
+        clean_log(target, lambda: published(table))
+    except Exception as failed:  # of delta-rs, the storage, a feed consumer's file: the batch is committed
         _log.warning(
-            "%s: the log got no checkpoint at version %d, or no clean-up after it: %s: %s. Tried again in %s commits",
+            "%s: writing a checkpoint of version %d, or deleting expired log files after it, failed: %s: %s. The next "
+            "attempt follows in %s commits",
             table,
             version,
             type(failed).__name__,
             failed,
-            properties.get(_INTERVAL) or _EVERY,
+            properties.get(_INTERVAL) or _DEFAULT_INTERVAL,
         )
 
 
 def clean_log(target: DeltaTable, published: Callable[[], Iterable[int]]) -> None:
-    """Make a checkpoint of the newest version, then delete log files that are older than `delta.logRetentionDuration`
+    """Write a checkpoint of the newest version, then delete log files that are older than `delta.logRetentionDuration`
     and that no version since then needs, unless `delta.enableExpiredLogCleanup` is false.
 
-    `published` gives the versions that the registered publishes have reached. Nothing is deleted as long as what one of
-    them needs next would be among it. One whose next version has gone already holds nothing back.
+    `published` returns the versions that feed consumers have reached. Nothing is deleted while a consumer still needs a
+    log file that would be deleted. A consumer whose next version is already gone does not count.
     """
     target.create_checkpoint()
     properties = target.metadata().configuration
-    if str(properties.get(_CLEANS, "true")).lower() != "true":
+    if str(properties.get(_CLEANUP_ENABLED, "true")).lower() != "true":
         return
     log = log_folder(unquote(urlsplit(target.table_uri).path))
     expired = time.time() - interval_seconds(properties, LOG_RETENTION)
     newest = target.version()
-    if any(_waits(log, version, newest, expired) for version in published()):
+    if any(_needs_expired(log, version, newest, expired) for version in published()):
         return
     target.cleanup_metadata()
-    _drop_checksums(log)
+    _delete_checksums(log)
 
 
 def _is_due(properties: Mapping[str, str | None], version: int) -> bool:
-    every = int(properties.get(_INTERVAL) or _EVERY)
+    every = int(properties.get(_INTERVAL) or _DEFAULT_INTERVAL)
     return version > 0 and version % every == 0
 
 
-def _waits(log: str, version: int, newest: int, expired: float) -> bool:
-    """Whether a publish at `version` needs a commit of before `expired`: its own, for the rows, and the next."""
-    own, following = (_written(log, v) for v in (max(version, 0), version + 1))
+def _needs_expired(log: str, version: int, newest: int, expired: float) -> bool:
+    """Whether a consumer at `version` needs a commit older than `expired`: that of its version, for the rows of a
+    snapshot, or the next one."""
+    own, following = (_commit_time(log, v) for v in (max(version, 0), version + 1))
     return version < newest and following is not None and (own or following) <= expired
 
 
-def _written(log: str, version: int) -> float | None:
-    """When; None for a commit that is not there."""
+def _commit_time(log: str, version: int) -> float | None:
+    """When the commit was written, in epoch seconds; None where the log does not have it."""
     try:
         return os.stat(os.path.join(log, commit_file(version))).st_mtime
     except FileNotFoundError:
         return None
 
 
-def _drop_checksums(log: str) -> None:
+def _delete_checksums(log: str) -> None:
     """Delete the checksums of versions before the oldest one in the log; delta-rs leaves Spark's checksums behind."""
     names = os.listdir(log)
     oldest = min((version for name in names if (version := version_of(name)) is not None), default=0)

@@ -26,11 +26,11 @@ def commit_file(version: int) -> str:
 
 def version_of(name: str) -> int | None:
     """The version of a commit or a checkpoint (classic, multi-part or V2); None for any other file."""
-    found = _VERSIONED.fullmatch(name)
-    return int(found[1]) if found else None
+    match = _VERSIONED.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 def checksum_version(name: str) -> int | None:
     """The version to which a checksum belongs; None for any other file."""
-    found = _CHECKSUM.fullmatch(name)
-    return int(found[1]) if found else None
+    match = _CHECKSUM.fullmatch(name)
+    return int(match[1]) if match else None

@@ -118,7 +118,7 @@ class SparkEngine:
     def _settings_for(self, changes: DataFrame, predicate: KeyPredicate) -> dict[str, str]:
         if predicate.exact:
             return {**self.join_settings, _BLOOM_FILTER: "false"}
-        # The filter is to be made of the changes, not of the table. Delta adds a column to them before it joins.
+        # So Spark builds the filter from the changes, not from the table. Delta adds a column to them before the join.
         return {**self.join_settings, _BLOOM_FILTER_SOURCE: f"{2 * estimated_bytes(changes)}b"}
 
 

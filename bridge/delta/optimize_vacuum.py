@@ -1,4 +1,4 @@
-"""OPTIMIZE and VACUUM, and what the table's log tells about them."""
+"""Runs OPTIMIZE and VACUUM, and reads from the table's log when they last ran."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LOOK_BACK = 2000
 
 @dataclass(frozen=True)
 class Optimized:
-    """What an OPTIMIZE did."""
+    """How many data files an OPTIMIZE removed and added."""
 
     removed: int
     added: int
@@ -53,8 +53,7 @@ class Optimized:
 def optimize(table: Table) -> Optimized:
     """Rewrite small files as large ones, clustered where the table has clustering columns; no rows change.
 
-    Another writer that commits meanwhile is tolerated as far as Delta can; else it is tried again with growing pauses.
-    Raises TableError when that did not help.
+    Conflicts with other writers are retried with growing pauses. Raises TableError when every attempt conflicted.
     """
 
     def commit() -> Optimized:
@@ -62,31 +61,31 @@ def optimize(table: Table) -> Optimized:
         return Optimized(row["numFilesRemoved"], row["numFilesAdded"])
 
     way_out = (
-        "nothing was changed. Let the ingest do it between its batches: add the section `maintenance` to its pipeline "
-        "file"
+        "nothing was changed. Let the ingest run it between its batches: add the section `maintenance` to its "
+        "pipeline file"
     )
     return retry_conflicts(table, commit, f"table {table}: OPTIMIZE", way_out)
 
 
 def vacuum(table: Table, retain_seconds: float) -> int:
-    """Delete files that no version of the last `retain_seconds` needs, change files among them; how many they were.
+    """Delete data and change files that no version of the last `retain_seconds` needs; return how many were deleted.
 
-    Delta counts in whole hours: parts are kept as a whole one. Raises TableError when that is less than
+    Delta counts in hours, so the time is rounded up. Raises TableError when it is shorter than
     delta.deletedFileRetentionDuration and Delta's own check is on.
     """
     hours = math.ceil(retain_seconds / 3600)
-    kept = retention_seconds(table, FILE_RETENTION)
+    promised = retention_seconds(table, FILE_RETENTION)
     # Delta lists a table's folders in 10,000 tasks by default, which takes over a minute on two cores.
     tasks = {_LISTING: str(4 * table.spark.sparkContext.defaultParallelism)}
     try:
         with table_errors(table), session_settings(table.spark, tasks):
             table.spark.sql(f"VACUUM {sql_name(table.target)} RETAIN {hours} HOURS")
     except Exception as error:
-        if "IllegalArgumentException" not in error_names(error) or hours * 3600 >= kept:
+        if "IllegalArgumentException" not in error_names(error) or hours * 3600 >= promised:
             raise
         raise TableError(
             f"table {table}: VACUUM to the last {hours} hours is refused, as the table promises its readers "
-            f"{kept / 3600:g} hours. Raise `maintenance.retain`, or leave it out, or set the table property "
+            f"{promised / 3600:g} hours. Raise `maintenance.retain`, or leave it out, or set the table property "
             f"{FILE_RETENTION}"
         ) from error
     with table_errors(table):
@@ -96,12 +95,12 @@ def vacuum(table: Table, retain_seconds: float) -> int:
 
 
 def maintenance_times(table: Table) -> dict[str, int]:
-    """When the table was last looked after, by whomever: operation (OPTIMIZE, VACUUM) -> epoch milliseconds.
+    """When OPTIMIZE and VACUUM last committed, by any writer: operation -> epoch milliseconds.
 
-    As far as the newest 2,000 commits tell; an OPTIMIZE with nothing to do leaves no trace.
+    Reads the newest 2,000 commits; an OPTIMIZE with nothing to do makes no commit.
     """
     with table_errors(table):
-        found = (
+        newest = (
             table.delta()
             .history(_LOOK_BACK)
             .where(F.col("operation").isin("OPTIMIZE", "VACUUM END"))
@@ -109,11 +108,11 @@ def maintenance_times(table: Table) -> dict[str, int]:
             .agg(F.max(F.unix_millis("timestamp")))
             .collect()  # two rows
         )
-    return {operation.removesuffix(" END"): at for operation, at in found}
+    return {operation.removesuffix(" END"): at for operation, at in newest}
 
 
 def retention_seconds(table: Table, key: str) -> float:
-    """A table property that is an interval, Delta's default where it is not set."""
+    """A table property that is an interval, in seconds; Delta's default where it is not set. Raises TableError."""
     try:
         return interval_seconds(table.properties, key)
     except ValueError as error:
@@ -121,9 +120,9 @@ def retention_seconds(table: Table, key: str) -> float:
 
 
 def interval_seconds(properties: Mapping[str, str | None], key: str) -> float:
-    """As `retention_seconds`, of these properties; ValueError for what is no interval."""
+    """An interval among these properties, in seconds; Delta's default where it is not set. Raises ValueError."""
     text = properties.get(key) or _DEFAULTS[key]
     parts = _PART.findall(text.lower())
     if not parts or any(unit not in _SECONDS for _, unit in parts):
-        raise ValueError(f"{key} = {text!r} is no interval of weeks to microseconds")
+        raise ValueError(f"{key} = {text!r} is not an interval of weeks to microseconds")
     return sum(int(number) * _SECONDS[unit] for number, unit in parts)

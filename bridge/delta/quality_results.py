@@ -1,6 +1,6 @@
-"""Where the results of quality checks are kept: a Delta table with a row for each expectation of each run.
+"""Stores the results of quality checks: a Delta table with a row for each expectation of each run.
 
-Made for BI tools: what belongs to a run stands in each of its rows, and nothing is nested but the names of columns.
+It is made for BI tools: every row repeats the facts of its run, and only the list of columns is nested.
 """
 
 from __future__ import annotations
@@ -22,30 +22,33 @@ from bridge.errors import TableError
 __all__ = ["COLUMNS", "append", "stored_results"]
 
 COLUMNS: Mapping[str, tuple[str, str]] = {
-    "run_id": ("string", "names the run: all rows of one have the same"),
+    "run_id": ("string", "id of the run; the same in all of its rows"),
     "pipeline": ("string", "name of the pipeline"),
     "suite": ("string", "name of the suite"),
     "started": ("timestamp", "when the run began"),
     "seconds": ("double", "how long the run took"),
-    "trigger": ("string", "who asked: check, schedule, gate"),
+    "trigger": ("string", "what started the run: check, schedule, gate"),
     "number": ("int", "place of the expectation in the suite, from 1"),
     "expectation": ("string", "type of the expectation"),
     "title": ("string", "the expectation in one sentence"),
     "columns": ("array<string>", "columns it is about"),
     "severity": ("string", "critical, warning, info"),
     "success": ("boolean", "whether it was met"),
-    "observed": ("string", "what was found, in words"),
-    "expected": ("string", "what would have been right, in words"),
+    "observed": ("string", "what was observed, as a sentence"),
+    "expected": ("string", "what was expected, as a sentence"),
     "unexpected_count": ("bigint", "values that are not as expected; null for expectations about aggregates"),
     "unexpected_percent": ("double", "the same, 0 to 100"),
     "reason": ("string", "why it could not be evaluated; null where it was"),
-    "judged": ("string", "table, changes (rows that changed after since_version), batch (of a gate)"),
+    "judged": (
+        "string",
+        "what was checked: table, changes (rows that changed after since_version), batch (of a gate)",
+    ),
     "since_version": ("bigint", "of a check by --since; null for the whole table"),
-    "changed_rows": ("bigint", "rows that had changed after since_version; of a gate, rows it looked at"),
+    "changed_rows": ("bigint", "rows that had changed after since_version; of a gate, rows it checked"),
     "table": ("string", "path or name of the table"),
-    "table_version": ("bigint", "the version that was judged"),
+    "table_version": ("bigint", "the version that was checked"),
     "topic": ("string", "the pipeline's topic"),
-    "offsets": ("string", "next offsets up to which the table holds the topic, JSON"),
+    "offsets": ("string", "next offsets up to which the table includes the topic, JSON"),
     "row_count": ("bigint", "rows of the table"),
     "lag": ("bigint", "offsets between the table and the topic's end; null where it is not known"),
     "inserted": ("bigint", "rows inserted since the version of the run before"),
@@ -57,15 +60,15 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
 }
 """Name -> (type, meaning). Columns are only ever added: a table of an older bridge gets them with the next run."""
 
-_COMPACTS_ITSELF = {"delta.autoOptimize.autoCompact": "true"}
+_TABLE_PROPERTIES = {"delta.autoOptimize.autoCompact": "true"}
 """Each run adds a small file."""
 
 
 def append(spark: SparkSession, target: DeltaTarget, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Add one run's rows in one commit; a column that a row lacks is null. The table is created when it is absent.
+    """Append the rows of one run in one commit; a column that a row lacks is null. Creates the table when it is absent.
 
-    Columns that the table lacks are added to it; those that only the table has stay null. Raises TableError when the
-    table does not take them, or holds something else (see `kept`).
+    Columns that the table lacks are added to it; those that only the table has are null. Raises TableError when the
+    table does not accept the rows, or is not a table of quality results (see `stored_results`).
     """
     schema = _schema()
     frame = spark.createDataFrame([tuple(row.get(n) for n in COLUMNS) for row in rows], schema).coalesce(1)
@@ -81,7 +84,7 @@ def append(spark: SparkSession, target: DeltaTarget, rows: Sequence[Mapping[str,
 
     try:
         retry_conflicts(
-            target, commit, f"quality results {target}:", "they are not kept; run the check again"
+            target, commit, f"quality results {target}:", "they are not stored; run the check again"
         )
     except TableError:
         raise
@@ -92,34 +95,34 @@ def append(spark: SparkSession, target: DeltaTarget, rows: Sequence[Mapping[str,
 def stored_results(spark: SparkSession, target: DeltaTarget) -> DataFrame | None:
     """All results, with the columns of COLUMNS in that order; None where there is no table yet.
 
-    A column that the table does not have yet is null. Raises TableError for a table that holds something else.
+    A column that the table does not have yet is null. Raises TableError for a table of something else.
     """
     if not exists(spark, target):
         return None
     with table_errors(target):
         frame = handle(spark, target).toDF()
-    there = {f.name: f.dataType for f in frame.schema}
+    present = {f.name: f.dataType for f in frame.schema}
     for field in _schema():
-        if there.get(field.name, field.dataType) != field.dataType:
-            is_ = there[field.name].simpleString()
+        if present.get(field.name, field.dataType) != field.dataType:
+            actual = present[field.name].simpleString()
             raise TableError(
-                f"{target}: column {field.name!r} is {is_}, in a table of quality results it is "
-                f"{field.dataType.simpleString()}; name another place: `quality: {{results: {{path: ...}}}}`"
+                f"{target}: column {field.name!r} is {actual}, in a table of quality results it is "
+                f"{field.dataType.simpleString()}; name another table: `quality: {{results: {{path: ...}}}}`"
             )
-    if "run_id" not in there:
+    if "run_id" not in present:
         raise TableError(
-            f"{target} is no table of quality results (it has no column 'run_id'); name another place: "
+            f"{target} is not a table of quality results (it has no column 'run_id'); name another table: "
             "`quality: {results: {path: ...}}`"
         )
     return frame.select(
-        *(col(f.name) if f.name in there else F.lit(None).cast(f.dataType).alias(f.name) for f in _schema())
+        *(col(f.name) if f.name in present else F.lit(None).cast(f.dataType).alias(f.name) for f in _schema())
     )
 
 
 def _schema() -> T.StructType:
-    made = T.StructType.fromDDL(", ".join(f"`{name}` {type}" for name, (type, _) in COLUMNS.items()))
-    assert isinstance(made, T.StructType)
-    return made
+    schema = T.StructType.fromDDL(", ".join(f"`{name}` {type}" for name, (type, _) in COLUMNS.items()))
+    assert isinstance(schema, T.StructType)
+    return schema
 
 
 def _create(spark: SparkSession, target: DeltaTarget, schema: T.StructType) -> None:
@@ -127,7 +130,7 @@ def _create(spark: SparkSession, target: DeltaTarget, schema: T.StructType) -> N
     builder = builder.tableName(target.table) if target.table else builder.location(str(target.path))
     for field in schema:
         builder = builder.addColumn(field.name, field.dataType, comment=COLUMNS[field.name][1])
-    for key, value in _COMPACTS_ITSELF.items():
+    for key, value in _TABLE_PROPERTIES.items():
         builder = builder.property(key, value)
     builder.execute()
 
@@ -135,5 +138,5 @@ def _create(spark: SparkSession, target: DeltaTarget, schema: T.StructType) -> N
 def _unusable(target: DeltaTarget, error: Exception) -> TableError:
     why = ", ".join(sorted(error_names(error))) or type(error).__name__
     return TableError(
-        f"{target}: the results of the check cannot be written there ({why}); nothing is kept of it"
+        f"{target}: the results of the check cannot be written there ({why}); none of them is stored"
     )

@@ -1,7 +1,7 @@
-"""Where records that could not be applied are kept: a Delta table of their bytes, places and reasons.
+"""Stores records that were not applied: a Delta table of their bytes, positions and reasons.
 
-Nothing is lost between the two tables: the records are kept before the batch that met them is committed, and a batch
-that is repeated finds them kept.
+Records are quarantined before the batch that read them is committed, so none is lost in between. A batch that is
+repeated finds its records there and adds none twice.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _COLUMNS = (
     "timestamp_type int, key binary, value binary, headers array<struct<key: string, value: binary>>, "
     "reason string, batch bigint, quarantined_at timestamp, replayed_by string"
 )
-"""A record as it was read, why it was put aside (no payload in it), by which batch and when; and the run that is about
-to replay it."""
+"""A record as it was read; why it was quarantined (a reason contains no payload), by which batch and when; and the run
+that is about to replay it."""
 
-_PLACE = ("pipeline", "topic", "topic_id", "partition", "offset")
-"""What makes a record the same: a topic created anew has another id, and begins at offset 0 again."""
+_RECORD_KEY = ("pipeline", "topic", "topic_id", "partition", "offset")
+"""Identifies a record. A recreated topic has another id, as its offsets start at 0 again."""
 
 
 def quarantine_records(
@@ -50,16 +50,16 @@ def quarantine_records(
     batch: int,
     topic_ids: Mapping[str, str],
 ) -> None:
-    """Keep those `records` (Kafka's columns) of which a row of `changes` has `__bad`, at its `__position`.
+    """Quarantine those `records` (Kafka's columns) at whose position a row of `changes` has a reason in `__bad`.
 
-    The table is created when it is absent; several pipelines may share one. A record that is there is left as it is.
-    Raises TableError when the table does not take them.
+    Creates the table when it is absent; several pipelines may share one. A record that is there already is not changed.
+    Raises TableError when the table does not accept the records.
     """
     _create(spark, target)
-    place = [col(POSITION).getField(part).alias(part) for part in ("topic", "partition", "offset")]
-    bad = changes.where(col(BAD).isNotNull()).select(*place, col(BAD).alias("reason"))
+    position = [col(POSITION).getField(part).alias(part) for part in ("topic", "partition", "offset")]
+    bad = changes.where(col(BAD).isNotNull()).select(*position, col(BAD).alias("reason"))
     reasons = bad.groupBy("topic", "partition", "offset").agg(F.min("reason").alias("reason"))
-    found = records.join(F.broadcast(reasons), ["topic", "partition", "offset"]).select(
+    quarantined = records.join(F.broadcast(reasons), ["topic", "partition", "offset"]).select(
         F.lit(pipeline).alias("pipeline"),
         "topic",
         topic_id(topic_ids).alias("topic_id"),
@@ -77,8 +77,8 @@ def quarantine_records(
     )
 
     def commit() -> None:
-        kept = handle(spark, target).alias("t")
-        kept.merge(found.alias("s"), _same()).whenNotMatchedInsertAll().execute()
+        target_table = handle(spark, target).alias("t")
+        target_table.merge(quarantined.alias("s"), _same_record()).whenNotMatchedInsertAll().execute()
 
     retry_conflicts(target, commit, f"quarantine {target}:", "nothing of the batch is written")
 
@@ -90,7 +90,7 @@ def topic_id(ids: Mapping[str, str]) -> Column:
 
 
 def quarantined_count(spark: SparkSession, target: DeltaTarget, pipeline: str) -> int:
-    """How many records of `pipeline` are kept; 0 where there is no table yet."""
+    """How many records of `pipeline` are quarantined; 0 where there is no table yet."""
     if not exists(spark, target):
         return 0
     with table_errors(target):
@@ -98,38 +98,39 @@ def quarantined_count(spark: SparkSession, target: DeltaTarget, pipeline: str) -
 
 
 def quarantined_records(spark: SparkSession, target: DeltaTarget, pipeline: str) -> DataFrame:
-    """What is kept of `pipeline`: Kafka's columns, as the source gives them, and `topic_id`."""
+    """The quarantined records of `pipeline`: Kafka's columns, as the source has them, and `topic_id`."""
     with table_errors(target):
-        kept = handle(spark, target).toDF().where(F.col("pipeline") == pipeline)
-    return kept.withColumnRenamed("timestamp_type", "timestampType").drop(
+        records = handle(spark, target).toDF().where(F.col("pipeline") == pipeline)
+    return records.withColumnRenamed("timestamp_type", "timestampType").drop(
         "pipeline", "reason", "batch", "quarantined_at", "replayed_by"
     )
 
 
 def mark_replay(spark: SparkSession, target: DeltaTarget, places: DataFrame, run: str) -> None:
-    """Write down that `run` is about to commit the records at `places` (columns pipeline to offset, as in _PLACE)."""
+    """Record that `run` is about to commit the records at `places` (columns pipeline, topic, topic_id, partition,
+    offset)."""
     with table_errors(target):
-        matched = handle(spark, target).alias("t").merge(places.alias("s"), _same())
+        matched = handle(spark, target).alias("t").merge(places.alias("s"), _same_record())
         matched.whenMatchedUpdate(set={"replayed_by": F.lit(run)}).execute()
 
 
 def remove_replayed(spark: SparkSession, target: DeltaTarget, pipeline: str, run: str) -> None:
-    """Take out what `run` has committed."""
+    """Delete the records that `run` has committed."""
     with table_errors(target):
         handle(spark, target).delete((F.col("pipeline") == pipeline) & (F.col("replayed_by") == run))
 
 
 def finish_replays(table: Table, target: DeltaTarget, pipeline: str) -> None:
-    """Finish what a replay that died has begun: records that its commit in `table` holds are taken out, the others
-    are as they were."""
+    """Finish replays that were interrupted: delete the records of those whose commit is in `table`, and clear the mark
+    of the others."""
     spark = table.spark
     with table_errors(target):
-        kept = (
+        marked = (
             handle(spark, target)
             .toDF()
             .where((F.col("pipeline") == pipeline) & F.col("replayed_by").isNotNull())
         )
-        runs = [row[0] for row in kept.select("replayed_by").distinct().collect()]
+        runs = [row[0] for row in marked.select("replayed_by").distinct().collect()]
     for run in runs:
         if committed_by(table, pipeline, run):
             remove_replayed(spark, target, pipeline, run)
@@ -141,8 +142,8 @@ def finish_replays(table: Table, target: DeltaTarget, pipeline: str) -> None:
                 )
 
 
-def _same() -> str:
-    return " AND ".join(f"t.{name} <=> s.{name}" for name in _PLACE)
+def _same_record() -> str:
+    return " AND ".join(f"t.{name} <=> s.{name}" for name in _RECORD_KEY)
 
 
 def _create(spark: SparkSession, target: DeltaTarget) -> None:

@@ -1,4 +1,4 @@
-"""A table that follows its definition: columns added, types widened; never a column or a value taken away."""
+"""Changes a table's schema to follow its definition: adds columns and widens types; removes no column and no value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bridge.schema import quote
 __all__ = ["merge_schema"]
 
 _WIDENING = "delta.enableTypeWidening"
-_WHOLE = ("tinyint", "smallint", "int", "bigint")
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 
 
@@ -30,11 +30,11 @@ def merge_schema(
     pipeline: str,
     appends: bool = False,
 ) -> list[str]:
-    """Add columns of `fields` that the table lacks (null in its present rows), and widen types that hold fewer values.
+    """Add the columns of `fields` that the table lacks (null in existing rows), and widen narrower types.
 
-    Each is a commit of its own; says what was done, nothing when there was nothing to do. What no widening reaches (see
-    Delta: type widening) is left as it is, for `open_table` to refuse. Raises TableError for a table that `pipeline`
-    must not ingest into, and for a column that Delta does not add, with its reason.
+    Each change is a commit of its own. Returns a description of each. A type that Delta cannot widen is not changed;
+    `open_table` refuses it. Raises TableError for a table that `pipeline` must not ingest into, and, with Delta's
+    reason, for a column that Delta does not add.
     """
     with table_errors(target):
         opened = handle(spark, target)
@@ -68,17 +68,17 @@ def merge_schema(
 
 
 def _widens(old: T.DataType, new: T.DataType) -> bool:
-    """True when every value of `old` is one of `new`, by a change that Delta can make without rewriting files."""
+    """True when Delta can change `old` to `new` without rewriting files, and every value of `old` is one of `new`."""
     before, after = old.simpleString(), new.simpleString()
     if before == after:
         return False
-    if before in _WHOLE and after in _WHOLE:
-        return _WHOLE.index(before) < _WHOLE.index(after)
+    if before in _INTEGERS and after in _INTEGERS:
+        return _INTEGERS.index(before) < _INTEGERS.index(after)
     if isinstance(new, T.DecimalType):
-        whole = new.precision - new.scale
+        integer_digits = new.precision - new.scale
         if isinstance(old, T.DecimalType):
-            return new.scale >= old.scale and whole >= old.precision - old.scale
-        return whole >= _DIGITS.get(before, 99)
+            return new.scale >= old.scale and integer_digits >= old.precision - old.scale
+        return integer_digits >= _DIGITS.get(before, 99)
     if after == "double":
-        return before in ("float", *_WHOLE[:3])
+        return before in ("float", *_INTEGERS[:3])
     return (before, after) == ("date", "timestamp_ntz")

@@ -1,7 +1,7 @@
-"""The Delta table of a pipeline: opened, checked, created.
+"""Opens, checks and creates the Delta table of a pipeline.
 
 table = create_table(spark, definition.delta, fields, pipeline="orders")
-table = claim(open_table(spark, definition.delta, fields), "orders")      # a table made by others
+table = claim(open_table(spark, definition.delta, fields), "orders")      # a table created by others
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ __all__ = ["Table", "claim", "create_table", "exists", "handle", "open_table"]
 
 @dataclass(frozen=True)
 class Table:
-    """A checked table. It holds no snapshot: every read sees the newest version, unless it names one."""
+    """A checked table. It has no snapshot: every read sees the newest version, unless it names a version."""
 
     spark: SparkSession = field(repr=False, compare=False)
-    """The session all work on this table happens in; settings that steer a MERGE are set on it."""
+    """The session for all work on this table; settings of a MERGE are set on it."""
     target: DeltaTarget
     id: str
-    """Delta's own id: another one means another table, even under the same name or path."""
+    """Delta's id of the table: another id is another table, even with the same name or path."""
     fields: tuple[T.StructField, ...]
     """The definition's columns, in its order; the table may have more."""
     properties: Mapping[str, str]
@@ -63,15 +63,15 @@ class Table:
 
     @property
     def deletion_vectors(self) -> bool:
-        """True when a MERGE marks rows as gone instead of rewriting their files."""
+        """True when a MERGE marks rows as deleted instead of rewriting their files."""
         return is_on(self.properties, "delta.enableDeletionVectors")
 
     def on(self, spark: SparkSession) -> Table:
-        """The same table in another session (foreachBatch hands out a clone with settings of its own)."""
+        """The same table in another session (foreachBatch passes a clone with settings of its own)."""
         return replace(self, spark=spark)
 
     def delta(self) -> DeltaTable:
-        """Delta's handle, bound to `spark`. Raises TableError when the table has gone."""
+        """Delta's handle, bound to `spark`. Raises TableError when the table no longer exists."""
         return handle(self.spark, self.target)
 
     def is_empty(self) -> bool:
@@ -80,18 +80,18 @@ class Table:
             return self.delta().toDF().limit(1).isEmpty()
 
     def read(self, options: Mapping[str, str]) -> DataFrame:
-        """A lazy batch read with Delta's reader options; columns are the table's own.
+        """A lazy batch read of all columns with Delta's reader options.
 
-        Spark's exceptions come as they are, see `failures.reading`.
+        Exceptions of Spark are not translated; see `delta_errors`.
         """
         reader = self.spark.read.format("delta").options(**options)
         return reader.table(self.target.table) if self.target.table else reader.load(self.target.path)
 
 
 def exists(spark: SparkSession, target: DeltaTarget) -> bool:
-    """True for a Delta table, False where there is nothing (an empty folder counts as nothing).
+    """True for a Delta table, False where there is nothing, or an empty folder.
 
-    Raises TableError for a path or name that holds something else.
+    Raises TableError for a path or name of something else.
     """
     if target.table:
         return _in_catalog(spark, target.table)
@@ -101,7 +101,7 @@ def exists(spark: SparkSession, target: DeltaTarget) -> bool:
             return True
     if storage.list_names(spark, target.path):
         raise TableError(
-            f"{target.path} holds files, but no Delta table; choose another `delta.path`, or empty the folder"
+            f"{target.path} contains files, but is not a Delta table; choose another `delta.path`, or empty the folder"
         )
     return False
 
@@ -116,10 +116,11 @@ def create_table(
 ) -> Table:
     """Create the table when it is absent, then open and check it as `open_table` does.
 
-    Columns in the order given, all nullable; change data feed and deletion vectors on, the target's own properties
-    on top; clustered as the target says; marked as kept by `pipeline`. Column mapping is switched on only for names
-    that Parquet forbids.
-    Raises TableError for what Delta refuses, DefinitionError for properties the bridge refuses.
+    Its columns are nullable and in the order of `fields`. Change data feed and deletion vectors are on, unless the
+    properties of `target` override them; it is clustered as `target` defines, and marked as the table of `pipeline`.
+    Column mapping is on only for names that Parquet forbids.
+
+    Raises TableError for what Delta refuses, DefinitionError for properties that the bridge refuses.
     """
     properties = new_properties(fields, target.properties, pipeline, appends=appends)
     if not exists(spark, target):
@@ -137,7 +138,7 @@ def create_table(
         except TableError:
             raise
         except Exception as error:
-            # What Delta refuses here are names and properties of the definition; none of it is payload.
+            # Delta refuses names and properties of the definition here; its message contains no payload.
             reason = str(error).split(". ")[0].splitlines()[0][:300]
             raise TableError(f"Delta refused to create {target}: {reason}") from error
     return open_table(spark, target, fields)
@@ -151,11 +152,11 @@ def open_table(
     extra_columns: bool = False,
     feed: bool = True,
 ) -> Table:
-    """Open an existing table and check that it fits: all `fields` there, of the same types (nullability aside).
+    """Open an existing table and check that it has all `fields`, with the same types, nullable or not.
 
     `extra_columns`: the table may have more columns than `fields` (publish; an ingest would leave them null).
-    `feed`: its change data feed must be on. Raises TableError saying what differs and what mends it,
-    DefinitionError for column names and session settings under which rows would be lost or refused.
+    `feed`: its change data feed must be on. Raises TableError that names the differences and the way out,
+    DefinitionError for column names and session settings with which rows would be lost or refused.
     """
     refuse_hidden_loss(spark)
     refuse_names(fields)
@@ -164,8 +165,8 @@ def open_table(
     opened = handle(spark, target)
     with table_errors(target):
         created = F.unix_millis("createdAt").alias("created_ms")
-        shown = ("id", "properties", created, "location", "clusteringColumns")
-        detail = opened.detail().select(*shown).collect()[0]
+        wanted = ("id", "properties", created, "location", "clusteringColumns")
+        detail = opened.detail().select(*wanted).collect()[0]
         present = opened.toDF().schema
     refuse_schema_mismatch(target, present, fields, extra_columns)
     properties = dict(detail["properties"])
@@ -189,10 +190,11 @@ def open_table(
 
 
 def claim(table: Table, pipeline: str, *, appends: bool = False) -> Table:
-    """Mark a table that was made by others as kept by `pipeline`; nothing is done when it is marked already.
+    """Mark a table that others created as the table of `pipeline`, unless it is marked already.
 
-    Marking is a commit of its own. Raises TableError when another pipeline keeps the table, for properties under which
-    an ingest would fail or lose its protection, and when it is not clustered as its target says.
+    The mark is a commit of its own. Raises TableError when the table belongs to another pipeline, for properties with
+    which an ingest would fail or would not be protected against applying a batch twice, and when the table is not
+    clustered as its target defines.
     """
     refuse_unfit_properties(str(table), table.properties, pipeline, appends=appends)
     refuse_clustering(table.target, table.clustered_by)
@@ -207,7 +209,7 @@ def claim(table: Table, pipeline: str, *, appends: bool = False) -> Table:
 
 
 def handle(spark: SparkSession, target: DeltaTarget) -> DeltaTable:
-    """Delta's handle of a table that is there. Raises TableError when it is not."""
+    """Delta's handle of an existing table. Raises TableError when there is none."""
     with table_errors(target):
         if target.table:
             return DeltaTable.forName(spark, target.table)
@@ -228,6 +230,6 @@ def _in_catalog(spark: SparkSession, name: str) -> bool:
         if "DELTA_MISSING_DELTA_TABLE" not in error_names(error):
             raise
         raise TableError(
-            f"{name} is a table or view, but no Delta table; choose another `delta.table`"
+            f"{name} is a table or view, but not a Delta table; choose another `delta.table`"
         ) from error
     return True

@@ -1,4 +1,4 @@
-"""What a table must be like before the bridge works on it: columns, properties, session settings."""
+"""Checks a table before the bridge uses it: columns, properties, and settings of the session."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ CHANGE_FEED_PROPERTY = "delta.enableChangeDataFeed"
 _VECTORS = "delta.enableDeletionVectors"
 _MAPPING = "delta.columnMapping.mode"
 _APPEND_ONLY = "delta.appendOnly"
-_FORGETS = "delta.setTransactionRetentionDuration"
+_TXN_RETENTION = "delta.setTransactionRetentionDuration"
 
-_HIDES_LOSS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
+_HIDING_SETTINGS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 _FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
 
@@ -44,16 +44,16 @@ def is_on(properties: Mapping[str, str], key: str) -> bool:
 
 
 def sql_name(target: DeltaTarget) -> str:
-    """The target as it stands in a SQL statement."""
+    """The name of the target in a SQL statement."""
     return target.table or "delta." + quote(str(target.path))
 
 
 def new_properties(
     fields: Sequence[T.StructField], wanted: Mapping[str, str], pipeline: str, *, appends: bool = False
 ) -> dict[str, str]:
-    """Properties of a table to be created: the bridge's own, `wanted` (delta.properties) on top.
+    """The properties of a new table: the bridge's own, overridden by `wanted` (delta.properties).
 
-    Raises DefinitionError for names and properties under which the bridge could not do its work.
+    Raises DefinitionError for column names and properties with which the bridge cannot work.
     """
     refuse_names(fields)
     if PIPELINE_PROPERTY in wanted:
@@ -75,7 +75,7 @@ def new_properties(
 
 
 def refuse_names(fields: Sequence[T.StructField]) -> None:
-    """Raise DefinitionError for column names that Delta's change data feed cannot carry."""
+    """Raise DefinitionError for column names that the change data feed or a MERGE does not support."""
     for name in (f.name for f in fields):
         if name.lower() in _FEED_COLUMNS:
             raise DefinitionError(
@@ -102,40 +102,40 @@ def refuse_unfit_properties(
 ) -> None:
     """Raise TableError when `pipeline` must not ingest into a table with these properties.
 
-    `appends`: it only adds rows.
+    `appends`: the pipeline only adds rows.
     """
     owner = properties.get(PIPELINE_PROPERTY, pipeline)
     if owner != pipeline:
         raise TableError(
-            f"table {target} is kept by pipeline {owner!r}, not {pipeline!r}: two pipelines would undo each other's "
-            f"rows. Give this one another table, or UNSET the table property {PIPELINE_PROPERTY!r} once "
+            f"table {target} belongs to pipeline {owner!r}, not {pipeline!r}: two pipelines would overwrite "
+            f"each other's rows. Give this one another table, or UNSET the table property {PIPELINE_PROPERTY!r} once "
             "the other has ended"
         )
     if is_on(properties, _APPEND_ONLY) and not appends:
         raise TableError(
             f"table {target} has {_APPEND_ONLY} = true, but an ingest updates and deletes rows; unset the property"
         )
-    if _FORGETS in properties:
+    if _TXN_RETENTION in properties:
         raise TableError(
-            f"table {target} has {_FORGETS} = {properties[_FORGETS]!r}: Delta would forget which batches it holds, "
-            "and a late run could apply one twice; unset the property"
+            f"table {target} has {_TXN_RETENTION} = {properties[_TXN_RETENTION]!r}: Delta would forget which "
+            "batches it has, and a run that was delayed could apply one twice; unset the property"
         )
 
 
 def refuse_clustering(target: DeltaTarget, present: tuple[str, ...]) -> None:
-    """Raise TableError when a table clustered by the columns `present` is not as its target says, if that says any."""
+    """Raise TableError when the target names clustering columns, and `present`, those of the table, are others."""
     wanted = target.cluster_by
     if wanted and wanted != present:
         raise TableError(
-            f"table {target} is clustered by {', '.join(present) or 'nothing'}, `delta.cluster-by` says "
+            f"table {target} is clustered by {', '.join(present) or 'nothing'}, but `delta.cluster-by` names "
             f"{', '.join(wanted)}. Leave it out, or cluster the table, then OPTIMIZE it (`bridge maintain`):\n"
             f"  ALTER TABLE {sql_name(target)} CLUSTER BY ({', '.join(map(quote, wanted))})"
         )
 
 
 def refuse_hidden_loss(spark: SparkSession) -> None:
-    """Raise DefinitionError under settings that turn missing or broken files into missing rows, in silence."""
-    for key in _HIDES_LOSS:
+    """Raise DefinitionError for settings that silently turn missing or corrupt files into missing rows."""
+    for key in _HIDING_SETTINGS:
         if str(spark.conf.get(key, "false")).lower() == "true":
             raise DefinitionError(f"Spark setting {key} = true hides lost data; set it to false")
 
@@ -143,20 +143,20 @@ def refuse_hidden_loss(spark: SparkSession) -> None:
 def refuse_schema_mismatch(
     target: DeltaTarget, present: T.StructType, fields: Sequence[T.StructField], extra_columns: bool
 ) -> None:
-    """Raise TableError naming every column of the definition that is not in the table as it should be.
+    """Raise TableError that names every column of the definition that the table lacks or has with another type.
 
-    Nullability does not count. Columns of the table alone count unless `extra_columns`.
+    Nullability is ignored. `extra_columns`: the table may have columns that the definition lacks.
     """
-    there = {f.name: f.dataType.simpleString() for f in present.fields}
+    actual = {f.name: f.dataType.simpleString() for f in present.fields}
     wanted = {f.name: f.dataType.simpleString() for f in fields}
-    problems = [f"  missing: {quote(n)} {t}" for n, t in wanted.items() if n not in there]
+    problems = [f"  missing: {quote(n)} {t}" for n, t in wanted.items() if n not in actual]
     problems += [
-        f"  other type: {quote(n)} is {there[n]}, wanted {t}"
+        f"  other type: {quote(n)} is {actual[n]}, wanted {t}"
         for n, t in wanted.items()
-        if there.get(n, t) != t
+        if actual.get(n, t) != t
     ]
     if not extra_columns:
-        problems += [f"  not in the definition: {quote(n)} {t}" for n, t in there.items() if n not in wanted]
+        problems += [f"  not in the definition: {quote(n)} {t}" for n, t in actual.items() if n not in wanted]
     if problems:
         raise TableError(
             f"table {target} does not fit the definition:\n"

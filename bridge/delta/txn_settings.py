@@ -1,4 +1,4 @@
-"""What every commit of an ingest carries: its number, by which Delta knows it again, and the progress."""
+"""Puts into each commit of an ingest its batch number, which Delta accepts only once, and the progress."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ _LAST_VERSION = "spark.databricks.delta.lastCommitVersionInSession"
 
 
 def txn_settings(table: Table, progress: IngestProgress) -> dict[str, str]:
-    """Session settings under which the next write commits as `progress.batch` of its pipeline: for that one alone
-    (`session.settings`), as left set they would make Delta skip the one after it in silence."""
+    """Session settings with which the next write commits as `progress.batch` of its pipeline.
+
+    Set them for that write alone (`session.session_settings`): with them Delta would silently skip the write after it.
+    """
     return {
         _APP_ID: app_id(progress.pipeline),
         _APP_VERSION: str(progress.batch),
@@ -27,23 +29,27 @@ def txn_settings(table: Table, progress: IngestProgress) -> dict[str, str]:
 
 
 def forget_last_version(spark: SparkSession) -> None:
-    """Make `last_version` tell of what is committed from now on."""
+    """Make `last_version` ignore all commits up to now."""
     spark.conf.unset(_LAST_VERSION)
 
 
 def last_version(spark: SparkSession) -> int | None:
-    """The version that this session committed last, to whichever table; None for none."""
-    found = spark.conf.get(_LAST_VERSION, None)
-    return None if found is None else int(found)
+    """The version that this session committed last, to any table; None where it has committed none."""
+    version = spark.conf.get(_LAST_VERSION, None)
+    return None if version is None else int(version)
 
 
 def committed_version(table: Table, progress: IngestProgress) -> int:
-    """The version that holds `progress`; raises ConcurrentRunError when the batch of that number is another's."""
+    """The version that holds `progress`. Raises ConcurrentRunError when another run has committed that batch number."""
     newest = read_progress(table, progress.pipeline)
     if newest and newest[0] == progress:
         return newest[1]
-    other = f"run {newest[0].run!r} has committed batch {newest[0].batch}" if newest else "no commit is there"
+    other = (
+        f"run {newest[0].run!r} has committed batch {newest[0].batch}"
+        if newest
+        else "the log has no commit of it"
+    )
     raise ConcurrentRunError(
         f"table {table}: batch {progress.batch} of pipeline {progress.pipeline!r} was not applied: {other}, this is "
-        f"run {progress.run!r}. Make sure that only one run is alive, then start it again: it goes on from the table"
+        f"run {progress.run!r}. Make sure that only one run is alive, then start it again: it continues from the table"
     )

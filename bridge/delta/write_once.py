@@ -1,4 +1,4 @@
-"""Write a small text file whole, or not at all when it exists: of two writers one loses."""
+"""Creates a small text file atomically, unless it exists: of several writers one wins."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["write_once"]
 
 
 def write_once(spark: SparkSession, path: str, text: str) -> bool:
-    """Make `path` appear with all of `text`; answer False, and change nothing, when it is there already.
+    """Create the file `path` with all of `text`; return False, and change nothing, when it exists already.
 
-    Atomic on a local disk and where the store's rename is (HDFS, ABFS, GCS, DBFS). S3 has no such rename: there
-    two writers in the same instant may both believe they won.
+    Atomic on a local disk, and in storage whose rename is atomic (HDFS, ABFS, GCS, DBFS). S3 has no such rename: there
+    two concurrent writers may both get True.
     """
     jvm: Any = spark._jvm
     final = jvm.org.apache.hadoop.fs.Path(path)

@@ -42,7 +42,7 @@ def test_a_feed_that_was_off_in_between(spark: SparkSession, lake: Path) -> None
     with pytest.raises(GapError) as caught:
         change_feed.check_feed(table, 0, 4, table.id)
     assert str(caught.value) == (
-        f"table {table}: versions 0 to 4 wanted, but the change data feed was off for part of them; {REPUBLISH}; "
+        f"table {table}: versions 0 to 4 are needed, but the change data feed was off for part of them; {REPUBLISH}; "
         "to keep more history raise delta.logRetentionDuration and "
         "delta.deletedFileRetentionDuration"
     )
@@ -57,7 +57,7 @@ def test_a_column_renamed_in_between(spark: SparkSession, lake: Path) -> None:
     spark.sql(f"ALTER TABLE delta.`{lake}/t` RENAME COLUMN v TO w")
     spark.sql(f"ALTER TABLE delta.`{lake}/t` ADD COLUMN v STRING")
     with pytest.raises(
-        GapError, match="versions 1 to 3 wanted, but columns were renamed, dropped or retyped"
+        GapError, match="versions 1 to 3 are needed, but columns were renamed, dropped or retyped"
     ):
         change_feed.check_feed(table, 1, 3, table.id)
 
@@ -71,7 +71,7 @@ def test_files_that_were_vacuumed(spark: SparkSession, lake: Path) -> None:
     careless.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     careless.sql(f"VACUUM delta.`{lake}/t` RETAIN 0 HOURS")
     change_feed.check_feed(table, 1, 2, table.id)
-    vacuumed = "wanted, but files of those versions have been vacuumed"
+    vacuumed = "are needed, but files of those versions have been vacuumed"
     with pytest.raises(GapError, match=f"versions 1 to 2 {vacuumed}"), change_feed.feed_errors(table, 1, 2):
         change_feed.changes(table, 1, 2).collect()
     with pytest.raises(GapError, match=f"version 1 {vacuumed}"), change_feed.feed_errors(table, 1, 1):
@@ -85,12 +85,14 @@ def test_a_log_that_was_cleaned(spark: SparkSession, lake: Path) -> None:
     for version in range(3):
         log_file(table, version).unlink()
     with pytest.raises(
-        GapError, match="versions 1 to 3 wanted, but the table's log no longer reaches back that far"
+        GapError, match="versions 1 to 3 are needed, but the table's log no longer reaches back that far"
     ):
         change_feed.check_feed(table, 1, 3, table.id)
-    with pytest.raises(GapError, match="versions 1 to 3 wanted, but the table's log no longer reaches back"):
+    with pytest.raises(
+        GapError, match="versions 1 to 3 are needed, but the table's log no longer reaches back"
+    ):
         change_feed.changes(table, 1, 3)
-    with pytest.raises(GapError, match="version 1 wanted, but the table's log no longer reaches back"):
+    with pytest.raises(GapError, match="version 1 is needed, but the table's log no longer reaches back"):
         change_feed.snapshot(table, 1)
     change_feed.check_feed(table, 3, 3, table.id)
     assert change_feed.snapshot(table, 3).count() == 3

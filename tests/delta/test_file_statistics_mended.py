@@ -67,14 +67,14 @@ def test_wrong_statistics_are_taken_out_and_no_key_is_doubled(spark: SparkSessio
 def test_a_file_that_is_removed_meanwhile_does_not_come_back(
     old: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, waiting = file_statistics._without, [f"cast(k as string) = '{WRONG}'"]
+    real, waiting = file_statistics.without_bounds, [f"cast(k as string) = '{WRONG}'"]
 
     def without(text: str, columns: Collection[str]) -> str:
         while waiting:
             old.delta().delete(waiting.pop())
         return real(text, columns)
 
-    monkeypatch.setattr(file_statistics, "_without", without)
+    monkeypatch.setattr(file_statistics, "without_bounds", without)
     told = repair_statistics(old)
     assert told is not None and "1 files had wrong statistics" in told
     assert content(old) == {(Decimal(WRONG + 1), "a")}
@@ -90,5 +90,5 @@ def test_a_table_without_wide_decimals_is_not_looked_at(spark: SparkSession, lak
 def test_a_delta_that_cannot_mend_says_so(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", fields=DECIMALS)
     nowhere: dict[str, Any] = {"location": 5}
-    with pytest.raises(TableError, match="has no way to look for them"):
+    with pytest.raises(TableError, match="has no way to find them"):
         repair_statistics(replace(table, **nowhere))

@@ -14,7 +14,6 @@ import pytest
 from deltalake import DeltaTable, Schema
 from pyspark.sql import SparkSession
 
-from bridge.delta import log_cleanup
 from bridge.delta.feed_consumers import FeedConsumers
 from bridge.delta.log_cleanup import after_commit, clean_log
 from bridge.delta.table import Table
@@ -69,17 +68,16 @@ def written(place: Path, last: int, every: int = 10) -> DeltaTable:
     "batches", [pytest.param(2000, id="2000"), pytest.param(10_000, id="10000", marks=pytest.mark.slow)]
 )
 def test_a_log_of_thousands_of_batches_stays_flat(
-    tmp_path: Path, batches: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, batches: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Retention is as long as a hundred batches take."""
-    monkeypatch.setattr(log_cleanup, "FeedConsumers", lambda table: SimpleNamespace(all=list))
     place, seen = tmp_path / "t", {}
     target, nobody = table(place, deletedFileRetentionDuration="interval 1 seconds"), _nobody()
     for version in range(1, batches + 1):
         commit(place, version)
         if version % 10 == 0:
             age(place, version - 100)
-        after_commit(target, nobody, version)
+        after_commit(target, nobody, version, lambda _: [])
         if version % (batches // 10) == 5:
             files = list((place / "_delta_log").iterdir())
             started = time.perf_counter()
@@ -97,16 +95,15 @@ def test_a_log_of_thousands_of_batches_stays_flat(
 
 
 def test_what_fails_after_a_commit_is_logged_and_the_commit_stands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def consumers(table: Table) -> SimpleNamespace:
+    def consumers(table: Table) -> list[int]:
         raise OSError("the store is away")
 
-    monkeypatch.setattr(log_cleanup, "FeedConsumers", consumers)
     table(tmp_path / "t")
     target = written(tmp_path / "t", 10)
-    after_commit(target, _nobody(), 10)
-    assert "no clean-up after it: OSError: the store is away. Tried again in 10 commits" in caplog.text
+    after_commit(target, _nobody(), 10, consumers)
+    assert "failed: OSError: the store is away. The next attempt follows in 10 commits" in caplog.text
 
 
 def _nobody() -> Table:

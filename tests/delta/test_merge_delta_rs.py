@@ -204,5 +204,5 @@ def test_limits(spark: SparkSession, lake: Path) -> None:
 
 def test_storage_that_is_not_local(spark: SparkSession, lake: Path) -> None:
     table = replace(made(spark, lake / "t"), location="s3a://bucket/t")
-    with pytest.raises(UnsupportedByEngine, match=r"^the table is kept in s3a storage, not in local files$"):
+    with pytest.raises(UnsupportedByEngine, match=r"^the table is stored in s3a, not in local files$"):
         by_delta_rs(table, frame(table, []), key=["id"], progress=at(0))

@@ -89,7 +89,7 @@ def test_another_table_in_its_place(spark: SparkSession, lake: Path) -> None:
     made(spark, lake / "t2")
     (lake / "t").rename(lake / "gone")
     (lake / "t2").rename(lake / "t")
-    with pytest.raises(TableError, match="was replaced by another one while this run was at work"):
+    with pytest.raises(TableError, match="was replaced by another one during this run"):
         by_delta_rs(table, frame(table, []), key=["id"], progress=at(0))
 
 

@@ -116,7 +116,7 @@ def test_a_batch_that_is_there_already_is_not_applied_again(
         merge(table, frame(table, [("+U", 1, "c")]), key=["id"], progress=at(0, run="run-2"))
     assert str(caught.value) == (
         f"table {table}: batch 0 of pipeline 'p' was not applied: run 'run-1' has committed batch 0, this is "
-        "run 'run-2'. Make sure that only one run is alive, then start it again: it goes on from the table"
+        "run 'run-2'. Make sure that only one run is alive, then start it again: it continues from the table"
     )
     late = replace(at(-1), offsets=at(0).offsets)
     with pytest.raises(ConcurrentRunError, match="batch -1 of pipeline 'p' was not applied"):
@@ -141,7 +141,7 @@ def test_after_a_restore_the_next_batch_is_applied(merge: Merge, spark: SparkSes
 
 def test_another_pipelines_table_is_not_written(merge: Merge, spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t")
-    with pytest.raises(TableError, match="is kept by pipeline 'p', not 'q'"):
+    with pytest.raises(TableError, match="belongs to pipeline 'p', not 'q'"):
         merge(table, frame(table, [("+U", 1, "a")]), key=["id"], progress=replace(at(0), pipeline="q"))
     assert not log_file(table, 1).exists()
 
@@ -149,7 +149,7 @@ def test_another_pipelines_table_is_not_written(merge: Merge, spark: SparkSessio
 def test_a_key_twice_in_the_changes_is_refused(merge: Merge, spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(1, "a")])
     twice = frame(table, [("+U", 1, "secret"), ("+U", 1, "c")])
-    with pytest.raises(BridgeError, match="hold a key twice: compact them before merging") as caught:
+    with pytest.raises(BridgeError, match="contain a key twice: compact them before merging") as caught:
         merge(table, twice, key=["id"], progress=at(0))
     assert "secret" not in str(caught.value)
     assert content(table) == {(1, "a")}

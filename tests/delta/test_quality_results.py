@@ -54,7 +54,7 @@ def test_a_table_of_an_older_bridge_grows_and_is_read_before_it_has(
     ("columns", "words"),
     [
         ("run_id int", "column 'run_id' is int, in a table of quality results it is string"),
-        ("id bigint", r"is no table of quality results \(it has no column 'run_id'\)"),
+        ("id bigint", r"is not a table of quality results \(it has no column 'run_id'\)"),
     ],
 )
 def test_another_table_is_refused(spark: SparkSession, target: DeltaTarget, columns: str, words: str) -> None:

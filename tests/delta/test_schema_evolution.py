@@ -53,7 +53,7 @@ def test_what_cannot_be_widened_is_left_to_be_refused(spark: SparkSession, lake:
 
 def test_another_pipeline_s_table_is_not_touched(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(1, "a")])
-    with pytest.raises(TableError, match="is kept by pipeline 'p', not 'q'"):
+    with pytest.raises(TableError, match="belongs to pipeline 'p', not 'q'"):
         merge_schema(spark, target(lake / "t"), _fields("id: bigint, v: string, w: int"), pipeline="q")
     assert content(table) == {(1, "a")}
 

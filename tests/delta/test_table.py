@@ -183,7 +183,7 @@ def test_a_folder_with_other_files_is_refused(spark: SparkSession, lake: Path) -
     (lake / "other" / "part-0.parquet").touch()
     for act in (exists, lambda s, t: create_table(s, t, FIELDS, pipeline="p")):
         with pytest.raises(
-            TableError, match=r"other holds files, but no Delta table; choose another `delta.path`"
+            TableError, match=r"other contains files, but is not a Delta table; choose another `delta.path`"
         ):
             act(spark, target(lake / "other"))
 
@@ -193,7 +193,7 @@ def test_a_catalog_table_of_another_kind_is_refused(
 ) -> None:
     name = "default." + unique("pq").replace("-", "_")
     spark.sql(f"CREATE TABLE {name} (id INT) USING parquet")
-    with pytest.raises(TableError, match=f"{name} is a table or view, but no Delta table"):
+    with pytest.raises(TableError, match=f"{name} is a table or view, but not a Delta table"):
         exists(spark, DeltaTarget(table=name))
     spark.sql(f"DROP TABLE {name}")
     with pytest.raises(TableError, match=r"'a b c' cannot be looked up; write \[catalog.\]schema.table"):
@@ -242,7 +242,9 @@ def test_claim_marks_a_foreign_table_once_and_keeps_others_out(spark: SparkSessi
     assert again == claimed
     assert claim(again, "it's") == again
     assert not log_file(again, 2).exists()
-    with pytest.raises(TableError, match="is kept by pipeline \"it's\", not 'p': two pipelines would undo"):
+    with pytest.raises(
+        TableError, match="belongs to pipeline \"it's\", not 'p': two pipelines would overwrite"
+    ):
         claim(again, "p")
 
 
@@ -259,13 +261,13 @@ def test_a_table_that_is_clustered_otherwise_is_refused_with_what_mends_it(
 ) -> None:
     clustered = replace(target(folder), cluster_by=("id",))
     with pytest.raises(
-        TableError, match=r"is clustered by nothing, `delta.cluster-by` says id. Leave it out"
+        TableError, match=r"is clustered by nothing, but `delta.cluster-by` names id. Leave it out"
     ) as e:
         claim(open_table(spark, clustered, FIELDS), "p")
     assert _fits_one_screen(e.value)
     spark.sql(str(e.value).splitlines()[-1])
     assert claim(open_table(spark, clustered, FIELDS), "p").clustered_by == ("id",)
-    with pytest.raises(TableError, match=r"is clustered by id, `delta.cluster-by` says v"):
+    with pytest.raises(TableError, match=r"is clustered by id, but `delta.cluster-by` names v"):
         claim(open_table(spark, replace(clustered, cluster_by=("v",)), FIELDS), "p")
     assert claim(open_table(spark, target(folder), FIELDS), "p").clustered_by == ("id",), "not asked for"
 

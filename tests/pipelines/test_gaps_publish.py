@@ -87,7 +87,7 @@ def test_a_feed_that_was_off_for_a_while(make: Make) -> None:
         publish(world.spark, world.definition())
     sql(world, "ALTER TABLE t SET TBLPROPERTIES ('delta.enableChangeDataFeed'='true')")
     with pytest.raises(
-        GapError, match=r"versions 2 to 4 wanted, but the change data feed was off for part"
+        GapError, match=r"versions 2 to 4 are needed, but the change data feed was off for part"
     ) as off:
         publish(world.spark, world.definition())
     assert REPUBLISH in str(off.value) and len(world.received()) == 2
@@ -100,7 +100,7 @@ def test_a_log_that_was_cleaned(make: Make) -> None:
     for version in range(4):
         (world.folder / "table" / "_delta_log" / f"{version:020}.json").unlink()
     with pytest.raises(
-        GapError, match=r"versions 2 to 5 wanted, but the table's log no longer reaches back"
+        GapError, match=r"versions 2 to 5 are needed, but the table's log no longer reaches back"
     ) as gap:
         publish(world.spark, world.definition())
     assert REPUBLISH in str(gap.value) and len(world.received()) == 2
@@ -114,7 +114,7 @@ def test_files_that_were_vacuumed(make: Make) -> None:
     careless = world.spark.newSession()
     careless.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     careless.sql(f"VACUUM delta.`{world.folder}/table` RETAIN 0 HOURS")
-    with pytest.raises(GapError, match=r"wanted, but files of those versions have been vacuumed") as gap:
+    with pytest.raises(GapError, match=r"are needed, but files of those versions have been vacuumed") as gap:
         publish(world.spark, world.definition())
     assert REPUBLISH in str(gap.value) and len(world.received()) == 2
 

@@ -151,11 +151,11 @@ def test_results_that_cannot_be_kept_stop_no_batch(make: Make) -> None:
     world.spark.range(1).write.format("delta").mode("overwrite").save(str(world.folder / "table_quality"))
     world.send([upsert(1, None)])
     done = ingest(world.spark, world.definition())
-    assert "table_quality is no table of quality results" in str(done.warning)
+    assert "table_quality is not a table of quality results" in str(done.warning)
     assert len(world.rows()) == 1
     world.sections = gate("fail")
     world.send([upsert(2, None)])
-    with pytest.raises(QualityError, match="table_quality is no table of quality results"):
+    with pytest.raises(QualityError, match="table_quality is not a table of quality results"):
         ingest(world.spark, world.definition())
 
 

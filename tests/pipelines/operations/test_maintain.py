@@ -210,7 +210,7 @@ def test_retention_times_are_read_as_delta_writes_them(world: World) -> None:
         given = replace(table, properties={optimize_vacuum.FILE_RETENTION: text})
         assert optimize_vacuum.retention_seconds(given, optimize_vacuum.FILE_RETENTION) == seconds
     assert optimize_vacuum.retention_seconds(table, optimize_vacuum.LOG_RETENTION) == 30 * 86_400
-    with pytest.raises(TableError, match="= 'soon' is no interval"):
+    with pytest.raises(TableError, match="= 'soon' is not an interval"):
         optimize_vacuum.retention_seconds(
             replace(table, properties={optimize_vacuum.LOG_RETENTION: "soon"}), optimize_vacuum.LOG_RETENTION
         )

@@ -139,7 +139,7 @@ def test_a_place_of_results_that_holds_something_else_is_refused_before_anything
     other = DeltaTarget(path=str(definition.base / "other"))
     spark.range(1).write.format("delta").save(str(other.path))
     wrong = replace(definition, quality=replace(definition.quality, results=other))
-    with pytest.raises(TableError, match="is no table of quality results"):
+    with pytest.raises(TableError, match="is not a table of quality results"):
         check(spark, wrong)
     assert not (definition.base / "reports").exists()
 
