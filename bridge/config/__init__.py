@@ -1,4 +1,4 @@
-"""The pipeline file: read, checked and resolved into a Definition."""
+"""Loads the pipeline file: parses and checks it and resolves it into a Definition."""
 
 from bridge.config.json_schema import json_schema
 from bridge.config.load import load

@@ -1,4 +1,4 @@
-"""One form for all the ways to write the place of a file or folder, so that two can be compared."""
+"""Converts paths and URIs to a canonical form, so that storage locations can be compared."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ _STORES = {
     "webhdfs": "hdfs",
     "swebhdfs": "hdfs",
 }
-"""Schemes that are other ways to the same store."""
+"""Alternative URI schemes of a store."""
 _LOCAL = "file"
 _VOLUMES = "Volumes"
 
 
 @dataclass(frozen=True)
 class CanonicalPath:
-    """A place: its store, the host, bucket or container in there ("" where the default one is meant), and the way."""
+    """A storage location: its store, the host, bucket or container ("" for the default), and the parts of the path."""
 
     store: str
     host: str
     parts: tuple[str, ...]
 
     def contains(self, other: CanonicalPath) -> bool:
-        """Whether `other` is this place, or lies in it. On this machine's disks a folder is known by its inode, too:
-        behind mounts and on file systems to which `A` is `a`."""
+        """Returns whether `other` is this location or is inside it. Local folders are also compared by inode, which
+        covers mounts and case-insensitive file systems."""
         if self.store != other.store or (self.host and other.host and self.host != other.host):
             return False
         if other.parts[: len(self.parts)] == self.parts:
             return True
-        if self.store != _LOCAL or (mine := _inode("/" + "/".join(self.parts))) is None:
+        if self.store != _LOCAL or (own_inode := _inode("/" + "/".join(self.parts))) is None:
             return False
-        return any(_inode(folder) == mine for folder in other._ancestors())
+        return any(_inode(folder) == own_inode for folder in other._ancestors())
 
     def _ancestors(self) -> Iterator[str]:
         for end in range(len(self.parts), 0, -1):
@@ -51,16 +51,17 @@ class CanonicalPath:
 
 
 def canonical_path(path: str) -> CanonicalPath:
-    """The address of a path or URI. `..` is taken off as Hadoop does, by the text; links of local paths are followed,
-    of those that are there. `s3`, `s3a` and `s3n` are one store, as are `abfss` and `wasbs`, `dbfs:/` and `/dbfs/`."""
+    """Returns the canonical form of a path or URI. `..` is removed from the text, as in Hadoop; symbolic links of local
+    paths that exist are resolved. `s3`, `s3a` and `s3n` are one store, as are `abfss` and `wasbs`, `dbfs:/` and
+    `/dbfs/`."""
     match = _URI.fullmatch(path)
     if match is None:
         return _local(path)
-    scheme, host, way = match[1].lower(), (match[2] or "").lower(), match[3]
+    scheme, host, path_in_store = match[1].lower(), (match[2] or "").lower(), match[3]
     if scheme == _LOCAL:
-        return _local(way)
+        return _local(path_in_store)
     store = _STORES.get(scheme, scheme)
-    parts = _parts(posixpath.normpath("/" + way))
+    parts = _parts(posixpath.normpath("/" + path_in_store))
     if store == "dbfs" and parts[:1] == (_VOLUMES,):
         return _local("/" + "/".join(parts))
     if store == "abfs":

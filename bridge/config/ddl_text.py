@@ -1,4 +1,4 @@
-"""The DDL of a pipeline, wherever it stands; its errors point into the file that the author edits."""
+"""Reads the DDL of a pipeline from `topic.ddl` or `topic.ddl_file`; errors point into the file that contains it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["read_ddl"]
 
 
 def read_ddl(document: Document, topic: TopicSection, base: Path) -> Ddl:
-    """Parse `topic.ddl` or `topic.ddl_file`. A DdlError of an inline DDL has the YAML file's own place.
+    """Parses `topic.ddl` or `topic.ddl_file`. Raises DdlError with the position in the file that contains the DDL.
 
-    That holds for `ddl: |` blocks and for DDL on the line of its key; of other YAML strings, whose lines are
-    folded, the error has the line they begin in and says the place in the DDL beside it.
+    For `ddl: |` blocks and DDL on the line of its key, this is the exact position in the pipeline file. For other YAML
+    strings, whose lines are folded, it is the start of the string, and the message gives the position in the DDL.
     """
     if topic.ddl_file is not None:
         file = resolved_path(base, topic.ddl_file)
@@ -28,15 +28,15 @@ def read_ddl(document: Document, topic: TopicSection, base: Path) -> Ddl:
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             where = document.where(("topic", "ddl_file"))
-            raise DefinitionError(f"{where}: {file} cannot be read: {reason}") from None
+            raise DefinitionError(f"{where}: the file {file} cannot be read: {reason}") from None
     text = topic.ddl or ""
     try:
         return parse(text, document.file)
     except DdlError as error:
-        raise _moved(document, text, error) from error
+        raise _at_yaml_position(document, text, error) from error
 
 
-def _moved(document: Document, text: str, error: DdlError) -> DdlError:
+def _at_yaml_position(document: Document, text: str, error: DdlError) -> DdlError:
     node = document.nodes[("topic", "ddl")]
     start = node.start_mark
     style = node.style if isinstance(node, yaml.ScalarNode) else None
@@ -51,6 +51,6 @@ def _moved(document: Document, text: str, error: DdlError) -> DdlError:
     return DdlError(message, document.file, start.line + 1, start.column + 1)
 
 
-def _indent(written: list[str], read: list[str]) -> int:
-    """How many columns YAML took off a block's lines: told by the first line that is not blank."""
-    return next((len(w) - len(r) for w, r in zip(written, read, strict=False) if r.strip()), 0)
+def _indent(written: list[str], parsed: list[str]) -> int:
+    """Returns the indentation that YAML removed from a block, determined from its first line that is not blank."""
+    return next((len(w) - len(r) for w, r in zip(written, parsed, strict=False) if r.strip()), 0)

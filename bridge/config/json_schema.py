@@ -1,4 +1,4 @@
-"""JSON Schema of the pipeline file, for editors."""
+"""Generates the JSON Schema of the pipeline file, for editors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _REFERENCE = {"type": "string", "pattern": r"\$\{(env|file):"}
 
 
 def json_schema() -> dict[str, Any]:
-    """The schema; wherever text or a number is checked, a `${...}` reference is legal, too."""
+    """Returns the schema. It accepts a `${...}` reference wherever it checks a text or a number."""
     schema = _with_references(PipelineFile.model_json_schema(by_alias=True))
     topic = schema["$defs"]["TopicSection"]
     topic["properties"]["ddl-file"] = topic["properties"]["ddl_file"]

@@ -1,4 +1,4 @@
-"""From a pipeline file to a Definition."""
+"""Loads a pipeline file into a Definition."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ _DDL: Place = ("topic", "ddl")
 def load(
     path: str | Path, *, environ: Mapping[str, str] | None = None, secrets: Secrets = databricks_secret
 ) -> Definition:
-    """Read a pipeline file and check all of it; touches neither Kafka nor the table.
+    """Loads a pipeline file and checks all of it; connects neither to Kafka nor to the table.
 
-    `environ` (os.environ by default) and `secrets` feed `${env:...}` and `${secret:...}`. Raises
-    DefinitionError with file, line and YAML path; DdlError with the place in the file that holds the DDL;
-    OptionError for WITH; UnsupportedError for what this version cannot run. No message holds a secret.
+    `environ` (os.environ by default) and `secrets` resolve `${env:...}` and `${secret:...}`. Raises
+    DefinitionError with file, line and YAML path; DdlError with the position in the file that contains the DDL;
+    OptionError for options in WITH; UnsupportedError for what this version cannot run. No message contains a secret.
     """
     path = Path(path)
     document = read(path)
-    # Not resolve(): a mounted configuration is a symlink, and its neighbours are where the link is.
+    # Not resolve(): a mounted configuration is a symlink, and relative paths are relative to the link.
     base = Path(os.path.abspath(path)).parent
     substitution = Substitution(os.environ if environ is None else environ, base, secrets)
     file = _validated(document, substitution)
@@ -117,9 +117,8 @@ def _validated(document: Document, substitution: Substitution) -> PipelineFile:
             return text
         if "${secret:" in text.replace("$${", ""):
             raise DefinitionError(
-                f"{document.where(place)}: a secret stands only in WITH: this value is shown in logs and "
-                f"reports. "
-                "Use ${env:...} or ${file:...}"
+                f"{document.where(place)}: ${{secret:...}} is allowed in WITH only, because logs and reports show this "
+                "value. Use ${env:...} or ${file:...}"
             )
         value = substitution(text, document.where(place))
         return value.reveal() if isinstance(value, Secret) else value
@@ -131,7 +130,7 @@ def _validated(document: Document, substitution: Substitution) -> PipelineFile:
 
 
 def _substituted(document: Document, ddl: Ddl, substitution: Substitution) -> Ddl:
-    """References are replaced once the DDL is read, so that no error about the DDL can show a value."""
+    """Substitutes references after the DDL is parsed, so that errors about the DDL cannot show their values."""
     where = document.where(("topic",))
     return replace(ddl, options={k: substitution(v, f"{where}: '{k}'") for k, v in ddl.options.items()})
 
@@ -173,15 +172,15 @@ def _topic_creation(section: CreateSection | None, topic: Topic) -> TopicCreatio
         return None
     if topic.pattern is not None:
         raise OptionError(
-            "topic.create has no name to create: 'topic-pattern' finds topics that are there; name them by 'topic', or "
-            "leave topic.create out"
+            "topic.create cannot be combined with 'topic-pattern', which matches existing topics; name the topics with "
+            "'topic', or remove topic.create"
         )
     compacted = {"cleanup.policy": "compact"} if topic.is_upsert else {}
     return TopicCreation(section.partitions, section.replication, {**compacted, **section.config})
 
 
 def _table_id_headers(table: str | None, topic: Topic) -> tuple[tuple[str, str], ...]:
-    """Flink CDC's TableId as headers: a name of fewer than three parts lacks the first ones."""
+    """Returns the TableId of Flink CDC as headers; if the name has fewer than three parts, the first ones are empty."""
     if not table_options(topic.options).get(TABLE_ID_HEADERS):
         return ()
     parts = ["", "", *(table or topic.table).split(".")][-3:]
@@ -193,7 +192,8 @@ def _delta(section: DeltaSection, topic: Topic, base: Path) -> DeltaTarget:
     for name in section.cluster_by:
         if name not in topic.schema.names:
             raise DefinitionError(
-                f"delta.cluster-by: {name!r} is no column of the DDL; its columns are {', '.join(topic.schema.names)}"
+                f"delta.cluster-by: {name!r} is not a column of the DDL; its columns are "
+                f"{', '.join(topic.schema.names)}"
             )
     return DeltaTarget(
         path, section.table, section.properties, section.merge_schema, tuple(section.cluster_by)
@@ -206,8 +206,8 @@ def _quarantine(file: PipelineFile, base: Path) -> DeltaTarget | None:
     if file.ingest.bad_records != "quarantine" and not diverts:
         if section is not None:
             raise DefinitionError(
-                f"ingest.quarantine has no effect with bad-records: {file.ingest.bad_records}; write bad-records: "
-                "quarantine, or leave it out"
+                f"ingest.quarantine has no effect with bad-records: {file.ingest.bad_records}; set bad-records: "
+                "quarantine, or remove it"
             )
         return None
     return _side_table(section, delta, base, QUARANTINE_SUFFIX)
@@ -216,7 +216,7 @@ def _quarantine(file: PipelineFile, base: Path) -> DeltaTarget | None:
 def _side_table(
     section: QuarantineSection | ResultsSection | None, delta: DeltaSection, base: Path, suffix: str
 ) -> DeltaTarget:
-    """The place that `section` names; without one that of the table, with `suffix` at the end of its name."""
+    """Returns the table that `section` names, else the table of the pipeline with `suffix` appended to its name."""
     if section is not None:
         return DeltaTarget(section.path and resolved_path(base, section.path), section.table)
     if delta.table is not None:
@@ -231,7 +231,7 @@ def _merge(section: MergeSection) -> MergeSettings:
 
 
 def _hidden_fields(section: PeekSection, topic: Topic) -> tuple[str, ...]:
-    """Fields have the names of the DDL's columns, those of a key without `key.fields-prefix`."""
+    """Returns the fields of `peek.hide`, which names columns of the DDL or fields of the key document."""
     if section.hide == "all":
         return ("*",)
     specs = [spec for spec in (topic.key, topic.value) if spec is not None]
@@ -239,10 +239,10 @@ def _hidden_fields(section: PeekSection, topic: Topic) -> tuple[str, ...]:
     for name in section.hide:
         if name not in known:
             raise DefinitionError(
-                f"peek.hide: {name!r} is no field of key or value; they are {', '.join(sorted(known))}; or write "
-                "hide: all"
+                f"peek.hide: {name!r} is not a field of the key or the value; the fields are "
+                f"{', '.join(sorted(known))}. Use one of them, or hide: all"
             )
-    # A prefixed key column is shown under its name in the document.
+    # `bridge peek` shows a column with `key.fields-prefix` under its name in the key document.
     return tuple(
         dict.fromkeys(
             shown
@@ -274,8 +274,8 @@ def _gate(section: QualitySection, suite: Path, base: Path) -> Gate | None:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
         raise DefinitionError(
-            f"{file}: the suite of quality.gate cannot be read: {error.strerror}; `bridge check FILE --init` proposes "
-            "one where quality.gate is off"
+            f"{file}: the suite of quality.gate cannot be read: {error.strerror}; with quality.gate: off, "
+            "`bridge check FILE --init` generates a suite"
         ) from error
     except UnicodeDecodeError as error:
         raise DefinitionError(f"{file}: the suite of quality.gate is not UTF-8 text") from error

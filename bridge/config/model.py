@@ -1,4 +1,4 @@
-"""The pipeline file as it is written: keys, types and legal values. Nothing is looked up here."""
+"""The model of the pipeline file: keys, types and legal values. It accesses no other files."""
 
 from __future__ import annotations
 
@@ -22,29 +22,31 @@ __all__ = [
 
 
 class CreateSection(Section):
-    """How a publish creates topics that are not there."""
+    """How a publish creates missing topics."""
 
     partitions: Annotated[int, BeforeValidator(validators.digits_as_int)] | None = Field(
-        default=None, gt=0, description="Number of partitions; by default the broker's num.partitions."
+        default=None, gt=0, description="Number of partitions; default: num.partitions of the broker."
     )
     replication: Annotated[int, BeforeValidator(validators.digits_as_int)] | None = Field(
-        default=None, gt=0, description="Replicas of each partition; by default the broker's."
+        default=None,
+        gt=0,
+        description="Replication factor; default: default.replication.factor of the broker.",
     )
     config: Properties = Field(
         default_factory=dict,
-        description="Kafka's settings of a topic. Of upsert-kafka, cleanup.policy is compact unless set here.",
+        description="Topic configuration. With upsert-kafka, cleanup.policy is compact unless it is set here.",
     )
 
 
 class TopicSection(Section):
-    """The Kafka side: Flink's CREATE TABLE, here or in a file of its own. Exactly one of the two."""
+    """The topic: exactly one of `ddl` and `ddl_file`."""
 
     ddl: str | None = Field(default=None, description="Flink's CREATE TABLE ... WITH (...).")
     ddl_file: str | None = Field(
-        default=None, alias="ddl_file", min_length=1, description="A file with the DDL."
+        default=None, alias="ddl_file", min_length=1, description="File that contains the DDL."
     )
     create: CreateSection | None = Field(
-        default=None, description="Lets a publish create the topics that are not there; {} does, too."
+        default=None, description="Lets a publish create missing topics; {} uses the defaults."
     )
 
     @model_validator(mode="before")
@@ -57,12 +59,12 @@ class TopicSection(Section):
     @model_validator(mode="after")
     def _one_ddl(self) -> TopicSection:
         if (self.ddl is None) == (self.ddl_file is None):
-            raise ValueError("exactly one of ddl and ddl_file is needed")
+            raise ValueError("exactly one of ddl and ddl_file must be set")
         return self
 
 
 class DeltaSection(Section):
-    """The Delta table, by path or by name. Exactly one of the two."""
+    """The Delta table: exactly one of `path` and `table`."""
 
     path: str | None = Field(default=None, min_length=1, description="Folder or URI of the table.")
     table: str | None = Field(
@@ -71,161 +73,173 @@ class DeltaSection(Section):
         description="Name of the table: [[catalog.]schema.]table.",
     )
     properties: Properties = Field(
-        default_factory=dict, description="Table properties for when the bridge creates the table."
+        default_factory=dict, description="Table properties that the bridge sets when it creates the table."
     )
     merge_schema: bool = Field(
         default=False,
-        description="Whether an ingest adds columns that the DDL has and the table lacks, and widens types.",
+        description="Whether an ingest adds columns of the DDL that are missing in the table, and widens types.",
     )
     cluster_by: Annotated[list[str], AfterValidator(validators.check_cluster_columns)] = Field(
         default_factory=list,
-        description="Columns that the table is clustered by (Delta's CLUSTER BY, at most 4): rows of near values come "
-        "to lie in the same files, whenever OPTIMIZE runs.",
+        description="Clustering columns of the table (Delta's CLUSTER BY, at most 4). OPTIMIZE stores rows with "
+        "similar values in the same files.",
     )
 
     @model_validator(mode="after")
     def _one_place(self) -> DeltaSection:
         if (self.path is None) == (self.table is None):
-            raise ValueError("exactly one of path and table is needed")
+            raise ValueError("exactly one of path and table must be set")
         return self
 
 
 class RunSection(Section):
-    """When batches happen, and where Spark keeps its working state."""
+    """The trigger of batches and the location of the working state."""
 
-    checkpoint: str = Field(min_length=1, description="Folder or URI of this pipeline alone.")
+    checkpoint: str = Field(
+        min_length=1,
+        description="Folder or URI for the working state of this pipeline; not shared with other pipelines.",
+    )
     trigger: Annotated[str, AfterValidator(validators.check_trigger)] = Field(
         default="available-now",
-        description="available-now (take what is there, then end) or an interval: 10 s",
+        description="available-now (process all available data, then stop) or an interval: 10 s",
     )
     max_offsets_per_batch: Annotated[int, BeforeValidator(validators.digits_as_int)] = Field(
         default=5_000_000,
         gt=0,
-        description="Most records that one batch takes from the topic. A batch is as small as what is new, and as "
-        "large as this where the table is behind.",
+        description="Maximum number of records that one batch reads from the topic.",
     )
 
 
 class QuarantineSection(TableLocation):
-    """A Delta table of records that could not be applied, by path or by name. Exactly one of the two."""
+    """The Delta table for bad records: exactly one of `path` and `table`."""
 
 
 class IngestSection(Section):
-    """Topic to table."""
+    """Options of an ingest (topic to table)."""
 
     bad_records: Literal["fail", "quarantine", "skip"] = Field(
-        default="fail", description="What happens to a record that cannot be applied."
+        default="fail",
+        description="How bad records are handled: fail stops the run, quarantine writes them to a Delta table, skip "
+        "counts and ignores them.",
     )
     quarantine: QuarantineSection | None = Field(
         default=None,
-        description="Where `bad-records: quarantine` and `quality.gate: quarantine` keep them; default: `_quarantine` "
-        "beside the table.",
+        description="Table for `bad-records: quarantine` and `quality.gate: quarantine`; default: the name or path of "
+        "the table with the suffix `_quarantine`.",
     )
     base: Literal["empty", "existing"] = Field(
         default="empty",
-        description="existing: the table already holds what was before the start position.",
+        description="existing: the table already contains the changes before the start position.",
     )
 
 
 class MergeSection(Section):
-    """How an ingest's batches get into the table."""
+    """How an ingest merges batches into the table."""
 
     engine: Literal["auto", "spark", "delta-rs"] = Field(
         default="auto",
-        description="spark: Delta's MERGE on the executors; delta-rs: in the driver, for batches and tables that are "
-        "not large; auto: delta-rs where it is sure, else spark.",
+        description="Merge engine. spark: MERGE on the executors; delta-rs: in the driver, for small batches; auto: "
+        "delta-rs if the batch is within max-batch and max-touched and delta-rs supports the table, else spark.",
     )
     max_batch: Annotated[str, AfterValidator(validators.check_size)] = Field(
-        default="256 mb", description="auto: larger batches, folded and in memory, go to spark."
+        default="256 mb",
+        description="With auto: larger batches (size in memory, after compaction) are merged by spark.",
     )
     max_touched: Annotated[str, AfterValidator(validators.check_size)] = Field(
-        default="1 gb", description="auto: batches that touch more bytes of the table's files go to spark."
+        default="1 gb",
+        description="With auto: batches that touch more bytes of the table's files are merged by spark.",
     )
 
     @model_validator(mode="after")
     def _has_effect(self) -> MergeSection:
         if self.engine != "auto" and (given := self.model_fields_set - {"engine"}):
             names = " and ".join(sorted(kebab(name) for name in given))
-            raise ValueError(f"{names} has no effect with engine: {self.engine}; only auto chooses")
+            raise ValueError(
+                f"{names} has no effect with engine: {self.engine}; set engine: auto, or remove it"
+            )
         return self
 
 
 class PublishSection(Section):
-    """Table to topic."""
+    """Options of a publish (table to topic)."""
 
     start: Annotated[str, AfterValidator(validators.check_publish_start)] = Field(
-        default="snapshot", description="First run: snapshot, latest, version:N or timestamp:ISO."
+        default="snapshot",
+        description="Where the first run starts: snapshot, latest, version:N or timestamp:ISO.",
     )
     net_changes: bool = Field(
         default=False,
-        description="One record per key and batch: what became of it over all versions; false: per table version.",
+        description="true: one record per key and publish range, with the net change over its table versions; false: "
+        "one per key and table version.",
     )
     update_messages: Literal["single", "pair"] = Field(
         default="single",
-        description="CDC formats: an update is a single message with the row before and after, or as in Flink a pair: "
-        "delete, then create.",
+        description="How CDC formats encode an update: as a single message with the row before and after the update, "
+        "or as in Flink as a pair of a delete and a create message.",
     )
     added_columns: Literal["ignore", "carry"] = Field(
         default="ignore",
-        description="Columns of the table that the DDL does not have: left out, or carried into the value.",
+        description="Columns of the table that are not in the DDL: ignore omits them, carry adds them to the value.",
     )
     snapshot_chunk_rows: Annotated[int, BeforeValidator(validators.digits_as_int)] = Field(
         default=4_000_000,
         gt=0,
-        description="About how many rows of a snapshot are sent before progress is written down.",
+        description="Approximate number of rows of a snapshot that are sent before progress is recorded.",
     )
     transaction_rows: Annotated[int, BeforeValidator(validators.digits_as_int)] = Field(
         default=200_000,
         gt=0,
-        description="About how many records a transaction holds at most (exactly-once), and memory until it ends.",
+        description="Approximate maximum number of records per transaction (exactly-once). They are held in memory "
+        "until the transaction ends.",
     )
 
 
 class MaintenanceSection(Section):
-    """Care of the table between an ingest's batches, and what `bridge maintain` does. There is none without it."""
+    """Maintenance of the table between the batches of an ingest and by `bridge maintain`; off without this section."""
 
     every: Annotated[str, AfterValidator(validators.check_interval)] = Field(
-        default="1 d", description="How long after the last time: 1 d"
+        default="1 d", description="Interval between two maintenances: 1 d"
     )
     optimize: bool = Field(
-        default=True, description="OPTIMIZE: small files into large ones, clustered where the table is."
+        default=True,
+        description="Whether to run OPTIMIZE, which compacts small files and clusters clustered tables.",
     )
     vacuum: bool = Field(
         default=True,
-        description="VACUUM: delete files that nobody needs, never those that a registered publish still does.",
+        description="Whether to run VACUUM, which deletes unused files, except those that a feed consumer still needs.",
     )
     retain: Annotated[str, AfterValidator(validators.check_retention)] | None = Field(
         default=None,
-        description="VACUUM's RETAIN: how long files are kept; default: the table's deletedFileRetentionDuration.",
+        description="Retention of VACUUM; default: delta.deletedFileRetentionDuration of the table.",
     )
 
     @model_validator(mode="after")
     def _something_to_do(self) -> MaintenanceSection:
         if not (self.optimize or self.vacuum):
             raise ValueError(
-                "optimize and vacuum are both false, so there is nothing to do; leave the section out"
+                "optimize and vacuum are both false; set one of them to true, or remove the section maintenance"
             )
         if self.retain is not None and not self.vacuum:
-            raise ValueError("retain has no effect with vacuum: false; leave it out")
+            raise ValueError("retain has no effect with vacuum: false; remove it")
         return self
 
 
 class PeekSection(Section):
-    """What `bridge peek` shows."""
+    """Options of `bridge peek`."""
 
     hide: Literal["all"] | list[str] = Field(
         default_factory=list,
-        description="Fields whose values are not shown, at any depth; all: no value at all.",
+        description="Fields whose values are not shown, at any depth; all hides the values of all fields.",
     )
 
 
 class PipelineFile(Section):
-    """A pipeline of the changelog bridge."""
+    """A pipeline file of the changelog bridge."""
 
-    version: Literal[1] = Field(description="Version of this file's layout.")
+    version: Literal[1] = Field(description="Version of the pipeline file format.")
     name: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
-        description="Unique; names the checkpoint, transactions, consumer group and metrics.",
+        description="Unique name of the pipeline, which identifies its state, its progress and its metrics.",
     )
     topic: TopicSection
     delta: DeltaSection

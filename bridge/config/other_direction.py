@@ -1,4 +1,4 @@
-"""Client settings of the other direction: of a consumer on a publish, of a producer on an ingest."""
+"""Warns of client settings that only affect the other direction of a pipeline."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _OTHER = {"publish": ("a consumer", Client.READER), "ingest": ("a producer", Cli
 
 
 def settings_without_effect(topic: Topic, verb: str) -> Iterator[str]:
-    """At most one sentence, which names the settings that this verb (`ingest`, `publish`) makes no use of.
+    """Yields at most one warning, which names the client settings that `verb` (`ingest` or `publish`) does not use.
 
-    No matter of the pipeline file, which may serve both verbs.
+    They are not warnings of the definition, since one pipeline file may serve both verbs.
     """
-    whose, client = _OTHER[verb]
+    client_name, client = _OTHER[verb]
     given = [
         f"'{PREFIX}{name}'"
         for name in topic.properties
         if name in SETTINGS and SETTINGS[name].clients == frozenset({client})
     ]
     if given:
-        have = "has" if len(given) == 1 else "have"
-        yield f"{', '.join(given)} {have} no effect on {verb}: for {whose} alone"
+        have, them = ("has", "it") if len(given) == 1 else ("have", "them")
+        yield f"{', '.join(given)} {have} no effect on {verb}: only {client_name} uses {them}"

@@ -1,4 +1,4 @@
-"""Local paths relative to the pipeline file; URIs as they are."""
+"""Resolves paths in the pipeline file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 def resolved_path(base: Path, path: str) -> str:
-    """A URI (`s3://...`, `dbfs:/...`) as it is; anything else absolute, relative paths against `base`."""
+    """Returns a URI (`s3://...`, `dbfs:/...`) unchanged, and any other path as an absolute path relative to `base`."""
     if _URI.match(path):
         return path
     return os.path.normpath(base / path)

@@ -13,23 +13,27 @@ __all__ = ["QualitySection", "ResultsSection"]
 
 
 class ResultsSection(TableLocation):
-    """A Delta table of what checks have found, by path or by name. Exactly one of the two."""
+    """The Delta table for the results of checks: exactly one of `path` and `table`."""
 
 
 _GateAction = Annotated[Literal["off", "warn", "quarantine", "fail"], BeforeValidator(validators.off_as_text)]
 
 
 class QualitySection(Section):
-    """Expectations on the table."""
+    """The quality suite of the table and what its checks do."""
 
     suite: str = Field(min_length=1, description="Great Expectations suite (JSON).")
     on_failure: Literal["fail", "quarantine", "warn"] = Field(
-        default="fail", description="What a failed suite does."
+        default="fail",
+        description="What `bridge check` does if the suite fails: fail ends with exit code 3, warn prints a warning.",
     )
-    report: str | None = Field(default=None, min_length=1, description="Where the HTML report is written.")
+    report: str | None = Field(
+        default=None, min_length=1, description="File to which the HTML report is written."
+    )
     results: ResultsSection | None = Field(
         default=None,
-        description="Where the results of all checks are kept; default: `_quality` beside the table.",
+        description="Table for the results of all checks; default: the name or path of the table with the suffix "
+        "`_quality`.",
     )
     gate: _GateAction = Field(
         default="off",
@@ -39,7 +43,7 @@ class QualitySection(Section):
     gate_suite: str | None = Field(
         default=None,
         min_length=1,
-        description="A suite for the gate alone; default: what it can judge of `suite`.",
+        description="A separate suite for the gate; default: the rules of `suite` that a gate supports.",
     )
 
     @model_validator(mode="after")

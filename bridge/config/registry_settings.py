@@ -1,7 +1,7 @@
-"""The options of a schema registry, in the words of its Python client.
+"""Translates the options of a schema registry to settings of Confluent's Python client.
 
-Flink hands them to Confluent's Java client; those that client would ignore, and those this one cannot follow, are
-refused by name.
+Flink passes the options to Confluent's Java client. Options that the Java client would ignore and options that the
+Python client does not support are refused.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _CLIENT = {
     "retries.wait.ms": 200,
     "retries.max.wait.ms": 1000,
     "timeout": _SECONDS,
-    # Its own default is for ever.
+    # By default the client caches the latest version forever.
     "cache.latest.ttl.sec": 60,
 }
 
 
 @dataclass(frozen=True)
 class RegistrySettings:
-    """How a registry is reached and used. `shown` is its address without credentials, for messages."""
+    """The settings of a schema registry. `shown` is its URL without credentials, for messages."""
 
     shown: str
     client: tuple[tuple[str, Any], ...]
-    """Settings of confluent-kafka's SchemaRegistryClient, stores excepted; secrets are `Secret`."""
+    """Settings of confluent-kafka's SchemaRegistryClient, except for key and trust stores; secrets are `Secret`."""
     keystore: tuple[str, str | None] | None = None
-    """Location and password of the client's own key."""
+    """Location and password of the key store."""
     truststore: tuple[str, str | None] | None = None
     auto_register: bool = True
     use_latest: bool = False
@@ -45,25 +45,27 @@ class RegistrySettings:
 
 
 def registry_settings(options: Mapping[str, Any], prefix: str) -> RegistrySettings:
-    """The settings that a registry format's options (keys without `prefix`) come to.
+    """Returns the settings for the options of a registry format, whose keys have no `prefix`.
 
-    Raises OptionError that names the option, with `prefix`, and shows no credentials.
+    Raises OptionError that names the option with `prefix` and shows no credentials.
     """
-    reading = _SettingsReader(options, prefix)
-    urls = reading.urls()
-    reading.basic(urls)
-    reading.bearer()
-    reading.properties()
+    reader = _SettingsReader(options, prefix)
+    urls = reader.urls()
+    reader.basic(urls)
+    reader.bearer()
+    reader.properties()
     for store in ("keystore", "truststore"):
         if f"ssl.{store}.password" in options and f"ssl.{store}.location" not in options:
-            raise reading.error(f"ssl.{store}.password", f"it is of no use without 'ssl.{store}.location'")
+            raise reader.error(
+                f"ssl.{store}.password", f"it has no effect without 'ssl.{store}.location'; set both"
+            )
     shown = ",".join(urlunsplit(u._replace(netloc=u.netloc.rpartition("@")[2])) for u in urls)
     return RegistrySettings(
         shown,
-        tuple(sorted(reading.client.items())),
-        reading.store("keystore"),
-        reading.store("truststore"),
-        **reading.flags,
+        tuple(sorted(reader.client.items())),
+        reader.store("keystore"),
+        reader.store("truststore"),
+        **reader.flags,
     )
 
 
@@ -73,33 +75,36 @@ class _SettingsReader:
         self.client: dict[str, Any] = dict(_CLIENT)
         self.flags: dict[str, bool] = {}
 
-    def error(self, key: str, words: str) -> OptionError:
-        return OptionError(f"'{self.prefix}{key}': {words}")
+    def error(self, key: str, problem: str) -> OptionError:
+        return OptionError(f"'{self.prefix}{key}': {problem}")
 
     def urls(self) -> list[Any]:
         texts = [text.strip() for text in _plain(self.options["url"]).split(",")]
-        found = [urlsplit(text) for text in texts]
-        if not all(u.scheme in ("http", "https") and u.hostname for u in found):
+        urls = [urlsplit(text) for text in texts]
+        if not all(u.scheme in ("http", "https") and u.hostname for u in urls):
             raise self.error(
-                "url", "it must be http://host:port or https://host:port, or several with commas"
+                "url", "it must be http://host:port or https://host:port; separate several URLs with commas"
             )
-        self.client["url"] = Secret(",".join(texts)) if any(u.username for u in found) else ",".join(texts)
-        return found
+        self.client["url"] = Secret(",".join(texts)) if any(u.username for u in urls) else ",".join(texts)
+        return urls
 
     def basic(self, urls: list[Any]) -> None:
         key, info = "basic-auth.credentials-source", self.options.get("basic-auth.user-info")
         source = _plain(self.options.get(key, "USER_INFO" if info is not None else "URL")).upper()
         if source not in ("USER_INFO", "URL"):
-            words = "the credentials of Kafka are not handed to the registry; use USER_INFO or URL"
-            legal = "legal values are USER_INFO, URL"
-            raise self.error(key, words if source == "SASL_INHERIT" else legal)
+            inherits = "SASL_INHERIT is not supported: Kafka's credentials are not sent to the registry; "
+            raise self.error(
+                key, f"{inherits if source == 'SASL_INHERIT' else ''}legal values are USER_INFO, URL"
+            )
         if source == "URL" and info is not None:
-            raise self.error("basic-auth.user-info", f"it is of no use with '{key}' = 'URL'")
+            raise self.error("basic-auth.user-info", f"it has no effect with '{key}' = 'URL'; remove it")
         if source == "USER_INFO":
             if info is None or ":" not in _plain(info):
-                raise self.error("basic-auth.user-info", "USER_INFO needs it, as <user>:<password>")
+                raise self.error("basic-auth.user-info", "USER_INFO requires it; set it to <user>:<password>")
             if any(u.username for u in urls):
-                raise self.error("basic-auth.user-info", "the url has credentials, too; remove one of them")
+                raise self.error(
+                    "basic-auth.user-info", "the URL also contains credentials; remove one of them"
+                )
             self.client["basic.auth.user.info"] = Secret(_plain(info))
 
     def bearer(self) -> None:
@@ -108,11 +113,11 @@ class _SettingsReader:
             return
         source = _plain(self.options.get(key, "STATIC_TOKEN")).upper()
         if source != "STATIC_TOKEN":
-            raise self.error(key, "the bridge can send a token that is given: use STATIC_TOKEN")
+            raise self.error(key, "the only legal value is STATIC_TOKEN")
         if token is None:
-            raise self.error("bearer-auth.token", "STATIC_TOKEN needs it")
+            raise self.error("bearer-auth.token", "STATIC_TOKEN requires it; set it to the token")
         if "basic.auth.user.info" in self.client:
-            raise self.error(key, "basic credentials are given, too; remove one of them")
+            raise self.error(key, "credentials for basic authentication are also set; remove one of them")
         self.client |= {
             "bearer.auth.credentials.source": "STATIC_TOKEN",
             "bearer.auth.token": Secret(_plain(token)),
@@ -127,11 +132,11 @@ class _SettingsReader:
             if key not in _PROPERTIES:
                 raise self.error(
                     name,
-                    f"it is not a setting that the bridge can follow; it follows {', '.join(_PROPERTIES)}",
+                    f"the bridge does not support this setting; legal settings are {', '.join(_PROPERTIES)}",
                 )
             target, read = _PROPERTIES[key]
             if target.startswith("bearer.") and "bearer.auth.token" not in self.client:
-                raise self.error(name, "it is of no use without 'bearer-auth.token'")
+                raise self.error(name, "it has no effect without 'bearer-auth.token'; set both")
             try:
                 value = read(_plain(text))
             except ValueError as error:
@@ -180,4 +185,4 @@ _PROPERTIES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "bearer.auth.logical.cluster": ("bearer.auth.logical.cluster", str),
     "bearer.auth.identity.pool.id": ("bearer.auth.identity.pool.id", str),
 }
-"""Settings of Confluent's Java client and serializer, and what they are here."""
+"""Settings of Confluent's Java client and serializer, with their Python counterparts and parsers."""

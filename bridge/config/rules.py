@@ -1,7 +1,7 @@
-"""Rules between options, and between options and the schema, in the words of Flink's factories.
+"""Rules between options, and between options and the schema, with the messages of Flink's factories.
 
-Flink checks half of them when a table is read and half when it is written; a pipeline file serves both, so
-all hold at once.
+Flink checks some of them only for sources and some only for sinks. A pipeline file serves both directions, so all
+of them apply.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def check_topic(options: TableOptions) -> None:
-    """One of 'topic' and 'topic-pattern'."""
+    """Raises OptionError unless exactly one of 'topic' and 'topic-pattern' is set."""
     if options.has(TOPIC) and options.has(TOPIC_PATTERN):
         raise OptionError("Option 'topic' and 'topic-pattern' shouldn't be set together.")
     if not options.has(TOPIC) and not options.has(TOPIC_PATTERN):
@@ -44,16 +44,14 @@ def check_topic(options: TableOptions) -> None:
 
 
 def value_format(options: TableOptions) -> FormatUse:
-    """The value's format, which both connectors need."""
+    """Returns the format of the value, which both connectors require. Raises OptionError if it is missing."""
     if options.value_format is None:
-        raise OptionError(
-            "a format of the value is required: set 'value.format' (or its other name, 'format')"
-        )
+        raise OptionError("the format of the value is required; set 'value.format' or its alias 'format'")
     return options.value_format
 
 
 def check_format_options(options: TableOptions) -> None:
-    """Options of one format that exclude each other."""
+    """Raises OptionError for options of one format that exclude each other."""
     for use in (options.key_format, options.value_format):
         if use is None:
             continue
@@ -65,7 +63,7 @@ def check_format_options(options: TableOptions) -> None:
 
 
 def check_formats(options: TableOptions, table: str, schema: TableSchema) -> None:
-    """Which formats may be combined with which connector and with a PRIMARY KEY."""
+    """Raises OptionError if a format cannot be combined with the connector or with a PRIMARY KEY."""
     key, value = options.key_format, value_format(options)
     if options.connector == UPSERT:
         for use, part in ((key, "key"), (value, "value")):
@@ -95,7 +93,7 @@ def check_formats(options: TableOptions, table: str, schema: TableSchema) -> Non
 
 
 def check_sink(options: TableOptions) -> None:
-    """Buffering, delivery guarantee and partitioner."""
+    """Raises OptionError for illegal buffering, delivery guarantee, transaction naming or partitioner."""
     if options.connector == UPSERT:
         rows, interval = options.get(BUFFER_ROWS) or 0, options.get(BUFFER_INTERVAL) or 0
         if (rows > 0) != (interval > 0):
@@ -109,8 +107,8 @@ def check_sink(options: TableOptions) -> None:
         )
     if options.get(NAMING) == "incrementing":
         raise OptionError(
-            f"'{NAMING.key}' = 'incrementing' is refused: with a new id for each transaction a run that was thought "
-            "dead could not be fenced; legal are default, pooling"
+            f"'{NAMING.key}' = 'incrementing' is refused: if each transaction had a new id, a run that is wrongly "
+            "assumed dead could not be fenced; legal values are default, pooling"
         )
     partitioner = options.get(PARTITIONER) or ""
     if options.connector == UPSERT or partitioner in ("default", "fixed"):
@@ -127,28 +125,28 @@ def check_sink(options: TableOptions) -> None:
 
 
 def check_clients(options: TableOptions) -> None:
-    """What the settings of Kafka's clients ask of each other."""
+    """Raises OptionError for client settings that contradict each other."""
     check_combinations(options.properties(), delivery_guarantee(options))
 
 
 def delivery_guarantee(options: TableOptions) -> str:
-    """The guarantee by its present or its old name."""
+    """Returns the delivery guarantee, which may be set by its deprecated name."""
     if options.connector != UPSERT and options.has(SEMANTIC):
         if options.has(DELIVERY_GUARANTEE):
             raise OptionError(
-                f"'{SEMANTIC.key}' is the old name of '{DELIVERY_GUARANTEE.key}'; set only the latter"
+                f"'{SEMANTIC.key}' is the deprecated name of '{DELIVERY_GUARANTEE.key}'; set only "
+                f"'{DELIVERY_GUARANTEE.key}'"
             )
         return options.get(SEMANTIC) or ""
     return options.get(DELIVERY_GUARANTEE) or ""
 
 
 def check_schema(options: TableOptions, schema: TableSchema) -> None:
-    """Names that are free, primary-key types that can be compared (ADR 028, rule 4), metadata that exists."""
+    """Checks the column names, the types of the PRIMARY KEY (ADR 028, rule 4) and the metadata columns."""
     for name in schema.names:
         if name.startswith("__"):
             raise OptionError(
-                f"column '{name}': names that begin with two underscores are the bridge's own; "
-                "rename the column, or give it another name in the DDL"
+                f"column '{name}': names that start with two underscores are reserved for the bridge; rename the column"
             )
     for column in schema.physical:
         if column.name in schema.primary_key:
@@ -162,8 +160,8 @@ def _check_key_type(column: PhysicalColumn) -> None:
     part = _incomparable_type(column.type)
     if part is not None:
         raise OptionError(
-            f"column '{column.name}' {column.type.flink()} cannot be in the PRIMARY KEY: equality of {part} is not the "
-            "same everywhere, so a row could not be found again; declare STRING or DECIMAL"
+            f"column '{column.name}' {column.type.flink()} cannot be in the PRIMARY KEY: the equality of {part} values "
+            "differs between systems, so the row of a key might not be found; declare STRING or DECIMAL"
         )
 
 

@@ -1,4 +1,4 @@
-"""Where reading begins and where it ends."""
+"""Resolves the start position and the end position of reading (`scan.startup.*`, `scan.bounded.*`)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ __all__ = ["bounded", "startup"]
 
 
 def startup(options: TableOptions, topics: tuple[str, ...], *, base_is_existing: bool) -> Startup:
-    """The start position. Raises OptionError for a companion that is missing or idle, in Flink's words.
+    """Returns the start position. Raises OptionError, as Flink does, for a missing or superfluous companion option.
 
-    Also for any `scan.startup.*` of an upsert-kafka table unless the Delta table is said to hold a base
-    (ADR 028, rule 12).
+    Raises it also for `scan.startup.*` options of an upsert-kafka table unless `base_is_existing` (ADR 028, rule 12).
     """
     option = STARTUP_MODE
     if options.connector == UPSERT:
@@ -34,9 +33,9 @@ def startup(options: TableOptions, topics: tuple[str, ...], *, base_is_existing:
         named = [o.key for o in (option, STARTUP_OFFSETS, STARTUP_TIMESTAMP) if options.has(o)]
         if named and not base_is_existing:
             raise OptionError(
-                f"'{named[0]}' is refused: 'upsert-kafka' always begins at the earliest offset, because a changelog "
-                "without its beginning is not a table. If the Delta table already holds what was before, say so with "
-                "'ingest.base: existing'"
+                f"'{named[0]}' is refused: 'upsert-kafka' always starts at the earliest offset, since a changelog "
+                "without its beginning does not define a table. If the Delta table already contains the changes before "
+                "the start position, set 'ingest.base: existing'"
             )
     mode = options.get(option) or ""
     _check_companions(options, "startup", option, STARTUP_OFFSETS, STARTUP_TIMESTAMP)
@@ -49,7 +48,7 @@ def startup(options: TableOptions, topics: tuple[str, ...], *, base_is_existing:
 
 
 def bounded(options: TableOptions, topics: tuple[str, ...]) -> Bounded:
-    """The end position. Raises OptionError for a companion that is missing or idle, in Flink's words."""
+    """Returns the end position. Raises OptionError, as Flink does, for a missing or superfluous companion option."""
     mode = options.get(BOUNDED_MODE) or ""
     _check_companions(options, "bounded", BOUNDED_MODE, BOUNDED_OFFSETS, BOUNDED_TIMESTAMP)
     _check_single_topic(mode, topics)
@@ -73,11 +72,11 @@ def _check_companions(
     for companion, its_mode in companions:
         if mode == its_mode and not options.has(companion):
             raise OptionError(f"'{companion.key}' is required in '{mode}' {name} mode but missing.")
-        # Flink ignores it; then a run would read more, or less, than its author believes.
+        # Flink ignores it, and would then read more or less than the option suggests.
         if mode != its_mode and options.has(companion):
             raise OptionError(
-                f"'{companion.key}' has no effect unless '{option.key}' = '{its_mode}'; "
-                f"it is '{mode}' now. Set the mode, or remove it"
+                f"'{companion.key}' has no effect unless '{option.key}' = '{its_mode}'; the mode is '{mode}'. Set the "
+                "mode, or remove the option"
             )
 
 

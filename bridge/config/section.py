@@ -1,4 +1,4 @@
-"""What all sections of the pipeline file share: strict types, kebab-case keys, and tables given by path or by name."""
+"""Base classes of the sections of the pipeline file: strict types, kebab-case keys, tables by path or by name."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TableLocation(Section):
     table: str | None = Field(default=None, pattern=TABLE_NAME, description="Name of the table.")
 
     @model_validator(mode="after")
-    def _one_place(self) -> TableLocation:
+    def _path_or_table(self) -> TableLocation:
         if (self.path is None) == (self.table is None):
-            raise ValueError("exactly one of path and table is needed")
+            raise ValueError("exactly one of path and table must be set")
         return self

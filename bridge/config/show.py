@@ -1,4 +1,4 @@
-"""What a definition says when it is shown: JSON values only, secrets masked."""
+"""Converts a definition to JSON values with masked secrets, for `bridge validate --json`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["resolved"]
 
 
 def resolved(definition: Definition) -> dict[str, Any]:
-    """The definition for `validate --json`, every default filled in.
+    """Returns the definition with all defaults.
 
-    `topic.options` are WITH's as given; `topic.effective` lists every declared option with the value that
-    counts, its origin (given or default) and its fate.
+    `topic.options` are the options in WITH; `topic.effective` lists every declared option with its effective value,
+    its origin (given or default) and its `fate`, the support that docs/options.md lists.
     """
     return {
         "name": definition.name,

@@ -1,7 +1,7 @@
-"""The places of a pipeline, and which of them lie in one another.
+"""Collects the storage locations of a pipeline and refuses locations that overlap.
 
-Delta's VACUUM deletes what it does not know in a table's folder, and two writers in one folder take each other's files
-for their own. So no two places of a pipeline may be the same, or lie in one another.
+Delta's VACUUM deletes unknown files in the folder of a table, and two writers to one folder mistake each other's files
+for their own. Therefore no location of a pipeline may be equal to or inside another one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Kind", "Overlap", "StorageLocation", "default_report", "refuse_overl
 
 
 class Kind(Enum):
-    """What stands at a place."""
+    """What a storage location contains."""
 
     TABLE = "a Delta table"
     CHECKPOINT = "a checkpoint"
@@ -33,13 +33,13 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class StorageLocation:
-    """A place that a pipeline file names, or that follows from what it names."""
+    """A storage location that the pipeline file names or that is derived from it."""
 
     key: Place
-    """Where it is set in the pipeline file."""
+    """The key that sets it in the pipeline file."""
     kind: Kind
     path: str | None
-    """None for a table that is known by its name alone."""
+    """None for a table whose name is known, but not its path."""
     table: str | None = None
     is_default: bool = False
 
@@ -51,14 +51,14 @@ class StorageLocation:
 
 
 def default_report(definition: Definition) -> str:
-    """Where `bridge check` writes its report when `quality.report` does not say."""
+    """Returns the file to which `bridge check` writes its report if `quality.report` is not set."""
     return str(definition.base / "reports" / f"{definition.name}.html")
 
 
 def storage_locations(
     definition: Definition, locations: Mapping[str, str] | None = None
 ) -> list[StorageLocation]:
-    """All places of `definition`; `locations` are folders of tables that are known by name."""
+    """Returns all storage locations of `definition`; `locations` maps names of tables to their folders."""
 
     def table(key: Place, target: DeltaTarget) -> StorageLocation:
         name = target.table
@@ -84,8 +84,9 @@ def storage_locations(
 
 
 def refuse_overlaps(locations: Sequence[StorageLocation]) -> None:
-    """Raise `Overlap` for the first two of `found` that are the same, or lie in one another, where that could cost
-    data: everything but two files that are only read, and a file that is read inside of the checkpoint."""
+    """Raises `Overlap` for the first two locations of which one is equal to or inside the other, if this can lose data.
+
+    It cannot for two files that are only read, nor for a file that is only read inside the checkpoint."""
     at = [(spot, canonical_path(spot.path)) if spot.path is not None else (spot, None) for spot in locations]
     for number, (one, here) in enumerate(at):
         for other, there in at[:number]:
@@ -97,7 +98,7 @@ def refuse_overlaps(locations: Sequence[StorageLocation]) -> None:
 
 
 class Overlap(DefinitionError):
-    """Two places lie in one another; `key` is one of the two, to be set to another place."""
+    """Raised when two storage locations overlap; `key` sets one of the two."""
 
     def __init__(self, message: str, key: Place = ()) -> None:
         super().__init__(message)
@@ -117,16 +118,16 @@ def _can_lose_data(
 def _overlap_message(
     one: StorageLocation, here: CanonicalPath | None, other: StorageLocation, there: CanonicalPath | None
 ) -> str | None:
-    way_out = "give each a place of its own, side by side"
+    way_out = "set them to separate folders"
     if one.table is not None and other.table is not None and one.table.lower() == other.table.lower():
         return f"{one} is also {other}; {way_out}"
     if here is None or there is None:
         return None
     inside, around = here.contains(there), there.contains(here)
     if inside and around:
-        return f"{one} is the same place as {other}; {way_out}"
+        return f"{one} is the same location as {other}; {way_out}"
     if inside:
         one, other = other, one
     if not (inside or around):
         return None
-    return f"{one} lies in {other}, and files in there may be deleted or taken for its own; {way_out}"
+    return f"{one} is inside {other}, whose owner may delete its files or mistake them for its own; {way_out}"

@@ -1,4 +1,4 @@
-"""`${env:X}`, `${env:X:default}`, `${file:path}`, `${secret:scope/key}` in a value; `$${` is `${`."""
+"""Substitutes `${env:X}`, `${env:X:default}`, `${file:path}` and `${secret:scope/key}`; `$${` escapes `${`."""
 
 from __future__ import annotations
 
@@ -14,38 +14,40 @@ from bridge.secret import Secret
 __all__ = ["Secrets", "Substitution", "databricks_secret"]
 
 Secrets = Callable[[str, str], str]
-"""Looks up (scope, key); raises LookupError with a message when there is none."""
+"""Looks up (scope, key); raises LookupError with a message if it does not exist."""
 
 _REFERENCE = re.compile(r"(\$?)\$\{([^{}]*)\}?")
-_LEGAL = "${env:NAME}, ${env:NAME:default}, ${file:path}, ${secret:scope/key}; write $${ for a plain ${"
+_LEGAL = "${env:NAME}, ${env:NAME:default}, ${file:path}, ${secret:scope/key}; write $${ for a literal ${"
 
 
 def databricks_secret(scope: str, key: str) -> str:
-    """A value of a Databricks secret scope. Raises LookupError elsewhere, and where it does not exist."""
+    """Returns a value of a Databricks secret scope. Raises LookupError if it does not exist or outside Databricks."""
     try:
         utils = importlib.import_module("databricks.sdk.runtime").dbutils
     except Exception as error:
         raise LookupError(
-            "Databricks' dbutils is not here: run on Databricks, or use ${env:...} or ${file:...}"
+            "dbutils of Databricks is not available; run on Databricks, or use ${env:...} or ${file:...}"
         ) from error
     try:
         return str(utils.secrets.get(scope=scope, key=key))
     except Exception as error:
-        raise LookupError(f"Databricks refuses it ({type(error).__name__})") from None
+        raise LookupError(
+            f"Databricks refused the request ({type(error).__name__}); check the scope, the key and its permissions"
+        ) from None
 
 
 @dataclass(frozen=True)
 class Substitution:
-    """Where values come from: environment, files relative to `base`, secret scopes."""
+    """The sources of references: environment variables, files relative to `base`, and secret scopes."""
 
     environ: Mapping[str, str]
     base: Path
     secrets: Secrets = field(default=databricks_secret)
 
     def __call__(self, text: str, where: str) -> str:
-        """`text` with every reference replaced; a `Secret` when a file or secret scope gave any part of it.
+        """Returns `text` with all references substituted; a `Secret` if any part comes from a file or secret scope.
 
-        Raises DefinitionError that begins with `where` and names the reference, never what it stands for.
+        Raises DefinitionError that starts with `where` and names the reference, never its value.
         """
         masked = False
         parts: list[str] = []
@@ -57,7 +59,7 @@ class Substitution:
                 parts.append(match[0][1:])
                 continue
             if not match[0].endswith("}"):
-                raise DefinitionError(f"{where}: a '${{' is not closed. Legal are {_LEGAL}")
+                raise DefinitionError(f"{where}: a '${{' has no closing '}}'. Legal references are {_LEGAL}")
             value = self._value(match[2], where)
             masked = masked or isinstance(value, Secret)
             parts.append(value.reveal() if isinstance(value, Secret) else value)
@@ -76,7 +78,9 @@ class Substitution:
                 return Secret(self.secrets(scope, key))
             except LookupError as error:
                 raise DefinitionError(f"{where}: ${{{reference}}}: {error}") from None
-        raise DefinitionError(f"{where}: ${{{reference}}} cannot be substituted. Legal are {_LEGAL}")
+        raise DefinitionError(
+            f"{where}: ${{{reference}}} is not a legal reference. Legal references are {_LEGAL}"
+        )
 
     def _variable(self, reference: str, where: str) -> str:
         name, colon, default = reference.partition(":")
@@ -84,7 +88,7 @@ class Substitution:
             return self.environ[name]
         if not colon:
             raise DefinitionError(
-                f"{where}: the environment variable {name} is not set; set it, or give a default: "
+                f"{where}: the environment variable {name} is not set; set it, or add a default: "
                 f"${{env:{name}:...}}"
             )
         return default

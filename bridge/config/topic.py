@@ -1,4 +1,4 @@
-"""A DDL, resolved into the Kafka side of a pipeline."""
+"""Resolves a DDL into a Topic, the Kafka side of a pipeline."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ __all__ = ["resolve_topic", "table_options"]
 
 
 def resolve_topic(ddl: Ddl, *, base_is_existing: bool = False) -> Topic:
-    """Check every rule and fill in every default. What this version cannot run is resolved, too; `not_yet`
-    refuses it afterwards.
+    """Checks all rules and applies all defaults. `unsupported` refuses features that this version cannot run.
 
-    Values of `ddl.options` that are `Secret`, or whose keys are of secrets, are `Secret` in the result and
-    quoted in no message. Raises OptionError, in Flink's words where Flink has the rule.
+    Values of `ddl.options` that are `Secret` or belong to secret options are `Secret` in the result, and no message
+    quotes them. Raises OptionError, with Flink's message where Flink has the rule.
     """
     options = {k: Secret(_text(v)) if is_secret(k) else v for k, v in ddl.options.items()}
     given = table_options(options)
@@ -66,7 +65,7 @@ def resolve_topic(ddl: Ddl, *, base_is_existing: bool = False) -> Topic:
 
 
 def table_options(options: Mapping[str, str]) -> TableOptions:
-    """The options as typed values; `Secret` ones are revealed to their parsers and to nobody else."""
+    """Returns the options as typed values; only parsers see the text of `Secret` values."""
     masked = [key for key, value in options.items() if isinstance(value, Secret)]
     return TableOptions({key: _text(value) for key, value in options.items()}, masked)
 

@@ -1,4 +1,4 @@
-"""What Flink accepts and this version of the bridge cannot do yet. Delete a line here when it can."""
+"""Refuses what Flink accepts and this version of the bridge does not support."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["refuse_definition", "refuse_topic"]
 
 
 def refuse_topic(topic: Topic) -> None:
-    """Raise UnsupportedError for the first thing in a resolved topic that cannot be run yet."""
+    """Raises UnsupportedError for the first feature of a resolved topic that is not supported."""
     for effective in table_options(topic.options).effective():
         option = effective.option
         if option.support is Support.NOT_YET and effective.is_set and not effective.is_default:
@@ -20,22 +20,22 @@ def refuse_topic(topic: Topic) -> None:
     for part, spec in (("key", topic.key), ("value", topic.value)):
         if spec and FORMATS[spec.name].support is Support.NOT_YET:
             supported = ", ".join(f.name for f in FORMATS.values() if f.support is Support.HONOURED)
-            _refuse(f"format '{spec.name}'", f"as format of the {part} it can read and write: {supported}")
+            _refuse(f"format '{spec.name}'", f"supported formats of the {part} are {supported}")
     for column in topic.schema.physical:
         if column.name in topic.schema.primary_key and isinstance(column.type, RowType):
             _refuse(
                 "a ROW in the PRIMARY KEY",
-                f"column '{column.name}': declare its fields as columns of their own",
+                f"declare the fields of column '{column.name}' as separate columns",
             )
 
 
 def refuse_definition(definition: Definition) -> None:
-    """Raise UnsupportedError for the first thing in the pipeline that cannot be run yet."""
+    """Raises UnsupportedError for the first feature of the pipeline that is not supported."""
     if definition.quality and definition.quality.on_failure is OnFailure.QUARANTINE:
         _refuse(
             "quality.on-failure: quarantine",
-            "a check of the whole table puts no rows aside, legal are fail and warn; `quality: {gate: quarantine}` "
-            "puts rows aside before an ingest writes them",
+            "a check of the table cannot quarantine rows; set it to fail or warn. `quality: {gate: quarantine}` "
+            "quarantines rows before an ingest writes them",
         )
     refuse_topic(definition.topic)
 

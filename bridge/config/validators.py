@@ -1,4 +1,4 @@
-"""Legal values of the pipeline file's keys, where a type does not say it all."""
+"""Validators and converters for values of the pipeline file. Validators raise ValueError with the legal values."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ __all__ = [
 
 
 def check_trigger(text: str) -> str:
-    """`available-now`, or an interval with a unit. These raise ValueError saying what is legal."""
+    """Accepts `available-now` and intervals with a unit."""
     if text != "available-now":
         if text.strip().isdigit():
-            raise ValueError("it has no unit; legal are available-now and intervals like '10 s'")
+            raise ValueError("it has no unit; legal values are available-now and intervals like '10 s'")
         if not _duration(text):
-            raise ValueError("not legal; legal are available-now and intervals like '10 s'")
+            raise ValueError("not legal; legal values are available-now and intervals like '10 s'")
     return text
 
 
 def check_interval(text: str) -> str:
-    """A time with a unit that is not 0."""
+    """Accepts durations with a unit, except for 0."""
     if not _duration(text):
-        raise ValueError("not legal; legal are intervals with a unit, like '1 d' or '6 h'")
+        raise ValueError("not legal; legal values are intervals with a unit, like '1 d' or '6 h'")
     return text
 
 
 def check_retention(text: str) -> str:
-    """A time with a unit; 0 is legal."""
+    """Accepts durations with a unit, including 0."""
     if _duration(text) is None:
-        raise ValueError("not legal; legal are times with a unit, like '7 d' or '36 h'")
+        raise ValueError("not legal; legal values are durations with a unit, like '7 d' or '36 h'")
     return text
 
 
 def _duration(text: str) -> int | None:
-    """Milliseconds; None for what is none, or has no unit."""
+    """Returns the milliseconds of a duration with a unit, and None for any other text."""
     try:
         return None if text.strip().isdigit() else duration_ms(text)
     except ValueError:
@@ -54,23 +54,23 @@ def _duration(text: str) -> int | None:
 
 
 def check_cluster_columns(columns: list[str]) -> list[str]:
-    """Columns for Delta's CLUSTER BY: 1 to 4 of them, each once."""
+    """Accepts 1 to 4 different columns, as Delta's CLUSTER BY does."""
     if not 1 <= len(columns) <= 4 or len({name.lower() for name in columns}) < len(columns):
-        raise ValueError("not legal; legal are 1 to 4 columns, each once")
+        raise ValueError("not legal; legal values are 1 to 4 different columns")
     return columns
 
 
 def check_size(text: str) -> str:
-    """A size with a unit."""
+    """Accepts sizes with a unit."""
     try:
         size_bytes(text)
     except ValueError:
-        raise ValueError("not legal; legal are sizes with a unit, like '256 mb' or '1 gb'") from None
+        raise ValueError("not legal; legal values are sizes with a unit, like '256 mb' or '1 gb'") from None
     return text
 
 
 def check_publish_start(text: str) -> str:
-    """Where a publish starts."""
+    """Accepts the start positions of a publish."""
     mode, _, value = text.partition(":")
     if text in ("snapshot", "latest") or (mode == "version" and value.isdigit()):
         return text
@@ -80,21 +80,23 @@ def check_publish_start(text: str) -> str:
             return text
         except ValueError:
             pass
-    raise ValueError("not legal; legal are snapshot, latest, version:N, timestamp:2024-12-31T23:59:59Z")
+    raise ValueError(
+        "not legal; legal values are snapshot, latest, version:N, timestamp:2024-12-31T23:59:59Z"
+    )
 
 
 def off_as_text(value: Any) -> Any:
-    """YAML reads a bare off as false."""
+    """Converts false to `off`, since YAML parses an unquoted off as false."""
     return "off" if value is False else value
 
 
 def digits_as_int(value: Any) -> Any:
-    """A number that a substitution left as text."""
+    """Converts digits, for example from a substitution, to a number."""
     return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
 def scalars_as_text(value: Any) -> Any:
-    """YAML's own true, false and numbers as the text Delta wants for a table property."""
+    """Converts booleans and numbers in a mapping to text, since properties of tables and topics are text."""
     if not isinstance(value, dict):
         return value
     return {

@@ -1,4 +1,4 @@
-"""What is wrong with a pipeline file, said with file, line, YAML path, legal values and the nearest key."""
+"""Error messages for a pipeline file: with file, line, YAML path, legal values and the most similar key."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from bridge.errors import BridgeError, DefinitionError, UnsupportedError
 __all__ = ["explain_invalid", "located"]
 
 _EXPECTED = {
-    "string_type": "text is expected; put the value in quotes",
+    "string_type": "text is expected; quote the value",
     "int_type": "a whole number is expected",
     "model_type": "a mapping (key: value) is expected",
     "dict_type": "a mapping (key: value) is expected",
     "greater_than": "a number of at least 1 is expected",
-    "string_too_short": "it is empty",
+    "string_too_short": "it is empty; set a value",
 }
 _PATTERNS: dict[Place, str] = {
-    ("name",): "legal are letters, digits, '.', '_' and '-', and it begins with a letter or digit",
-    ("delta", "table"): "legal are table, schema.table and catalog.schema.table",
+    ("name",): "legal are letters, digits, '.', '_' and '-', and it must start with a letter or digit",
+    ("delta", "table"): "legal forms are table, schema.table and catalog.schema.table",
 }
 
 
 def explain_invalid(document: Document, error: ValidationError) -> DefinitionError:
-    """All of pydantic's findings as one error, a line each. Quotes the file, never a substituted value."""
+    """Returns one error with a line for each error of pydantic. It quotes the file, never substituted values."""
     lines = [_line(document, tuple(d["loc"]), d) for d in error.errors(include_url=False)]
     return DefinitionError("\n".join(dict.fromkeys(lines)))
 
 
 def located(document: Document, place: Place, error: BridgeError) -> DefinitionError:
-    """`error` with the place in the pipeline file before its message; stays an error of its own class."""
+    """Returns an error of the same class as `error` whose message starts with the position in the pipeline file."""
     message = f"{document.where(place)}: {error}"
     if isinstance(error, UnsupportedError):
         return UnsupportedError(message, error.what)
@@ -49,13 +49,13 @@ def _line(document: Document, loc: Place, detail: ErrorDetails) -> str:
     kind, context = detail["type"], detail.get("ctx", {})
     where = document.where(loc)
     if kind == "extra_forbidden":
-        return f"{where} is not a key here; {_nearest(loc)}"
+        return f"{where} is not a legal key; {_nearest(loc)}"
     if kind == "missing":
-        return f"{where} is missing"
+        return f"{where} is missing; it is required"
     raw = document.raw(loc)
     shown = "" if raw is None else f"'{raw}': "
     if kind == "literal_error":
-        return f"{where}: {shown}not legal; legal are {context['expected']}".replace("'" * 2, "'")
+        return f"{where}: {shown}not legal; legal values are {context['expected']}".replace("'" * 2, "'")
     if kind == "value_error":
         return f"{where}: {shown}{context['error']}"
     if kind == "string_pattern_mismatch":
@@ -66,11 +66,11 @@ def _line(document: Document, loc: Place, detail: ErrorDetails) -> str:
 def _nearest(loc: Place) -> str:
     legal = _keys(loc[:-1])
     near = get_close_matches(str(loc[-1]).replace("_", "-").lower(), legal, 1, 0.6)
-    return f"did you mean '{near[0]}'?" if near else f"legal are {', '.join(legal)}"
+    return f"did you mean '{near[0]}'?" if near else f"legal keys are {', '.join(legal)}"
 
 
 def _keys(place: Place) -> list[str]:
-    """The keys that the model has at `place`."""
+    """Returns the keys that the model defines at `place`."""
     model: type[BaseModel] = PipelineFile
     for part in place:
         model = _model({f.alias: f.annotation for f in model.model_fields.values()}[str(part)])

@@ -1,4 +1,4 @@
-"""A YAML document that still knows where everything stood. No key may appear twice."""
+"""Parses YAML and records the position of every value. Duplicate keys are errors."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from bridge.errors import DefinitionError
 __all__ = ["Document", "Place", "read"]
 
 Place = tuple[str | int, ...]
-"""The way to a value from the root: keys and list indices."""
+"""The path of a value from the root: keys and list indices."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """A pipeline file's values and the nodes they came from."""
+    """The values of a pipeline file and their YAML nodes."""
 
     file: str
     text: str
@@ -27,7 +27,7 @@ class Document:
     nodes: Mapping[Place, yaml.Node]
 
     def where(self, place: Place) -> str:
-        """`file:line: a.b`, of the value at `place` or, where it is absent, of what it would stand in."""
+        """Returns `file:line: a.b` of the value at `place` or, if it is absent, with the line of its parent."""
         known = place
         while known not in self.nodes:
             known = known[:-1]
@@ -35,12 +35,12 @@ class Document:
         return f"{self.file}:{line}: " + (".".join(map(str, place)) or "the file")
 
     def raw(self, place: Place) -> str | None:
-        """The scalar at `place` as the file has it, before anything is substituted."""
+        """Returns the scalar at `place` as in the file, without substitutions."""
         node = self.nodes.get(place)
         return str(node.value) if isinstance(node, yaml.ScalarNode) else None
 
     def mapped(self, change: Callable[[Place, str], Any]) -> dict[str, Any]:
-        """A copy of the values in which every string is what `change(place, string)` gives."""
+        """Returns a copy of the values in which each string is replaced by `change(place, string)`."""
 
         def walk(value: Any, place: Place) -> Any:
             if isinstance(value, dict):
@@ -53,7 +53,7 @@ class Document:
 
 
 def read(path: Path) -> Document:
-    """Read a YAML file whose root is a mapping. Raises DefinitionError, with the line, for anything else."""
+    """Reads a YAML file whose root is a mapping. Raises DefinitionError with the line if the file is not legal."""
     file = str(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -64,7 +64,7 @@ def read(path: Path) -> Document:
     try:
         root = yaml.compose(text, yaml.SafeLoader)
         if not isinstance(root, yaml.MappingNode):
-            raise DefinitionError(f"{file}: a pipeline file is a mapping that begins with `version: 1`")
+            raise DefinitionError(f"{file}: a pipeline file must be a mapping that starts with `version: 1`")
         nodes: dict[Place, yaml.Node] = {}
         _index(file, root, (), nodes)
         values = yaml.safe_load(text)
@@ -80,14 +80,14 @@ def read(path: Path) -> Document:
 def _index(file: str, node: yaml.Node, place: Place, nodes: dict[Place, yaml.Node]) -> None:
     if place in nodes:
         raise DefinitionError(
-            f"{file}:{node.start_mark.line + 1}: {'.'.join(map(str, place))} is given twice "
-            f"(first in line {nodes[place].start_mark.line + 1})"
+            f"{file}:{node.start_mark.line + 1}: {'.'.join(map(str, place))} is set twice "
+            f"(first on line {nodes[place].start_mark.line + 1})"
         )
     nodes[place] = node
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise DefinitionError(f"{file}:{key.start_mark.line + 1}: a key must be a plain word")
+                raise DefinitionError(f"{file}:{key.start_mark.line + 1}: a key must be a scalar")
             _index(file, value, (*place, key.value), nodes)
     elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):

@@ -52,7 +52,7 @@ def test_others_are_as_the_broker_likes(tmp_path: Path) -> None:
 
 def test_a_pattern_names_nothing_to_create(tmp_path: Path) -> None:
     text = WHOLE.replace("'topic' = 'orders'", "'topic-pattern' = 'orders.*'")
-    with pytest.raises(OptionError, match=r"orders\.yaml:4: topic: topic\.create has no name to create"):
+    with pytest.raises(OptionError, match=r"orders\.yaml:4: topic: topic\.create cannot be combined with"):
         loaded(tmp_path, _with("{}", text))
 
 
@@ -60,7 +60,7 @@ def test_a_pattern_names_nothing_to_create(tmp_path: Path) -> None:
     ("section", "told"),
     [
         ("{partitions: 0}", "topic.create.partitions: '0': a number of at least 1 is expected"),
-        ("{partition: 1}", "topic.create.partition is not a key here; did you mean 'partitions'?"),
+        ("{partition: 1}", "topic.create.partition is not a legal key; did you mean 'partitions'?"),
         ("yes", "topic.create: 'yes': a mapping (key: value) is expected"),
     ],
 )

@@ -61,12 +61,12 @@ def test_the_table_is_clustered_by_columns_of_the_ddl(tmp_path: Path) -> None:
     made = loaded(tmp_path, WHOLE.replace("delta: {", "delta: {cluster-by: [id], "))
     assert made.delta.cluster_by == ("id",)
     with pytest.raises(
-        DefinitionError, match=r"delta.cluster-by: 'none' is no column of the DDL; its columns are id"
+        DefinitionError, match=r"delta.cluster-by: 'none' is not a column of the DDL; its columns are id"
     ):
         loaded(tmp_path, WHOLE.replace("delta: {", "delta: {cluster-by: [id, none], "))
     for wrong in ("[]", "[id, ID]", "[a, b, c, d, e]"):
         with pytest.raises(
-            DefinitionError, match=r"cluster-by.*: not legal; legal are 1 to 4 columns, each once"
+            DefinitionError, match=r"cluster-by.*: not legal; legal values are 1 to 4 different columns"
         ):
             loaded(tmp_path, WHOLE.replace("delta: {", f"delta: {{cluster-by: {wrong}, "))
 
@@ -110,7 +110,7 @@ def test_a_start_position_with_a_base(tmp_path: Path) -> None:
         "refused",
     ) as caught:
         loaded(tmp_path, text)
-    assert str(caught.value).endswith("say so with 'ingest.base: existing'")
+    assert str(caught.value).endswith("set 'ingest.base: existing'")
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,8 @@ def test_warnings(tmp_path: Path) -> None:
     options = "'sink.delivery-guarantee' = 'none', 'properties.session.timeout.ms' = '9', 'topic' ="
     made = loaded(tmp_path, WHOLE.replace("'topic' =", options))
     assert made.warnings == (
-        "'properties.session.timeout.ms' has no effect: Spark assigns the partitions to its readers, so none joins a "
-        "group",
+        "'properties.session.timeout.ms' has no effect: Spark assigns the partitions to its readers, so they do not "
+        "join a consumer group",
         "'sink.delivery-guarantee' = 'none': a failure may lose records; use 'at-least-once'",
     )
 
@@ -209,7 +209,7 @@ def test_where_results_are_kept(tmp_path: Path, section: str, expected: DeltaTar
 
 
 def test_results_have_one_place(tmp_path: Path) -> None:
-    with pytest.raises(DefinitionError, match="exactly one of path and table is needed"):
+    with pytest.raises(DefinitionError, match="exactly one of path and table must be set"):
         loaded(tmp_path, WHOLE + "quality: {suite: s.json, results: {}}\n")
 
 
@@ -239,13 +239,16 @@ def test_maintenance(tmp_path: Path, section: str, expected: Maintenance) -> Non
         ("{every: 5}", "maintenance.every: '5': text is expected"),
         (
             "{every: '5'}",
-            "maintenance.every: '5': not legal; legal are intervals with a unit, like '1 d' or '6 h'",
+            "maintenance.every: '5': not legal; legal values are intervals with a unit, like '1 d' or '6 h'",
         ),
         ("{every: 0 s}", "maintenance.every: '0 s': not legal"),
-        ("{retain: soon}", "maintenance.retain: 'soon': not legal; legal are times with a unit, like '7 d'"),
-        ("{optimize: false, vacuum: false}", "optimize and vacuum are both false, so there is nothing to do"),
+        (
+            "{retain: soon}",
+            "maintenance.retain: 'soon': not legal; legal values are durations with a unit, like '7 d'",
+        ),
+        ("{optimize: false, vacuum: false}", "optimize and vacuum are both false; set one of them to true"),
         ("{vacuum: false, retain: 7 d}", "retain has no effect with vacuum: false"),
-        ("{zorder: [id]}", "maintenance.zorder is not a key here"),
+        ("{zorder: [id]}", "maintenance.zorder is not a legal key"),
     ],
 )
 def test_maintenance_that_is_refused(tmp_path: Path, section: str, words: str) -> None:

@@ -60,31 +60,40 @@ def test_keys_with_a_schema_id_are_warned_of() -> None:
     ("options", "words"),
     [
         ({"url": "localhost:8081"}, "'value.x.url': it must be http://host:port"),
-        ({"basic-auth.credentials-source": "SASL_INHERIT"}, "of Kafka are not handed to the registry"),
+        (
+            {"basic-auth.credentials-source": "SASL_INHERIT"},
+            "Kafka's credentials are not sent to the registry",
+        ),
         ({"basic-auth.credentials-source": "NO"}, "legal values are USER_INFO, URL"),
         (
             {"basic-auth.credentials-source": "USER_INFO"},
-            "'value.x.basic-auth.user-info': USER_INFO needs it",
+            "'value.x.basic-auth.user-info': USER_INFO requires it",
         ),
-        ({"basic-auth.user-info": "hidden"}, "as <user>:<password>"),
+        ({"basic-auth.user-info": "hidden"}, "set it to <user>:<password>"),
         (
             {"basic-auth.user-info": "me:hidden", "basic-auth.credentials-source": "URL"},
-            "'value.x.basic-auth.user-info': it is of no use",
+            "'value.x.basic-auth.user-info': it has no effect",
         ),
-        ({"basic-auth.user-info": "me:hidden", "url": "http://a:hidden@h:1"}, "the url has credentials, too"),
-        ({"bearer-auth.credentials-source": "OAUTHBEARER"}, "use STATIC_TOKEN"),
+        (
+            {"basic-auth.user-info": "me:hidden", "url": "http://a:hidden@h:1"},
+            "the URL also contains credentials",
+        ),
+        ({"bearer-auth.credentials-source": "OAUTHBEARER"}, "the only legal value is STATIC_TOKEN"),
         (
             {"bearer-auth.credentials-source": "STATIC_TOKEN"},
-            "'value.x.bearer-auth.token': STATIC_TOKEN needs it",
+            "'value.x.bearer-auth.token': STATIC_TOKEN requires it",
         ),
         (
             {"bearer-auth.token": "hidden", "basic-auth.user-info": "a:hidden"},
-            "basic credentials are given, too",
+            "credentials for basic authentication are also set",
         ),
-        ({"ssl.keystore.password": "hidden"}, "of no use without 'ssl.keystore.location'"),
-        ({"properties.foo": "hidden"}, "'value.x.properties.foo': .* it follows auto.register.schemas"),
+        ({"ssl.keystore.password": "hidden"}, "has no effect without 'ssl.keystore.location'"),
+        (
+            {"properties.foo": "hidden"},
+            "'value.x.properties.foo': .* legal settings are auto.register.schemas",
+        ),
         ({"properties.max.retries": "hidden"}, "'value.x.properties.max.retries': .* a whole number"),
-        ({"properties.bearer.auth.logical.cluster": "c"}, "of no use without 'bearer-auth.token'"),
+        ({"properties.bearer.auth.logical.cluster": "c"}, "has no effect without 'bearer-auth.token'"),
     ],
 )
 def test_what_cannot_be_followed_is_refused(options: dict[str, Any], words: str) -> None:

@@ -53,7 +53,7 @@ def test_read_only_metadata_is_refused_by_publish_alone(column: str, virtual: st
     if published:
         refuse_unpublishable(topic)
         return
-    message = f"metadata '{column}' of column 'm' can be read but not written; declare the column VIRTUAL"
+    message = f"metadata '{column}' of column 'm' is read-only; declare the column VIRTUAL"
     with pytest.raises(OptionError, match=re.escape(message)):
         refuse_unpublishable(topic)
 

@@ -11,20 +11,17 @@ from bridge.errors import OptionError
 from tests.config.tables import COLUMNS, KEYED, kafka
 
 KAFKA_RULES: list[tuple[str, dict[str, str], str]] = [
-    (COLUMNS, {}, "a format of the value is required: set 'value.format' (or its other name, 'format')"),
+    (COLUMNS, {}, "the format of the value is required; set 'value.format' or its alias 'format'"),
     (
         "id INT, name STRING",
         {"key__fields": "non_existing", "key__format": "json", "format": "json"},
-        "Could not find the field 'non_existing' in the table schema for usage in the key format. A key "
-        "field must "
-        "be a regular, physical column. The following columns can be selected in the 'key.fields' "
-        "option:\n[id, name]",
+        "Could not find the field 'non_existing' in the table schema for usage in the key format. A key field must be "
+        "a regular, physical column. The following columns can be selected in the 'key.fields' option:\n[id, name]",
     ),
     (
         "k_id INT, id STRING",
         {"key__fields": "k_id", "key__fields_prefix": "k_", "key__format": "json", "format": "json"},
-        "A key prefix is not allowed when option 'value.fields-include' is set to 'ALL'. Set it to "
-        "'EXCEPT_KEY' "
+        "A key prefix is not allowed when option 'value.fields-include' is set to 'ALL'. Set it to 'EXCEPT_KEY' "
         "instead to avoid field overlaps.",
     ),
     (
@@ -36,8 +33,7 @@ KAFKA_RULES: list[tuple[str, dict[str, str], str]] = [
             "format": "json",
             "value__fields_include": "EXCEPT_KEY",
         },
-        "All fields in 'key.fields' must be prefixed with 'k_' when option 'key.fields-prefix' is set but "
-        "field 'id' "
+        "All fields in 'key.fields' must be prefixed with 'k_' when option 'key.fields-prefix' is set but field 'id' "
         "is not prefixed.",
     ),
     (
@@ -63,8 +59,7 @@ KAFKA_RULES: list[tuple[str, dict[str, str], str]] = [
     (
         KEYED,
         {"format": "json"},
-        "The Kafka table 'clicks' with 'json' format doesn't support defining PRIMARY KEY constraint on the "
-        "table, "
+        "The Kafka table 'clicks' with 'json' format doesn't support defining PRIMARY KEY constraint on the table, "
         "because it can't guarantee the semantic of primary key.",
     ),
     (
@@ -110,7 +105,7 @@ KAFKA_RULES: list[tuple[str, dict[str, str], str]] = [
     (
         COLUMNS,
         {"format": "json", "sink__semantic": "none", "sink__delivery_guarantee": "none"},
-        "'sink.semantic' is the old name of 'sink.delivery-guarantee'",
+        "'sink.semantic' is the deprecated name of 'sink.delivery-guarantee'",
     ),
     (
         COLUMNS,

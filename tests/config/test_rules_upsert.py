@@ -14,16 +14,14 @@ UPSERT_RULES: list[tuple[str, dict[str, str], str]] = [
     (
         COLUMNS,
         {},
-        "'upsert-kafka' tables require to define a PRIMARY KEY constraint. The PRIMARY KEY specifies which "
-        "columns "
+        "'upsert-kafka' tables require to define a PRIMARY KEY constraint. The PRIMARY KEY specifies which columns "
         "should be read from or write to the Kafka message key. The PRIMARY KEY also defines records in the "
         "'upsert-kafka' table should update or delete on which keys.",
     ),
     (
         KEYED,
         {"value__format": "debezium-json"},
-        "'upsert-kafka' connector doesn't support 'debezium-json' as value format, because 'debezium-json' "
-        "is not in "
+        "'upsert-kafka' connector doesn't support 'debezium-json' as value format, because 'debezium-json' is not in "
         "insert-only mode.",
     ),
     (
@@ -35,8 +33,7 @@ UPSERT_RULES: list[tuple[str, dict[str, str], str]] = [
     (
         KEYED,
         {"sink__buffer_flush__max_rows": "0", "sink__buffer_flush__interval": "1s"},
-        "'sink.buffer-flush.max-rows' and 'sink.buffer-flush.interval' must be set to be greater than zero "
-        "together "
+        "'sink.buffer-flush.max-rows' and 'sink.buffer-flush.interval' must be set to be greater than zero together "
         "to enable sink buffer flushing.",
     ),
     (
@@ -65,17 +62,15 @@ UPSERT_RULES: list[tuple[str, dict[str, str], str]] = [
     (
         KEYED,
         {"scan__bounded__timestamp_millis": "1"},
-        "'scan.bounded.timestamp-millis' has no effect unless 'scan.bounded.mode' = 'timestamp'; it is "
-        "'unbounded' "
-        "now. Set the mode, or remove it",
+        "'scan.bounded.timestamp-millis' has no effect unless 'scan.bounded.mode' = 'timestamp'; the mode is "
+        "'unbounded'. Set the mode, or remove the option",
     ),
     (
         KEYED,
         {"scan__startup__mode": "earliest-offset"},
-        "'scan.startup.mode' is refused: 'upsert-kafka' always begins at the earliest offset, because a "
-        "changelog "
-        "without its beginning is not a table. If the Delta table already holds what was before, say so with "
-        "'ingest.base: existing'",
+        "'scan.startup.mode' is refused: 'upsert-kafka' always starts at the earliest offset, since a changelog "
+        "without its beginning does not define a table. If the Delta table already contains the changes before the "
+        "start position, set 'ingest.base: existing'",
     ),
     (
         KEYED,
@@ -85,15 +80,13 @@ UPSERT_RULES: list[tuple[str, dict[str, str], str]] = [
     (
         KEYED,
         {"key__fields_prefix": "r"},
-        "A key prefix is not allowed when option 'value.fields-include' is set to 'ALL'. Set it to "
-        "'EXCEPT_KEY' "
+        "A key prefix is not allowed when option 'value.fields-include' is set to 'ALL'. Set it to 'EXCEPT_KEY' "
         "instead to avoid field overlaps.",
     ),
     (
         KEYED,
         {"key__fields_prefix": "k_", "value__fields_include": "EXCEPT_KEY"},
-        "All fields in the PRIMARY KEY must be prefixed with 'k_' when option 'key.fields-prefix' is set but "
-        "field "
+        "All fields in the PRIMARY KEY must be prefixed with 'k_' when option 'key.fields-prefix' is set but field "
         "'region' is not prefixed.",
     ),
     (
@@ -116,12 +109,16 @@ UPSERT_RULES: list[tuple[str, dict[str, str], str]] = [
         {},
         "column 'id' FLOAT cannot be in the PRIMARY KEY",
     ),
-    ("id DOUBLE, PRIMARY KEY (id) NOT ENFORCED", {}, "equality of DOUBLE is not the same everywhere"),
-    ("id ARRAY<INT>, PRIMARY KEY (id) NOT ENFORCED", {}, "equality of ARRAY is not the same everywhere"),
+    ("id DOUBLE, PRIMARY KEY (id) NOT ENFORCED", {}, "the equality of DOUBLE values differs between systems"),
+    (
+        "id ARRAY<INT>, PRIMARY KEY (id) NOT ENFORCED",
+        {},
+        "the equality of ARRAY values differs between systems",
+    ),
     (
         "id ROW<a MAP<INT, INT>>, PRIMARY KEY (id) NOT ENFORCED",
         {},
-        "equality of MAP is not the same everywhere",
+        "the equality of MAP values differs between systems",
     ),
     (
         "id INT, x STRING METADATA FROM 'time', PRIMARY KEY (id) NOT ENFORCED",

@@ -19,22 +19,27 @@ def rest(table: str, checkpoint: str = "work", more: str = "") -> str:
 @pytest.mark.parametrize(
     ("table", "checkpoint", "more", "said"),
     [
-        ("path: lake/ingest", "lake", "", "delta, .*/lake/ingest lies in run.checkpoint, .*/lake, and"),
-        ("path: lake", "lake/work", "", "run.checkpoint, .*/lake/work lies in delta, .*/lake, and"),
-        ("path: lake", "lake/", "", "run.checkpoint, .*/lake is the same place as delta, .*/lake; give each"),
-        ("path: lake", "x/../lake", "", "is the same place as"),
-        ("path: 's3://b/lake'", "s3a://b/lake/", "", "is the same place as"),
+        ("path: lake/ingest", "lake", "", "delta, .*/lake/ingest is inside run.checkpoint, .*/lake, whose"),
+        ("path: lake", "lake/work", "", "run.checkpoint, .*/lake/work is inside delta, .*/lake, whose"),
+        (
+            "path: lake",
+            "lake/",
+            "",
+            "run.checkpoint, .*/lake is the same location as delta, .*/lake; set them",
+        ),
+        ("path: lake", "x/../lake", "", "is the same location as"),
+        ("path: 's3://b/lake'", "s3a://b/lake/", "", "is the same location as"),
         (
             "path: lake",
             "work",
             "ingest: {bad-records: quarantine, quarantine: {path: lake/_bad}}\n",
-            "ingest.quarantine, .*/lake/_bad lies in delta",
+            "ingest.quarantine, .*/lake/_bad is inside delta",
         ),
         (
             "path: lake",
             "lake_quarantine",
             "ingest: {bad-records: quarantine}\n",
-            "ingest.quarantine, .*_quarantine is the same place as run.checkpoint",
+            "ingest.quarantine, .*_quarantine is the same location as run.checkpoint",
         ),
         (
             "table: a.b",
@@ -42,38 +47,48 @@ def rest(table: str, checkpoint: str = "work", more: str = "") -> str:
             "ingest: {bad-records: quarantine, quarantine: {table: A.b}}\n",
             "ingest.quarantine, A.b is also delta, a.b",
         ),
-        ("path: lake", "work", QUALITY + ", results: {path: .}}\n", "lies in quality.results"),
+        ("path: lake", "work", QUALITY + ", results: {path: .}}\n", "is inside quality.results"),
         (
             "path: lake",
             "work",
             "ingest: {bad-records: quarantine, quarantine: {path: bad}}\n"
             + QUALITY
             + ", results: {path: bad}}\n",
-            "quality.results, .*/bad is the same place as ingest.quarantine",
+            "quality.results, .*/bad is the same location as ingest.quarantine",
         ),
-        ("path: lake", "work", QUALITY + ", report: lake/x.html}\n", "quality.report, .* lies in delta"),
-        ("path: lake", "work", QUALITY + ", report: work/x.html}\n", "quality.report, .* lies in run.ch"),
+        ("path: lake", "work", QUALITY + ", report: lake/x.html}\n", "quality.report, .* is inside delta"),
+        ("path: lake", "work", QUALITY + ", report: work/x.html}\n", "quality.report, .* is inside run.ch"),
         (
             "path: reports",
             "work",
             QUALITY + "}\n",
-            r"quality.report \(by default\), .*/reports/orders.html lies in delta",
+            r"quality.report \(by default\), .*/reports/orders.html is inside delta",
         ),
-        ("path: lake", "work", QUALITY + ", report: suite.json}\n", "quality.suite, .* is the same place as"),
-        ("path: lake", "work", QUALITY + ", report: orders.yaml}\n", "is the same place as the pipeline fi"),
+        (
+            "path: lake",
+            "work",
+            QUALITY + ", report: suite.json}\n",
+            "quality.suite, .* is the same location as",
+        ),
+        (
+            "path: lake",
+            "work",
+            QUALITY + ", report: orders.yaml}\n",
+            "is the same location as the pipeline fi",
+        ),
         (
             "path: lake",
             "suite.json",
             QUALITY + "}\n",
-            "quality.suite, .* is the same place as run.checkpoint",
+            "quality.suite, .* is the same location as run.checkpoint",
         ),
         (
             "path: suite.json/../lake",
             "work",
             "quality: {suite: lake/s.json}\n",
-            "quality.suite, .* lies in d",
+            "quality.suite, .* is inside d",
         ),
-        ("path: .", "elsewhere/work", "", "lies in delta"),
+        ("path: .", "elsewhere/work", "", "is inside delta"),
     ],
 )
 def test_overlaps_are_refused(tmp_path: Path, table: str, checkpoint: str, more: str, said: str) -> None:
@@ -85,7 +100,7 @@ def test_an_overlap_through_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()
     (tmp_path / "link").symlink_to("lake")
     with pytest.raises(
-        DefinitionError, match=r"orders.yaml:\d+: run.checkpoint: .*link/work lies in delta, "
+        DefinitionError, match=r"orders.yaml:\d+: run.checkpoint: .*link/work is inside delta, "
     ):
         loaded(tmp_path, rest("path: lake", "link/work"))
 
@@ -94,7 +109,7 @@ def test_the_ddl_s_own_file_is_not_kept_in_the_table(tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()
     (tmp_path / "lake" / "o.sql").write_text(DDL)
     text = f"{HEAD}topic: {{ddl_file: lake/o.sql}}\n{REST}".replace("lake/orders", "lake")
-    with pytest.raises(DefinitionError, match=r"delta: topic.ddl_file, .* lies in delta"):
+    with pytest.raises(DefinitionError, match=r"delta: topic.ddl_file, .* is inside delta"):
         loaded(tmp_path, text, {"KAFKA": "broker:1"})
 
 

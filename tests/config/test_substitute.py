@@ -62,13 +62,16 @@ def test_secrets(substitution: Substitution, text: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("${env:B}", "here: the environment variable B is not set; set it, or give a default: ${env:B:...}"),
+        ("${env:B}", "here: the environment variable B is not set; set it, or add a default: ${env:B:...}"),
         ("${file:none}", "here: ${file:none} cannot be read: No such file or directory"),
         ("${secret:other/pw}", "here: ${secret:other/pw}: no such scope"),
-        ("${secret:kafka}", "here: ${secret:kafka} cannot be substituted. Legal are ${env:NAME}, "),
-        ("${A}", "here: ${A} cannot be substituted"),
-        ("${env:}", "here: ${env:} cannot be substituted"),
-        ("x${env:A", "here: a '${' is not closed"),
+        (
+            "${secret:kafka}",
+            "here: ${secret:kafka} is not a legal reference. Legal references are ${env:NAME}, ",
+        ),
+        ("${A}", "here: ${A} is not a legal reference"),
+        ("${env:}", "here: ${env:} is not a legal reference"),
+        ("x${env:A", "here: a '${' has no closing '}'"),
     ],
 )
 def test_what_cannot_be_substituted(substitution: Substitution, text: str, message: str) -> None:
@@ -84,6 +87,7 @@ def test_a_file_that_is_not_text_is_not_quoted(substitution: Substitution) -> No
 
 def test_secret_scopes_need_databricks() -> None:
     with pytest.raises(
-        LookupError, match=re.escape("dbutils is not here: run on Databricks, or use ${env:...}")
+        LookupError,
+        match=re.escape("dbutils of Databricks is not available; run on Databricks, or use ${env:...}"),
     ):
         databricks_secret("scope", "key")

@@ -11,36 +11,40 @@ from bridge import config
 from bridge.errors import DdlError, DefinitionError
 from tests.config.files import DDL, HEAD, REST, WHOLE, loaded
 
-TRIGGERS = "legal are available-now and intervals like '10 s'"
-STARTS = "legal are snapshot, latest, version:N, timestamp:2024-12-31T23:59:59Z"
+TRIGGERS = "legal values are available-now and intervals like '10 s'"
+STARTS = "legal values are snapshot, latest, version:N, timestamp:2024-12-31T23:59:59Z"
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("version: 1", "version: 2", "orders.yaml:1: version: '2': not legal; legal are 1"),
+        ("version: 1", "version: 2", "orders.yaml:1: version: '2': not legal; legal values are 1"),
         ("version: 1\n", "", "orders.yaml:1: version is missing"),
         (
             "name: orders",
             "name: -orders",
             "orders.yaml:2: name: '-orders': not legal; legal are letters, digits,",
         ),
-        ("name: orders", "name: 7", "orders.yaml:2: name: '7': text is expected; put the value in quotes"),
-        ("delta:", "detla: 1\ndelta:", "orders.yaml:13: detla is not a key here; did you mean 'delta'?"),
+        ("name: orders", "name: 7", "orders.yaml:2: name: '7': text is expected; quote the value"),
+        ("delta:", "detla: 1\ndelta:", "orders.yaml:13: detla is not a legal key; did you mean 'delta'?"),
         (
             "{path: lake/orders}",
             "{path: a, xyzzy: b}",
-            "orders.yaml:13: delta.xyzzy is not a key here; legal are path, table, properties",
+            "orders.yaml:13: delta.xyzzy is not a legal key; legal keys are path, table, properties",
         ),
         (
             "{path: lake/orders}",
             "{path: a, table: b}",
-            "orders.yaml:13: delta: exactly one of path and table is needed",
+            "orders.yaml:13: delta: exactly one of path and table must be set",
         ),
-        ("{path: lake/orders}", "{}", "orders.yaml:13: delta: exactly one of path and table is needed"),
+        ("{path: lake/orders}", "{}", "orders.yaml:13: delta: exactly one of path and table must be set"),
         ("{path: lake/orders}", "lake/orders", "delta: 'lake/orders': a mapping (key: value) is expected"),
         ("{path: lake/orders}", "{path: ''}", "orders.yaml:13: delta.path: '': it is empty"),
-        ("{path: lake/orders}", "{table: a.b.c.d}", "legal are table, schema.table and catalog.schema.table"),
+        (
+            "{path: lake/orders}",
+            "{table: a.b.c.d}",
+            "legal forms are table, schema.table and catalog.schema.table",
+        ),
         ("{checkpoint: work/orders}", "{}", "orders.yaml:14: run.checkpoint is missing"),
         (
             "checkpoint: work",
@@ -66,19 +70,19 @@ STARTS = "legal are snapshot, latest, version:N, timestamp:2024-12-31T23:59:59Z"
         (
             "delta:",
             "ingest: {bad-records: drop}\ndelta:",
-            "orders.yaml:13: ingest.bad-records: 'drop': not legal; legal are 'fail', 'quarantine' or 'skip'",
+            "orders.yaml:13: ingest.bad-records: 'drop': not legal; legal values are 'fail', 'quarantine' or 'skip'",
         ),
         (
             "delta:",
             "ingest: {base: full}\ndelta:",
-            "ingest.base: 'full': not legal; legal are 'empty' or 'existing'",
+            "ingest.base: 'full': not legal; legal values are 'empty' or 'existing'",
         ),
         ("delta:", "publish: {start: version:x}\ndelta:", f"publish.start: 'version:x': not legal; {STARTS}"),
         ("delta:", "publish: {start: 'timestamp:noon'}\ndelta:", f"'timestamp:noon': not legal; {STARTS}"),
         ("delta:", "quality: {on-failure: warn}\ndelta:", "orders.yaml:13: quality.suite is missing"),
-        ("delta:", "quality: {suit: x}\ndelta:", "quality.suit is not a key here; did you mean 'suite'?"),
-        ("  ddl: |\n" + DDL, "  {}\n", "orders.yaml:4: topic: exactly one of ddl and ddl_file is needed"),
-        ("run:", "delta: {}\nrun:", "orders.yaml:14: delta is given twice (first in line 13)"),
+        ("delta:", "quality: {suit: x}\ndelta:", "quality.suit is not a legal key; did you mean 'suite'?"),
+        ("  ddl: |\n" + DDL, "  {}\n", "orders.yaml:4: topic: exactly one of ddl and ddl_file must be set"),
+        ("run:", "delta: {}\nrun:", "orders.yaml:14: delta is set twice (first on line 13)"),
         ("run:", "run: [", "not valid YAML: "),
         (
             "work/orders",
@@ -88,12 +92,12 @@ STARTS = "legal are snapshot, latest, version:N, timestamp:2024-12-31T23:59:59Z"
         (
             "work/orders",
             "'${secret:a/b}'",
-            "run.checkpoint: a secret stands only in WITH: this value is shown",
+            "run.checkpoint: ${secret:...} is allowed in WITH only, because logs and reports show this",
         ),
         (
             "work/orders",
             "'${home:x}'",
-            "run.checkpoint: ${home:x} cannot be substituted. Legal are ${env:NAME}",
+            "run.checkpoint: ${home:x} is not a legal reference. Legal references are ${env:NAME}",
         ),
         (
             "${env:KAFKA:localhost:9092}",
@@ -130,8 +134,8 @@ def test_a_substituted_value_is_not_quoted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "orders.yaml: a pipeline file is a mapping that begins with `version: 1`"),
-        (b"- a\n", "orders.yaml: a pipeline file is a mapping"),
+        (b"", "orders.yaml: a pipeline file must be a mapping that starts with `version: 1`"),
+        (b"- a\n", "orders.yaml: a pipeline file must be a mapping"),
         (b"\xff\xfe", "orders.yaml: the pipeline file is not UTF-8 text (byte 0)"),
         (b"a: b: c\n", "orders.yaml:1:5: not valid YAML: mapping values are not allowed here"),
     ],

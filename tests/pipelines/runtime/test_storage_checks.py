@@ -54,7 +54,7 @@ def test_a_table_inside_of_the_checkpoint_stays_whole(world: World, monkeypatch:
             given = replace(definition, quality=quality_of(world))
         if verb is replay:
             given = replace(definition, quarantine=DeltaTarget(str(world.folder / "aside")))
-        with pytest.raises(DefinitionError, match=r"delta, .* lies in run.checkpoint, .*lake"):
+        with pytest.raises(DefinitionError, match=r"delta, .* is inside run.checkpoint, .*lake"):
             verb(world.spark, given)
     assert sorted((world.folder / "lake").rglob("*")) == before
 
@@ -80,14 +80,14 @@ def test_a_table_known_by_its_name_has_a_place_too(spark: SparkSession, tmp_path
         named = replace(plain, delta=DeltaTarget(table="places.t"))
         with pytest.raises(
             DefinitionError,
-            match=r"delta, places.t at file:.*work/orders/t lies in run.checkpoint, file:.*/work/or",
+            match=r"delta, places.t at file:.*work/orders/t is inside run.checkpoint, file:.*/work/or",
         ):
             check_storage_locations(spark, named)
         warehouse = spark.sql("DESCRIBE DATABASE places").where("info_name = 'Location'").collect()[0][1]
         absent = replace(
             plain, delta=DeltaTarget(table="places.none"), run=replace(plain.run, checkpoint=warehouse)
         )
-        with pytest.raises(DefinitionError, match=r"delta, places.none at .* lies in run.checkpoint"):
+        with pytest.raises(DefinitionError, match=r"delta, places.none at .* is inside run.checkpoint"):
             check_storage_locations(spark, absent)
         check_storage_locations(spark, replace(absent, run=plain.run))
         check_storage_locations(spark, replace(plain, delta=DeltaTarget(table="nowhere.at.all")))
