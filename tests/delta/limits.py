@@ -54,13 +54,15 @@ def decimal(precision: int, scale: int) -> Kind:
         for s in (1, -1)
         for d in (-1, 0, 1)
     ]
-    told = (st.sampled_from(near) | st.integers(-most, most)).map(lambda v: Decimal(max(-most, min(most, v))))
+    drawn = (st.sampled_from(near) | st.integers(-most, most)).map(
+        lambda v: Decimal(max(-most, min(most, v)))
+    )
     name = f"DECIMAL({precision},{scale})"
     return Kind(
         T.DecimalType(precision, scale),
         pa.decimal128(precision, scale),
         [_scaled(Decimal(v), scale) for v in ints],
-        told.map(lambda v: _scaled(v, scale)),
+        drawn.map(lambda v: _scaled(v, scale)),
         lambda v: F.expr(f"CAST('{v:f}' AS {name})"),
         lambda v: f"CAST('{v:f}' AS {name})",
     )

@@ -1,4 +1,4 @@
-"""What the tests of bridge.delta share: one small shape of table, and commits made by hand."""
+"""Helpers of the tests of bridge.delta: a small table, both merge engines, and commits made by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One batch, one append: rows, progress, and a number that Delta lets in once."""
+"""Each batch is one append: rows, progress, and a number that Delta accepts once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commits say of themselves, summed up."""
+"""Row counts of commits, added up."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def test_inserts_updates_and_deletes_are_counted_whoever_made_them(spark: SparkS
         "WHEN NOT MATCHED THEN INSERT (id, n) VALUES (s.id, 0)"
     )  # 4: updates 8, inserts 9, 10, 11
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (a = 'b')")  # 5
-    found = count_changes(table, 0, 5)
-    assert (found.inserted, found.updated, found.deleted) == (13, 5, 1)
-    assert found.arrival is not None
-    assert timedelta(0) <= datetime.now(timezone.utc) - found.arrival < timedelta(minutes=5)
+    counts = count_changes(table, 0, 5)
+    assert (counts.inserted, counts.updated, counts.deleted) == (13, 5, 1)
+    assert counts.arrival is not None
+    assert timedelta(0) <= datetime.now(timezone.utc) - counts.arrival < timedelta(minutes=5)
     assert (count_changes(table, 2, 3).deleted, count_changes(table, 2, 3).inserted) == (1, 0)
     assert count_changes(table, 4, 5) == ChangeCounts(0, 0, 0, None)
     assert count_changes(table, 5, 5) == ChangeCounts(0, 0, 0, None)
 
     first = count_changes(table, None, 5)
-    assert (first.inserted, first.arrival) == (None, found.arrival)
-    rows.write.format("delta").mode("overwrite").save(path)  # 6: tells nothing of what it took away
+    assert (first.inserted, first.arrival) == (None, counts.arrival)
+    rows.write.format("delta").mode("overwrite").save(path)  # 6: has no count of the rows that it removed
     silent = count_changes(table, 4, 6)
     assert (silent.inserted, silent.updated, silent.deleted) == (None, None, None)
-    assert silent.arrival is not None and silent.arrival > found.arrival
+    assert silent.arrival is not None and silent.arrival > counts.arrival

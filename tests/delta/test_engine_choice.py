@@ -1,4 +1,4 @@
-"""Which engine merges a batch, and what it says of that."""
+"""The choice of an engine for a batch, and the reason that is recorded."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ NARROW = MergeSettings(max_touched_bytes=1)
 
 
 def batch(table: Table, *changes: tuple[object, ...]) -> DataFrame:
-    held = frame(table, changes).persist()
-    held.count()
-    return held
+    cached = frame(table, changes).persist()
+    cached.count()
+    return cached
 
 
 def operation(table: Table, version: int) -> str:
     return str(next(a["commitInfo"] for a in actions(table, version) if "commitInfo" in a)["operation"])
 
 
-def told(table: Table) -> str:
-    found = read_progress(table, "p")
-    assert found is not None
-    return found[0].engine
+def recorded_engine(table: Table) -> str:
+    progress = read_progress(table, "p")
+    assert progress is not None
+    return progress[0].engine
 
 
-def test_auto_takes_delta_rs_and_writes_it_down(spark: SparkSession, lake: Path) -> None:
+def test_auto_chooses_delta_rs_and_records_it(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t")
     done = Engines(MergeSettings()).merge(
         table, batch(table, ("+U", 1, "a")), key=["id"], adds=1, progress=at(0)
     )
     assert done == Merged(MergeResult(1, inserted=1), Engine.DELTA_RS, "")
-    assert told(table) == str(done) == "delta-rs"
+    assert recorded_engine(table) == str(done) == "delta-rs"
 
 
 def test_a_batch_that_is_too_large_fills_an_empty_table_and_is_merged_by_spark_later(
@@ -53,7 +53,7 @@ def test_a_batch_that_is_too_large_fills_an_empty_table_and_is_merged_by_spark_l
     first = batch(table, ("+U", 1, "a"), ("+I", 2, "a"), ("-D", 3, None))
     done = engines.merge(table, first, key=["id"], adds=2, progress=at(0))
     assert done.result == MergeResult(1, inserted=2)
-    assert str(done) == told(table)
+    assert str(done) == recorded_engine(table)
     assert str(done) == (
         "spark (the batch has 0 MiB, more than 0 MiB; the table was empty, so nothing was merged)"
     )
@@ -62,12 +62,12 @@ def test_a_batch_that_is_too_large_fills_an_empty_table_and_is_merged_by_spark_l
         table, batch(table, ("+U", 1, "b"), ("-D", 2, None)), key=["id"], adds=1, progress=at(1)
     )
     assert (done.result.updated, done.result.deleted) == (1, 1)
-    assert str(done) == told(table) == "spark (the batch has 0 MiB, more than 0 MiB)"
+    assert str(done) == recorded_engine(table) == "spark (the batch has 0 MiB, more than 0 MiB)"
     assert operation(table, 2) == "MERGE"
     assert content(table) == {(1, "b")}
 
 
-def test_a_batch_that_touches_too_much_is_sparks(spark: SparkSession, lake: Path) -> None:
+def test_a_batch_that_touches_too_much_goes_to_spark(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(1, "a")])
     done = Engines(NARROW).merge(table, batch(table, ("+U", 1, "b")), key=["id"], adds=1, progress=at(0))
     assert str(done) == "spark (the batch touches files of 0 MiB, more than 0 MiB)"
@@ -84,7 +84,7 @@ def test_retractions_alone_need_no_table_with_rows(spark: SparkSession, lake: Pa
         assert done.result == MergeResult(number + 1)
 
 
-def test_what_delta_rs_cannot_keep(spark: SparkSession, lake: Path) -> None:
+def test_tables_that_delta_rs_does_not_support(spark: SparkSession, lake: Path) -> None:
     fields = [*FIELDS, T.StructField("m", T.MapType(T.StringType(), T.LongType()))]
     table = made(spark, lake / "t", fields=fields)
     changes = batch(table, ("+U", 1, "a", {"x": 1}))
@@ -99,7 +99,7 @@ def test_what_delta_rs_cannot_keep(spark: SparkSession, lake: Path) -> None:
     assert done.reason.startswith("column 'm' is MAP<STRING,BIGINT>; ")
 
 
-def test_who_asks_for_an_engine_gets_it(spark: SparkSession, lake: Path) -> None:
+def test_a_configured_engine_is_used(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(1, "a")])
     for number, engine in enumerate((Engine.SPARK, Engine.DELTA_RS)):
         wanted = MergeSettings(engine, max_batch_bytes=1, max_touched_bytes=1)

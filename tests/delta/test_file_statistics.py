@@ -1,4 +1,4 @@
-"""No reader passes over a file for what its statistics say, whoever wrote them, at the limits of every type."""
+"""No reader wrongly skips a file by its statistics, whichever engine wrote them, at the limits of every type."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def arrow(rows: Sequence[Row], v: int) -> pa.Table:
 
 def rows_of(spark: SparkSession, rows: Sequence[Row], v: int) -> DataFrame:
     shape = T.StructType([*FIELDS, T.StructField(KIND, T.StringType())])
-    held = spark.createDataFrame(arrow(rows, v), shape).persist()
-    held.count()
-    return held
+    cached = spark.createDataFrame(arrow(rows, v), shape).persist()
+    cached.count()
+    return cached
 
 
 def seen_by_spark(table: Table, rows: Sequence[Row], names: Sequence[str]) -> set[int]:
-    """The ids of rows that a filter on all their values finds. One scan for all: a file of one row is read only where
+    """The ids of rows that a filter on all their values returns. One scan for all: a file of one row is read only where
     its statistics allow all values of that row."""
     same = (reduce(Column.__and__, (col(n) == KINDS[n].spark(row[n]) for n in names)) for row in rows)
     return {row[0] for row in table.delta().toDF().where(reduce(Column.__or__, same)).select("id").collect()}
@@ -64,15 +64,15 @@ def seen_by_spark(table: Table, rows: Sequence[Row], names: Sequence[str]) -> se
 
 def seen_by_rust(table: Table, rows: Sequence[Row], names: Sequence[str]) -> set[int]:
     queries = QueryBuilder().register("t", DeltaTable(str(table.target.path)))
-    told = (" AND ".join(f'"{n}" = {KINDS[n].rust(row[n])}' for n in names) for row in rows)
-    found = (pa.table(queries.execute(f"SELECT id FROM t WHERE {text}").read_all()) for text in told)
-    return {id for ids in found for id in ids["id"].to_pylist()}
+    conditions = (" AND ".join(f'"{n}" = {KINDS[n].rust(row[n])}' for n in names) for row in rows)
+    results = (pa.table(queries.execute(f"SELECT id FROM t WHERE {text}").read_all()) for text in conditions)
+    return {id for ids in results for id in ids["id"].to_pylist()}
 
 
 def missed(
     seen: Callable[[Table, Sequence[Row], Sequence[str]], set[int]], table: Table, rows: Sequence[Row]
 ) -> list[tuple[str, Any]]:
-    """The column and value of each row that is not found, by a look at every column of these alone."""
+    """The column and value of each row that a filter does not return; each column of these rows is filtered alone."""
     lost = [row for row in rows if row["id"] not in seen(table, rows, KEY)]
     return [(n, row[n]) for row in lost[:2] for n in KEY if row["id"] not in seen(table, [row], [n])] or [
         ("all", row["id"]) for row in lost
@@ -80,28 +80,28 @@ def missed(
 
 
 def no_row_is_missed(spark: SparkSession, place: Path, rows: Sequence[Row]) -> None:
-    ours, theirs = (made(spark, place / name, fields=FIELDS) for name in ("delta-rs", "spark"))
+    delta_rs_table, spark_table = (made(spark, place / name, fields=FIELDS) for name in ("delta-rs", "spark"))
     for number, row in enumerate(rows):
-        target = DeltaTable(str(ours.target.path))
+        target = DeltaTable(str(delta_rs_table.target.path))
         merge_delta_rs.commit_merge(
-            target, arrow([row], 0), ours, upsert_by_key(ours.columns, ["id"]), at(number)
+            target, arrow([row], 0), delta_rs_table, upsert_by_key(delta_rs_table.columns, ["id"]), at(number)
         )
-    said = rows_of(spark, rows, 0)
-    plain = said.drop(KIND).repartitionByRange(len(rows), "id")
-    plain.write.format("delta").mode("append").save(theirs.target.path)
-    for table in (ours, theirs):
+    changes = rows_of(spark, rows, 0)
+    plain = changes.drop(KIND).repartitionByRange(len(rows), "id")
+    plain.write.format("delta").mode("append").save(spark_table.target.path)
+    for table in (delta_rs_table, spark_table):
         assert table.delta().toDF().count() == len(rows)
         for seen in (seen_by_spark, seen_by_rust):
             assert not missed(seen, table, rows), f"{seen.__name__} in files of {table}"
         nan = table.delta().toDF().where("float = CAST('NaN' AS DOUBLE)").count()
         assert nan == sum(math.isnan(row["float"]) for row in rows)
     for table, engines in (
-        (ours, (by_spark, by_delta_rs)),
-        (theirs, (by_delta_rs, by_spark)),
+        (delta_rs_table, (by_spark, by_delta_rs)),
+        (spark_table, (by_delta_rs, by_spark)),
     ):
         for v, merge in enumerate(engines, 1):
-            said = rows_of(spark, rows, v)
-            done = merge(table, said, key=KEY, progress=at(len(rows) + v), persisted=True)
+            changes = rows_of(spark, rows, v)
+            done = merge(table, changes, key=KEY, progress=at(len(rows) + v), persisted=True)
             assert (done.inserted, done.updated) == (0, len(rows)), f"{merge} into {table}"
         assert table.delta().toDF().count() == len(rows)
 
@@ -131,7 +131,7 @@ def test_commits_do_not_grow_with_the_values(spark: SparkSession, lake: Path, ty
         keys = [
             c * 100_000 if isinstance(type, T.StringType) else c.encode() * 100_000 for c in (first, second)
         ]
-        said = frame(table, [("+U", key, str(batch) * 100_000) for key in keys])
-        by_delta_rs(table, said, key=["k"], progress=at(batch))
+        changes = frame(table, [("+U", key, str(batch) * 100_000) for key in keys])
+        by_delta_rs(table, changes, key=["k"], progress=at(batch))
         assert log_file(table, batch + 1).stat().st_size < 5000
     assert table.delta().toDF().count() == 3

@@ -18,13 +18,13 @@ from bridge.delta.merge_contract import MergeResult
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError
 from tests.delta.tables import append, at, content, frame, log_file, made
-from tests.delta.test_merge_spark_concurrency import held
+from tests.delta.test_merge_spark_concurrency import gated
 
 
 def test_the_adds_are_the_table(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t")
-    said = frame(table, [("+U", 1, "a"), ("+I", None, None), ("-D", 3, None), ("-U", 4, "x")])
-    assert initial_load(table, said, rows=2, progress=at(0)) == MergeResult(1, inserted=2)
+    changes = frame(table, [("+U", 1, "a"), ("+I", None, None), ("-D", 3, None), ("-U", 4, "x")])
+    assert initial_load(table, changes, rows=2, progress=at(0)) == MergeResult(1, inserted=2)
     assert content(table) == {(1, "a"), (None, None)}
     assert read_progress(table, "p") == (at(0), 1)
     feed = (
@@ -59,7 +59,7 @@ def test_a_batch_that_is_known_is_not_written_again(spark: SparkSession, lake: P
 
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
-    """Lets something happen once the table was found empty, before it is written."""
+    """Calls a function after the table was seen to be empty, before it is written."""
 
     def arm(what: Callable[[], object]) -> None:
         def written(table: Table, rows: DataFrame, progress: IngestProgress) -> int | None:
@@ -76,11 +76,11 @@ def test_a_user_who_comes_first_is_not_overlooked(
 ) -> None:
     table = made(spark, lake / "t")
     meanwhile(lambda: append(table, [(1, "user"), (7, "user")]))
-    said = frame(table, [("+U", 1, "a")]).persist()
+    changes = frame(table, [("+U", 1, "a")]).persist()
     with pytest.raises(NotEmpty):
-        initial_load(table, said, rows=1, progress=at(0))
+        initial_load(table, changes, rows=1, progress=at(0))
     assert not log_file(table, 2).exists()
-    done = Engines(MergeSettings(Engine.SPARK)).merge(table, said, key=["id"], adds=1, progress=at(0))
+    done = Engines(MergeSettings(Engine.SPARK)).merge(table, changes, key=["id"], adds=1, progress=at(0))
     assert done.result.updated == 1
     assert content(table) == {(1, "a"), (7, "user")}
 
@@ -89,9 +89,9 @@ def test_a_user_who_comes_first_is_not_overlooked(
 def test_a_user_who_comes_while_it_is_written_is_not_overlooked(spark: SparkSession, lake: Path) -> None:
     table, gate = made(spark, lake / "t"), lake / "gate"
     with ThreadPoolExecutor(1) as pool:
-        ours = table.on(spark.newSession())
-        said = held(frame(table, [("+U", 1, "a")]), gate)
-        running = pool.submit(lambda: initial_load(ours, said, rows=1, progress=at(0)))
+        own_session = table.on(spark.newSession())
+        changes = gated(frame(table, [("+U", 1, "a")]), gate)
+        running = pool.submit(lambda: initial_load(own_session, changes, rows=1, progress=at(0)))
         while not gate.with_suffix(".reached").exists():
             assert not running.done(), running.result()
         append(table, [(1, "user")])

@@ -27,12 +27,12 @@ def with_file(place: Path, moments: list[datetime | None], *, int96: bool, stats
     near = [NOW if m else None for m in moments]  # what stands in the file does not matter here
     rows = pa.table({"id": list(range(len(near))), "at": near}, SHAPE)
     pq.write_table(rows, place / "a b.parquet", use_deprecated_int96_timestamps=int96)
-    told: dict[str, Any] = {"numRecords": len(moments)}
+    file_stats: dict[str, Any] = {"numRecords": len(moments)}
     there = sorted(m for m in moments if m)
     if stats:
-        told["nullCount"] = {"at": len(moments) - len(there)}
+        file_stats["nullCount"] = {"at": len(moments) - len(there)}
     if stats and there:
-        told["minValues"], told["maxValues"] = (
+        file_stats["minValues"], file_stats["maxValues"] = (
             {"at": m.strftime("%Y-%m-%dT%H:%M:%S.000Z").zfill(24)} for m in (there[0], there[-1])
         )
     add = {
@@ -42,7 +42,7 @@ def with_file(place: Path, moments: list[datetime | None], *, int96: bool, stats
         "modificationTime": 0,
         "dataChange": True,
     }
-    text = json.dumps({"add": {**add, "stats": json.dumps(told)}})
+    text = json.dumps({"add": {**add, "stats": json.dumps(file_stats)}})
     (place / f"_delta_log/{1:020}.json").write_text(text)
     table.update_incremental()
     return table

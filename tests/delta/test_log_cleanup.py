@@ -1,4 +1,4 @@
-"""A log stays as long as its retention, whoever commits; no Spark here, except where it reads what is left."""
+"""Log files stay as long as the retention, whichever engine commits. Only the last test needs Spark."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_log_of_thousands_of_batches_stays_flat(
         )
 
 
-def test_what_fails_after_a_commit_is_logged_and_the_commit_stands(
+def test_a_failure_after_a_commit_is_logged_and_not_raised(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def consumers(table: Table) -> list[int]:
@@ -110,7 +110,7 @@ def _nobody() -> Table:
     return SimpleNamespace()  # type: ignore[return-value]
 
 
-def test_what_versions_within_the_retention_need_stays(tmp_path: Path) -> None:
+def test_files_that_versions_within_the_retention_need_stay(tmp_path: Path) -> None:
     table(tmp_path / "t")
     target = written(tmp_path / "t", 35)
     for name in ("{:020}.crc", ".{:020}.json.crc"):
@@ -135,7 +135,7 @@ def test_a_log_that_is_not_to_be_cleaned_is_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("published", "kept"),
+    ("published", "oldest"),
     [
         pytest.param([-1], 0, id="nothing yet"),
         pytest.param([3], 0, id="before the retention"),
@@ -144,15 +144,15 @@ def test_a_log_that_is_not_to_be_cleaned_is_not(tmp_path: Path) -> None:
         pytest.param([30], 20, id="within the retention"),
     ],
 )
-def test_what_a_publish_needs_stays(tmp_path: Path, published: list[int], kept: int) -> None:
+def test_files_that_a_feed_consumer_needs_stay(tmp_path: Path, published: list[int], oldest: int) -> None:
     table(tmp_path / "t")
     target = written(tmp_path / "t", 35)
     age(tmp_path / "t", 25)
     clean_log(target, lambda: published)
-    assert versions(tmp_path / "t")[0] == kept
+    assert versions(tmp_path / "t")[0] == oldest
 
 
-def test_a_publish_that_is_lost_holds_nothing_back(tmp_path: Path) -> None:
+def test_a_lost_feed_consumer_does_not_count(tmp_path: Path) -> None:
     table(tmp_path / "t")
     target = written(tmp_path / "t", 35)
     for version in range(11):
@@ -165,27 +165,27 @@ def test_a_publish_that_is_lost_holds_nothing_back(tmp_path: Path) -> None:
 def test_batches_make_checkpoints_and_clean_as_the_table_says(spark: SparkSession, lake: Path) -> None:
     """Every second version here; rows that Spark has marked as gone stay gone in a checkpoint of delta-rs."""
     place = lake / "t"
-    ours = made(
+    merged = made(
         spark,
         place,
         rows=[(1, "a"), (2, "a"), (3, "a")],
         properties={**HOUR, "delta.checkpointInterval": "2"},
     )
-    FeedConsumers(ours).register("p", 1, "x")
-    by_spark(ours, frame(ours, [("-D", 3, None)]), key=["id"], progress=at(0))
+    FeedConsumers(merged).register("p", 1, "x")
+    by_spark(merged, frame(merged, [("-D", 3, None)]), key=["id"], progress=at(0))
     age(place, 9)
-    by_delta_rs(ours, frame(ours, [("+U", 1, "b")]), key=["id"], progress=at(1))
-    by_delta_rs(ours, frame(ours, [("+U", 1, "b")]), key=["id"], progress=at(2))
+    by_delta_rs(merged, frame(merged, [("+U", 1, "b")]), key=["id"], progress=at(1))
+    by_delta_rs(merged, frame(merged, [("+U", 1, "b")]), key=["id"], progress=at(2))
     assert (place / f"_delta_log/{4:020}.checkpoint.parquet").exists(), "a batch that changes nothing counts"
     assert versions(place) == [0, 1, 2, 3, 4], "the publish needs what came after version 1"
-    FeedConsumers(ours).register("p", 6, "x")
+    FeedConsumers(merged).register("p", 6, "x")
     age(place, 5)
     for batch in (3, 4):
-        by_delta_rs(ours, frame(ours, [("+U", 1, str(batch))]), key=["id"], progress=at(batch))
+        by_delta_rs(merged, frame(merged, [("+U", 1, str(batch))]), key=["id"], progress=at(batch))
     assert versions(place)[0] == 4
     jvm = spark._jvm
     assert jvm is not None
     jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-    assert content(ours) == {(1, "4"), (2, "a")}
+    assert content(merged) == {(1, "4"), (2, "a")}
     feed = spark.read.format("delta").option("readChangeFeed", True).option("startingVersion", 5)
     assert feed.load(str(place)).where("_change_type = 'update_postimage'").count() == 2

@@ -1,4 +1,4 @@
-"""What the engine `delta-rs` keeps, and what it leaves to Spark."""
+"""Keys and values that the engine `delta-rs` merges correctly, and tables that it leaves to Spark."""
 
 from __future__ import annotations
 
@@ -74,17 +74,17 @@ SHORTENED = ("string", "bigint")
 def test_keys_of_every_type_find_their_rows_in_files_of_either_engine(
     spark: SparkSession, lake: Path, type: T.DataType, keys: list[Any]
 ) -> None:
-    """Statistics are shortened and rounded when they are written; no file may be passed over for that."""
+    """Statistics are shortened and rounded when they are written; no file may be skipped wrongly."""
     table = made(spark, lake / "t", fields=[field("k", type), field("v", T.LongType())])
     for key in keys:
         append(table, [(key, 0)])
-    said = [("+U", key, 1) for key in (*keys, None)]
-    assert by_delta_rs(table, frame(table, said), key=["k"], progress=at(0)) == MergeResult(
+    changes = [("+U", key, 1) for key in (*keys, None)]
+    assert by_delta_rs(table, frame(table, changes), key=["k"], progress=at(0)) == MergeResult(
         len(keys) + 1, 1, len(keys), 0
     )
-    again = by_delta_rs(table, frame(table, said), key=["k"], progress=at(1))
+    again = by_delta_rs(table, frame(table, changes), key=["k"], progress=at(1))
     assert again == MergeResult(len(keys) + 2)
-    assert by_spark(table, frame(table, said), key=["k"], progress=at(2)).updated == 0
+    assert by_spark(table, frame(table, changes), key=["k"], progress=at(2)).updated == 0
     gone = [("-D", key, None) for key in keys[:-1]]
     assert by_delta_rs(table, frame(table, gone), key=["k"], progress=at(3)).deleted == len(gone)
     assert {tuple(r)[1] for r in table.delta().toDF().collect()} == {1} and table.delta().toDF().count() == 2
@@ -99,9 +99,9 @@ def test_values_of_every_type_are_kept_and_what_is_the_same_is_no_update(
     one = (NAN, NAN, MOMENT, Decimal("1.50"), b"\x00")
     two: tuple[Any, ...] = (-0.0, 0.0, None, None, None)
     three = (math.inf, -math.inf, MOMENT, Decimal("-99999999.99"), b"")
-    said = [("+U", i, *row) for i, row in enumerate((one, two, three))]
-    assert by_delta_rs(table, frame(table, said), key=["a.b"], progress=at(0)).inserted == 3
-    assert by_spark(table, frame(table, said), key=["a.b"], progress=at(1)).updated == 0
+    changes = [("+U", i, *row) for i, row in enumerate((one, two, three))]
+    assert by_delta_rs(table, frame(table, changes), key=["a.b"], progress=at(0)).inserted == 3
+    assert by_spark(table, frame(table, changes), key=["a.b"], progress=at(1)).updated == 0
     zero = [("+U", 0, *one), ("+U", 1, 0.0, -0.0, *two[2:]), ("+U", 2, *three)]
     assert by_delta_rs(table, frame(table, zero), key=["a.b"], progress=at(2)) == MergeResult(3)
     rows = table.delta().toDF()
@@ -114,8 +114,8 @@ def test_values_of_every_type_are_kept_and_what_is_the_same_is_no_update(
 def test_rows_in_files_with_deletion_vectors(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(i, "a") for i in range(20)])
     by_spark(table, frame(table, [("-D", i, None) for i in range(0, 20, 2)]), key=["id"], progress=at(0))
-    said = [("+U", 1, "x"), ("+U", 2, "back"), ("-D", 3, None), ("-D", 4, None)]
-    assert by_delta_rs(table, frame(table, said), key=["id"], progress=at(1)) == MergeResult(3, 1, 1, 1)
+    changes = [("+U", 1, "x"), ("+U", 2, "back"), ("-D", 3, None), ("-D", 4, None)]
+    assert by_delta_rs(table, frame(table, changes), key=["id"], progress=at(1)) == MergeResult(3, 1, 1, 1)
     assert content(table) == {(1, "x"), (2, "back"), *((i, "a") for i in range(5, 20, 2))}
 
 
@@ -164,16 +164,16 @@ def test_constraints_and_floating_keys_are_left_to_spark(spark: SparkSession, la
 
 
 def test_timestamps_that_delta_rs_would_misread_are_left_to_spark(spark: SparkSession, lake: Path) -> None:
-    """The end of all days, as others' Spark writes it (INT96): delta-rs takes it for one in 1816."""
+    """The year 9999 as INT96, Spark's default: delta-rs reads it as a time in 1816."""
     far = datetime(9999, 12, 31, 23, 59, 59, 999999, UTC)
     fields = [*FIELDS[:1], field("at", T.TimestampType()), field("v", T.StringType())]
     table = made(spark, lake / "t", fields=fields)
-    said = frame(table, [("+U", 1, MOMENT, "b")])
+    changes = frame(table, [("+U", 1, MOMENT, "b")])
     for moment in (None, MOMENT):
         with session_settings(spark, {"spark.sql.parquet.outputTimestampType": "INT96"}):
             append(table, [(1, moment, "a")])
     append(table, [(2, far, "a"), (1, MOMENT, "a")])
-    assert by_delta_rs(table, said, key=["id"], progress=at(0)).updated == 3
+    assert by_delta_rs(table, changes, key=["id"], progress=at(0)).updated == 3
     assert table.delta().toDF().where("at = '9999-12-31 23:59:59.999999'").count() == 1
     with session_settings(spark, {"spark.sql.parquet.outputTimestampType": "INT96"}):
         append(table, [(3, far, "a")])
@@ -181,7 +181,7 @@ def test_timestamps_that_delta_rs_would_misread_are_left_to_spark(spark: SparkSe
         UnsupportedByEngine,
         match=r"\(INT96\) timestamps of column 'at' that may be before 1678 or after 2261$",
     ):
-        by_delta_rs(table, said, key=["id"], progress=at(1))
+        by_delta_rs(table, changes, key=["id"], progress=at(1))
     assert by_spark(table, frame(table, [("+U", 3, far, "b")]), key=["id"], progress=at(1)).updated == 1
     assert by_delta_rs(table, frame(table, [("+U", 3, far, "c")]), key=["id"], progress=at(2)).updated == 1
     assert table.delta().toDF().where("at = '9999-12-31 23:59:59.999999'").count() == 2

@@ -63,8 +63,8 @@ def test_other_writers_in_between(
     table = made(spark, lake / "t", rows=[(1, "a"), (2, "a")])
     append(table, [(3, "a")])
     meanwhile(lambda: other(table))
-    said = frame(table, [("+U", 1, "b"), ("+U", 9, "b"), ("+U", None, "b")])
-    by_delta_rs(table, said, key=["id"], progress=at(0))
+    changes = frame(table, [("+U", 1, "b"), ("+U", 9, "b"), ("+U", None, "b")])
+    by_delta_rs(table, changes, key=["id"], progress=at(0))
     rows = {(k, v) for k, v in content(table) if k != 2}
     assert rows == {(1, "b"), (3, "a"), (9, "b"), (None, "b")}
     assert table.delta().toDF().count() == 5

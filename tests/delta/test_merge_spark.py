@@ -33,7 +33,7 @@ from tests.delta.tables import (
     made,
 )
 
-OURS = (
+BRIDGE_SETTINGS = (
     "spark.databricks.delta.write.txnAppId",
     "spark.databricks.delta.write.txnVersion",
     "spark.databricks.delta.commitInfo.userMetadata",
@@ -90,15 +90,15 @@ def test_without_vectors_the_effective_changes_still_arrive(
 def test_settings_are_put_back_and_the_next_write_is_its_own(spark: SparkSession, lake: Path) -> None:
     merge = by_spark
     session = spark.newSession()
-    session.conf.set(OURS[2], "the user's note")
+    session.conf.set(BRIDGE_SETTINGS[2], "the user's note")
     table = made(spark, lake / "t").on(session)
     changes = frame(table, [("+U", 1, "a")]).persist()
     merge(table, changes, key=["id"], progress=at(0), persisted=True)
     with pytest.raises(BridgeError):
         merge(table, frame(table, [("+U", 1, "b"), ("+U", 1, "c")]), key=["id"], progress=at(1))
     changes.unpersist()
-    assert [session.conf.get(key, None) for key in OURS] == [None, None, "the user's note", None]
-    session.conf.unset(OURS[2])
+    assert [session.conf.get(key, None) for key in BRIDGE_SETTINGS] == [None, None, "the user's note", None]
+    session.conf.unset(BRIDGE_SETTINGS[2])
     append(table, [(2, "b")])
     assert content(table) == {(1, "a"), (2, "b")}
     assert kinds(table, 2) == {"commitInfo", "add"}
@@ -132,9 +132,9 @@ def test_after_a_restore_the_next_batch_is_applied(merge: Merge, spark: SparkSes
     merge(table, frame(table, [("+U", 1, "a")]), key=["id"], progress=at(0))
     merge(table, frame(table, [("+U", 1, "b")]), key=["id"], progress=at(1))
     table.delta().restoreToVersion(1)
-    found = read_progress(table, "p")
-    assert found and found[0].offsets == at(0).offsets
-    following = replace(found[0], batch=found[0].batch + 1, offsets=at(1).offsets)
+    restored = read_progress(table, "p")
+    assert restored and restored[0].offsets == at(0).offsets
+    following = replace(restored[0], batch=restored[0].batch + 1, offsets=at(1).offsets)
     assert merge(table, frame(table, [("+U", 1, "b")]), key=["id"], progress=following).updated == 1
     assert content(table) == {(1, "b")}
 
@@ -155,7 +155,7 @@ def test_a_key_twice_in_the_changes_is_refused(merge: Merge, spark: SparkSession
     assert content(table) == {(1, "a")}
 
 
-def test_a_broken_constraint_is_told_without_values(spark: SparkSession, lake: Path) -> None:
+def test_the_error_of_a_broken_constraint_has_no_values(spark: SparkSession, lake: Path) -> None:
     merge = by_spark
     table = made(spark, lake / "t")
     spark.sql(f"ALTER TABLE delta.`{lake}/t` ADD CONSTRAINT short CHECK (length(v) < 3)")
@@ -196,8 +196,8 @@ def test_keys_are_null_safe_and_names_and_types_are_anything(spark: SparkSession
     ]
     result = merge(table, frame(table, changes), key=["a.b", "k 2"], progress=at(0))
     assert (result.inserted, result.updated, result.deleted) == (1, 1, 1)
-    found = {(r[0], r[1]): (r[2], r[3] and r[3][0]) for r in table.delta().toDF().collect()}
-    assert found == {
+    rows_by_key = {(r[0], r[1]): (r[2], r[3] and r[3][0]) for r in table.delta().toDF().collect()}
+    assert rows_by_key == {
         (None, one): ({"p": [1], "q": None}, bytearray(b"\x00")),
         ("k", None): ({"p": None}, None),
         ("k", two): (None, None),
@@ -242,6 +242,6 @@ def test_spark_shuffles_rows_with_a_match_alone(spark: SparkSession, lake: Path,
 
 def _plans(spark: SparkSession) -> dict[int, str]:
     """The physical plans of the queries that Spark still knows, by their numbers."""
-    found = spark._jsparkSession.sharedState().statusStore().executionsList()
-    executions = [found.apply(n) for n in range(found.size())]
+    stored = spark._jsparkSession.sharedState().statusStore().executionsList()
+    executions = [stored.apply(n) for n in range(stored.size())]
     return {one.executionId(): str(one.physicalPlanDescription()) for one in executions}

@@ -23,8 +23,8 @@ from tests.delta.tables import at, by_spark, content, frame, made
 pytestmark = pytest.mark.slow
 
 
-def held(changes: DataFrame, gate: Path) -> DataFrame:
-    """`changes`, of which every row that is read leaves a line, and then waits until `gate` is open.
+def gated(changes: DataFrame, gate: Path) -> DataFrame:
+    """`changes`, where reading a row writes a line to a file and then waits until `gate` exists.
 
     In one partition: the other core is for the other writer.
     """
@@ -45,9 +45,9 @@ def held(changes: DataFrame, gate: Path) -> DataFrame:
 def merging(table: Table, changes: DataFrame, gate: Path, run: str) -> Iterator[Future[MergeResult]]:
     """A MERGE of batch 0 that has begun its transaction and goes on after the block."""
     with ThreadPoolExecutor(1) as pool:
-        ours = table.on(table.spark.newSession())
+        own_session = table.on(table.spark.newSession())
         running = pool.submit(
-            lambda: by_spark(ours, held(changes, gate), key=["id"], progress=at(0, run=run))
+            lambda: by_spark(own_session, gated(changes, gate), key=["id"], progress=at(0, run=run))
         )
         try:
             while not gate.with_suffix(".reached").exists():

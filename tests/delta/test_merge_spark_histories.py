@@ -1,6 +1,6 @@
-"""Random histories, cut into random batches, some sent twice: the table is what `rows.replay` says.
+"""Random histories, cut into random batches, some sent twice: the table equals the result of `rows.replay`.
 
-Histories are told apart by a key column, so one MERGE covers them all.
+A key column distinguishes the histories, so one MERGE covers them all.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def test_the_table_is_the_fold(
         assert result.deleted == len(before.keys() - after.keys())
         assert result.updated == sum(before[k] != after[k] for k in before.keys() & after.keys())
         version = result.version
-        found = {(r.history, r.k): {"v": r.v, "w": r.w} for r in table.delta().toDF().collect()}
-        assert found == after
+        actual = {(r.history, r.k): {"v": r.v, "w": r.w} for r in table.delta().toDF().collect()}
+        assert actual == after
         if number == dice.randrange(BATCHES) or number == BATCHES - 1:
             assert merge(table, frame(table, rows), key=["history", "k"], progress=at(number)).skipped
             with pytest.raises(ConcurrentRunError):

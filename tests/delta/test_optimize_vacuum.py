@@ -1,4 +1,4 @@
-"""OPTIMIZE follows the table's clustering; VACUUM keeps whole hours and leaves the notices of publishes alone."""
+"""OPTIMIZE follows the table's clustering; VACUUM counts in whole hours and does not delete feed consumers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of results: made, added to, grown, and refused where it is something else."""
+"""The table of results: created, appended to, extended by columns, and refused where it is another table."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def test_a_run_is_one_commit_and_one_file(spark: SparkSession, target: DeltaTarg
     quality_results.append(spark, target, [{**ROW, "run_id": "r2"}])
     frame = quality_results.stored_results(spark, target)
     assert frame is not None and frame.columns == list(quality_results.COLUMNS)
-    found = [(r["run_id"], r["number"], r["started"].astimezone(timezone.utc)) for r in frame.collect()]
-    assert sorted(found, key=str) == [("r1", 2, STARTED), ("r1", None, STARTED), ("r2", None, STARTED)]
+    stored = [(r["run_id"], r["number"], r["started"].astimezone(timezone.utc)) for r in frame.collect()]
+    assert sorted(stored, key=str) == [("r1", 2, STARTED), ("r1", None, STARTED), ("r2", None, STARTED)]
     history = spark.sql(f"DESCRIBE HISTORY delta.`{target.path}`").orderBy("version").collect()
     assert [(h["operation"], h["operationMetrics"].get("numFiles")) for h in history] == [
         ("CREATE TABLE", None),

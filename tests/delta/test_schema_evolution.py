@@ -1,4 +1,4 @@
-"""A table that follows its definition, and what it never does."""
+"""Columns are added and types widened; nothing else in the schema changes."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def test_columns_are_added_and_types_widened_and_rows_stay(spark: SparkSession, 
         "column 'n' widened from decimal(5,1) to decimal(10,2)",
     ]
     table = open_table(spark, target(lake / "t"), new)
-    found = table.delta().toDF().select("id", "`a.b`", "`ünï`", "n").collect()
-    assert [tuple(row) for row in found] == [(1, 0.5, None, Decimal("1.50"))]
+    rows = table.delta().toDF().select("id", "`a.b`", "`ünï`", "n").collect()
+    assert [tuple(row) for row in rows] == [(1, 0.5, None, Decimal("1.50"))]
 
 
 def test_nothing_to_do_is_no_commit(spark: SparkSession, lake: Path) -> None:

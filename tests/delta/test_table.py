@@ -172,8 +172,8 @@ def test_feed_switched_off_is_refused_with_the_statement_that_mends_it(
     with pytest.raises(TableError, match="the change data feed is off") as caught:
         open_table(spark, target(folder), FIELDS)
     assert open_table(spark, target(folder), FIELDS, feed=False)
-    mend = next(line for line in str(caught.value).splitlines() if "ALTER TABLE" in line)
-    spark.sql(mend)
+    statement = next(line for line in str(caught.value).splitlines() if "ALTER TABLE" in line)
+    spark.sql(statement)
     open_table(spark, target(folder), FIELDS)
 
 
@@ -269,7 +269,9 @@ def test_a_table_that_is_clustered_otherwise_is_refused_with_what_mends_it(
     assert claim(open_table(spark, clustered, FIELDS), "p").clustered_by == ("id",)
     with pytest.raises(TableError, match=r"is clustered by id, but `delta.cluster-by` names v"):
         claim(open_table(spark, replace(clustered, cluster_by=("v",)), FIELDS), "p")
-    assert claim(open_table(spark, target(folder), FIELDS), "p").clustered_by == ("id",), "not asked for"
+    assert claim(open_table(spark, target(folder), FIELDS), "p").clustered_by == ("id",), (
+        "none are configured"
+    )
 
 
 def test_a_table_can_move_to_another_session(spark: SparkSession, folder: Path) -> None:

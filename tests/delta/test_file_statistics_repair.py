@@ -1,4 +1,4 @@
-"""Wrong statistics of wide decimals, which delta-rs wrote for older bridges, are found and taken out."""
+"""Wrong statistics of wide decimals, which delta-rs wrote for older bridges, are found and removed."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def old(spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch) -> Tab
     return table
 
 
-def test_wrong_statistics_are_taken_out_and_no_key_is_doubled(spark: SparkSession, old: Table) -> None:
+def test_wrong_statistics_are_removed_and_no_key_is_doubled(spark: SparkSession, old: Table) -> None:
     one, two = Decimal(WRONG), Decimal(WRONG + 1)
     asked = old.delta().toDF().where(col("k").isin(one, two))
     assert asked.count() < 2, "the fault is not there"
-    told = repair_statistics(old)
-    assert told is not None and "2 files had wrong statistics of k, written by delta-rs" in told
+    warning = repair_statistics(old)
+    assert warning is not None and "2 files had wrong statistics of k, written by delta-rs" in warning
     assert repair_statistics(old) is None
     assert old.delta().toDF().where(col("k").isin(one, two)).count() == 2
     assert content(old) == {(one, "a"), (two, "a")}, "a deleted row stays deleted"
@@ -59,8 +59,8 @@ def test_wrong_statistics_are_taken_out_and_no_key_is_doubled(spark: SparkSessio
     feed = spark.read.format("delta").option("readChangeFeed", True).option("startingVersion", version)
     assert feed.load(str(old.target.path)).isEmpty()
     for batch, merge in ((2, by_spark), (3, by_delta_rs)):
-        said = frame(old, [("+U", one, str(batch)), ("+U", two, str(batch))])
-        assert merge(old, said, key=["k"], progress=at(batch)).updated == 2
+        changes = frame(old, [("+U", one, str(batch)), ("+U", two, str(batch))])
+        assert merge(old, changes, key=["k"], progress=at(batch)).updated == 2
     assert content(old) == {(one, "3"), (two, "3")}
 
 
@@ -75,19 +75,19 @@ def test_a_file_that_is_removed_meanwhile_does_not_come_back(
         return real(text, columns)
 
     monkeypatch.setattr(file_statistics, "without_bounds", without)
-    told = repair_statistics(old)
-    assert told is not None and "1 files had wrong statistics" in told
+    warning = repair_statistics(old)
+    assert warning is not None and "1 files had wrong statistics" in warning
     assert content(old) == {(Decimal(WRONG + 1), "a")}
 
 
-def test_a_table_without_wide_decimals_is_not_looked_at(spark: SparkSession, lake: Path) -> None:
+def test_a_table_without_wide_decimals_is_not_scanned(spark: SparkSession, lake: Path) -> None:
     fields = [T.StructField("k", T.DecimalType(15, 5)), T.StructField("v", T.StringType())]
     table = made(spark, lake / "t", fields=fields)
     log_file(table, 0).unlink()
     assert repair_statistics(table) is None
 
 
-def test_a_delta_that_cannot_mend_says_so(spark: SparkSession, lake: Path) -> None:
+def test_a_delta_without_the_methods_is_an_error(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", fields=DECIMALS)
     nowhere: dict[str, Any] = {"location": 5}
     with pytest.raises(TableError, match="has no way to find them"):
