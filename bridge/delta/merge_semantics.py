@@ -9,6 +9,9 @@ changes. Rows that are inserted once and never change again would be:
 
 Conditions are SQL over a change, alias `__s`, and the table's row, alias `__t`. They use what Spark SQL and DataFusion
 (delta-rs) evaluate alike: comparisons, IN, IS [NOT] NULL, IS [NOT] DISTINCT FROM, AND, OR, NOT.
+
+Engines record the key in the commit (`IngestProgress.key`), and a publish concludes that the commit has at most one
+change for each key. A semantics that changes several rows of a key must not be recorded so (`IngestProgress.resync`).
 """
 
 from __future__ import annotations

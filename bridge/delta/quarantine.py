@@ -37,7 +37,7 @@ _COLUMNS = (
 that is about to replay it."""
 
 _RECORD_KEY = ("pipeline", "topic", "topic_id", "partition", "offset")
-"""Identifies a record. A recreated topic has another id, as its offsets start at 0 again."""
+"""Identifies a record. It includes the topic's id, as the offsets of a recreated topic start at 0 again."""
 
 
 def quarantine_records(
