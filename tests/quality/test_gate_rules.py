@@ -34,9 +34,13 @@ def expect(type: str, **kwargs: Any) -> dict[str, Any]:
     return {"type": f"expect_{type}", "kwargs": kwargs}
 
 
-def rules(spark: SparkSession, of: Suite, *, whole: bool = True, alone: bool = False) -> Rules:
+def rules(
+    spark: SparkSession, of: Suite, *, refuse_deferred: bool = True, each_row_alone: bool = False
+) -> Rules:
     """`of`, compiled for rows of SHAPE."""
-    return compile_rules(of, spark, struct_type(SHAPE).fields, refuse_deferred=whole, each_row_alone=alone)
+    return compile_rules(
+        of, spark, struct_type(SHAPE).fields, refuse_deferred=refuse_deferred, each_row_alone=each_row_alone
+    )
 
 
 PAIR, LIST = {"column_A": "n", "column_B": "m"}, {"column_list": ["n", "m"]}
@@ -145,24 +149,24 @@ def test_what_needs_more_than_a_row_is_left_out_or_refused(spark: SparkSession) 
         expect("column_values_to_not_be_null", column="n", mostly=0.9),
         expect("column_values_to_not_be_null", column="s"),
     )
-    made = rules(spark, mixed, whole=False)
+    made = rules(spark, mixed, refuse_deferred=False)
     assert [r.mostly for r in made.rules] == [0.9, 1]
     assert made.deferred == ("n is unique: each key occurs once. (needs the whole table)",)
-    alone = rules(spark, mixed, whole=False, alone=True)
+    alone = rules(spark, mixed, refuse_deferred=False, each_row_alone=True)
     assert [r.title for r in alone.rules] == ["s values must never be null."]
     assert "quarantine decides on each row alone" in alone.deferred[1]
     with pytest.raises(DefinitionError) as refused:
         rules(spark, mixed)
     assert str(refused.value) == (
-        "gate.json: expectation 1 (expect_key_to_be_unique): a gate cannot judge it, as it needs the whole table; "
-        "leave it to `bridge check`, in the suite of `quality.suite`"
+        "gate.json: expectation 1 (expect_key_to_be_unique): a gate cannot evaluate it, since it needs the whole "
+        "table; move it to the suite of `quality.suite`, for `bridge check`"
     )
 
 
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (expect("key_to_be_unique", column_list=["n"]), "a gate would let everything pass"),
+        (expect("key_to_be_unique", column_list=["n"]), "so every row would pass"),
         (expect("column_values_to_not_be_null", column="gone"), "column 'gone' is not in the table"),
         (
             expect("column_values_to_be_of_type", column="n", type_="StringType"),
@@ -176,7 +180,7 @@ def test_a_gate_that_could_never_judge_or_pass_is_refused(
 ) -> None:
     good = expect("column_values_to_be_of_type", column="n", type_="IntegerType")
     with pytest.raises(DefinitionError, match=why):
-        rules(spark, suite(given, good), whole=False)
+        rules(spark, suite(given, good), refuse_deferred=False)
 
 
 def test_a_row_is_told_all_that_it_is_not(spark: SparkSession) -> None:

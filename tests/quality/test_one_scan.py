@@ -85,7 +85,7 @@ def great_expectations_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
     with monkeypatch.context() as patched:
         patched.setattr(one_scan, "OneScan", SparkDFExecutionEngine)
-        patched.setattr(one_scan, "unchained", lambda graph, _: graph)
+        patched.setattr(one_scan, "without_row_count_dependencies", lambda graph, _: graph)
         yield
 
 

@@ -91,7 +91,7 @@ def test_rows_that_differ_and_keys_that_move_are_named(
 @pytest.mark.parametrize(
     ("of", "old", "success", "observed"),
     [
-        ("record", 30, True, "30 seconds old"),
+        ("record", 600, True, "10 minutes"),
         ("commit", 7500, False, "2 hours 5 minutes old"),
         ("record", -3600, False, "in the future"),
         ("record", None, False, "no record"),

@@ -222,5 +222,5 @@ def test_the_file_says_what_the_gate_is(make: Make) -> None:
         world.definition()
     (world.folder / "own.json").write_text(json.dumps({"name": "own", "expectations": [NAMED, UNIQUE]}))
     world.sections = "quality: {suite: suite.json, gate: fail, gate-suite: own.json}\n"
-    with pytest.raises(DefinitionError, match=r"expectation 2 .* a gate cannot judge it"):
+    with pytest.raises(DefinitionError, match=r"expectation 2 .* a gate cannot evaluate it"):
         ingest(world.spark, world.definition())
