@@ -116,7 +116,7 @@ def test_a_replay_that_dies_before_its_commit_begins_again(
         raise RuntimeError("died")
 
     with monkeypatch.context() as patched:
-        patched.setattr("bridge.pipelines.ingest.replay.merge_with_spark", died)
+        patched.setattr("bridge.pipelines.ingest.replay.SparkEngine", died)
         with pytest.raises(RuntimeError, match="died"):
             replay(world.spark, world.definition())
     assert world.rows() == []
