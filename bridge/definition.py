@@ -1,7 +1,7 @@
-"""A pipeline, resolved: every option checked, every default filled in, nothing left as text.
+"""The resolved definition of a pipeline: all options are checked and typed, and all defaults are applied.
 
-`config` builds these values from a pipeline file; everything above reads only them. All are frozen and
-comparable by value. Secrets are `secret.Secret`, whose text forms are masked.
+`config` builds these values from a pipeline file, and all other modules read only them. They are frozen and
+comparable by value. Secrets are `secret.Secret`, whose text is masked.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ __all__ = [
 
 @dataclass(frozen=True)
 class FormatSpec:
-    """A format and its options: keys without the format prefix (`ignore-parse-errors`), values typed."""
+    """A format and its options: keys without the prefix of the format (`ignore-parse-errors`) and typed values."""
 
     name: str
     options: Mapping[str, Any]
     row: RowType
-    """The shape of the document: projected fields in document order, key prefix already stripped."""
+    """The fields of the document in its order, without `key.fields-prefix`."""
     columns: tuple[str, ...]
-    """The table column that each field of `row` fills, position by position."""
+    """The column of the table for each field of `row`, by position."""
     metadata: RowType = field(default_factory=lambda: RowType(()))
-    """The format's own metadata that the table has columns for, by the format's keys (`source.timestamp`) and
-    types. Documents of insert-only formats carry none."""
+    """The keys (`source.timestamp`) and types of the format's metadata for which the table has columns. Insert-only
+    formats have none."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Startup:
 
 @dataclass(frozen=True)
 class Bounded:
-    """`scan.bounded.mode` with its companion; the end is exclusive. None of it when mode is `unbounded`."""
+    """`scan.bounded.mode` with its companion; the end is exclusive. `unbounded` has no companion."""
 
     mode: str = "unbounded"
     offsets: Offsets | None = None
@@ -74,7 +74,7 @@ class Bounded:
 
 @dataclass(frozen=True)
 class Sink:
-    """The `sink.*` options. `buffer_rows` 0 means unbuffered; `buffer_interval_ms` is 0 exactly then, too."""
+    """The `sink.*` options. Without a buffer, `buffer_rows` and `buffer_interval_ms` are both 0."""
 
     delivery_guarantee: DeliveryGuarantee = DeliveryGuarantee.AT_LEAST_ONCE
     buffer_rows: int = 0
@@ -83,14 +83,14 @@ class Sink:
     partitioner: str = "default"
     """`default`, `fixed`, `round-robin`, or the `module:Class` of a `partitioners.Partitioner`."""
     transactional_id_prefix: str | None = None
-    """What transactional ids begin with; there with exactly-once."""
+    """Prefix of the transactional ids; not None with exactly-once."""
     headers: tuple[tuple[str, str], ...] = ()
-    """What every record has in its headers beside the row's own, in UTF-8 (`sink.add-tableId-to-header-enabled`)."""
+    """Headers of every record in addition to those of the row (`sink.add-tableId-to-header-enabled`)."""
 
 
 @dataclass(frozen=True)
 class TopicCreation:
-    """`topic.create`: what a publish creates where a topic is absent; None leaves it to the broker's defaults."""
+    """`topic.create`: the configuration with which a publish creates a missing topic; None is the broker's default."""
 
     partitions: int | None = None
     replication: int | None = None
@@ -115,32 +115,32 @@ class Topic:
     parallelism: int | None = None
     discovery_interval_ms: int = 300_000
     table: str = "t"
-    """The table's name in the DDL."""
+    """The name of the table in the DDL."""
     pattern: str | None = None
-    """`topic-pattern`: names are those that match it as a whole; `names` is empty until they are looked up."""
+    """`topic-pattern`, which must match complete names; `names` is empty until the topics are looked up."""
     idle_timeout_ms: int = 0
-    """`scan.watermark.idle-timeout`: after how long without records a partition holds no watermark back; 0: never."""
+    """`scan.watermark.idle-timeout`: time without records after which a partition is idle; 0 disables it."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """The WITH options as given (secrets masked), for `validate`."""
+    """The options in WITH with masked secrets, for `validate`."""
 
     @property
     def title(self) -> str:
-        """What people call it: its topics, or the pattern that finds them."""
+        """The name of the topic in messages: its names, or its pattern."""
         return self.pattern or ", ".join(self.names)
 
     @property
     def is_upsert(self) -> bool:
-        """True when a record's key is its row's identity and a null value deletes it."""
+        """True if the key of a record identifies its row and a null value deletes the row."""
         return self.connector == "upsert-kafka"
 
     @property
     def appends(self) -> bool:
-        """True when rows have no identity: every change becomes a row of its own."""
+        """True if the table has no PRIMARY KEY, so that every change becomes a row."""
         return not self.schema.primary_key
 
     @property
     def group(self) -> str:
-        """The consumer group whose offsets show how far reading has got (Flink: `properties.group.id`)."""
+        """The consumer group to which the progress is committed (Flink: `properties.group.id`)."""
         return self.properties.get("group.id") or f"KafkaSource-{self.table}"
 
     @property
@@ -150,16 +150,16 @@ class Topic:
 
 @dataclass(frozen=True)
 class DeltaTarget:
-    """Where the table is: exactly one of `path` and `table` is set."""
+    """The location of the table: exactly one of `path` and `table` is set."""
 
     path: str | None = None
     table: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
-    """Table properties used when the bridge creates the table."""
+    """Table properties that the bridge sets when it creates the table."""
     merge_schema: bool = False
-    """`delta.merge-schema`: an ingest adds columns that the DDL has and the table lacks, and widens types."""
+    """`delta.merge-schema`: an ingest adds columns of the DDL that are missing in the table, and widens types."""
     cluster_by: tuple[str, ...] = ()
-    """`delta.cluster-by`: columns of the definition that the table is clustered by; none: as it is."""
+    """`delta.cluster-by`: the clustering columns of the table; if empty, the clustering is not changed."""
 
     def __str__(self) -> str:
         return self.table or str(self.path)
@@ -167,13 +167,13 @@ class DeltaTarget:
 
 @dataclass(frozen=True)
 class Run:
-    """`run`: where Spark keeps its working state, and when batches happen."""
+    """`run`: the location of the working state, and the trigger of batches."""
 
     checkpoint: str
     trigger_seconds: float | None = None
-    """None is `available-now`: take what is there, then end."""
+    """None is `available-now`: process all available data, then stop."""
     max_offsets_per_batch: int = 5_000_000
-    """A batch is what is new, and at most this."""
+    """Maximum number of records per batch."""
 
 
 @dataclass(frozen=True)
@@ -186,24 +186,24 @@ class PublishStart:
 
 @dataclass(frozen=True)
 class Publish:
-    """`publish`: where the change feed is taken up the first time."""
+    """`publish`: where the first run starts, and how changes are sent."""
 
     start: PublishStart = field(default_factory=PublishStart)
     snapshot_chunk_rows: int = 4_000_000
-    """About how many rows of a snapshot are sent between two writings-down of progress."""
+    """Approximate number of rows of a snapshot that are sent before progress is recorded."""
     net_changes: bool = False
-    """One record per key and batch, not one per key and table version."""
+    """One record per key and publish range instead of one per key and table version."""
     pair: bool = False
-    """A CDC format writes an update as Flink does, as a delete and a create message, not as one."""
+    """A CDC format encodes an update as a delete and a create message, as in Flink, instead of as one message."""
     carry: bool = False
-    """Columns that the table has and the DDL does not are carried into the value documents."""
+    """Columns of the table that are not in the DDL are added to the value documents."""
     transaction_rows: int = 200_000
-    """How many records one transaction holds at most, give or take an Arrow batch; with exactly-once."""
+    """Maximum number of records per transaction (exactly-once), up to the size of an Arrow batch more."""
 
 
 @dataclass(frozen=True)
 class MergeSettings:
-    """`merge`: the engine of an ingest, and how much `auto` lets delta-rs take on in the driver, in bytes."""
+    """`merge`: the merge engine, and the limits in bytes up to which `auto` selects delta-rs."""
 
     engine: Engine = Engine.AUTO
     max_batch_bytes: int = 256 << 20
@@ -212,34 +212,34 @@ class MergeSettings:
 
 @dataclass(frozen=True)
 class Maintenance:
-    """`maintenance`: what is done for the table, and how often between an ingest's batches."""
+    """`maintenance`: the maintenance of the table, and its interval between the batches of an ingest."""
 
     every_seconds: float = 86_400.0
     optimize: bool = True
     vacuum: bool = True
     retain_seconds: float | None = None
-    """None is the table's own delta.deletedFileRetentionDuration."""
+    """None is delta.deletedFileRetentionDuration of the table."""
 
 
 @dataclass(frozen=True)
 class Gate:
-    """`quality.gate`: the suite that each batch is judged by before it is written or sent."""
+    """`quality.gate`: the suite whose rules the rows of a batch must satisfy before it is written or sent."""
 
     action: GateAction
     suite: Path
     text: str = field(repr=False)
-    """The suite as it was when the pipeline file was loaded: a run judges all its batches by the same."""
+    """The content of the suite when the pipeline file was loaded; a run applies it to all its batches."""
     is_dedicated: bool = False
-    """`quality.gate-suite`: written for the gate, so all of it must be something that a gate can judge."""
+    """True for `quality.gate-suite`, all of whose rules must be supported by gates."""
 
 
 @dataclass(frozen=True)
 class Quality:
-    """`quality`: the suite file, where results are kept, what a failure does, the report, what each batch must pass."""
+    """`quality`: the suite, the table of results, the effect of a failure, the report and the gate."""
 
     suite: Path
     results: DeltaTarget
-    """The Delta table that every check adds its results to."""
+    """The Delta table to which every check appends its results."""
     on_failure: OnFailure = OnFailure.FAIL
     report: Path | None = None
     gate: Gate | None = None
@@ -247,7 +247,7 @@ class Quality:
 
 @dataclass(frozen=True)
 class Definition:
-    """One pipeline, whole. `base` is the folder that relative paths in the file were resolved against."""
+    """One pipeline. `base` is the folder to which paths in the pipeline file are relative."""
 
     name: str
     base: Path
@@ -256,18 +256,18 @@ class Definition:
     run: Run
     bad_records: BadRecords = BadRecords.FAIL
     quarantine: DeltaTarget | None = None
-    """Where bad records are kept; there under `bad-records: quarantine` and `quality.gate: quarantine`."""
+    """The quarantine; not None with `bad-records: quarantine` or `quality.gate: quarantine`."""
     base_is_existing: bool = False
-    """`ingest.base: existing`: the table already holds what the topic said before the start position."""
+    """`ingest.base: existing`: the table already contains the changes before the start position."""
     merge: MergeSettings = field(default_factory=MergeSettings)
     publish: Publish = field(default_factory=Publish)
     quality: Quality | None = None
     maintenance: Maintenance | None = None
-    """None: an ingest leaves the table's files as they are."""
+    """None disables the maintenance of the table."""
     peek_hides: tuple[str, ...] = ()
-    """`peek.hide`: fields whose values `bridge peek` does not show; "*" for all of them."""
+    """`peek.hide`: fields whose values `bridge peek` does not show; "*" hides all."""
     warnings: tuple[str, ...] = ()
-    """What a user should know, though it is accepted (deprecated keys, risky choices)."""
+    """Warnings, for example of deprecated options and options without effect."""
 
     @property
     def primary_key(self) -> tuple[str, ...]:
@@ -275,10 +275,10 @@ class Definition:
 
     @property
     def gate(self) -> Gate | None:
-        """What each batch must pass; None where `quality.gate` is off."""
+        """The gate of each batch; None if `quality.gate` is off."""
         return self.quality.gate if self.quality else None
 
     @property
     def quarantines_rows(self) -> bool:
-        """True when rows that are not as expected are put aside one by one (`quality.gate: quarantine`)."""
+        """True if the gate quarantines rows that break its rules (`quality.gate: quarantine`)."""
         return self.gate is not None and self.gate.action is GateAction.QUARANTINE

@@ -1,4 +1,4 @@
-"""What a pipeline file may choose between, in its own words. `definition` gives them out beside its own values."""
+"""The enums of the pipeline file, with their values in the file. `definition` exports them, too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["BadRecords", "DeliveryGuarantee", "Engine", "GateAction", "OnFailure
 
 
 class BadRecords(str, Enum):
-    """`ingest.bad-records`: what happens to a record that cannot be applied."""
+    """`ingest.bad-records`: how bad records are handled."""
 
     FAIL = "fail"
     QUARANTINE = "quarantine"
@@ -16,7 +16,7 @@ class BadRecords(str, Enum):
 
 
 class OnFailure(str, Enum):
-    """`quality.on-failure`."""
+    """`quality.on-failure`: what a failed check does."""
 
     FAIL = "fail"
     QUARANTINE = "quarantine"
@@ -24,7 +24,7 @@ class OnFailure(str, Enum):
 
 
 class GateAction(str, Enum):
-    """`quality.gate`: what happens to the rows of a batch that are not as the suite expects."""
+    """`quality.gate`: how rows of a batch that break the rules of the suite are handled."""
 
     WARN = "warn"
     QUARANTINE = "quarantine"
@@ -32,7 +32,7 @@ class GateAction(str, Enum):
 
 
 class Engine(str, Enum):
-    """`merge.engine`: what carries out an ingest's MERGE."""
+    """`merge.engine`: what executes the MERGE of an ingest."""
 
     AUTO = "auto"
     SPARK = "spark"
@@ -40,7 +40,7 @@ class Engine(str, Enum):
 
 
 class DeliveryGuarantee(str, Enum):
-    """`sink.delivery-guarantee` (Flink's words)."""
+    """`sink.delivery-guarantee`, as in Flink."""
 
     NONE = "none"
     AT_LEAST_ONCE = "at-least-once"

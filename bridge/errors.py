@@ -1,31 +1,29 @@
-"""Every error the bridge raises on purpose.
+"""The exceptions of the bridge.
 
-    BridgeError                     root; promises nothing but "ours"          exit 1
+    BridgeError                     root of all errors of the bridge           exit 1
     ├── DefinitionError             the pipeline file is refused               exit 2
-    │   ├── DdlError                the CREATE TABLE cannot be read or used (file, line, column)
+    │   ├── DdlError                the CREATE TABLE is illegal or not supported (file, line, column)
     │   ├── OptionError             an option key or value is refused
-    │   └── UnsupportedError        legal in Flink, not in this version of the bridge
+    │   └── UnsupportedError        legal in Flink, not supported in this version of the bridge
     ├── KafkaError                  a broker, topic or client configuration is not usable
     │   └── TopicMissingError       the topic does not exist
-    ├── BadRecordError              a record cannot be decoded and `bad-records: fail` holds
-    ├── TableError                  the Delta table is not what the pipeline needs
-    ├── GapError                    what progress asks for is no longer there
-    ├── ConcurrentRunError          another run of the same pipeline wrote in between
+    ├── BadRecordError              a record cannot be applied, with `bad-records: fail`
+    ├── TableError                  the pipeline cannot use the Delta table
+    ├── GapError                    something that the progress needs is gone
+    ├── ConcurrentRunError          another run of the same pipeline wrote at the same time
     ├── QualityError                a quality suite failed                     exit 3
-    └── DifferenceError             verify found topic and table to differ     exit 4
+    └── DifferenceError             verify found differences                   exit 4
 
-A message says what is wrong, where, and what to do about it; it never holds a payload or a secret.
+A message says what is wrong, where, and how to resolve it. It never contains a payload or a secret.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-REBUILD = "`bridge resync FILE` heals it: it reads the topic from its beginning and changes what differs in the table"
-REPUBLISH = (
-    "`bridge resync FILE` heals it: it compares the table with what the topic holds and sends what differs"
-)
-"""The ways out of a gap, said the same everywhere."""
+REBUILD = "run `bridge resync FILE`, which reads the topic from its beginning and repairs rows of the table that differ"
+REPUBLISH = "run `bridge resync FILE`, which compares the table with the topic and sends the rows that differ"
+"""The way out of a gap of an ingest, and of a publish, for all messages."""
 
 __all__ = [
     "REBUILD",
@@ -47,21 +45,21 @@ __all__ = [
 
 
 class BridgeError(Exception):
-    """Root of the tree. `exit_code` is what the command line ends with."""
+    """Base class of all errors of the bridge. `exit_code` is the exit code of the command."""
 
     exit_code: ClassVar[int] = 1
 
 
 class DefinitionError(BridgeError):
-    """Raised before anything is touched, when the pipeline file cannot be accepted."""
+    """Raised if the pipeline file is refused, before the pipeline has any effect."""
 
     exit_code: ClassVar[int] = 2
 
 
 class DdlError(DefinitionError):
-    """Raised when a CREATE TABLE statement cannot be read, or holds what a pipeline cannot use.
+    """Raised if a CREATE TABLE statement is illegal or uses something that is not supported.
 
-    The message starts with `file:line:column:`; the position is also kept for editors.
+    The message starts with `file:line:column:`; attributes provide the position, too.
     """
 
     def __init__(self, message: str, file: str = "<ddl>", line: int = 1, column: int = 1) -> None:
@@ -73,11 +71,11 @@ class DdlError(DefinitionError):
 
 
 class OptionError(DefinitionError):
-    """Raised when an option is unknown, misplaced, refused, or has an illegal value."""
+    """Raised if an option is unknown, misplaced or refused, or has an illegal value."""
 
 
 class UnsupportedError(DefinitionError):
-    """Raised for what Flink accepts and this version of the bridge cannot do yet; `what` names it shortly."""
+    """Raised for features of Flink that this version of the bridge does not support; `what` names the feature."""
 
     def __init__(self, message: str, what: str) -> None:
         super().__init__(message, what)
@@ -88,36 +86,36 @@ class UnsupportedError(DefinitionError):
 
 
 class KafkaError(BridgeError):
-    """Raised when a broker cannot be reached, refuses us, or answers with an error."""
+    """Raised if a broker cannot be reached, refuses the connection or responds with an error."""
 
 
 class TopicMissingError(KafkaError):
-    """Raised when a topic named by the definition does not exist."""
+    """Raised if a topic of the definition does not exist."""
 
 
 class BadRecordError(BridgeError):
-    """Raised when a record cannot be applied and `bad-records` is `fail`."""
+    """Raised if a record cannot be applied and `bad-records` is `fail`."""
 
 
 class TableError(BridgeError):
-    """Raised when the path or table holds something the pipeline cannot work with."""
+    """Raised if the pipeline cannot use the Delta table, or what exists in its place."""
 
 
 class GapError(BridgeError):
-    """Raised when progress points at records or versions that are not there any more."""
+    """Raised if the progress needs records or table versions that no longer exist."""
 
 
 class ConcurrentRunError(BridgeError):
-    """Raised when the table shows a commit of the same pipeline by another run."""
+    """Raised if the table contains a concurrent commit of another run of the same pipeline."""
 
 
 class QualityError(BridgeError):
-    """Raised when a quality suite failed and `on-failure` is `fail`."""
+    """Raised if a quality suite fails and `on-failure` is `fail`."""
 
     exit_code: ClassVar[int] = 3
 
 
 class DifferenceError(BridgeError):
-    """Raised when topic and table are not equal at the compared positions."""
+    """Raised if topic and table differ at the compared positions."""
 
     exit_code: ClassVar[int] = 4

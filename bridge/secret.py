@@ -1,4 +1,4 @@
-"""What a pipeline file holds that nobody may see."""
+"""Strings that must not be shown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["Secret"]
 
 
 class Secret(str):
-    """A string that shows itself as `******` in every repr, log and error; `reveal()` gives the text."""
+    """A string whose text is `******` in every repr, log and error message; `reveal()` returns the secret."""
 
     def __new__(cls, value: str) -> Secret:
         secret = super().__new__(cls, "******")
@@ -16,7 +16,7 @@ class Secret(str):
     _value: str
 
     def reveal(self) -> str:
-        """The text itself. For client configurations only; never for a message."""
+        """Returns the secret. For client configurations only, never for messages."""
         return self._value
 
     def __reduce__(self) -> tuple[type[Secret], tuple[str]]:
@@ -25,7 +25,7 @@ class Secret(str):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Secret) and other._value == self._value
 
-    def __ne__(self, other: object) -> bool:  # str has one of its own, which would compare the masks
+    def __ne__(self, other: object) -> bool:  # str.__ne__ would compare the masks
         return not self == other
 
     def __hash__(self) -> int:

@@ -1,4 +1,4 @@
-"""Flink's CREATE TABLE as plain values: `parse(text)` gives a `Ddl`, or raises DdlError with the place."""
+"""Parses Flink's CREATE TABLE: `parse(text)` returns a `Ddl` or raises DdlError with the position."""
 
 from bridge.ddl.statement import Ddl, parse
 

@@ -1,4 +1,4 @@
-"""What can be said of the primary key and the watermark once all columns are known."""
+"""Checks of the primary key and the watermark, which require all columns of the table."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["check_key", "check_watermark"]
 
 
 def check_key(c: Cursor, key: Iterable[Token], columns: Mapping[str, object]) -> None:
-    """Raise DdlError when the key names something else than physical columns, each once."""
+    """Raises DdlError unless the primary key consists of different physical columns."""
     seen = set()
     for token in key:
         column = columns.get(token.text)
         if column is None:
             c.fail(f"the primary key names {_unknown(token, columns)}", token)
         if not isinstance(column, PhysicalColumn):
-            kind = "a metadata column" if isinstance(column, MetadataColumn) else "computed"
-            c.fail(f"a primary key is made of physical columns; `{token.text}` is {kind}", token)
+            kind = "a metadata column" if isinstance(column, MetadataColumn) else "a computed column"
+            c.fail(f"a primary key consists of physical columns; `{token.text}` is {kind}", token)
         if token.text in seen:
             c.fail(f"the primary key names `{token.text}` twice", token)
         seen.add(token.text)
@@ -29,17 +29,21 @@ def check_key(c: Cursor, key: Iterable[Token], columns: Mapping[str, object]) ->
 def check_watermark(
     c: Cursor, token: Token, columns: Mapping[str, object], types: Mapping[str, DataType]
 ) -> None:
-    """Raise DdlError when the watermark's column is not there or holds no timestamps.
+    """Raises DdlError if the watermark's column does not exist or is not a timestamp.
 
-    Any precision will do: Flink's manuals declare plain TIMESTAMP. Computed columns have Spark's types.
+    All precisions are accepted, since Flink's manuals declare plain TIMESTAMP. Spark derives the types of computed
+    columns, so they are not checked.
     """
     if token.text not in columns:
         c.fail(f"the watermark names {_unknown(token, columns)}", token)
     type = types.get(token.text)
     is_time = isinstance(type, ScalarType) and type.name in ("TIMESTAMP", "TIMESTAMP_LTZ")
     if type is not None and not is_time:
-        c.fail(f"a watermark needs a TIMESTAMP or TIMESTAMP_LTZ; `{token.text}` is {type.flink()}", token)
+        c.fail(
+            f"a watermark requires a column TIMESTAMP or TIMESTAMP_LTZ; `{token.text}` is {type.flink()}",
+            token,
+        )
 
 
 def _unknown(token: Token, columns: Iterable[str]) -> str:
-    return f"`{token.text}`, which is no column; {nearest(token.text, columns)}"
+    return f"`{token.text}`, which is not a column; {nearest(token.text, columns)}"

@@ -1,4 +1,4 @@
-"""A place in the tokens of one statement, and the few moves a parser makes from there."""
+"""A position in the tokens of one statement, with the operations of a recursive-descent parser."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ T = TypeVar("T")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of an error message: the known name that is most like `name`, or all of them."""
+    """Returns the end of an error message: the known name most similar to `name`, or all known names."""
     names = list(known)
     folded = {n.casefold(): n for n in reversed(names)}
     close = get_close_matches(name.casefold(), folded, 1)
     if close:
         return f"did you mean `{folded[close[0]]}`?"
-    return f"known are: {', '.join(f'`{n}`' for n in names) or 'none'}"
+    return f"known names are {', '.join(f'`{n}`' for n in names)}" if names else "no names are known"
 
 
 class Cursor:
-    """Reads tokens from left to right; `index` may be set back to read a range again."""
+    """Reads tokens from left to right; `index` may be reset to read a range again."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.tokens = tokenize(source)
         self.index = 0
         self.quotes_tokens = True
-        """False where a token may be a piece of a secret: messages then do not repeat it."""
+        """False if tokens may be parts of a secret; messages do not quote them then."""
 
     @property
     def token(self) -> Token:
         return self.tokens[self.index]
 
     def fail(self, message: str, token: Token | None = None) -> NoReturn:
-        """Raise DdlError at `token`, or where the cursor stands."""
+        """Raises DdlError at `token`, by default at the current token."""
         raise self.source.error(message, (token or self.token).start)
 
     def fail_expected(self, what: str) -> NoReturn:
-        """Raise DdlError: `what` should stand here, and what does."""
-        found = str(self.token) if self.quotes_tokens or self.token.kind == "end" else "something else"
-        self.fail(f"expected {what}, found {found}")
+        """Raises DdlError with `what` is expected and the token found in its place."""
+        actual = str(self.token) if self.quotes_tokens or self.token.kind == "end" else "something else"
+        self.fail(f"expected {what}, found {actual}")
 
     def peek(self, ahead: int) -> Token:
-        """The token `ahead` of this one; the last one if there are not so many."""
+        """Returns the token `ahead` tokens after the current one; the last one if there are fewer."""
         return self.tokens[min(self.index + ahead, len(self.tokens) - 1)]
 
     def next(self) -> Token:
@@ -57,12 +57,12 @@ class Cursor:
         return token
 
     def at(self, *keywords: str) -> bool:
-        """Whether the next tokens are these words and symbols."""
+        """Returns whether the next tokens are these keywords and symbols."""
         ahead = self.tokens[self.index : self.index + len(keywords)]
         return [t.keyword for t in ahead] == list(keywords)
 
     def take(self, *keywords: str) -> bool:
-        """Step over these words and symbols if they are next."""
+        """Consumes these keywords and symbols if they are next; returns whether they were."""
         is_next = self.at(*keywords)
         self.index += len(keywords) if is_next else 0
         return is_next
@@ -72,9 +72,11 @@ class Cursor:
             self.fail_expected(f"{keyword}{why}" if keyword.isalpha() else f"'{keyword}'{why}")
 
     def name(self, what: str) -> Token:
-        """A name: backquoted, or any bare word (keywords included: the place makes them names)."""
+        """Consumes a name: quoted with backquotes, or any word; keywords are names where a name is expected."""
         if self.token.kind not in ("name", "word"):
-            self.fail_expected(f"{what} (names of other characters than letters, digits and _ go in `...`)")
+            self.fail_expected(
+                f"{what} (names with characters other than letters, digits and _ must be quoted with `...`)"
+            )
         return self.next()
 
     def string(self, what: str) -> Token:
@@ -83,14 +85,14 @@ class Cursor:
         return self.next()
 
     def integer(self, what: str, low: int, high: int) -> int:
-        """A whole number from `low` to `high`."""
+        """Consumes a whole number from `low` to `high`."""
         token = self.token
         if token.kind != "number" or not token.text.isdecimal() or not low <= int(token.text) <= high:
             self.fail_expected(f"{what} from {low} to {high}")
         return int(self.next().text)
 
     def comma_separated(self, item: Callable[[], T], close: str = ")") -> list[T]:
-        """One or more items with commas between, up to and over `close`."""
+        """Parses one or more items that are separated by commas, and consumes `close`."""
         items = [item()]
         while self.take(","):
             items.append(item())

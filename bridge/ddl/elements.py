@@ -1,4 +1,4 @@
-"""What stands between the parentheses of CREATE TABLE: columns, the primary key, the watermark."""
+"""Parses the table elements of CREATE TABLE: columns, the primary key and the watermark."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = ["parse_elements"]
 
 
 def parse_elements(c: Cursor) -> TableSchema:
-    """The schema, from after the opening parenthesis to after the closing one.
+    """Parses the schema from after the opening to after the closing parenthesis.
 
-    Columns keep the order of the text; nullability is as declared (a key column is not made NOT NULL: the
-    bridge compares keys null-safe). Raises DdlError at the first thing that is wrong or cannot be used.
+    Columns are in the order of the text, with the declared nullability (key columns are not made NOT NULL, since the
+    bridge compares keys null-safe). Raises DdlError at the first element that is illegal or not supported.
     """
     elements = _Elements(c)
     c.comma_separated(elements.parse)
@@ -38,7 +38,7 @@ def parse_elements(c: Cursor) -> TableSchema:
 
 @dataclass(frozen=True)
 class _Expression:
-    """A computed column that waits until all columns are known: tokens `begin` to `end`."""
+    """A computed column whose expression, tokens `begin` to `end`, is translated once all columns are known."""
 
     name: str
     begin: int
@@ -63,7 +63,7 @@ class _Elements:
             self._parse_column()
 
     def schema(self) -> TableSchema:
-        """The schema, once everything has been parsed."""
+        """Returns the schema after all elements have been parsed."""
         types = {
             c.name: c.type for c in self.columns.values() if isinstance(c, (PhysicalColumn, MetadataColumn))
         }
@@ -76,7 +76,7 @@ class _Elements:
         return TableSchema(columns, tuple(t.text for t in self.key), self.watermark and self.watermark[1])
 
     def _take_constraint_name(self) -> bool:
-        """Step over CONSTRAINT and its name; but `constraint STRING` is a column."""
+        """Consumes CONSTRAINT and its name; `constraint STRING` is a column instead."""
         is_constraint = self.c.at("CONSTRAINT") and self.c.peek(2).keyword in ("PRIMARY", "UNIQUE")
         self.c.index += 2 if is_constraint else 0
         return is_constraint
@@ -85,17 +85,17 @@ class _Elements:
         start = self.c.token
         self.c.index += 2
         if self.watermark is not None:
-            self.c.fail("the table has a watermark already; Flink takes one", start)
+            self.c.fail("the table already has a watermark; Flink supports one per table", start)
         self.watermark = parse_watermark(self.c)
 
     def _parse_constraint(self, column: Token | None = None) -> None:
         c, start = self.c, self.c.token
         if c.take("UNIQUE"):
-            c.fail("UNIQUE is not supported (in Flink neither); declare the columns as PRIMARY KEY", start)
+            c.fail("UNIQUE is not supported, as in Flink; declare the columns as PRIMARY KEY", start)
         c.expect("PRIMARY")
         c.expect("KEY", " after PRIMARY")
         if self.key:
-            c.fail("the table has a primary key already; name all columns in one PRIMARY KEY (...)", start)
+            c.fail("the table already has a primary key; list all columns in one PRIMARY KEY (...)", start)
         if column is None:
             c.expect("(", " and the columns of the primary key")
             self.key = c.comma_separated(lambda: c.name("a column of the primary key"))
@@ -104,8 +104,8 @@ class _Elements:
         if not c.take("NOT", "ENFORCED"):
             place = c.token if c.at("ENFORCED") else start
             c.fail(
-                "a primary key must be declared NOT ENFORCED, as in Flink: the data is Kafka's, and a key "
-                "cannot be enforced on what others write; write PRIMARY KEY ... NOT ENFORCED",
+                "a primary key must be declared NOT ENFORCED, as in Flink, since it cannot be enforced on records that "
+                "others write to Kafka; write PRIMARY KEY ... NOT ENFORCED",
                 place,
             )
 
@@ -137,10 +137,11 @@ class _Elements:
     def _refuse_duplicate(self, token: Token) -> None:
         twin = next((n for n in self.columns if n.casefold() == token.text.casefold()), None)
         if twin == token.text:
-            self.c.fail(f"column `{twin}` is there twice", token)
+            self.c.fail(f"column `{twin}` is declared twice", token)
         if twin is not None:
             self.c.fail(
-                f"column `{token.text}` differs from `{twin}` in case only; Spark and Delta take them as one",
+                f"column `{token.text}` differs from `{twin}` only in case, and column names in Spark and Delta are "
+                "case-insensitive; rename one",
                 token,
             )
 
@@ -158,7 +159,7 @@ def _comment(c: Cursor) -> str | None:
 
 
 def _skip_expression(c: Cursor) -> tuple[int, int]:
-    """Step over an expression: to a comma, parenthesis or COMMENT that is not inside its own parentheses."""
+    """Skips an expression, up to a comma, parenthesis or COMMENT outside of its own parentheses."""
     begin, depth = c.index, 0
     while c.token.kind != "end":
         word = c.token.keyword

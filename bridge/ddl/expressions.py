@@ -1,8 +1,8 @@
-"""A computed column's expression, from Flink's SQL to Spark's.
+"""Translates the expression of a computed column from Flink SQL to Spark SQL.
 
-    tokens -> respelled (Spark's type names, no comments) -> sqlglot's tree -> checked, adapted -> Spark SQL
+    tokens -> text (Spark's type names, no comments) -> sqlglot's tree -> checked, adapted -> Spark SQL
 
-What Spark does not know (a user function that is not registered, a wrong argument) it refuses itself.
+Unknown functions and wrong arguments are left to Spark, which refuses them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["translate"]
 
 
 class _Flink(Spark):
-    """Spark's grammar with Flink's quoting; functions stay as written, for `functions` to judge."""
+    """Spark's grammar with Flink's quoting. Function calls are left as written, for `functions` to translate."""
 
     class Tokenizer(Spark.Tokenizer):
         QUOTES: ClassVar[list[str | tuple[str, str]]] = ["'"]
@@ -39,11 +39,11 @@ class _Flink(Spark):
 
 
 def translate(c: Cursor, begin: int, end: int, column: str, types: Mapping[str, DataType]) -> str:
-    """Tokens `begin` to `end` as one Spark SQL expression, every column name quoted.
+    """Translates tokens `begin` to `end` to one Spark SQL expression in which all column names are quoted.
 
-    `types` holds the columns that may be used: the physical and metadata ones, as in Flink. Raises DdlError
-    where the expression cannot be read, names another column, is not the same for the same record, or would
-    mean something else in Spark.
+    `types` are the columns that the expression may use: the physical and metadata columns, as in Flink. Raises
+    DdlError if the expression cannot be parsed, uses another column, is not deterministic, or would have another
+    meaning in Spark.
     """
     prefix = f"computed column `{column}`: "
     _refuse_non_deterministic(c, begin, end, prefix)
@@ -60,11 +60,11 @@ def translate(c: Cursor, begin: int, end: int, column: str, types: Mapping[str, 
         at = min((n.meta["start"] for n in nodes if "start" in n.meta), default=0)
         raise c.source.error(f"{prefix}{refusal}", origin(at)) from None
     except SqlglotError as error:
-        found = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
-        word = f" at '{found['highlight']}'" if found.get("highlight") else ""
-        at = len(str(found.get("start_context") or ""))
+        details = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+        word = f" at '{details['highlight']}'" if details.get("highlight") else ""
+        at = len(str(details.get("start_context") or ""))
         raise c.source.error(
-            f"{prefix}this expression cannot be read{word}; names that are also keywords go in `...`",
+            f"{prefix}this expression cannot be parsed{word}; quote names that are keywords with `...`",
             origin(at),
         ) from error
 
@@ -74,16 +74,16 @@ def _refuse_non_deterministic(c: Cursor, begin: int, end: int, prefix: str) -> N
         word, called = c.tokens[i].keyword, c.tokens[i + 1].keyword == "("
         if word in CLOCKS or (called and word in NON_DETERMINISTIC):
             c.fail(
-                f"{prefix}{word} gives another value each time, and a replayed record must give the same "
-                "row; leave the column out, or take the record's time (METADATA FROM 'timestamp')",
+                f"{prefix}{word} is not deterministic, but a replayed record must result in the same row; remove the "
+                "column, or use the timestamp of the record (METADATA FROM 'timestamp')",
                 c.tokens[i],
             )
 
 
 def _respell(c: Cursor, begin: int, end: int, prefix: str) -> tuple[str, list[tuple[int, int]]]:
-    """The expression in one line with Spark's type names, and where its pieces come from.
+    """Returns the expression in one line with Spark's type names, and the origins of its parts.
 
-    The places are pairs (offset in the text, offset in the source), in order.
+    The origins are pairs (offset in the text, offset in the source), in ascending order.
     """
     text, places, casts = "", [], [False]
     c.index = begin
@@ -102,7 +102,7 @@ def _respell(c: Cursor, begin: int, end: int, prefix: str) -> tuple[str, list[tu
         elif token.keyword == "TIMESTAMP" and c.token.kind == "string":
             spelling = "TIMESTAMP_NTZ"
         elif token.keyword == "TIME" and c.token.kind == "string":
-            c.fail(f"{prefix}Spark 4.0 has no TIME; compare text", token)
+            c.fail(f"{prefix}Spark 4.0 does not support TIME; compare strings", token)
         elif token.keyword == "MAP" and c.at("["):
             c.fail(f"{prefix}write MAP_FROM_ARRAYS(ARRAY[keys], ARRAY[values])", token)
         text += spelling
@@ -114,7 +114,10 @@ def _cast_type(c: Cursor, prefix: str) -> str:
     type = parse_type(c, "the type to cast to")
     if isinstance(type, ScalarType) and (type.is_string or type.is_binary) and type.parameters:
         wide = "STRING" if type.is_string else "BYTES"
-        c.fail(f"{prefix}Spark's casts keep no length; cast to {wide} and cut with LEFT or SUBSTRING", start)
+        c.fail(
+            f"{prefix}Spark's casts ignore the length; cast to {wide} and truncate with LEFT or SUBSTRING",
+            start,
+        )
     return type.spark()
 
 
@@ -126,7 +129,7 @@ def _to_spark(text: str, types: Mapping[str, DataType]) -> str:
             unit.replace(exp.var(unit.name))
     for node in list(root.walk()):
         check(node, types)
-    # Children come before parents: a parent is judged by what its operands have become.
+    # Children come before parents: the translation of a parent depends on the types of its adapted operands.
     for node in reversed(list(root.walk(bfs=False))):
         adapted = adapt(node, types)
         if adapted is not node:

@@ -1,7 +1,7 @@
-"""Flink's functions in Spark's words.
+"""Translates calls of Flink's functions to Spark's.
 
-Most functions carry one name and one meaning in both (both took them from Hive); they are passed on as
-written and Spark judges them, user functions included. Those that differ are rebuilt here, or refused.
+Most functions have the same name and meaning in both (both adopted them from Hive). They are passed to Spark as
+written, like user functions. Functions that differ are rebuilt here, or refused.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from sqlglot import exp
 
 __all__ = ["AGGREGATES", "CLOCKS", "NON_DETERMINISTIC", "Refusal", "rebuild"]
 
-# Give another answer each time they are asked. CLOCKS need no parentheses.
+# Not deterministic. CLOCKS are called without parentheses.
 CLOCKS = frozenset({"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"})
 NON_DETERMINISTIC = CLOCKS | {
     *("PROCTIME", "NOW", "CURRENT_ROW_TIMESTAMP", "CURRENT_WATERMARK", "SOURCE_WATERMARK", "CURDATE"),
@@ -26,7 +26,7 @@ AGGREGATES = frozenset(
 
 
 class Refusal(Exception):
-    """Why a part of an expression is refused, and which; the caller adds file, line and column."""
+    """Raised for a part of an expression (`node`) that is not supported; the caller adds file, line and column."""
 
     def __init__(self, message: str, node: exp.Expr | None = None) -> None:
         super().__init__(message)
@@ -34,14 +34,14 @@ class Refusal(Exception):
 
 
 def call(name: str, *args: exp.Expr) -> exp.Expr:
-    """`name(args)`, written out as it is here."""
+    """Returns the call `name(args)`, which sqlglot writes unchanged."""
     return exp.Anonymous(this=name, expressions=list(args))
 
 
 def rebuild(name: str, args: list[exp.Expr]) -> exp.Expr | None:
-    """The Spark expression with the meaning of Flink's `name(args)`, or None when Spark's own has it.
+    """Returns the Spark expression with the meaning of Flink's `name(args)`; None if Spark's function has it.
 
-    Raises Refusal where only a silent difference would be left.
+    Raises Refusal if Spark has no expression with this meaning.
     """
     if name in _SILENTLY_DIFFERENT:
         raise Refusal(f"{name} {_SILENTLY_DIFFERENT[name]}")
@@ -49,26 +49,26 @@ def rebuild(name: str, args: list[exp.Expr]) -> exp.Expr | None:
         return _REBUILT[name](args)
     if name in ("LTRIM", "RTRIM") and len(args) == 2:
         side = "LEADING" if name == "LTRIM" else "TRAILING"
-        raise Refusal(
-            f"Spark's {name} takes its two arguments in the other order; write TRIM({side} b FROM a)"
-        )
+        raise Refusal(f"Spark's {name} takes its arguments in reverse order; write TRIM({side} b FROM a)")
     if name == "UNIX_TIMESTAMP" and not args:
-        raise Refusal("UNIX_TIMESTAMP() reads the clock; a replayed record must give the same row")
+        raise Refusal(
+            "UNIX_TIMESTAMP() is not deterministic, but a replayed record must result in the same row"
+        )
     return None
 
 
 _SILENTLY_DIFFERENT = {
-    "GREATEST": "is null in Flink as soon as one argument is; Spark leaves nulls out. Write CASE WHEN",
-    "LEAST": "is null in Flink as soon as one argument is; Spark leaves nulls out. Write CASE WHEN",
-    "SPLIT": "takes its separator literally in Flink and as a regular expression in Spark; split downstream",
-    "TYPEOF": "names types in Flink's words; leave it out",
+    "GREATEST": "is null in Flink if one argument is null, while Spark ignores nulls; write CASE WHEN",
+    "LEAST": "is null in Flink if one argument is null, while Spark ignores nulls; write CASE WHEN",
+    "SPLIT": "takes a literal separator in Flink and a regular expression in Spark; split the text downstream",
+    "TYPEOF": "returns type names of Flink, which Spark does not have; remove it",
 }
 
 
 def _timestamp(args: list[exp.Expr]) -> exp.Expr:
-    # Text that is no timestamp is null in Flink; Spark's TO_TIMESTAMP would fail the batch.
+    # Text that is not a timestamp is null in Flink; Spark's TO_TIMESTAMP would fail the batch.
     if len(args) > 2:
-        raise Refusal("TO_TIMESTAMP takes a text and a pattern here")
+        raise Refusal("TO_TIMESTAMP is supported with a text and a pattern only")
     return exp.cast(call("TRY_TO_TIMESTAMP", *args), "TIMESTAMP_NTZ", dialect="spark")
 
 
@@ -83,7 +83,7 @@ def _timestamp_ltz(args: list[exp.Expr]) -> exp.Expr:
     digits = str(second.this) if isinstance(second, exp.Literal) else ""
     if digits not in ("0", "3"):
         raise Refusal(
-            "TO_TIMESTAMP_LTZ needs to know what it is given: write TO_TIMESTAMP_LTZ(seconds, 0), "
+            "the unit of the arguments of TO_TIMESTAMP_LTZ must be known: write TO_TIMESTAMP_LTZ(seconds, 0), "
             "TO_TIMESTAMP_LTZ(milliseconds, 3) or TO_TIMESTAMP_LTZ(text, 'pattern')"
         )
     return call("TIMESTAMP_SECONDS" if digits == "0" else "TIMESTAMP_MILLIS", args[0])

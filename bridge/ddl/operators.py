@@ -1,7 +1,7 @@
-"""Operators and column references of an expression: what they mean in Flink, kept in Spark.
+"""Adapts operators and column references of an expression, so that they have Flink's meaning in Spark.
 
-Whole numbers divide to whole numbers, array positions count from 1 and a missing element is null, text of a
-boolean or a timestamp is not Spark's: each is rebuilt, or refused when it cannot be told what is meant.
+In Flink integers divide to integers, array positions start at 1, a missing element is null, and casts of booleans and
+timestamps to text differ from Spark's. Such operators are rebuilt, or refused if their types are not known.
 """
 
 from __future__ import annotations
@@ -26,21 +26,25 @@ _BOOLEAN_NODES = (exp.Predicate, exp.Connector, exp.Not, exp.Boolean)
 
 
 def check(node: exp.Expr, types: Mapping[str, DataType]) -> None:
-    """Raise Refusal when `node` itself is more than a function of the columns in `types`."""
+    """Raises Refusal if `node` is not a scalar expression over the columns in `types`."""
     if isinstance(node, _NOT_SCALAR):
-        raise Refusal("only columns, constants, operators and functions of one row can be used", node)
+        raise Refusal("only columns, constants, operators and scalar functions are supported", node)
     if isinstance(node, exp.Column):
         _resolve(node, types)
     if isinstance(node, (exp.Floor, exp.Ceil)) and node.args.get("to"):
-        raise Refusal("Spark has no FLOOR or CEIL to a unit; write DATE_FORMAT with a pattern", node)
+        raise Refusal(
+            "Spark does not support FLOOR and CEIL to a time unit; write DATE_FORMAT with a pattern", node
+        )
     if isinstance(node, exp.Anonymous) and node.name.upper() in AGGREGATES:
-        raise Refusal(f"{node.name.upper()} is an aggregate; a computed column sees one row", node)
+        raise Refusal(
+            f"{node.name.upper()} is an aggregate function; a computed column is computed from one row", node
+        )
 
 
 def adapt(node: exp.Expr, types: Mapping[str, DataType]) -> exp.Expr:
-    """`node` (children adapted already) with Flink's meaning in Spark; itself when nothing differs."""
+    """Returns `node`, whose children are adapted, with Flink's meaning in Spark; `node` itself if it is the same."""
     if isinstance(node, exp.Bracket):
-        # Counts from 1 and gives null past the end, as Flink does; null for a key that a map does not hold.
+        # Starts at 1 and returns null past the end and for a missing key of a map, as in Flink.
         return call("TRY_ELEMENT_AT", node.this, *node.expressions)
     if isinstance(node, exp.Div):
         return _division(node, types)
@@ -67,7 +71,7 @@ def _resolve(column: exp.Column, types: Mapping[str, DataType]) -> DataType:
     type, name = types[first.name], first.name
     for part in rest:
         if not isinstance(type, RowType):
-            raise Refusal(f"`{name}` is no ROW and has no field `{part.name}`", part)
+            raise Refusal(f"`{name}` is not a ROW and has no field `{part.name}`", part)
         fields = {f.name: f.type for f in type.fields}
         if part.name not in fields:
             raise Refusal(f"`{name}` has no field `{part.name}`; {nearest(part.name, fields)}", part)
@@ -76,7 +80,7 @@ def _resolve(column: exp.Column, types: Mapping[str, DataType]) -> DataType:
 
 
 def _kind(node: exp.Expr, types: Mapping[str, DataType]) -> str | None:
-    """The name of the type of `node` as far as it can be told without Spark; parameters left out."""
+    """Returns the name of the type of `node` without parameters; None if only Spark can derive it."""
     if isinstance(node, exp.Column):
         type = _resolve(node, types)
         return type.name if isinstance(type, ScalarType) else None
@@ -105,21 +109,22 @@ def _division(node: exp.Div, types: Mapping[str, DataType]) -> exp.Expr:
     if any(k is not None and k not in _INTEGERS for k in kinds):
         return node
     raise Refusal(
-        "Flink divides whole numbers to a whole number and Spark does not, and the types here are not plain "
-        "to see; CAST both operands (to BIGINT, DOUBLE or DECIMAL)",
+        "the types of the operands of this division are not known, and Flink divides integers to an integer while "
+        "Spark does not; CAST both operands (to BIGINT, DOUBLE or DECIMAL)",
         node,
     )
 
 
 def _refuse_different_text(operands: list[exp.Expr], types: Mapping[str, DataType]) -> None:
-    """Raise Refusal when one of the operands becomes another text in Spark than in Flink."""
+    """Raises Refusal if Spark converts one of the operands to another text than Flink."""
     for operand in operands:
         kind = _kind(operand, types) or ""
         if kind == "BOOLEAN":
             raise Refusal(
-                "a boolean is 'TRUE' as text in Flink and 'true' in Spark; write CASE WHEN", operand
+                "a boolean is converted to 'TRUE' in Flink and to 'true' in Spark; write CASE WHEN", operand
             )
         if kind.startswith("TIMESTAMP"):
             raise Refusal(
-                "Flink and Spark write timestamps differently; write DATE_FORMAT with a pattern", operand
+                "Flink and Spark convert timestamps to different text; write DATE_FORMAT with a pattern",
+                operand,
             )

@@ -1,4 +1,4 @@
-"""CREATE TABLE from its first word to its last."""
+"""Parses a complete CREATE TABLE statement."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from bridge.schema import TableSchema
 __all__ = ["Ddl", "parse"]
 
 _REFUSED = {
-    "PARTITIONED": "PARTITIONED BY does not reach a Kafka topic: Kafka partitions by key; "
-    "cluster the Delta table by its own properties",
-    "DISTRIBUTED": "DISTRIBUTED BY does not reach a Kafka topic: Kafka partitions by key; leave it out",
-    "LIKE": "LIKE needs another table's definition, and a pipeline knows one table; write its columns out",
-    "AS": "CREATE TABLE AS SELECT runs a query; the bridge moves a topic as it is. Leave the query out",
+    "PARTITIONED": "PARTITIONED BY has no effect on a Kafka topic, which is partitioned by key; remove it, and cluster "
+    "the Delta table with delta.cluster-by",
+    "DISTRIBUTED": "DISTRIBUTED BY has no effect on a Kafka topic, which is partitioned by key; remove it",
+    "LIKE": "LIKE refers to another table, but a pipeline has only one; list the columns",
+    "AS": "CREATE TABLE AS SELECT runs a query, which the bridge does not support; remove the query",
 }
 
 
 @dataclass(frozen=True)
 class Ddl:
-    """A CREATE TABLE. `name` is the dotted name without quotes; `options` are WITH's, letter for letter."""
+    """A CREATE TABLE. `name` is the dotted name without quotes; `options` are the options in WITH, unchanged."""
 
     name: str
     schema: TableSchema
@@ -31,17 +31,17 @@ class Ddl:
 
 
 def parse(text: str, file: str = "<ddl>") -> Ddl:
-    """Read one Flink CREATE TABLE statement; a closing ';' and comments may be there.
+    """Parses one Flink CREATE TABLE statement, with optional comments and a final ';'.
 
-    Raises DdlError with file, line and column for everything that cannot be read or used. Messages hold no
-    option value. Neither options nor the bridge's reserved column names are judged here.
+    Raises DdlError with file, line and column for illegal and unsupported syntax. Messages contain no option values.
+    It checks neither options nor reserved column names.
     """
     c = Cursor(Source(text, file))
     if not c.take("CREATE"):
         c.fail_expected("CREATE TABLE")
     c.take("TEMPORARY")
     if not c.take("TABLE"):
-        c.fail_expected("TABLE after CREATE (a pipeline is given one CREATE [TEMPORARY] TABLE)")
+        c.fail_expected("TABLE after CREATE (a pipeline has one CREATE [TEMPORARY] TABLE)")
     c.take("IF", "NOT", "EXISTS")
     name = _table_name(c)
     if not c.take("("):
@@ -54,7 +54,7 @@ def parse(text: str, file: str = "<ddl>") -> Ddl:
     options = _options(c)
     _refuse(c)
     if c.take(";") and c.token.kind != "end":
-        c.fail("a second statement begins here; a pipeline is given one CREATE TABLE")
+        c.fail("a second statement starts here; a pipeline has one CREATE TABLE")
     if c.token.kind != "end":
         c.fail_expected("the end of the statement")
     return Ddl(name, schema, options, comment)
@@ -65,7 +65,7 @@ def _table_name(c: Cursor) -> str:
     while c.take("."):
         parts.append(c.name("a name after '.'"))
     if len(parts) > 3:
-        c.fail("a table's name has three parts at most: catalog.database.table", parts[3])
+        c.fail("the name of a table has at most three parts: catalog.database.table", parts[3])
     return ".".join(p.text for p in parts)
 
 
@@ -76,14 +76,14 @@ def _refuse(c: Cursor) -> None:
 
 def _options(c: Cursor) -> dict[str, str]:
     c.expect("(", " after WITH")
-    # After a misplaced quote any token may be a piece of a password.
+    # After a misplaced quote, any token may be part of a password.
     c.quotes_tokens = False
     options: dict[str, str] = {}
 
     def option() -> None:
         key = c.string("an option's key")
         if key.text in options:
-            c.fail(f"option '{key.text}' is there twice", key)
+            c.fail(f"option '{key.text}' is set twice", key)
         c.expect("=", f" after '{key.text}'")
         options[key.text] = c.string(f"the value of '{key.text}'").text
 

@@ -1,7 +1,7 @@
-"""Words, names, strings and symbols of Flink SQL, each with its place in the text.
+"""Splits Flink SQL into tokens: words, names, strings and symbols, each with its position in the text.
 
-Flink reads SQL with Calcite's BTID lexer: names in backquotes, strings in single quotes where only '' is
-special, comments as `--`, `//` and `/* */`.
+The grammar is that of Calcite's BTID lexer, which Flink uses: names in backquotes, strings in single quotes whose only
+escape is '', comments as `--`, `//` and `/* */`.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ _PATTERN = re.compile(
 )
 
 _OPEN = {
-    "/*": "this comment is never closed: end it with */",
-    "'": "this string is never closed: end it with ' (a quote inside is written '')",
-    "`": "this name is empty or never closed: end it with ` (a backquote inside is written ``)",
+    "/*": "this comment is not closed; end it with */",
+    "'": "this string is not closed; end it with ' (a quote within the string is written '')",
+    "`": "this name is empty or not closed; end it with ` (a backquote within the name is written ``)",
 }
 
 
 @dataclass(frozen=True)
 class Source:
-    """The text and the name of the file it came from."""
+    """The text of a statement and the name of its file."""
 
     text: str
     file: str
 
     def error(self, message: str, offset: int) -> DdlError:
-        """A DdlError that points at `offset`; lines and columns count from 1, columns in characters."""
+        """Returns a DdlError at `offset`; lines and columns start at 1, columns count characters."""
         before = self.text[:offset]
         return DdlError(message, self.file, before.count("\n") + 1, offset - before.rfind("\n"))
 
 
 @dataclass(frozen=True)
 class Token:
-    """`kind` is word, name, string, number, symbol or end; `text` is what it stands for, quotes removed."""
+    """`kind` is word, name, string, number, symbol or end; `text` is its value without quotes."""
 
     kind: str
     text: str
@@ -58,7 +58,7 @@ class Token:
 
     @property
     def keyword(self) -> str:
-        """The word in upper case; symbols as they are; empty for names, strings and numbers."""
+        """The word in upper case or the symbol; empty for names, strings and numbers."""
         return self.text.upper() if self.kind in ("word", "symbol") else ""
 
     def __str__(self) -> str:
@@ -68,10 +68,10 @@ class Token:
 
 
 def tokenize(source: Source) -> list[Token]:
-    """All tokens in order, comments left out, closed by one of kind `end`.
+    """Returns all tokens in order without comments, followed by a token of kind `end`.
 
-    Raises DdlError for a string, name or comment that is not closed, and for strings with a prefix. A
-    character that Flink SQL does not know becomes a symbol: the parser says what it expected in its place.
+    Raises DdlError for a string, name or comment that is not closed, and for strings with a prefix. A character that
+    is not legal in Flink SQL becomes a symbol, so that the parser reports what it expected instead.
     """
     tokens = []
     for match in _PATTERN.finditer(source.text):
@@ -80,7 +80,7 @@ def tokenize(source: Source) -> list[Token]:
             raise source.error(_OPEN[text], start)
         if kind == "coded":
             raise source.error(
-                f"strings with the prefix {text[:-1]} are not read; write the characters themselves in '...'",
+                f"strings with the prefix {text[:-1]} are not supported; write the characters in '...'",
                 start,
             )
         if kind in ("string", "name"):

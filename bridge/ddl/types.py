@@ -1,4 +1,4 @@
-"""Flink's data types: every spelling to one canonical DataType, ranges checked.
+"""Parses Flink's data types: converts each spelling to its canonical DataType and checks the ranges.
 
 Rules: Flink's documentation, "Data Types" (https://nightlies.apache.org/flink/flink-docs-stable/docs/dev/table/types/).
 """
@@ -26,7 +26,7 @@ _NAMES = sorted(
     {*_WITHOUT_PARAMETERS, *_WITH_LENGTH, *_TIMES, *_COMPOSITE, "DECIMAL", "DOUBLE"}
     - {"NULL", "TIME", "VARIANT"}
 )
-# What people write who come from Spark, Java or another database.
+# Type names of Spark, Java and databases.
 _FOREIGN_NAMES = {
     "BLOB": "BYTES",
     "BOOL": "BOOLEAN",
@@ -45,9 +45,9 @@ _FOREIGN_NAMES = {
 
 
 def parse_type(c: Cursor, what: str = "a type") -> DataType:
-    """The type at the cursor with its NOT NULL, ARRAY and MULTISET suffixes included.
+    """Parses the type at the cursor, including its suffixes NOT NULL, ARRAY and MULTISET.
 
-    Raises DdlError at the type or number that is unknown, out of range, or has no counterpart in Spark.
+    Raises DdlError for a type that is unknown, out of range, or has no counterpart in Spark.
     """
     type = _nullable(c, _base(c, what))
     while c.at("ARRAY") or c.at("MULTISET"):
@@ -67,7 +67,9 @@ def _nullable(c: Cursor, type: DataType) -> DataType:
 def _base(c: Cursor, what: str) -> DataType:
     start = c.token
     if start.kind == "name":
-        c.fail(f"`{start.text}` is a user-defined type; the bridge has none: declare its fields as ROW<...>")
+        c.fail(
+            f"`{start.text}` is a user-defined type, which the bridge does not support; declare its fields as ROW<...>"
+        )
     if start.kind != "word":
         c.fail_expected(what)
     written = c.next().keyword
@@ -182,11 +184,11 @@ def _row(c: Cursor) -> RowType:
     def field() -> None:
         token = c.name("a field name")
         if token.text.casefold() in fields:
-            c.fail(f"field `{token.text}` is there twice (Spark does not tell upper from lower case)", token)
+            c.fail(f"field `{token.text}` is declared twice (names in Spark are case-insensitive)", token)
         fields[token.text.casefold()] = RowField(
             token.text, parse_type(c, f"the type of field `{token.text}`")
         )
-        # A field's comment describes it to people; no catalog keeps it on this way.
+        # The comment of a field is documentation only and is not stored.
         if c.take("COMMENT"):
             c.string("the comment")
         elif c.token.kind == "string":

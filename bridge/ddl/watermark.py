@@ -1,4 +1,4 @@
-"""`WATERMARK FOR column AS column [- INTERVAL 'n' UNIT]`."""
+"""Parses `WATERMARK FOR column AS column [- INTERVAL 'n' UNIT]`."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from bridge.schema import Watermark
 __all__ = ["parse_watermark"]
 
 _SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400, "WEEK": 604800}
-_WAY_OUT = "write `column` or `column - INTERVAL 'n' UNIT`: the bridge uses it for the event-time lag"
+_WAY_OUT = "write `column` or `column - INTERVAL 'n' UNIT`, from which the bridge computes the event-time lag"
 
 
 def parse_watermark(c: Cursor) -> tuple[Token, Watermark]:
-    """The watermark after the words WATERMARK FOR, and its column's token.
+    """Parses the watermark after the keywords WATERMARK FOR; returns the token of its column and the watermark.
 
-    Raises DdlError for a nested column and for every strategy but a bounded delay on the column itself.
+    Raises DdlError for a nested column and for all strategies except a bounded delay of the column.
     """
     column = c.name("the watermark's column")
     if c.at("."):
         c.fail(
             f"the watermark's column must be a column of the table; for a field of `{column.text}` "
-            "declare a computed column first",
+            "declare a computed column and use that",
             column,
         )
     c.expect("AS", " and the watermark's expression")
@@ -46,7 +46,7 @@ def _delay(c: Cursor) -> float:
     unit, place = c.token.keyword.removesuffix("S"), c.token
     pattern = r"\d+(\.\d+)?" if unit == "SECOND" else r"\d+"
     if unit in ("MONTH", "QUARTER", "YEAR"):
-        c.fail(f"a delay in {unit.lower()}s has no fixed length; use DAY")
+        c.fail(f"a delay in {unit.lower()}s has no fixed length; write it in DAY")
     if unit not in _SECONDS:
         c.fail_expected("SECOND, MINUTE, HOUR, DAY or WEEK")
     if not re.fullmatch(pattern, amount.text.strip()):
@@ -58,5 +58,5 @@ def _delay(c: Cursor) -> float:
             c.integer("the precision of its fraction", 0, 9)
         c.expect(")")
     if c.at("TO"):
-        c.fail(f"intervals of more than one unit are not supported; give the delay in {unit} alone", place)
+        c.fail(f"intervals of more than one unit are not supported; write the delay in {unit} only", place)
     return float(amount.text) * _SECONDS[unit]

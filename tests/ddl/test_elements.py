@@ -104,10 +104,18 @@ def test_watermark(type: str, expression: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     ("elements", "at", "message"),
     [
-        (["a INT", "a STRING"], (3, 1), "column `a` is there twice"),
-        (["a INT", "b INT", "`A` AS 1"], (4, 1), "column `A` differs from `a` in case only; Spark and Delta"),
+        (["a INT", "a STRING"], (3, 1), "column `a` is declared twice"),
+        (
+            ["a INT", "b INT", "`A` AS 1"],
+            (4, 1),
+            "column `A` differs from `a` only in case, and column names in Spark and Delta",
+        ),
         (["leader-epoch INT"], (2, 7), "expected the type of column `leader`, or AS, found '-'"),
-        (["'a' INT"], (2, 1), "expected a column, PRIMARY KEY or WATERMARK (names of other characters than"),
+        (
+            ["'a' INT"],
+            (2, 1),
+            "expected a column, PRIMARY KEY or WATERMARK (names with characters other than",
+        ),
         (["a INT DEFAULT 1"], (2, 7), "expected ',' or ')' after column `a`, found 'DEFAULT'"),
         (["a INT VIRTUAL"], (2, 7), "expected ',' or ')' after column `a`, found 'VIRTUAL'"),
         (["a INT COMMENT b"], (2, 15), "expected the comment in single quotes, found 'b'"),
@@ -121,7 +129,7 @@ def test_watermark(type: str, expression: str, seconds: float) -> None:
         (
             ["a INT PRIMARY KEY"],
             (2, 7),
-            "a primary key must be declared NOT ENFORCED, as in Flink: the data is",
+            "a primary key must be declared NOT ENFORCED, as in Flink, since it",
         ),
         (["a INT PRIMARY NOT ENFORCED"], (2, 15), "expected KEY after PRIMARY"),
         (["a INT", "PRIMARY KEY a NOT ENFORCED"], (3, 13), "expected '(' and the columns of the primary key"),
@@ -129,28 +137,28 @@ def test_watermark(type: str, expression: str, seconds: float) -> None:
         (
             ["a INT PRIMARY KEY NOT ENFORCED", "PRIMARY KEY (a) NOT ENFORCED"],
             (3, 1),
-            "the table has a primary key",
+            "the table already has a primary key",
         ),
         (
             ["PRIMARY KEY (a) NOT ENFORCED", "a INT PRIMARY KEY NOT ENFORCED"],
             (3, 7),
-            "the table has a primary key",
+            "the table already has a primary key",
         ),
-        (["aid INT", KEY], (3, 14), "the primary key names `id`, which is no column; did you mean `aid`?"),
-        (["ID INT", KEY], (3, 14), "the primary key names `id`, which is no column; did you mean `ID`?"),
-        (["zz INT", KEY], (3, 14), "the primary key names `id`, which is no column; known are: `zz`"),
+        (["aid INT", KEY], (3, 14), "the primary key names `id`, which is not a column; did you mean `aid`?"),
+        (["ID INT", KEY], (3, 14), "the primary key names `id`, which is not a column; did you mean `ID`?"),
+        (["zz INT", KEY], (3, 14), "the primary key names `id`, which is not a column; known names are `zz`"),
         ([KEY], (3, 1), "the table has no columns"),
         (["a INT", "PRIMARY KEY (a, a) NOT ENFORCED"], (3, 17), "the primary key names `a` twice"),
         (
             ["id INT METADATA", KEY],
             (3, 14),
-            "a primary key is made of physical columns; `id` is a metadata column",
+            "a primary key consists of physical columns; `id` is a metadata column",
         ),
-        (["id AS 1", KEY], (3, 14), "a primary key is made of physical columns; `id` is computed"),
+        (["id AS 1", KEY], (3, 14), "a primary key consists of physical columns; `id` is a computed column"),
         (
             ["a INT", "UNIQUE (a)"],
             (3, 1),
-            "UNIQUE is not supported (in Flink neither); declare the columns as",
+            "UNIQUE is not supported, as in Flink; declare the columns as",
         ),
         (["a INT UNIQUE"], (2, 7), "UNIQUE is not supported"),
         (["a INT", "CONSTRAINT u UNIQUE (a)"], (3, 14), "UNIQUE is not supported"),
@@ -171,8 +179,8 @@ def test_refused(elements: list[str], at: tuple[int, int], message: str) -> None
             15,
             "the watermark's column must be a column of the table; for a field of `r` declare a",
         ),
-        ("x AS x", 15, "the watermark names `x`, which is no column; known are: `ts`, `n`"),
-        ("n AS n", 15, "a watermark needs a TIMESTAMP or TIMESTAMP_LTZ; `n` is INT NOT NULL"),
+        ("x AS x", 15, "the watermark names `x`, which is not a column; known names are `ts`, `n`"),
+        ("n AS n", 15, "a watermark requires a column TIMESTAMP or TIMESTAMP_LTZ; `n` is INT NOT NULL"),
         (
             "ts AS SOURCE_WATERMARK()",
             21,
@@ -192,7 +200,7 @@ def test_refused(elements: list[str], at: tuple[int, int], message: str) -> None
         (
             "ts AS ts - INTERVAL '1' DAY TO SECOND",
             39,
-            "intervals of more than one unit are not supported; give the",
+            "intervals of more than one unit are not supported; write the",
         ),
         ("ts AS ts - INTERVAL '-5' SECOND", 35, "the length of the interval must be a number"),
         (
@@ -200,7 +208,7 @@ def test_refused(elements: list[str], at: tuple[int, int], message: str) -> None
             35,
             "the length of the interval must be a number (whole, or a fract",
         ),
-        ("ts AS ts - INTERVAL '1' MONTH", 39, "a delay in months has no fixed length; use DAY"),
+        ("ts AS ts - INTERVAL '1' MONTH", 39, "a delay in months has no fixed length; write it in DAY"),
         (
             "ts AS ts - INTERVAL '5' MILLISECOND",
             39,
@@ -218,5 +226,5 @@ def test_watermark_refused(watermark: str, column: int | None, message: str) -> 
 
 def test_a_second_watermark_is_refused() -> None:
     error = refusal("ts TIMESTAMP(3)", "WATERMARK FOR ts AS ts", "WATERMARK FOR ts AS ts")
-    assert error.message == "the table has a watermark already; Flink takes one"
+    assert error.message == "the table already has a watermark; Flink supports one per table"
     assert place(error) == (4, 1)

@@ -118,12 +118,12 @@ def test_casts(flink: str, spark: str) -> None:
         *("CURRENT_WATERMARK(ts)", "monotonically_increasing_id()"),
     ],
 )
-def test_what_gives_another_value_each_time_is_refused(expression: str) -> None:
+def test_non_deterministic_functions_are_refused(expression: str) -> None:
     error = refusal(*COLUMNS, f"c AS COALESCE(l, {expression})")
     word = expression.partition("(")[0].strip().upper()
     assert error.message == (
-        f"computed column `c`: {word} gives another value each time, and a replayed record must give "
-        "the same row; leave the column out, or take the record's time (METADATA FROM 'timestamp')"
+        f"computed column `c`: {word} is not deterministic, but a replayed record must result in the same row; remove "
+        "the column, or use the timestamp of the record (METADATA FROM 'timestamp')"
     )
     assert place(error) == (LINE, 18)
 
@@ -141,51 +141,51 @@ def test_a_column_may_be_named_like_such_a_function() -> None:
         (
             "CAST(a AS TIMESTAMP_LTZ(3)) + zz",
             36,
-            "there is no physical or metadata column `zz`; known are: `a`",
+            "there is no physical or metadata column `zz`; known names are `a`",
         ),
         ("before + 1", 6, "there is no physical or metadata column `before`"),
-        ("r.x", 8, "`r` has no field `x`; known are: `f`, `g`"),
+        ("r.x", 8, "`r` has no field `x`; known names are `f`, `g`"),
         ("r.g.hi", 10, "`g` has no field `hi`; did you mean `h i`?"),
-        ("a.f", 8, "`a` is no ROW and has no field `f`"),
+        ("a.f", 8, "`a` is not a ROW and has no field `f`"),
         ("t.a", 6, "there is no physical or metadata column `t`"),
-        ("a b", 8, "this expression cannot be read at 'b'; names that are also keywords go in `...`"),
-        ("a +", 8, "this expression cannot be read at '+'"),
-        ("a AS b", 8, "this expression cannot be read at 'AS'"),
-        ("SELECT 1", 6, "this expression cannot be read at 'SELECT'"),
-        ("(SELECT 1)", 14, "only columns, constants, operators and functions of one row can be used"),
-        ("EXISTS (SELECT 1)", 21, "only columns, constants, operators and functions of one row"),
-        ("?", 6, "only columns, constants, operators and functions of one row"),
-        ("COUNT(*)", 6, "COUNT is an aggregate; a computed column sees one row"),
-        ("1 + sum(a)", 10, "SUM is an aggregate; a computed column sees one row"),
-        ("f(a) / 2", 6, "Flink divides whole numbers to a whole number and Spark does not"),
-        ("CAST(ts AS STRING)", 11, "Flink and Spark write timestamps differently; write DATE_FORMAT"),
-        ("s || l", 11, "Flink and Spark write timestamps differently"),
+        ("a b", 8, "this expression cannot be parsed at 'b'; quote names that are keywords with `...`"),
+        ("a +", 8, "this expression cannot be parsed at '+'"),
+        ("a AS b", 8, "this expression cannot be parsed at 'AS'"),
+        ("SELECT 1", 6, "this expression cannot be parsed at 'SELECT'"),
+        ("(SELECT 1)", 14, "only columns, constants, operators and scalar functions are supported"),
+        ("EXISTS (SELECT 1)", 21, "only columns, constants, operators and scalar functions are supported"),
+        ("?", 6, "only columns, constants, operators and scalar functions are supported"),
+        ("COUNT(*)", 6, "COUNT is an aggregate function; a computed column is computed from one row"),
+        ("1 + sum(a)", 10, "SUM is an aggregate function; a computed column is computed from one row"),
+        ("f(a) / 2", 6, "the types of the operands of this division are not known"),
+        ("CAST(ts AS STRING)", 11, "Flink and Spark convert timestamps to different text; write DATE_FORMAT"),
+        ("s || l", 11, "Flink and Spark convert timestamps to different text"),
         (
             "CAST(a > 1 AS STRING)",
             11,
-            "a boolean is 'TRUE' as text in Flink and 'true' in Spark; write CASE WHEN",
+            "a boolean is converted to 'TRUE' in Flink and to 'true' in Spark; write CASE WHEN",
         ),
-        ("CONCAT(s, ok)", 16, "a boolean is 'TRUE' as text in Flink"),
+        ("CONCAT(s, ok)", 16, "a boolean is converted to 'TRUE' in Flink"),
         (
             "CAST(s AS VARCHAR(3))",
             16,
-            "Spark's casts keep no length; cast to STRING and cut with LEFT or SUBSTRING",
+            "Spark's casts ignore the length; cast to STRING and truncate with LEFT or SUBSTRING",
         ),
-        ("CAST(s AS BINARY(3))", 16, "Spark's casts keep no length; cast to BYTES"),
-        ("TIME '10:00:00'", 6, "Spark 4.0 has no TIME; compare text"),
+        ("CAST(s AS BINARY(3))", 16, "Spark's casts ignore the length; cast to BYTES"),
+        ("TIME '10:00:00'", 6, "Spark 4.0 does not support TIME; compare strings"),
         ("MAP['k', 1]", 6, "write MAP_FROM_ARRAYS(ARRAY[keys], ARRAY[values])"),
-        ("FLOOR(ts TO DAY)", 12, "Spark has no FLOOR or CEIL to a unit; write DATE_FORMAT"),
-        ("GREATEST(a, b)", 6, "GREATEST is null in Flink as soon as one argument is; Spark leaves nulls out"),
-        ("SPLIT(s, '.')", 6, "SPLIT takes its separator literally in Flink"),
+        ("FLOOR(ts TO DAY)", 12, "Spark does not support FLOOR and CEIL to a time unit; write DATE_FORMAT"),
+        ("GREATEST(a, b)", 6, "GREATEST is null in Flink if one argument is null, while Spark ignores nulls"),
+        ("SPLIT(s, '.')", 6, "SPLIT takes a literal separator in Flink"),
         (
             "LTRIM(s, 'x')",
             6,
-            "Spark's LTRIM takes its two arguments in the other order; write TRIM(LEADING b FROM a)",
+            "Spark's LTRIM takes its arguments in reverse order; write TRIM(LEADING b FROM a)",
         ),
-        ("UNIX_TIMESTAMP()", 6, "UNIX_TIMESTAMP() reads the clock"),
-        ("TO_TIMESTAMP_LTZ(b)", 6, "TO_TIMESTAMP_LTZ needs to know what it is given"),
-        ("TO_TIMESTAMP_LTZ(b, 6)", 6, "TO_TIMESTAMP_LTZ needs to know what it is given"),
-        ("TO_TIMESTAMP(s, 'y', 'UTC')", 6, "TO_TIMESTAMP takes a text and a pattern here"),
+        ("UNIX_TIMESTAMP()", 6, "UNIX_TIMESTAMP() is not deterministic"),
+        ("TO_TIMESTAMP_LTZ(b)", 6, "the unit of the arguments of TO_TIMESTAMP_LTZ must be known"),
+        ("TO_TIMESTAMP_LTZ(b, 6)", 6, "the unit of the arguments of TO_TIMESTAMP_LTZ must be known"),
+        ("TO_TIMESTAMP(s, 'y', 'UTC')", 6, "TO_TIMESTAMP is supported with a text and a pattern only"),
     ],
 )
 def test_refused(expression: str, column: int, message: str) -> None:
@@ -219,7 +219,7 @@ def test_computed_columns_do_not_see_each_other() -> None:
     ("expression", "at", "message"),
     [
         ("a]", (3, 7), "expected ',' or ')' after column `c`, found ']'"),
-        ("[a) + 1", (3, 8), "computed column `c`: this expression cannot be read at ')'"),
+        ("[a) + 1", (3, 8), "computed column `c`: this expression cannot be parsed at ')'"),
     ],
 )
 def test_brackets_that_do_not_match(expression: str, at: tuple[int, int], message: str) -> None:

@@ -133,11 +133,11 @@ def test_nested(text: str, expected: DataType) -> None:
         ("TEXT", 3, "unknown type `TEXT`; did you mean `STRING`?"),
         ("STRUCT<a INT>", 3, "unknown type `STRUCT`; did you mean `ROW`?"),
         ("BIGNT", 3, "unknown type `BIGNT`; did you mean `BIGINT`?"),
-        ("XML", 3, "unknown type `XML`; known are: `ARRAY`, `BIGINT`"),
+        ("XML", 3, "unknown type `XML`; known names are `ARRAY`, `BIGINT`"),
         (
             "`my`.`type`",
             3,
-            "`my` is a user-defined type; the bridge has none: declare its fields as ROW<...>",
+            "`my` is a user-defined type, which the bridge does not support; declare its fields as ROW<...>",
         ),
         ("", 3, "expected the type of column `c`, or AS"),
         ("INT NOT", 10, "expected NULL after NOT"),
@@ -146,7 +146,7 @@ def test_nested(text: str, expected: DataType) -> None:
         ("MAP<INT>", 10, "expected ',' and the type of the map's values, found '>'"),
         ("ROW INT", 7, "expected '<' or '(' after ROW, found 'INT'"),
         ("ROW<INT, STRING>", 10, "expected the type of field `INT`, found ','"),
-        ("ROW<a INT, A STRING>", 14, "field `A` is there twice"),
+        ("ROW<a INT, A STRING>", 14, "field `A` is declared twice"),
         ("ROW<>", 7, "expected a field name"),
     ],
 )
