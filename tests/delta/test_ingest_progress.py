@@ -90,7 +90,7 @@ def test_a_restore_by_timestamp_cannot_be_followed(spark: SparkSession, lake: Pa
     table = made(spark, lake / "t")
     commit_by_hand(table, 1, at(0).to_json(table.id), "MERGE")
     commit_by_hand(table, 2, operation="RESTORE", parameters={"timestamp": "2026-01-01 00:00:00.0"})
-    with pytest.raises(GapError, match=r"version 2 restored it by timestamp.*`bridge resync FILE` heals it"):
+    with pytest.raises(GapError, match=r"version 2 restored it by timestamp.*run `bridge resync FILE`"):
         read_progress(table, "p")
 
 
@@ -107,7 +107,7 @@ def test_a_replaced_table_is_a_gap(spark: SparkSession, unique: Callable[[str], 
         "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
     )
     with pytest.raises(
-        GapError, match=r"it was replaced by another table after version 1; `bridge resync FILE` heals it"
+        GapError, match=r"it was replaced by another table after version 1; run `bridge resync FILE`"
     ):
         read_progress(open_table(spark, named, FIELDS), "p")
     spark.sql(f"DROP TABLE {named.table}")
@@ -123,7 +123,7 @@ def test_a_cleaned_log_is_a_gap(spark: SparkSession, lake: Path) -> None:
         log_file(table, version).unlink()
     with pytest.raises(
         GapError,
-        match=r"its log begins at version 3 and holds no progress any more; `bridge resync FILE` heals it",
+        match=r"its log begins at version 3 and holds no progress any more; run `bridge resync FILE`",
     ):
         read_progress(table, "p")
 

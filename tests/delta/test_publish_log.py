@@ -76,7 +76,7 @@ def test_nothing_readable_is_a_gap(log: PublishLog, lake: Path) -> None:
     log.write(at(0))
     files(lake)[0].write_text("")
     with pytest.raises(
-        GapError, match=r"none of the 1 files in .*/publish can be read.*`bridge resync FILE` heals it"
+        GapError, match=r"none of the 1 files in .*/publish can be read.*run `bridge resync FILE`"
     ):
         log.last()
 

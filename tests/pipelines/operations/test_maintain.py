@@ -93,7 +93,7 @@ def test_without_the_guard_the_publish_finds_a_gap(
     monkeypatch.setattr(maintaining, "_retention", lambda asked, *_: (asked, None))
     definition = _keeping_nothing(world.definition())
     assert maintain(careless, definition).files_deleted
-    with pytest.raises(GapError, match=r"have been vacuumed; `bridge resync FILE` heals it"):
+    with pytest.raises(GapError, match=r"have been vacuumed; run `bridge resync FILE`"):
         publish(world.spark, definition)
 
 

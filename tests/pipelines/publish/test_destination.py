@@ -71,7 +71,7 @@ def test_a_topic_created_anew(make: Make, guarantee: str) -> None:
     for _ in range(2):
         with pytest.raises(GapError, match=rf"topic '{world.topic}' was deleted and created anew") as gap:
             publish(world.spark, world.definition())
-    assert "`bridge resync FILE` heals it" in str(gap.value) and "start: snapshot" in str(gap.value)
+    assert "run `bridge resync FILE`" in str(gap.value) and "start: snapshot" in str(gap.value)
     assert world.received() == []
     assert resync(world.spark, world.definition()).inserted == 2
     sql(world, "DELETE FROM t WHERE id = 1")

@@ -156,7 +156,7 @@ def test_files_that_are_seen_in_another_way(
         another.setattr(delivery, "data_files", lambda _: ())
         with pytest.raises(
             GapError,
-            match=r"version 1 was being sent file by file.*Finish it with the former ones, or `bridge resync FILE`",
+            match=r"version 1 was being sent file by file.*Finish it with the former ones, or run `bridge resync FILE`",
         ):
             desk.publish()
     desk.publish()

@@ -35,7 +35,7 @@ def test_a_topic_created_anew_takes_the_table_over(make: Make) -> None:
     ingest(world.spark, world.definition())
     world.recreate_topic()
     world.send([upsert(2, "b"), upsert(3, "c"), upsert(4, "d"), upsert(4, "e")])
-    with pytest.raises(GapError, match=r"deleted and created anew.*`bridge resync FILE` heals it"):
+    with pytest.raises(GapError, match=r"deleted and created anew.*run `bridge resync FILE`"):
         ingest(world.spark, world.definition())
     done = resync(world.spark, world.definition())
     assert (done.inserted, done.updated, done.deleted, done.unchanged) == (2, 0, 1, 1)
@@ -57,7 +57,7 @@ def test_rows_whose_records_may_have_expired_are_for_the_user_to_decide(make: Ma
     ingest(world.spark, world.definition())
     world.send([upsert(4, "lost"), upsert(3, "e")])
     expire(world, 5)
-    with pytest.raises(GapError, match=r"begins at 5: 1 offsets have expired; `bridge resync FILE` heals it"):
+    with pytest.raises(GapError, match=r"begins at 5: 1 offsets have expired; run `bridge resync FILE`"):
         ingest(world.spark, world.definition())
     version = world.history()[0]["version"]
     with pytest.raises(DefinitionError, match=rf"{world.topic}-0 at 5.*--missing delete .*--missing keep"):

@@ -102,7 +102,7 @@ def test_a_table_made_anew_begins_a_new_count_of_versions(make: Make, unique: Ca
     publish(world.spark, definition)
     shutil.rmtree(world.folder / "table")
     sql(world, CREATE, "INSERT INTO t SELECT id, 'z', 1 FROM range(3, 6)")
-    with pytest.raises(GapError, match=r"was replaced.*`bridge resync FILE` heals it"):
+    with pytest.raises(GapError, match=r"was replaced.*run `bridge resync FILE`"):
         publish(world.spark, definition)
     done = resync(world.spark, definition)
     assert (done.inserted, done.updated, done.deleted) == (0, 3, 17)
@@ -126,7 +126,7 @@ def test_a_resync_that_dies_is_run_again(
     arm(place, "raise")
     with pytest.raises(RuntimeError, match="failpoint resync"):
         resync(world.spark, definition)
-    with pytest.raises(GapError, match=r"a resync was interrupted.*`bridge resync FILE` heals it"):
+    with pytest.raises(GapError, match=r"a resync was interrupted.*run `bridge resync FILE`"):
         publish(world.spark, definition)
     resync(world.spark, definition)
     assert fold(world) == names(world)
@@ -197,7 +197,7 @@ def test_changes_whose_files_were_vacuumed_are_found_by_their_rows(make: Make, f
     careless = world.spark.newSession()
     careless.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     careless.sql(f"VACUUM delta.`{world.folder}/table` RETAIN 0 HOURS")
-    with pytest.raises(GapError, match=r"have been vacuumed.*`bridge resync FILE` heals it"):
+    with pytest.raises(GapError, match=r"have been vacuumed.*run `bridge resync FILE`"):
         publish(world.spark, definition)
     before = len(world.received())
     done = resync(world.spark, definition)

@@ -140,7 +140,7 @@ def test_a_table_that_lost_its_progress_is_taken_up_again(make: Make) -> None:
     sql(world, "DELETE FROM {table} WHERE id = 2")
     sql(world, f"RESTORE TABLE {{table}} TO TIMESTAMP AS OF '{then}'")
     sql(world, "DELETE FROM {table} WHERE id = 1")
-    with pytest.raises(GapError, match=r"restored it by timestamp.*`bridge resync FILE` heals it"):
+    with pytest.raises(GapError, match=r"restored it by timestamp.*run `bridge resync FILE`"):
         ingest(world.spark, definition)
     assert direction_of(world.spark, definition, None) == "ingest"
     assert resync(world.spark, definition).inserted == 1
