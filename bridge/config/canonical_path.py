@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["CanonicalPath", "canonical_path"]
+__all__ = ["CanonicalPath", "canonical_path", "file_id"]
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(.*)", re.DOTALL)
 _STORES = {
@@ -26,6 +26,15 @@ _LOCAL = "file"
 _VOLUMES = "Volumes"
 
 
+def file_id(path: str) -> tuple[int, int] | None:
+    """Returns the device and inode of a local file or folder; None if it does not exist or has none."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return (status.st_dev, status.st_ino) if status.st_ino else None
+
+
 @dataclass(frozen=True)
 class CanonicalPath:
     """A storage location: its store, the host, bucket or container ("" for the default), and the parts of the path."""
@@ -34,16 +43,18 @@ class CanonicalPath:
     host: str
     parts: tuple[str, ...]
 
-    def contains(self, other: CanonicalPath) -> bool:
+    def contains(
+        self, other: CanonicalPath, *, inode: Callable[[str], tuple[int, int] | None] = file_id
+    ) -> bool:
         """Returns whether `other` is this location or is inside it. Local folders are also compared by inode, which
         covers mounts and case-insensitive file systems."""
         if self.store != other.store or (self.host and other.host and self.host != other.host):
             return False
         if other.parts[: len(self.parts)] == self.parts:
             return True
-        if self.store != _LOCAL or (own_inode := _inode("/" + "/".join(self.parts))) is None:
+        if self.store != _LOCAL or (own_inode := inode("/" + "/".join(self.parts))) is None:
             return False
-        return any(_inode(folder) == own_inode for folder in other._ancestors())
+        return any(inode(folder) == own_inode for folder in other._ancestors())
 
     def _ancestors(self) -> Iterator[str]:
         for end in range(len(self.parts), 0, -1):
@@ -83,11 +94,3 @@ def _local(path: str) -> CanonicalPath:
 
 def _parts(path: str) -> tuple[str, ...]:
     return tuple(part for part in path.split("/") if part)
-
-
-def _inode(path: str) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return (status.st_dev, status.st_ino) if status.st_ino else None
