@@ -85,11 +85,11 @@ def canonical_path(path: str) -> CanonicalPath:
 
 
 def _local(path: str) -> CanonicalPath:
-    plain = posixpath.normpath(os.path.abspath(path))
-    parts = _parts(plain)
+    normalized = posixpath.normpath(os.path.abspath(path))
+    parts = _parts(normalized)
     if parts[:1] == ("dbfs",):
         return canonical_path("dbfs:/" + "/".join(parts[1:]))
-    return CanonicalPath(_LOCAL, "", _parts(os.path.realpath(plain)))
+    return CanonicalPath(_LOCAL, "", _parts(os.path.realpath(normalized)))
 
 
 def _parts(path: str) -> tuple[str, ...]:

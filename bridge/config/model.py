@@ -189,7 +189,7 @@ class PublishSection(Section):
     transaction_rows: Annotated[int, BeforeValidator(validators.digits_as_int)] = Field(
         default=200_000,
         gt=0,
-        description="Approximate maximum number of records per transaction (exactly-once). They are held in memory "
+        description="Approximate maximum number of records per transaction (exactly-once). They are buffered in memory "
         "until the transaction ends.",
     )
 

@@ -167,7 +167,7 @@ def _check_key_type(column: PhysicalColumn) -> None:
 
 def _incomparable_type(type: DataType) -> str | None:
     if isinstance(type, RowType):
-        return next((found for f in type.fields if (found := _incomparable_type(f.type))), None)
+        return next((part for f in type.fields if (part := _incomparable_type(f.type))), None)
     if isinstance(type, MapType):
         return "MAP"
     if isinstance(type, ArrayType):

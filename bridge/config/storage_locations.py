@@ -87,14 +87,17 @@ def refuse_overlaps(locations: Sequence[StorageLocation]) -> None:
     """Raises `Overlap` for the first two locations of which one is equal to or inside the other, if this can lose data.
 
     It cannot for two files that are only read, nor for a file that is only read inside the checkpoint."""
-    at = [(spot, canonical_path(spot.path)) if spot.path is not None else (spot, None) for spot in locations]
-    for number, (one, here) in enumerate(at):
-        for other, there in at[:number]:
-            if Kind.READ in (one.kind, other.kind) and not _can_lose_data(one, here, other, there):
+    paths = [None if location.path is None else canonical_path(location.path) for location in locations]
+    located = list(zip(locations, paths, strict=True))
+    for number, (location, path) in enumerate(located):
+        for other, other_path in located[:number]:
+            if Kind.READ in (location.kind, other.kind) and not _can_lose_data(
+                location, path, other, other_path
+            ):
                 continue
-            message = _overlap_message(one, here, other, there)
+            message = _overlap_message(location, path, other, other_path)
             if message is not None:
-                raise Overlap(message, one.key)
+                raise Overlap(message, location.key)
 
 
 class Overlap(DefinitionError):
@@ -106,28 +109,41 @@ class Overlap(DefinitionError):
 
 
 def _can_lose_data(
-    one: StorageLocation, here: CanonicalPath | None, other: StorageLocation, there: CanonicalPath | None
+    location: StorageLocation,
+    path: CanonicalPath | None,
+    other: StorageLocation,
+    other_path: CanonicalPath | None,
 ) -> bool:
-    if one.kind is other.kind:
+    """Returns whether an overlap of a file that is only read with another location can lose data."""
+    if location.kind is other.kind:
         return False
-    if Kind.CHECKPOINT not in (one.kind, other.kind):
+    if Kind.CHECKPOINT not in (location.kind, other.kind):
         return True
-    return here is not None and there is not None and here.contains(there) and there.contains(here)
+    if path is None or other_path is None:
+        return False
+    return path.contains(other_path) and other_path.contains(path)
 
 
 def _overlap_message(
-    one: StorageLocation, here: CanonicalPath | None, other: StorageLocation, there: CanonicalPath | None
+    location: StorageLocation,
+    path: CanonicalPath | None,
+    other: StorageLocation,
+    other_path: CanonicalPath | None,
 ) -> str | None:
+    """Returns the message for two locations that overlap; None if they do not."""
     way_out = "set them to separate folders"
-    if one.table is not None and other.table is not None and one.table.lower() == other.table.lower():
-        return f"{one} is also {other}; {way_out}"
-    if here is None or there is None:
+    if (
+        location.table is not None
+        and other.table is not None
+        and location.table.lower() == other.table.lower()
+    ):
+        return f"{location} is also {other}; {way_out}"
+    if path is None or other_path is None:
         return None
-    inside, around = here.contains(there), there.contains(here)
-    if inside and around:
-        return f"{one} is the same location as {other}; {way_out}"
-    if inside:
-        one, other = other, one
-    if not (inside or around):
+    contains, is_inside = path.contains(other_path), other_path.contains(path)
+    if contains and is_inside:
+        return f"{location} is the same location as {other}; {way_out}"
+    if not (contains or is_inside):
         return None
-    return f"{one} is inside {other}, whose owner may delete its files or mistake them for its own; {way_out}"
+    inner, outer = (other, location) if contains else (location, other)
+    return f"{inner} is inside {outer}, so its files could be deleted or mistaken for files of the latter; {way_out}"

@@ -42,7 +42,7 @@ class Cursor:
         raise self.source.error(message, (token or self.token).start)
 
     def fail_expected(self, what: str) -> NoReturn:
-        """Raises DdlError with `what` is expected and the token found in its place."""
+        """Raises DdlError that names what was expected at the current token, and the token itself."""
         actual = str(self.token) if self.quotes_tokens or self.token.kind == "end" else "something else"
         self.fail(f"expected {what}, found {actual}")
 

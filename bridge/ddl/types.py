@@ -141,9 +141,9 @@ def _time(c: Cursor, word: str) -> ScalarType:
     return ScalarType(word, (precision,))
 
 
-def _expect_all(c: Cursor, *words: str) -> None:
-    for word in words:
-        c.expect(word)
+def _expect_all(c: Cursor, *keywords: str) -> None:
+    for keyword in keywords:
+        c.expect(keyword)
 
 
 def _interval(c: Cursor) -> ScalarType:
@@ -166,12 +166,12 @@ def _composite(c: Cursor, word: str) -> DataType:
     if word == "MAP":
         key = parse_type(c, "the type of the map's keys")
         c.expect(",", " and the type of the map's values")
-        made: DataType = MapType(key, parse_type(c, "the type of the map's values"))
+        composite: DataType = MapType(key, parse_type(c, "the type of the map's values"))
     else:
         element = parse_type(c, f"the type of the elements of {word}")
-        made = ArrayType(element) if word == "ARRAY" else _multiset(element)
+        composite = ArrayType(element) if word == "ARRAY" else _multiset(element)
     c.expect(">", f" to close {word}<")
-    return made
+    return composite
 
 
 def _multiset(element: DataType) -> MapType:

@@ -166,7 +166,7 @@ def partition_offsets(key: str) -> Kind[dict[int, int]]:
     """The type of 'partition:0,offset:42;partition:1,offset:300', as {partition: offset}; messages name `key`."""
 
     def parse(text: str) -> dict[int, int]:
-        found: dict[int, int] = {}
+        offsets: dict[int, int] = {}
         for pair in text.removesuffix(";").split(";"):
             match = re.fullmatch(r"partition:([0-9]{1,10}),offset:([0-9]{1,19})", pair)
             if not match:
@@ -175,10 +175,10 @@ def partition_offsets(key: str) -> Kind[dict[int, int]]:
                     f"'partition:0,offset:42;partition:1,offset:300', but is '{text}'."
                 )
             partition, offset = int(match[1]), int(match[2])
-            if partition in found:
+            if partition in offsets:
                 raise ValueError(f"partition {partition} is listed twice in '{text}'")
-            found[partition] = offset
-        return found
+            offsets[partition] = offset
+        return offsets
 
     return Kind("String", parse, "of the form 'partition:0,offset:42;partition:1,offset:300'")
 

@@ -19,8 +19,8 @@ def rest(table: str, checkpoint: str = "work", more: str = "") -> str:
 @pytest.mark.parametrize(
     ("table", "checkpoint", "more", "said"),
     [
-        ("path: lake/ingest", "lake", "", "delta, .*/lake/ingest is inside run.checkpoint, .*/lake, whose"),
-        ("path: lake", "lake/work", "", "run.checkpoint, .*/lake/work is inside delta, .*/lake, whose"),
+        ("path: lake/ingest", "lake", "", "delta, .*/lake/ingest is inside run.checkpoint, .*/lake, so"),
+        ("path: lake", "lake/work", "", "run.checkpoint, .*/lake/work is inside delta, .*/lake, so"),
         (
             "path: lake",
             "lake/",

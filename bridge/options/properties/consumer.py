@@ -20,8 +20,8 @@ from bridge.options.properties.model import (
 
 __all__ = ["CONSUMER"]
 
-_NO_MEMBER = "Spark assigns the partitions to its readers, so they do not join a consumer group"
-_NO_SHARE = "the bridge reads by offset and is not a member of a share group; remove it"
+_NO_CONSUMER_GROUP = "Spark assigns the partitions to its readers, so they do not join a consumer group"
+_NO_SHARE_GROUP = "the bridge reads by offset and is not a member of a share group; remove it"
 _INTERNAL = "it is internal to Kafka's clients; remove it"
 _BYTES = "records are read and written as bytes; 'key.format' and 'value.format' decode and encode them"
 
@@ -68,15 +68,15 @@ CONSUMER: tuple[Setting, ...] = (
         BOOL,
         "the bridge resolves 'topic-pattern' itself and never reads Kafka's internal topics",
     ),
-    ignored("group.instance.id", NAME, _NO_MEMBER),
-    ignored("group.protocol", choice("classic", "consumer"), _NO_MEMBER),
-    ignored("group.remote.assignor", TEXT, _NO_MEMBER),
-    ignored("heartbeat.interval.ms", integer(0), _NO_MEMBER),
-    ignored("max.poll.interval.ms", integer(1), _NO_MEMBER),
-    ignored("partition.assignment.strategy", TEXT, _NO_MEMBER),
-    ignored("session.timeout.ms", integer(0), _NO_MEMBER),
+    ignored("group.instance.id", NAME, _NO_CONSUMER_GROUP),
+    ignored("group.protocol", choice("classic", "consumer"), _NO_CONSUMER_GROUP),
+    ignored("group.remote.assignor", TEXT, _NO_CONSUMER_GROUP),
+    ignored("heartbeat.interval.ms", integer(0), _NO_CONSUMER_GROUP),
+    ignored("max.poll.interval.ms", integer(1), _NO_CONSUMER_GROUP),
+    ignored("partition.assignment.strategy", TEXT, _NO_CONSUMER_GROUP),
+    ignored("session.timeout.ms", integer(0), _NO_CONSUMER_GROUP),
     refused("internal.leave.group.on.close", _INTERNAL, "true"),
     refused("internal.throw.on.fetch.stable.offset.unsupported", _INTERNAL, "false"),
-    refused("share.acknowledgement.mode", _NO_SHARE),
-    refused("share.acquire.mode", _NO_SHARE),
+    refused("share.acknowledgement.mode", _NO_SHARE_GROUP),
+    refused("share.acquire.mode", _NO_SHARE_GROUP),
 )
