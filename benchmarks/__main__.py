@@ -1,8 +1,8 @@
-"""The bridge beside the recipe of Delta Lake's documentation, whole jobs in one run, each table checked.
+"""Compares whole jobs of the bridge with the recipe of Delta Lake's documentation, and checks every table.
 
     python -m benchmarks [--rows N] [--full] [--only PART,...] [--report FILE] [--out FILE]
 
-Prints a table and JSON lines. Exit code 1 when a goal is missed, 2 when a table was wrong.
+Prints a table and JSON lines. Exit code 1 when a goal is missed, 2 when a table was incorrect.
 """
 
 from __future__ import annotations
@@ -31,20 +31,22 @@ __all__ = ["main"]
 ROWS = 1_000_000
 _PARTS = (*PARTS, "layout", "publish")
 _SHORT = tuple(part for part in _PARTS if part not in ("cluster", "layout"))
-"""What fits a quarter of an hour."""
+"""The parts that fit in a quarter of an hour."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run, print, and write the report where every table was right; the exit code."""
+    """Runs the benchmark, prints it, and writes the report if every table was correct; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, default=int(os.environ.get("ROWS") or ROWS))
     parser.add_argument("--full", action="store_true", help="tables of 20 and 100 times as many rows")
     parser.add_argument(
         "--only",
         type=_parts,
-        help=f"of {', '.join(_PARTS)}; without it {', '.join(_SHORT)}, and all with --full",
+        help=f"parts of {', '.join(_PARTS)}; default: {', '.join(_SHORT)}, and all with --full",
     )
-    parser.add_argument("--report", type=Path, help="the Markdown document to write, plots beside it")
+    parser.add_argument(
+        "--report", type=Path, help="write the report to this Markdown file, with plots beside it"
+    )
     parser.add_argument("--out", type=Path, help="file for a JSON line per comparison")
     chosen = parser.parse_args(arguments)
     chosen.only = chosen.only or _unasked(chosen.full)
@@ -69,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 performance.Report(
                     command=_command(chosen.full, chosen.only),
                     date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
-                    machine=f"{performance.machine()}; its cores do {gain():.2f} times the work of one",
+                    machine=f"{performance.machine()}; all cores together do {gain():.2f} times the work of one",
                     seconds=time.monotonic() - started,
                     outcomes=found.outcomes,
                     entries=ground.entries,
@@ -87,7 +89,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parts(given: str) -> tuple[str, ...]:
     asked = {name.strip() for name in given.split(",")}
     if unknown := asked - set(_PARTS):
-        raise argparse.ArgumentTypeError(f"no {', '.join(sorted(unknown))}; there are {', '.join(_PARTS)}")
+        raise argparse.ArgumentTypeError(
+            f"unknown part {', '.join(sorted(unknown))}; legal values are {', '.join(_PARTS)}"
+        )
     return tuple(part for part in _PARTS if part in asked)
 
 

@@ -1,4 +1,4 @@
-"""What the cores of this machine are worth: virtual ones may share what they are made of."""
+"""Measures the speed-up by all cores of this machine; virtual cores may share hardware."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ print(done)
 
 
 def gain(seconds: float = 2.0) -> float:
-    """How many times the work of one process as many as there are cores do at the same time."""
+    """Returns the throughput of one process per core in relation to that of a single process."""
     alone = max(_work(1, seconds), 1)
     return _work(os.cpu_count() or 1, seconds) / alone
 
 
 def _work(processes: int, seconds: float) -> int:
-    """The rounds that so many processes do together, which begin together."""
+    """Returns the total rounds of `processes` processes that start at the same time."""
     command = [sys.executable, "-c", _COUNT, str(seconds)]
     pipe = subprocess.PIPE
     workers = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(processes)]

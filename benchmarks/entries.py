@@ -1,4 +1,4 @@
-"""Each format's part in the benchmark: its rows, its options, and what of Spark's own does the same work."""
+"""Defines, for each format, the measured rows, the options and the function of Spark that does the same work."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _JSON_OPTIONS = "map('ignoreNullFields', 'false')"
 
 @dataclass(frozen=True)
 class Baseline:
-    """Spark's way: `decode` of column `payload`; `encode` of column `row`, or of `before` and `after`."""
+    """Spark's functions: `decode` of column `payload`; `encode` of column `row`, or of `before` and `after`."""
 
     decode_name: str
     encode_name: str
@@ -35,7 +35,7 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Entry:
-    """How one format is measured. `than` names another format that this one is to reach `than_goal` of."""
+    """How one format is measured. `than` names another format, of whose speed this one must reach `than_goal`."""
 
     baseline: Baseline
     shapes: tuple[Shape, ...] = (ORDERS, NARROW)
@@ -82,12 +82,12 @@ _PAIR = _record(before="row", after="row", op="text")
 
 
 def _avro_schema(type: RowType) -> str:
-    """The same bytes as the bridge's schema; Spark has no timestamps of its own for Flink's legacy ones."""
+    """Returns a schema for the same bytes as the bridge's; Spark has no type for Flink's legacy timestamps."""
     return json.dumps(derive(type, legacy_timestamps=False))
 
 
 def _avro(envelope: Callable[[RowType], RowType], parts: str, *, header: int = 0) -> Baseline:
-    """Spark knows nothing of Confluent's framing: it is given the document behind a header, and writes none."""
+    """Spark does not support Confluent's framing: it reads the document after the header, and writes no header."""
     payload = f"substring(payload, {header + 1})" if header else "payload"
 
     def decode(row: RowType) -> Column:
@@ -144,7 +144,7 @@ ENTRIES: Mapping[str, Entry] = {
             lambda row: F.expr(f"CAST(to_csv(row, {_CSV_OPTIONS}) AS BINARY)"),
         ),
         shapes=(FLAT, NARROW),  # from_csv reads no nested types
-        options={"null-literal": "null"},  # without one a null number is an empty text, which is no number
+        options={"null-literal": "null"},  # without it a null number is an empty text, which is not a number
     ),
     "raw": Entry(
         Baseline(
@@ -161,10 +161,10 @@ ENTRIES: Mapping[str, Entry] = {
         _avro(
             _PAIR,
             f"named_struct('before', before, 'after', after, 'op', {_op('c', 'u', 'd')})",
-            header=6,  # Flink's envelope may be null, which is a byte more
+            header=6,  # Flink's envelope is nullable, which adds a byte
         ),
         changes=True,
         needs_registry=True,
     ),
 }
-"""By name, for every format of the registry."""
+"""By name, for every format of the catalog."""

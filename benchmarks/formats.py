@@ -1,4 +1,4 @@
-"""Decode and encode of every format beside Spark's own functions, in one run on the same rows.
+"""Compares decode and encode of every format with Spark's own functions, in one run on the same rows.
 
     python -m benchmarks.formats [--rows N] [--only json,csv] [--unkeyed] [--out FILE]
 
@@ -37,9 +37,9 @@ ROWS = 150_000
 
 
 class Bench:
-    """Measures formats over rows that are made once. `url` is a schema registry's; without one it starts its own.
+    """Measures formats on the same rows. `url` is that of a schema registry; without it, it starts its own.
 
-    `keyed`: changes are read for a table with a PRIMARY KEY, which needs no more than the key of a former state."""
+    `keyed`: changes are read for a table with a PRIMARY KEY, which needs only the key of a before image."""
 
     def __init__(
         self,
@@ -63,8 +63,8 @@ class Bench:
         self._stack.close()
 
     def lines(self, name: str, shapes: Sequence[Shape] = ()) -> Iterator[Line]:
-        """Every comparison of one format, over its own shapes or these. Raises BridgeError for a format without an
-        entry, and for one that does not read what it wrote."""
+        """Yields every comparison of one format, with its own shapes or `shapes`. Raises BridgeError for a format
+        without an entry, and for one that cannot read what it wrote."""
         if name not in ENTRIES:
             raise BridgeError(f"format '{name}' has no entry in benchmarks/entries.py: add one to measure it")
         entry = ENTRIES[name]
@@ -100,7 +100,7 @@ class Bench:
         return compare(name, baseline, bridge, count, goal, rounds=self.rounds, warm=self.warm)
 
     def _decoded(self, name: str, entry: Entry, shape: Shape, payloads: DataFrame) -> DataFrame:
-        """As a batch is decoded: at a glance where that will do, else by the schemas that its payloads name."""
+        """Decodes as for a batch: by the fast path where it suffices, else by the schemas of its payloads."""
         key = (shape.type.fields[0].name,) if entry.changes and self.keyed else ()
         decoder = catalog.get(name).decoder(shape.type, self._options(name, entry), key=key)
         wrong = None
@@ -110,11 +110,11 @@ class Bench:
             else:
                 chosen = decoder if fast else decoder.for_payloads(payloads)
                 decoded = payloads.select(chosen.decode(F.col(PAYLOAD), fast=fast).alias("decoded"))
-            kept = decoded.localCheckpoint()  # else the filter moves into the steps
+            kept = decoded.localCheckpoint()  # otherwise the filter moves into the steps
             wrong = kept.select("decoded.error").where("error IS NOT NULL").first()
             if wrong is None:
                 return decoded
-        raise BridgeError(f"format '{name}' does not read what it wrote: {wrong and wrong[0]}")
+        raise BridgeError(f"format '{name}' cannot read what it wrote: {wrong and wrong[0]}")
 
     def _encoded(self, name: str, entry: Entry, shape: Shape) -> DataFrame:
         encoder: Any = catalog.get(name).encoder(shape.type, self._options(name, entry))
@@ -139,7 +139,7 @@ class Bench:
         return self._inputs[key]
 
     def _options(self, name: str, entry: Entry) -> Mapping[str, Any]:
-        """The format's defaults as a definition hands them over, and the entry's own."""
+        """Returns the defaults of the format, as a definition resolves them, and the options of the entry."""
         defaults = {
             o.key: o.parse(o.default)
             for o in FORMATS[name].options
@@ -158,14 +158,14 @@ class Bench:
 
 
 def table(lines: Sequence[Line], baseline: str) -> Table:
-    """The lines for a terminal; `baseline` names what the first speed is of."""
+    """Returns the lines as a table for a terminal; `baseline` is the title of the first speed."""
     table = Table(box=None)
     table.add_column(f"bridge / {baseline}")
     for title in (f"{baseline} rows/s", "bridge rows/s", "ratio", "goal", ""):
         table.add_column(title, justify="right")
     for line in lines:
         goal = f"{line.goal:.2g}" if line.goal else ""
-        verdict = ("held" if line.held else "[red]missed[/red]") if line.goal else ""
+        verdict = ("met" if line.held else "[red]missed[/red]") if line.goal else ""
         table.add_row(
             line.name, f"{line.baseline:,.0f}", f"{line.bridge:,.0f}", f"{line.ratio:.2f}", goal, verdict
         )
@@ -173,11 +173,11 @@ def table(lines: Sequence[Line], baseline: str) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run and print; 0 when every goal is held, 1 when one is missed."""
+    """Runs and prints the benchmark; returns 0 when every goal is met, otherwise 1."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.formats", description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=int(os.environ.get("ROWS") or ROWS))
     parser.add_argument("--only", type=lambda text: tuple(text.split(",")), default=catalog.available())
-    parser.add_argument("--unkeyed", action="store_true", help="changes are read for a table without a key")
+    parser.add_argument("--unkeyed", action="store_true", help="read changes for a table without a key")
     parser.add_argument("--out", type=Path, help="file for a JSON line per comparison")
     chosen = parser.parse_args(arguments)
     from bridge.session import build_session

@@ -1,4 +1,4 @@
-"""What was found against what was wanted: ratios of one run, held or missed, void where a table was wrong."""
+"""Compares the ratios of a run with their goals: met or missed, void where a table was incorrect."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Outcome", "at_least", "at_most", "exit_code", "table", "void"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """One comparison. `ratio` is the bridge's number by the baseline's; None when the row is void."""
+    """One comparison. `ratio` is the bridge's number divided by the baseline's; None when the row is void."""
 
     name: str
     unit: str
@@ -22,34 +22,34 @@ class Outcome:
     goal: float
     held: bool
     most: bool = False
-    """The ratio is to be at most `goal`, not at least."""
+    """`goal` is an upper bound of the ratio, not a lower bound."""
     wrong: str | None = None
-    """What was wrong with a table; the row is void then."""
+    """Why a table was incorrect; the row is void then."""
 
     def json(self) -> dict[str, object]:
-        """{name, baseline, bridge, ratio, goal, held}; a void row has no ratio and is not held."""
+        """{name, baseline, bridge, ratio, goal, held}; a void row has no ratio and does not meet its goal."""
         return {key: getattr(self, key) for key in ("name", "baseline", "bridge", "ratio", "goal", "held")}
 
     @property
-    def wanted(self) -> str:
-        """The goal as people read it; empty where there is none."""
+    def goal_text(self) -> str:
+        """The goal as text; empty where there is none."""
         return f"{'≤' if self.most else '≥'} {self.goal:g}" if self.goal else ""
 
     @property
     def verdict(self) -> str:
         if self.wrong is not None:
             return f"VOID: {self.wrong}"
-        return "" if not self.goal else "held" if self.held else "missed"
+        return "" if not self.goal else "met" if self.held else "missed"
 
 
 def at_least(name: str, unit: str, baseline: float, bridge: float, goal: float) -> Outcome:
-    """More is better: the bridge is to have `goal` times the baseline's. A goal of 0 only shows both."""
+    """Returns a comparison in which more is better: the ratio must be at least `goal`. A goal of 0 only shows both."""
     ratio = bridge / baseline
     return Outcome(name, unit, round(baseline, 3), round(bridge, 3), round(ratio, 3), goal, ratio >= goal)
 
 
 def at_most(name: str, unit: str, baseline: float, bridge: float, goal: float) -> Outcome:
-    """Less is better: the bridge is to have no more than `goal` times the baseline's."""
+    """Returns a comparison in which less is better: the ratio must be at most `goal`."""
     ratio = bridge / baseline
     return Outcome(
         name, unit, round(baseline, 3), round(bridge, 3), round(ratio, 3), goal, ratio <= goal, most=True
@@ -57,7 +57,7 @@ def at_most(name: str, unit: str, baseline: float, bridge: float, goal: float) -
 
 
 def void(outcome: Outcome, wrong: str) -> Outcome:
-    """The row without its ratio, because one of its tables was not what it had to be."""
+    """Returns the row without its ratio, because one of its tables was incorrect."""
     return Outcome(
         outcome.name,
         outcome.unit,
@@ -72,19 +72,19 @@ def void(outcome: Outcome, wrong: str) -> Outcome:
 
 
 def exit_code(outcomes: Sequence[Outcome]) -> int:
-    """2 when a table was wrong, else 1 when a goal was missed, else 0."""
+    """Returns 2 when a table was incorrect, 1 when a goal was missed, otherwise 0."""
     if any(outcome.wrong is not None for outcome in outcomes):
         return 2
     return 0 if all(outcome.held for outcome in outcomes) else 1
 
 
 def number(value: float) -> str:
-    """Large numbers without a fraction, small ones with two digits that tell."""
+    """Formats large numbers without a fraction, small ones with three significant digits."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def table(outcomes: Sequence[Outcome]) -> Table:
-    """The outcomes for a terminal."""
+    """Returns the outcomes as a table for a terminal."""
     shown = Table(box=None)
     shown.add_column("bridge / baseline")
     for title in ("baseline", "bridge", "unit", "ratio", "goal"):
@@ -93,5 +93,5 @@ def table(outcomes: Sequence[Outcome]) -> Table:
     for o in outcomes:
         ratio = "" if o.ratio is None else f"{o.ratio:.2f}"
         verdict = o.verdict if o.held else f"[red]{o.verdict}[/red]"
-        shown.add_row(o.name, number(o.baseline), number(o.bridge), o.unit, ratio, o.wanted, verdict)
+        shown.add_row(o.name, number(o.baseline), number(o.bridge), o.unit, ratio, o.goal_text, verdict)
     return shown

@@ -1,4 +1,4 @@
-"""Where the jobs run: a broker, topics, tables that are there before, and each job's own copy of them."""
+"""Runs the jobs on a broker, topics and existing tables, of which each job gets a copy."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ RECIPE = "recipe"
 _PIPELINE = "bench"
 _ROWS_A_FILE = 500_000
 _FILES = 40
-"""Of a table that is laid out."""
+"""Files of a table with a layout."""
 
 
 class Laid(Enum):
-    """How rows lie in the files of a table."""
+    """The layout of rows in the files of a table."""
 
-    IN_ORDER = "in their order"
-    ANY_ORDER = "in any order"
-    CLUSTERED = "clustered by their key"
+    IN_ORDER = "sorted by key"
+    ANY_ORDER = "unordered"
+    CLUSTERED = "clustered by key"
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ class Entry:
 
     @property
     def rate(self) -> float:
-        """Records per second, the cold start counted in; nan for a job that failed."""
+        """Records per second including the cold start; nan for a job that failed."""
         return self.records / self.ran.seconds if self.ran else float("nan")
 
     @property
     def warm(self) -> float:
-        """The seconds of a warm batch."""
+        """The duration of a warm batch in seconds."""
         return self.ran.warm if self.ran else float("nan")
 
     @property
@@ -67,7 +67,7 @@ class Entry:
 
 
 def engines() -> tuple[str, ...]:
-    """What `merge.engine` may be in a pipeline file, without `auto`; empty where there is no choice."""
+    """Returns the values of `merge.engine` except `auto`; empty where the key does not exist."""
     section = PipelineFile.model_fields.get("merge")
     fields = getattr(section.annotation, "model_fields", {}) if section else {}
     choice = fields.get("engine")
@@ -76,7 +76,7 @@ def engines() -> tuple[str, ...]:
 
 @dataclass
 class Ground:
-    """Keeps topics and the tables to begin with. `say` hears what goes on."""
+    """Creates topics and initial tables, and runs jobs. `say` receives lines about the progress."""
 
     spark: SparkSession
     broker: Broker
@@ -94,7 +94,7 @@ class Ground:
     def recipe(
         self, what: str, topic: str, *, batch: int | None = None, rows: int = 0, conf: str = ""
     ) -> Entry:
-        """The recipe over `topic` into a table of `rows` rows."""
+        """Runs the recipe on `topic` into a table of `rows` rows."""
         place = self._place()
         table = self._copied(rows, RECIPE, place)
         command = [sys.executable, "-m", "benchmarks.recipe", "--bootstrap", self.broker.bootstrap]
@@ -114,7 +114,7 @@ class Ground:
         master: str | None = None,
         laid: Laid | None = None,
     ) -> Entry:
-        """`bridge ingest` over `topic`, with default settings but for what is given."""
+        """Runs `bridge ingest` on `topic`, with default settings except for the arguments."""
         place = self._place()
         table = self._copied(rows, "bridge", place, laid)
         options = {
@@ -161,15 +161,15 @@ class Ground:
         return place
 
     def _copied(self, rows: int, whose: str, place: Path, laid: Laid | None = None) -> Path:
-        """A copy of the table of `rows` rows that costs nothing: data files are never written again."""
+        """Copies the table of `rows` rows by linking its data files, which are never modified."""
         table = place / "table"
         if rows:
             shutil.copytree(self._base(rows, whose, laid), table, copy_function=_linked)
         return table
 
     def _base(self, rows: int, whose: str, laid: Laid | None) -> Path:
-        """The ids 0 to `rows` in their order; Delta's default table for the recipe, for the bridge one as it creates
-        them."""
+        """Creates a table with the ids 0 to `rows` in their order: with Delta's defaults for the recipe, and for the
+        bridge with its own."""
         path = self.folder / f"base-{whose}-{rows}{f'-{laid.name}' if laid else ''}"
         if not path.exists():
             columns = ["id", *ROW, "number"]

@@ -1,4 +1,4 @@
-"""Whole jobs as processes: how long they take, the memory they hold, and what their commits say."""
+"""Runs whole jobs as processes, and measures their duration, memory and commits."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["Commit", "JobError", "Ran", "commits", "run"]
 _EVERY_SECONDS = 0.2
 _LIMIT_SECONDS = 3600.0
 _COLD = 3
-"""So many batches are not warm yet. The last one may be what was left over."""
+"""The number of first batches that are not warm. The last batch is excluded, too, since it may be smaller."""
 
 
 class JobError(RuntimeError):
-    """A job that did not end well; the message has its last words."""
+    """A failed job; the message has the end of its output."""
 
 
 @dataclass(frozen=True)
@@ -33,21 +33,21 @@ class Commit:
 
     version: int
     at: float
-    """In seconds of the epoch."""
+    """In epoch seconds."""
     operation: str
     metrics: dict[str, float]
     engine: str
-    """Who made it: spark or delta-rs."""
+    """The engine that wrote it: spark or delta-rs."""
 
 
 @dataclass(frozen=True)
 class Ran:
-    """One job, from its start to its end."""
+    """A finished job."""
 
     seconds: float
     batches: list[Commit]
     memory: list[tuple[float, float]] = field(repr=False)
-    """(seconds since the start, MB held by all its processes); empty where there is no /proc."""
+    """(seconds since the start, resident MB of all its processes); empty where there is no /proc."""
     events: Path | None = None
     """Spark's event log."""
 
@@ -57,26 +57,26 @@ class Ran:
 
     @property
     def engines(self) -> str:
-        """Whose commits its batches are, and how many."""
+        """The number of batches by engine, as text."""
         counted = Counter(batch.engine for batch in self.batches)
         return ", ".join(f"{count} by {engine}" for engine, count in sorted(counted.items()))
 
     @property
     def warm_batches(self) -> list[tuple[Commit, Commit]]:
-        """Each batch after the third and before the last, and the one before it; of a few, all but the first."""
+        """Each warm batch and its predecessor: after the third and before the last, or of few all but the first."""
         pairs = list(zip(self.batches, self.batches[1:], strict=False))
         return pairs[_COLD - 1 : -1] or pairs
 
     @property
     def warm(self) -> float:
-        """The median seconds from the commit before a warm batch to its own, reading and all pauses included."""
+        """The median seconds from the commit before a warm batch to its own, including reading and all pauses."""
         found = [after.at - before.at for before, after in self.warm_batches]
         return statistics.median(found) if found else float("nan")
 
 
 def run(command: Sequence[str], *, folder: Path, table: Path) -> Ran:
-    """Run `command` as a session of its own to its end. What it prints and Spark's event log stay in `folder`, which is
-    new. Raises JobError when it fails; leaves no process."""
+    """Runs `command` in a process session of its own. Its output and Spark's event log are stored in `folder`, which
+    must not exist. Raises JobError when it fails; no process remains."""
     folder.mkdir(parents=True)
     events = folder / "events"
     events.mkdir()
@@ -119,7 +119,7 @@ def run(command: Sequence[str], *, folder: Path, table: Path) -> Ran:
 
 
 def commits(table: Path) -> list[Commit]:
-    """The table's commits that apply a batch, oldest first: its MERGEs, and writes that carry a stream's number."""
+    """Returns the table's commits that apply a batch, oldest first: MERGEs, and writes with a batch number."""
     found = []
     for file in sorted((table / "_delta_log").glob("*.json")):
         if not file.stem.isdigit():
@@ -159,7 +159,7 @@ def _watch(process: subprocess.Popen[bytes], started: float, memory: list[tuple[
 
 
 def _session(leader: int) -> list[int]:
-    """The processes of the session that `leader` has opened."""
+    """Returns the processes of the session of `leader`."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -173,7 +173,7 @@ def _session(leader: int) -> list[int]:
 
 
 def _held(pids: Sequence[int]) -> int:
-    """Bytes. A child that has just been forked is its parent still: of those with the same address space one counts."""
+    """Returns the resident bytes. Of processes with the same address space (a new fork and its parent) one counts."""
     spaces: dict[int, int] = {}
     for pid in pids:
         try:

@@ -1,5 +1,5 @@
-"""What the layout of a table's files makes of a small batch: the same rows in the order of their ids, in any order, and
-in any order but clustered by the id and OPTIMIZEd."""
+"""Measures small batches by the layout of the table's files: the same rows sorted by id, unordered, and clustered by id
+with OPTIMIZE."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["play"]
 
 
 def play(ground: Ground, scale: Scale, found: Found) -> None:
-    """Batches of keys that lie together, by the Spark engine: delta-rs does not know clustered tables."""
+    """Merges batches of adjacent keys with the Spark engine, because delta-rs does not support clustered tables."""
     small, curves = scale.records // 1000, dict[str, list[tuple[float, float]]]()
     engine = "spark" if "spark" in engines() else None
     for rows in scale.laid_tables:
         load = load_together(small * scale.small_batches, small, rows, SEED)
         topic = ground.topic(f"laid-{rows}", load)
-        what = f"{small:,} keys that lie together into {rows:,} rows"
+        what = f"{small:,} adjacent keys into {rows:,} rows"
         jobs = {
             laid: ground.bridge(
                 f"{what} {laid.value}", topic, batch=small, rows=rows, engine=engine, laid=laid
@@ -35,7 +35,7 @@ def play(ground: Ground, scale: Scale, found: Found) -> None:
             given = ("records/s", small / other.warm, small / jobs[laid].warm, 0.0)
             found.add(at_least, name, *given, of=(other, jobs[laid]))
     found.plots["layout"] = Plot(
-        f"A batch of {small:,} keys that lie together, by the layout of the table's files",
+        f"A batch of {small:,} adjacent keys, by the layout of the table's files",
         "rows in the table",
         "seconds",
         curves,

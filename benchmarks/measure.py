@@ -1,4 +1,4 @@
-"""Ways to do the same work, timed in turn."""
+"""Times alternative implementations of the same work alternately."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Line", "compare", "line", "race"]
 
 @dataclass(frozen=True)
 class Line:
-    """A result: rows per second of both ways, and whether the bridge's is as fast as it is to be."""
+    """A result: rows per second of the baseline and the bridge, and whether the ratio meets the goal (`held`)."""
 
     name: str
     baseline: float
@@ -30,15 +30,15 @@ class Line:
 def compare(
     name: str, baseline: DataFrame, bridge: DataFrame, rows: int, goal: float, *, rounds: int, warm: int
 ) -> Line:
-    """Compute both frames in turn; see `race`."""
+    """Computes both frames alternately; see `race`."""
     ways = tuple(partial(_compute, frame) for frame in (baseline, bridge))
     first, second = race(ways, rounds=rounds, warm=warm)
     return line(name, rows, first, second, goal)
 
 
 def race(ways: Sequence[Callable[[], object]], *, rounds: int, warm: int) -> list[float]:
-    """Run all ways in turn, `warm` times for nothing and then `rounds` times; the shortest seconds of each: what
-    disturbs a run only ever makes it longer."""
+    """Runs all functions alternately, `warm` times without counting and then `rounds` times. Returns the shortest time
+    of each in seconds, because disturbances only ever make a run longer."""
     times: list[list[float]] = [[] for _ in ways]
     for turn in range(-warm, rounds):
         for found, way in zip(times, ways, strict=True):
@@ -50,7 +50,7 @@ def race(ways: Sequence[Callable[[], object]], *, rounds: int, warm: int) -> lis
 
 
 def line(name: str, rows: int, baseline: float, bridge: float, goal: float) -> Line:
-    """A result from the seconds that each way took for `rows`."""
+    """Returns the result for `rows` rows from the durations in seconds."""
     ratio = baseline / bridge
     return Line(name, _speed(rows, baseline), _speed(rows, bridge), round(ratio, 3), goal, ratio >= goal)
 

@@ -1,5 +1,5 @@
-"""Whether a table is what its topic says, by code that shares nothing with the bridge: numpy folds the keys that were
-sent, Spark counts and lists the rows that are there.
+"""Checks a table against its topic without code of the bridge: numpy folds the sent keys, Spark counts and lists the
+rows.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ __all__ = ["same", "wrong"]
 
 
 def wrong(rows: DataFrame, load: Load, base: int = 0) -> str | None:
-    """What is wrong with `rows`, which were the ids 0 to `base` with the number 0 before `load` came; None when all is
-    right. Rows that the load has touched are compared one by one; the others by their count, sum and sum of squares."""
+    """Returns what is incorrect in `rows`, or None. Before `load` the table had the ids 0 to `base` with the number 0.
+    Rows that the load touched are compared one by one, the others by their count, sum and sum of squares."""
     fold = load.fold()
     untouched = _untouched(base, fold.touched)
     fits = F.expr(" AND ".join(f"{name} <=> {value}" for name, value in ROW.items()))
@@ -31,7 +31,7 @@ def wrong(rows: DataFrame, load: Load, base: int = 0) -> str | None:
     if found["misfits"]:
         return f"{found['misfits']:,} of {found['rows']:,} rows have values that no record wrote"
     if (found["old"], int(found["sum"] or 0), int(found["squares"] or 0)) != untouched:
-        return f"{found['old']:,} rows are as they were before; {untouched[0]:,} others must be"
+        return f"{found['old']:,} rows are unchanged, but not the {untouched[0]:,} expected ones"
     listed = rows.where(~old).select("id", "number").toArrow()
     ids, numbers = (listed.column(name).to_numpy() for name in ("id", "number"))
     order = np.argsort(ids, kind="stable")
@@ -39,24 +39,24 @@ def wrong(rows: DataFrame, load: Load, base: int = 0) -> str | None:
     if not np.array_equal(ids, fold.ids):
         missing, more = np.setdiff1d(fold.ids, ids), np.setdiff1d(ids, fold.ids)
         twice = len(ids) - len(np.unique(ids))
-        return f"{len(missing):,} rows are missing, {len(more):,} should be gone, {twice:,} are there again"
+        return f"{len(missing):,} rows are missing, {len(more):,} should not exist, {twice:,} are duplicates"
     if (stale := int(np.count_nonzero(numbers != fold.numbers))) > 0:
-        return f"{stale:,} of {len(ids):,} rows are not those of their key's last record"
+        return f"{stale:,} of {len(ids):,} rows differ from the last record of their key"
     return None
 
 
 def same(left: DataFrame, right: DataFrame) -> str | None:
-    """Whether two frames of the same columns hold the same rows: by count, and the sum of a hash of each row."""
+    """Returns how the rows of two frames with the same columns differ, by count and the sum of row hashes, or None."""
     row = F.xxhash64(*sorted(left.columns)).cast("decimal(38, 0)")
     sums = [frame.agg(F.count(F.lit(1)), F.sum(row)).first() for frame in (left, right)]
     assert sums[0] is not None and sums[1] is not None
     if tuple(sums[0]) == tuple(sums[1]):
         return None
-    return f"{sums[0][0]:,} rows here, {sums[1][0]:,} there, and they are not the same"
+    return f"{sums[0][0]:,} and {sums[1][0]:,} rows, which differ"
 
 
 def _untouched(base: int, touched: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[int, int, int]:
-    """(rows, sum, sum of squares) of the ids below `base` that are not touched."""
+    """Returns (count, sum, sum of squares) of the untouched ids below `base`."""
     old = [int(id) for id in touched[touched < base]]
     last = base - 1
     sums = last * base // 2 if base else 0

@@ -1,4 +1,4 @@
-"""Line plots as SVG, drawn by a template: the same numbers give the same file, and nothing need be installed."""
+"""Draws line plots as SVG from a template, reproducibly and without further packages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Plot:
-    """Series of (x, y); axes begin at 0, or are logarithmic."""
+    """Series of (x, y); axes start at 0, or are logarithmic."""
 
     title: str
     x: str
@@ -61,8 +61,8 @@ _TEMPLATE = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).f
 
 
 def svg(plot: Plot) -> str:
-    """The plot as an SVG document. Points without a number are left out. Raises ValueError when none is left, and for
-    values that a logarithmic axis does not have."""
+    """Returns the plot as an SVG document, without points that lack a number. Raises ValueError when no point is left,
+    and for values below a logarithmic axis."""
     series = {name: sorted(p for p in points if math.isfinite(p[1])) for name, points in plot.series.items()}
     series = {name: points for name, points in series.items() if points}
     if not series:
@@ -94,13 +94,13 @@ def svg(plot: Plot) -> str:
 
 
 class _Axis:
-    """Values to places between `start` and `end`, and where the ticks are."""
+    """Returns a function from values to positions between `start` and `end`, and the positions of the ticks."""
 
     def __init__(self, values: Sequence[float], log: bool, start: float, end: float) -> None:
         self._log, self._start, self._end = log, start, end
         if log:
             if min(values) <= 0:
-                raise ValueError("a logarithmic axis has no place for 0 and less")
+                raise ValueError("a logarithmic axis cannot show 0 and negative values")
             low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
             high = max(high, low + 1)
             self.ticks = [10.0**n for n in range(low, high + 1)]
@@ -120,7 +120,7 @@ class _Axis:
 
 
 def _step(highest: float) -> float:
-    """A round step that makes four to eight of `highest`."""
+    """Returns a round step that divides `highest` into four to eight parts."""
     size = 10.0 ** math.floor(math.log10(highest))
     return next(step for step in (size / 5, size / 2, size, 2 * size) if highest / step <= 8)
 

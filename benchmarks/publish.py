@@ -1,4 +1,4 @@
-"""A table published at least once and exactly once, beside a bare producer loop and Spark's own sink, in one run.
+"""Compares publishing with both guarantees to a bare producer loop and to Spark's sink, in one run.
 
     python -m benchmarks.publish [--rows N] [--rounds N] [--out FILE]
 
@@ -52,7 +52,7 @@ _PARTITIONS = 4
 
 @dataclass
 class Bench:
-    """One table, its records as bytes, and ways to send them; every run writes to a new topic."""
+    """A table, its records as bytes, and the ways to send them; every run writes to a new topic."""
 
     spark: SparkSession
     broker: Broker
@@ -69,8 +69,8 @@ class Bench:
         self.spark.sql(f"UPDATE delta.`{path}` SET customer = concat(customer, '-x')")
 
     def ingested(self) -> str:
-        """Have an ingest make a second table: of a topic with all rows as they were, and then with all of them as they
-        are. Where the changes of the latter begin, for `publish.start`."""
+        """Creates a second table by an ingest of a topic with all rows before and then after the update. Returns the
+        start of the latter changes, for `publish.start`."""
         topic = self._topic()
         definition = self.definition(topic, "at-least-once", table=INGESTED)
         for version in (0, 1):
@@ -83,7 +83,7 @@ class Bench:
         return len(list((self.folder / table / "_delta_log").glob("*.json")))
 
     def lines(self, *, rounds: int, warm: int) -> list[Line]:
-        """All comparisons; `warm` runs of each way count for nothing."""
+        """Runs all comparisons; the first `warm` runs of each do not count."""
         records = self._records().localCheckpoint()
         plain = _plain(records)
         topic = self.definition("unused", "at-least-once").topic
@@ -100,7 +100,7 @@ class Bench:
         seconds = dict(zip(kinds, published, strict=True))
         lines = [
             line("the sink alone / Spark's sink", self.rows, sink, own, 0.0),
-            line("the sink alone / Spark's sink, keys kept together", self.rows, sink_by_key, own, 0.0),
+            line("the sink alone / Spark's sink, partitioned by key", self.rows, sink_by_key, own, 0.0),
         ]
         for start, what in (("snapshot", "a snapshot"), ("version:1", "updates of all rows")):
             some, once = seconds[start, "at-least-once"], seconds[start, "exactly-once"]
@@ -114,7 +114,7 @@ class Bench:
     def definition(
         self, topic: str, guarantee: str, start: str = "snapshot", table: str = TABLE
     ) -> Definition:
-        """The pipeline between the table and `topic`."""
+        """Returns the pipeline between the table and `topic`."""
         options = {
             "connector": "upsert-kafka",
             "topic": topic,
@@ -144,11 +144,11 @@ class Bench:
         return encode(changes, self.definition("unused", "at-least-once").topic).select("key", "value")
 
     def plain(self, rows: int) -> list[tuple[bytes, bytes]]:
-        """The records of `rows` rows of the table, or of all when there are fewer."""
+        """Returns the records of up to `rows` rows of the table."""
         return _plain(self._records().limit(rows))
 
     def loop(self, plain: Iterable[tuple[bytes, bytes]]) -> None:
-        """Send records with a bare producer."""
+        """Sends records with a bare producer."""
         producer = Producer(
             {
                 "bootstrap.servers": self.broker.bootstrap,
@@ -182,7 +182,7 @@ class Bench:
         assert sent.records == self.rows, sent
 
     def publish(self, start: str, guarantee: str, table: str = TABLE) -> str:
-        """Publish a table; the new topic that it went to."""
+        """Publishes a table and returns the new topic."""
         topic = self._topic()
         done = publish(self.spark, self.definition(topic, guarantee, start, table))
         assert done.records_out == self.rows, done
@@ -194,7 +194,7 @@ def _plain(records: DataFrame) -> list[tuple[bytes, bytes]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run and print; 0 when every goal is held, 1 when one is missed."""
+    """Runs and prints the benchmark; returns 0 when every goal is met, otherwise 1."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.publish", description=(__doc__ or "").splitlines()[0]
     )

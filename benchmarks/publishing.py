@@ -1,4 +1,4 @@
-"""The rows of the table of goals about publishing: the changes of every row of a table, with each guarantee."""
+"""Plays the scenarios of publish: changes of every row of a table, with each guarantee."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bridge.embedded.broker import Broker
 __all__ = ["outcomes"]
 
 _LOOPED = 1_000_000
-"""The bare loop sends these many records again and again: more need not be held in memory."""
+"""The number of different records that the bare loop sends repeatedly, to limit memory."""
 _GUARANTEES = ("at-least-once", "exactly-once")
 
 
@@ -31,7 +31,9 @@ def outcomes(spark: SparkSession, broker: Broker, folder: Path, rows: int, say: 
     bench = Bench(spark, broker, folder, rows)
     plain = bench.plain(min(rows, _LOOPED))
     begun = {INGESTED: bench.ingested(), TABLE: "version:1"}
-    say(f"publish: a table of {rows:,} rows, and one by an ingest; its changes begin with {begun[INGESTED]}")
+    say(
+        f"publish: a table of {rows:,} rows, and one written by an ingest, whose changes start with {begun[INGESTED]}"
+    )
     topics: dict[tuple[str, str], str] = {}
 
     def publish(table: str, guarantee: str) -> None:
@@ -65,7 +67,7 @@ def outcomes(spark: SparkSession, broker: Broker, folder: Path, rows: int, say: 
 
 
 def _rows(spark: SparkSession, broker: Broker, topic: str) -> DataFrame:
-    """The rows in committed records of the topic."""
+    """Returns the rows in committed records of the topic."""
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
     records = reader.option("subscribe", topic).option("kafka.isolation.level", "read_committed").load()
     row = F.from_json(F.col("value").cast("string"), COLUMNS.replace("TIMESTAMP(3)", "TIMESTAMP_NTZ"))

@@ -1,4 +1,4 @@
-"""The gate beside no gate, and beside Great Expectations on each batch, in one run.
+"""Compares the gate with no gate and with Great Expectations on each batch, in one run.
 
     python -m benchmarks.quality [--rows N] [--batch N] [--rounds N] [--out FILE]
 
@@ -42,7 +42,7 @@ __all__ = ["Bench", "main"]
 
 ROWS, BATCH = 1_000_000, 200_000
 GOAL = 1 / 1.15
-"""A gate may take 15 % of a batch's time."""
+"""A gate may add 15 % to the time of a batch."""
 
 _COLUMNS = (
     "order_id BIGINT, customer STRING, status STRING, amount DECIMAL(10, 2), quantity INT, placed_at TIMESTAMP(3), "
@@ -90,7 +90,7 @@ SUITE = [
 
 @dataclass
 class Bench:
-    """One topic full of orders, and a table of them; every run writes to a table or a topic of its own."""
+    """A topic and a table of orders; every run writes to a table or topic of its own."""
 
     spark: SparkSession
     broker: Broker
@@ -114,7 +114,7 @@ class Bench:
         writer.option("topic", "orders").save()
 
     def lines(self, *, rounds: int) -> list[Line]:
-        """All comparisons, by the shortest of the rounds; a first one counts for nothing."""
+        """Runs all comparisons by the shortest of the rounds; the first round does not count."""
         ways: dict[str, Callable[[], float]] = {
             "none": lambda: self._ingest("off"),
             "warn": lambda: self._ingest("warn"),
@@ -145,7 +145,7 @@ class Bench:
         ]
 
     def definition(self, gate: str, *, topic: str = "orders", table: str = "source") -> Definition:
-        """A pipeline between `topic` and `table`."""
+        """Returns the pipeline between `topic` and `table`."""
         file = self.folder / f"{topic}-{table}-{gate}.yaml"
         file.write_text(
             f"version: 1\nname: {topic}-{table}\ntopic:\n  ddl: |\n    CREATE TABLE t ({_COLUMNS}, PRIMARY KEY "
@@ -158,7 +158,7 @@ class Bench:
         return config.load(file)
 
     def _ingest(self, gate: str, *, plain: bool = False) -> float:
-        """Seconds of all batches but the first, which loads what the others find."""
+        """Returns the seconds of all batches but the first, which loads classes for the others."""
         definition = self.definition(gate, table=f"table{next(self._numbers)}")
         reports: list[BatchReport] = []
         judging: AbstractContextManager[object] = nullcontext()
@@ -179,7 +179,7 @@ class Bench:
 
 
 def _surveyed(definition: Definition, changes: DataFrame, suite: Suite) -> BatchStats:
-    """What a careful user would do: Great Expectations over the rows that were decoded and are in memory."""
+    """Runs Great Expectations on the decoded rows in memory, as a user would."""
     found = collect_batch_stats(definition, changes)
     verdict = run(changes.where(changelog_decode.is_good() & ~retracts()), suite)
     assert verdict.success, verdict.failed
@@ -187,7 +187,7 @@ def _surveyed(definition: Definition, changes: DataFrame, suite: Suite) -> Batch
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run and print; 0 when every goal is held, 1 when one is missed."""
+    """Runs and prints the benchmark; returns 0 when every goal is met, otherwise 1."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.quality", description=(__doc__ or "").splitlines()[0]
     )
@@ -197,7 +197,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="file for a JSON line per comparison")
     chosen = parser.parse_args(arguments)
     if chosen.rows < 2 * chosen.batch:
-        parser.error(f"--rows {chosen.rows}: the first batch counts for nothing, so give two batches or more")
+        parser.error(
+            f"--rows {chosen.rows}: the first batch does not count, so the rows must fill at least two batches"
+        )
     from bridge.session import build_session
 
     spark = build_session("bridge-benchmarks")

@@ -1,9 +1,9 @@
-"""What one writes after reading Delta Lake's documentation: foreachBatch, the newest record by a window, MERGE.
+"""Runs the baseline of an ingest, the recipe of Delta Lake's documentation: foreachBatch, a window function, MERGE.
 
     python -m benchmarks.recipe --bootstrap H:P --topic T --table PATH --checkpoint PATH [--batch N]
 
-A whole job with the settings that Spark and Delta have by themselves. It keeps the rows, and nothing else of what the
-bridge promises: a batch that is applied twice, a bad record and a lost offset all go unnoticed.
+A whole job with the default settings of Spark and Delta. It has none of the bridge's guarantees: a batch that is
+applied twice, a bad record and a lost offset all go unnoticed.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _COLUMNS = [column.split()[0] for column in SPARK.replace("(10, 2)", "").split("
 
 
 def session(app: str, *, master: str = "local[*]", conf: Mapping[str, str] | None = None) -> SparkSession:
-    """Spark with Delta and the Kafka source, and as much memory as the bridge takes. The jars come from where the
-    bridge has them; no other setting is the bridge's."""
+    """Starts Spark with Delta and the Kafka source, and as much memory as the bridge uses. The jars are those of the
+    bridge; no other setting is."""
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {
@@ -47,7 +47,7 @@ def session(app: str, *, master: str = "local[*]", conf: Mapping[str, str] | Non
 
 
 def upsert(batch: DataFrame, table: str) -> None:
-    """One batch of records, merged."""
+    """Merges one batch of records."""
     row = F.from_json(F.col("value").cast("string"), SPARK)
     key = F.from_json(F.col("key").cast("string"), "id BIGINT")
     changes = batch.select(

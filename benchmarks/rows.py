@@ -1,4 +1,4 @@
-"""The rows that are measured: an order as shops have them, and one that is as narrow as a row can be."""
+"""Defines the measured rows: a typical order, and very narrow rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["FLAT", "NARROW", "ORDERS", "TEXT", "Shape", "changes", "rows"]
 
 @dataclass(frozen=True)
 class Shape:
-    """A row type and the SQL that makes a row of `id`, a BIGINT."""
+    """A row type, and the SQL that derives a row from `id`, a BIGINT."""
 
     name: str
     type: RowType
@@ -22,7 +22,7 @@ class Shape:
     later: str
     """The same row after an update, which changes some of its columns, never the first."""
     times: int = 1
-    """How many times as many rows: short ones need more of them to be measured at all."""
+    """A factor for the number of rows, since narrow rows need more of them for a measurement."""
 
 
 def _shape(name: str, fields: list[tuple[str, DataType, str]], times: int = 1) -> Shape:
@@ -75,12 +75,12 @@ TEXT = _shape("text", [("line", _STRING, "concat('2026-01-31 12:00:00 INFO order
 
 
 def rows(spark: SparkSession, shape: Shape, count: int) -> DataFrame:
-    """`count` rows (times the shape's own factor) in column `row`, held in memory."""
+    """Returns `count` rows (times the factor of the shape) in column `row`, in memory."""
     return _held(spark.range(count * shape.times).select(F.expr(shape.sql).alias("row")))
 
 
 def changes(spark: SparkSession, shape: Shape, count: int) -> DataFrame:
-    """Changes in columns `before` and `after`: seven updates to two inserts and a delete, held in memory."""
+    """Returns changes in columns `before` and `after`: seven updates to two inserts and a delete, in memory."""
     ids = spark.range(count * shape.times).select((F.col("id") * 3).alias("id"))
     return _held(
         ids.select(
@@ -91,5 +91,5 @@ def changes(spark: SparkSession, shape: Shape, count: int) -> DataFrame:
 
 
 def _held(frame: DataFrame) -> DataFrame:
-    # Not cache(): Spark would put the cached result in the place of an equal expression that is to be measured.
+    # Not cache(): Spark would replace an equal expression that is measured by the cached result.
     return frame.localCheckpoint()

@@ -1,4 +1,4 @@
-"""The rows of the table of goals, one function each: what runs, and what is compared."""
+"""Plays the scenarios: each function runs jobs and adds their comparisons to the table of goals."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from benchmarks.topics import Load, load_together
 __all__ = ["PARTS", "SEED", "Found", "Scale", "play"]
 
 PARTS = ("batches", "tables", "together", "cluster")
-"""What `play` can play, in its order."""
+"""The parts of `play`, in order."""
 FLINK_BY_RECIPE = 95 / 20
 """Flink → Paimon did 95,000 records/s where the recipe did 20,000."""
 FLAT = 1.25
-"""Memory is flat when it grows no more than this."""
+"""Memory counts as flat up to this growth."""
 _RANDOM_GOALS = {"spark": 3.0, "delta-rs": 5.0}
 _MORE = 3
-"""So many times as many batches where they are short."""
+"""The factor for the number of batches where these are short."""
 SEED = 7
 Curves: TypeAlias = dict[str, list[tuple[float, float]]]
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of everything."""
+    """The sizes of all scenarios."""
 
     records: int
     keys: int
@@ -37,20 +37,20 @@ class Scale:
     backlog: int
     backlog_keys: int
     deep_backlog: int
-    """More than one batch holds by default; 0 for none."""
+    """More records than one batch has by default; 0 for none."""
     tables: tuple[int, ...]
-    """Rows of the tables that small batches meet, smallest first."""
+    """Rows of the tables for small batches, smallest first."""
     random_tables: tuple[int, ...]
     laid_tables: tuple[int, ...]
-    """Rows of the tables that are laid out in different ways."""
+    """Rows of the tables with different layouts."""
     batches: tuple[int, ...]
-    """Batch sizes of the curve, beside `batch` and all in one."""
+    """Further batch sizes of the curve, beside `batch` and a single batch."""
     small_batches: int
-    """So many of a size meet a table that is there."""
+    """The number of batches of a size into an existing table."""
     published: int
     thorough: bool
-    """Whether the recipe, slow as it is, meets small tables and keys that lie together too, and a topic once more with
-    a setting that fits one machine; else only what a short run has time for."""
+    """Whether the slow recipe also runs on small tables and adjacent keys, and once more with a setting that suits a
+    single machine; otherwise only what fits in a short run."""
 
     @staticmethod
     def of(rows: int, *, full: bool) -> Scale:
@@ -74,7 +74,7 @@ class Scale:
 
 @dataclass
 class Found:
-    """Everything a run has found."""
+    """All results of a run."""
 
     outcomes: list[Outcome] = field(default_factory=list)
     plots: dict[str, Plot] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class Found:
         *,
         of: Sequence[Entry],
     ) -> None:
-        """A comparison of jobs; void when a table of one of them was wrong, or there is nothing to compare."""
+        """Adds a comparison of jobs; void when a table of one of them was incorrect, or there are too few batches."""
         wrong = next((f"{e.system}: {e.wrong}" for e in of if e.wrong), None)
         if isnan(baseline) or isnan(bridge):
             wrong, baseline, bridge = wrong or "too few batches", 1.0, 1.0
@@ -100,7 +100,7 @@ class Found:
 
 
 def play(ground: Ground, scale: Scale, parts: Collection[str] = PARTS) -> Found:
-    """The scenarios of these parts, in turn."""
+    """Plays the scenarios of `parts`, in order."""
     found = Found()
     if "batches" in parts:
         recipe, bridge = _batches(ground, scale, found)
@@ -119,15 +119,15 @@ def play(ground: Ground, scale: Scale, parts: Collection[str] = PARTS) -> Found:
 
 
 def _batches(ground: Ground, scale: Scale, found: Found) -> tuple[Entry, Entry]:
-    """The topic at several batch sizes; the recipe's job at `scale.batch`, and the bridge's with default settings."""
+    """Ingests a topic with several batch sizes; the recipe with `scale.batch`, and the bridge with its defaults."""
     load = Load.random(scale.records, scale.keys, SEED)
     topic = ground.topic("changes", load)
-    what = f"{scale.records:,} records, {scale.batch:,} a batch"
+    what = f"{scale.records:,} records, {scale.batch:,} per batch"
     recipe = ground.recipe(what, topic, batch=scale.batch)
     bridge = ground.bridge(what, topic, batch=scale.batch)
     both = (recipe, bridge)
     found.profiled += both
-    found.add(at_least, f"{what}, cold start counts", "records/s", recipe.rate, bridge.rate, 4.0, of=both)
+    found.add(at_least, f"{what}, including cold start", "records/s", recipe.rate, bridge.rate, 4.0, of=both)
     warm = (scale.batch / recipe.warm, scale.batch / bridge.warm)
     found.add(at_least, f"{what}, warm batches", "records/s", *warm, 5.0, of=both)
     if scale.thorough:
@@ -139,7 +139,7 @@ def _batches(ground: Ground, scale: Scale, found: Found) -> tuple[Entry, Entry]:
         "bridge": [(scale.batch, bridge.rate)],
     }
     for batch in scale.batches:
-        label = f"{scale.records:,} records, {batch:,} a batch"
+        label = f"{scale.records:,} records, {batch:,} per batch"
         curves["recipe"].append((batch, ground.recipe(label, topic, batch=batch).rate))
         curves["bridge"].append((batch, ground.bridge(label, topic, batch=batch).rate))
     default = ground.bridge(f"{scale.records:,} records, default settings", topic)
@@ -148,8 +148,8 @@ def _batches(ground: Ground, scale: Scale, found: Found) -> tuple[Entry, Entry]:
         curves["recipe"].append((scale.records, whole.rate))
     curves["bridge"].append((scale.records, default.rate))
     found.plots["batch-size"] = Plot(
-        f"{scale.records:,} records, job time with the cold start",
-        "records in a batch (last: what the bridge chooses)",
+        f"{scale.records:,} records, job time including cold start",
+        "records per batch (last: the default of the bridge)",
         "records/s",
         curves,
         log_x=True,
@@ -158,8 +158,8 @@ def _batches(ground: Ground, scale: Scale, found: Found) -> tuple[Entry, Entry]:
 
 
 def _backlog(ground: Ground, scale: Scale, found: Found, calibrated: Entry, less: Entry) -> None:
-    """The recipe's rate does not depend on how much there is to read: its job over fewer records may stand for it (its
-    table is smaller then, which is to its good)."""
+    """Ingests a backlog. The recipe's rate does not depend on the size of the backlog, so a job with fewer records can
+    represent it (its table is then smaller, which favors it)."""
     load = Load.random(scale.backlog, scale.backlog_keys, SEED + 1)
     topic = ground.topic("backlog", load)
     what = f"backlog of {scale.backlog:,} records, {scale.backlog_keys:,} keys"
@@ -168,7 +168,7 @@ def _backlog(ground: Ground, scale: Scale, found: Found, calibrated: Entry, less
     name = f"{what}, default settings (the recipe: {calibrated.what})"
     found.add(at_least, name, "records/s", calibrated.rate, bridge.rate, 10.0, of=(calibrated, bridge))
     flink = calibrated.rate * FLINK_BY_RECIPE
-    name = f"{what}, beside Flink → Paimon as the recipe's rate says"
+    name = f"{what}, vs. Flink → Paimon, estimated from the recipe's rate"
     found.add(at_least, name, "records/s", flink, bridge.rate, 2.5, of=(calibrated, bridge))
     name = f"memory: a backlog of {scale.backlog:,} records / of {scale.records:,}"
     _memory(found, name, less, bridge)
@@ -180,12 +180,12 @@ def _backlog(ground: Ground, scale: Scale, found: Found, calibrated: Entry, less
         _memory(found, f"memory: a {what} / of {scale.backlog:,}", bridge, deep)
         shown[f"bridge, {short(scale.deep_backlog)}"] = deep
     found.plots["memory-backlog"] = _over_time(
-        "Memory of all processes while a backlog is read", {**shown, "recipe": calibrated}
+        "Memory of all processes during a backlog", {**shown, "recipe": calibrated}
     )
 
 
 def _random(ground: Ground, scale: Scale, found: Found, curves: Curves) -> None:
-    """Batches of random keys into tables that are there."""
+    """Merges batches of random keys into existing tables."""
     small = scale.records // 1000
     for rows in scale.random_tables:
         large = rows == scale.random_tables[-1]
@@ -209,29 +209,29 @@ def _random(ground: Ground, scale: Scale, found: Found, curves: Curves) -> None:
 
 
 def _together(ground: Ground, scale: Scale, found: Found, curves: Curves) -> None:
-    """Batches of keys that lie together into tables that are there. They are short, so there are more of them for the
-    bridge than for the recipe: tenths of a second are what is looked for."""
+    """Merges batches of adjacent keys into existing tables. They are short, so the bridge gets more of them than the
+    recipe: differences are tenths of a second."""
     small, together = scale.records // 1000, {}
 
     def topic(rows: int, batches: int) -> str:
         return ground.topic(f"together-{batches}-{rows}", load_together(small * batches, small, rows, SEED))
 
     for rows in scale.tables:
-        what = f"{small:,} keys that lie together into {rows:,} rows"
+        what = f"{small:,} adjacent keys into {rows:,} rows"
         more = topic(rows, _MORE * scale.small_batches)
         together[rows] = bridge = ground.bridge(what, more, batch=small, rows=rows)
-        curves.setdefault("bridge, together", []).append((rows, bridge.warm))
+        curves.setdefault("bridge, adjacent", []).append((rows, bridge.warm))
         large = rows == scale.random_tables[-1]
         if large and scale.thorough:
             few = topic(rows, scale.small_batches)
             recipe = ground.recipe(what, few, batch=small, rows=rows)
-            curves.setdefault("recipe, together", []).append((rows, recipe.warm))
+            curves.setdefault("recipe, adjacent", []).append((rows, recipe.warm))
             given = ("records/s", small / recipe.warm, small / bridge.warm, 10.0)
             found.add(at_least, what, *given, of=(recipe, bridge))
             found.profiled.append(recipe)
         found.profiled += [bridge] if large else []
     first, last = together[scale.tables[0]], together[scale.tables[-1]]
-    name = f"a batch of {small:,} keys that lie together: {scale.tables[-1]:,} rows / {scale.tables[0]:,}"
+    name = f"a batch of {small:,} adjacent keys: {scale.tables[-1]:,} rows / {scale.tables[0]:,}"
     found.add(at_most, name, "s", first.warm, last.warm, 1.3, of=(first, last))
     _memory(found, f"memory: a table of {scale.tables[-1]:,} rows / of {scale.tables[0]:,}", first, last)
     found.plots["memory-table"] = _over_time(
@@ -241,7 +241,7 @@ def _together(ground: Ground, scale: Scale, found: Found, curves: Curves) -> Non
 
 
 def _cluster(ground: Ground, scale: Scale, found: Found) -> None:
-    """Two executors of one core each, and one core; batches into a table whose files give them something to do."""
+    """Compares two executors of one core each with one core, for batches that touch many files of a table."""
     rows = scale.random_tables[-1]
     load = Load.random(scale.small_batches * scale.batch, rows, SEED)
     topic, what = ground.topic("cluster", load), f"{scale.batch:,} keys from all of {rows:,} rows"

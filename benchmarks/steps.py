@@ -1,4 +1,4 @@
-"""Where the time of a batch goes: Spark's event log by what each job says it is for, and what the commits measured."""
+"""Attributes the time of a batch to steps, by the job descriptions in Spark's event log and the commit metrics."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _SAID = (
     ("materialize source", None),
     ("Delta:", STATE),
 )
-"""What Delta writes into the description of its jobs, the first that fits; None: the job computes the batch."""
+"""Parts of Delta's job descriptions, the first match wins; None: the job computes the batch."""
 
-_TELLING = re.compile(r'\{"Event":"SparkListener(JobStart|JobEnd|StageCompleted)"')
+_RELEVANT_EVENTS = re.compile(r'\{"Event":"SparkListener(JobStart|JobEnd|StageCompleted)"')
 
 
 @dataclass(frozen=True)
 class Span:
-    """A part of a job, in seconds of the epoch."""
+    """A part of a job, in epoch seconds."""
 
     step: str
     start: float
@@ -48,8 +48,8 @@ class Span:
 
 
 def profile(ran: Ran) -> dict[str, float]:
-    """The mean seconds of each of STEPS in a warm batch; together they are the mean time between two commits. Empty for
-    a job of one batch or without an event log."""
+    """Returns the mean seconds of each of STEPS in a warm batch, whose sum is the mean time between two commits. Empty
+    for a job of one batch or without an event log."""
     warm = ran.warm_batches
     if ran.events is None or not warm:
         return {}
@@ -62,14 +62,14 @@ def profile(ran: Ran) -> dict[str, float]:
 
 
 def spans(events: Path) -> Iterator[Span]:
-    """The parts of the jobs in an event log: those that Delta describes whole, the others stage by stage."""
+    """Returns the parts of the jobs in an event log: jobs that Delta describes as a whole, the others by stage."""
     described: dict[int, str | None] = {}
     jobs: dict[int, tuple[str | None, float]] = {}
     for event in _events(events):
         kind = event["Event"]
         if kind == "SparkListenerJobStart":
-            said = str(event.get("Properties", {}).get("spark.job.description") or "")
-            step = next((step for sign, step in _SAID if sign in said), None)
+            description = str(event.get("Properties", {}).get("spark.job.description") or "")
+            step = next((step for sign, step in _SAID if sign in description), None)
             jobs[event["Job ID"]] = step, event["Submission Time"] / 1000
             described |= dict.fromkeys(event["Stage IDs"], step)
         elif kind == "SparkListenerJobEnd":
@@ -84,7 +84,7 @@ def spans(events: Path) -> Iterator[Span]:
 
 
 def _shares(found: Iterable[Span], before: Commit, after: Commit) -> dict[str, float]:
-    """The seconds between two commits by step. What overlaps counts once, for the span that began first."""
+    """Returns the seconds between two commits by step. Overlaps count once, for the span that started first."""
     shares = dict.fromkeys(STEPS, 0.0)
     at = before.at
     for span in sorted(found, key=lambda span: span.start):
@@ -101,5 +101,5 @@ def _shares(found: Iterable[Span], before: Commit, after: Commit) -> dict[str, f
 def _events(file: Path) -> Iterator[dict[str, Any]]:
     with file.open(encoding="utf-8") as lines:
         for line in lines:
-            if _TELLING.match(line):
+            if _RELEVANT_EVENTS.match(line):
                 yield json.loads(line)

@@ -41,14 +41,14 @@ _QUEUE = 200_000
 
 @dataclass(frozen=True, eq=False)
 class Load:
-    """Records 1, 2, ... by the key that each sets, or deletes."""
+    """Records 1, 2, ... with the key that each sets or deletes."""
 
     keys: npt.NDArray[np.int64]
     deletes: npt.NDArray[np.bool_]
 
     @staticmethod
     def random(records: int, keys: int, seed: int) -> Load:
-        """Each record of any key; one in twenty is a tombstone."""
+        """Returns records of random keys; one in twenty is a tombstone."""
         draw = np.random.default_rng(seed)
         return Load(draw.integers(0, keys, records), draw.random(records) < _TOMBSTONES)
 
@@ -59,7 +59,7 @@ class Load:
         return len(self.keys)
 
     def fold(self) -> Fold:
-        """The last record of each key."""
+        """Returns the last record of each key."""
         touched, from_behind = np.unique(self.keys[::-1], return_index=True)
         number = len(self.keys) - from_behind
         there = ~self.deletes[number - 1]
@@ -68,7 +68,7 @@ class Load:
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """What records leave: the ids they name, and those that have a row then, with the number of their last record."""
+    """The result of records: the ids they touch, and the ids with a row, with the number of their last record."""
 
     touched: npt.NDArray[np.int64]
     ids: npt.NDArray[np.int64]
@@ -76,15 +76,15 @@ class Fold:
 
 
 def load_together(records: int, batch: int, rows: int, seed: int) -> Load:
-    """Batches of ids that lie together: each begins half a batch after the one before, the first half a batch below
-    `rows`. So half of a batch are rows that are there, and half are new."""
+    """Returns batches of adjacent ids: each starts half a batch after the previous one, the first half a batch below
+    `rows`. So half of each batch updates rows, and half inserts them."""
     draw = np.random.default_rng(seed)
     starts = rows - batch // 2 + (np.arange(records) // batch) * (batch // 2)
     return Load(starts + np.arange(records) % batch, draw.random(records) < _TOMBSTONES)
 
 
 def produce(broker: Broker, topic: str, load: Load) -> float:
-    """Create the topic and send the load; the seconds it took. Raises RuntimeError when not all has arrived."""
+    """Creates the topic, sends the load and returns the seconds. Raises RuntimeError unless all records arrived."""
     broker.create_topic(topic, partitions=PARTITIONS)
     started = time.perf_counter()
     producer = Producer(
@@ -102,11 +102,11 @@ def produce(broker: Broker, topic: str, load: Load) -> float:
         while len(producer) > _QUEUE:
             producer.poll(0.01)
         if producer.produce_batch(topic, chunk) != len(chunk):
-            raise RuntimeError(f"topic {topic}: librdkafka took only a part of {len(chunk):,} records")
+            raise RuntimeError(f"topic {topic}: librdkafka accepted only some of {len(chunk):,} records")
     producer.flush(120)
     arrived = _records(broker, topic)
     if arrived != len(load):
-        raise RuntimeError(f"topic {topic}: of {len(load):,} records {arrived:,} have arrived")
+        raise RuntimeError(f"topic {topic}: {arrived:,} of {len(load):,} records have arrived")
     return time.perf_counter() - started
 
 

@@ -30,9 +30,9 @@ def shown(*outcomes: Outcome) -> str:
 
 
 def test_a_goal_is_held_missed_or_none() -> None:
-    assert (HELD.ratio, HELD.held, HELD.verdict, HELD.wanted) == (4.5, True, "held", "≥ 4")
+    assert (HELD.ratio, HELD.held, HELD.verdict, HELD.goal_text) == (4.5, True, "met", "≥ 4")
     assert (MISSED.held, MISSED.verdict) == (False, "missed")
-    assert (SHOWN.held, SHOWN.verdict, SHOWN.wanted) == (True, "", "")
+    assert (SHOWN.held, SHOWN.verdict, SHOWN.goal_text) == (True, "", "")
 
 
 def test_a_goal_just_missed_is_not_rounded_to_held() -> None:
@@ -41,7 +41,7 @@ def test_a_goal_just_missed_is_not_rounded_to_held() -> None:
 
 def test_less_is_better_where_the_goal_says_at_most() -> None:
     flat, grows = at_most("m", "MB", 1000, 1200, 1.25), at_most("m", "MB", 1000, 1300, 1.25)
-    assert (flat.held, grows.held, flat.wanted) == (True, False, "≤ 1.25")
+    assert (flat.held, grows.held, flat.goal_text) == (True, False, "≤ 1.25")
 
 
 def test_a_wrong_table_voids_its_row_whatever_the_speed() -> None:
@@ -66,7 +66,7 @@ def test_exit_codes() -> None:
 def test_the_table_shows_ratio_goal_and_verdict() -> None:
     text = shown(HELD, MISSED, SHOWN, void(HELD, "wrong"))
     lines = [line.split() for line in text.splitlines()]
-    assert lines[1] == ["fast", "20,000", "90,000", "records/s", "4.50", "≥", "4", "held"]
+    assert lines[1] == ["fast", "20,000", "90,000", "records/s", "4.50", "≥", "4", "met"]
     assert lines[2][-1] == "missed"
     assert lines[3] == ["beside", "3", "1", "records/s", "0.33"]
     assert lines[4] == ["fast", "20,000", "90,000", "records/s", "≥", "4", "VOID:", "wrong"]
@@ -101,8 +101,8 @@ def test_the_document_has_every_row_job_and_plot_and_is_the_same_again(tmp_path:
     written(report, tmp_path / "performance.md")
     text = (tmp_path / "performance.md").read_text(encoding="utf-8")
     assert text == rendered(report, "performance")
-    assert "| fast | 20,000 | 90,000 | records/s | 4.50 | ≥ 4 | held |" in text
-    assert "| 1,000 records | recipe | 40.0 | 25 | 3 by spark | 1.00 | 1,100 | right |" in text
+    assert "| fast | 20,000 | 90,000 | records/s | 4.50 | ≥ 4 | met |" in text
+    assert "| 1,000 records | recipe | 40.0 | 25 | 3 by spark | 1.00 | 1,100 | correct |" in text
     assert "![Throughput](performance/batch-size.svg)" in text
     assert (tmp_path / "performance" / "batch-size.svg").read_text(encoding="utf-8") == svg(plot)
 
@@ -116,5 +116,5 @@ def test_a_plot_has_a_line_per_series_and_escapes_its_words() -> None:
 def test_a_plot_without_points_and_a_logarithm_of_nothing_are_errors() -> None:
     with pytest.raises(ValueError, match="plot 'empty' has no points"):
         svg(Plot("empty", "x", "y", {"one": []}))
-    with pytest.raises(ValueError, match="a logarithmic axis has no place for 0"):
+    with pytest.raises(ValueError, match="a logarithmic axis cannot show 0"):
         svg(Plot("zero", "x", "y", {"one": [(0, 1)]}, log_x=True))

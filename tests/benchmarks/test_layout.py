@@ -1,4 +1,4 @@
-"""Each layout of a table is compared with the rows in any order; the jobs are made up."""
+"""Each layout of a table is compared with the rows unordered; the jobs are made up."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def test_each_layout_has_its_row_and_its_line() -> None:
     layout.play(ground, Scale.of(10_000, full=False), found)  # type: ignore[arg-type]
     assert [(o.name, o.goal, o.ratio) for o in found.outcomes] == [
         (
-            "10 keys that lie together into 20,000 rows clustered by their key; baseline: in any order",
+            "10 adjacent keys into 20,000 rows clustered by key; baseline: unordered",
             0.0,
             1.0,
         ),
-        ("10 keys that lie together into 20,000 rows in their order; baseline: in any order", 0.0, 1.0),
+        ("10 adjacent keys into 20,000 rows sorted by key; baseline: unordered", 0.0, 1.0),
     ]
     assert [options["laid"] for _, _, options in ground.jobs] == list(Laid)
     assert svg(found.plots["layout"]).count("<polyline") == len(Laid)

@@ -47,15 +47,15 @@ def test_a_row_too_few_or_too_many(spark: SparkSession, rows: dict[int, int]) ->
     less = {id: n for id, n in rows.items() if id != changed}
     assert (
         oracle.wrong(table(spark, less), LOAD, BASE)
-        == "1 rows are missing, 0 should be gone, 0 are there again"
+        == "1 rows are missing, 0 should not exist, 0 are duplicates"
     )
     more = rows | {next(id for id in LOAD.keys.tolist() if id not in rows): 60}
     assert (
         oracle.wrong(table(spark, more), LOAD, BASE)
-        == "0 rows are missing, 1 should be gone, 0 are there again"
+        == "0 rows are missing, 1 should not exist, 0 are duplicates"
     )
     twice = table(spark, rows).union(table(spark, {changed: rows[changed]}))
-    assert oracle.wrong(twice, LOAD, BASE) == "0 rows are missing, 0 should be gone, 1 are there again"
+    assert oracle.wrong(twice, LOAD, BASE) == "0 rows are missing, 0 should not exist, 1 are duplicates"
 
 
 def test_a_row_of_an_earlier_record(spark: SparkSession, rows: dict[int, int]) -> None:

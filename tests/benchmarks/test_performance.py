@@ -28,7 +28,7 @@ def _headings(text: str) -> list[str]:
 def test_goals_alone() -> None:
     text = rendered(_REPORT, "plots")
     assert _headings(text) == ["Goals"]
-    assert "| publish | 100 | 36 | records/s | 0.36 | ≥ 0.35 | held |" in text
+    assert "| publish | 100 | 36 | records/s | 0.36 | ≥ 0.35 | met |" in text
     assert "| ingest | 100 | 399 | records/s | 3.99 | ≥ 4 | missed |" in text
     assert "| wrong" not in text
     assert "in any order" not in text
@@ -44,7 +44,7 @@ def test_jobs_and_curves_where_there_are_some(tmp_path: Path) -> None:
     path = tmp_path / "found.md"
     written(replace(_REPORT, entries=entries, plots=plots), path)
     text = path.read_text(encoding="utf-8")
-    assert _headings(text) == ["Goals", "Curves", "Every job"]
+    assert _headings(text) == ["Goals", "Curves", "All jobs"]
     assert "![A curve](found/curve.svg)" in text and (tmp_path / "found" / "curve.svg").is_file()
-    assert "| rows in any order | bridge |" in text
+    assert "| rows unordered | bridge |" in text
     assert '"in any order" or "clustered by their key" have 40 files' in text

@@ -23,7 +23,7 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("full", [False, True])
 def test_each_goal_has_its_row(full: bool) -> None:
     outcomes = [o for o in played(Ground(), full=full).outcomes if o.goal]
-    goals = [(o.goal, o.wanted[:1], o.ratio) for o in outcomes]
+    goals = [(o.goal, o.goal_text[:1], o.ratio) for o in outcomes]
     assert goals == [
         (4.0, "≥", 5.0),  # cold start
         (5.0, "≥", 5.0),  # warm batches
@@ -87,7 +87,7 @@ def test_the_short_form_spares_the_recipe_what_there_is_no_time_for() -> None:
         "random-10-20000",
     ]
     backlog = next(o.name for o in found.outcomes if o.goal == 10.0)
-    assert backlog.endswith("default settings (the recipe: 10,000 records, 1,000 a batch)")
+    assert backlog.endswith("default settings (the recipe: 10,000 records, 1,000 per batch)")
 
 
 def test_parts_can_be_played_alone() -> None:
