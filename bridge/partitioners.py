@@ -1,7 +1,7 @@
-"""Which partition a published record goes to: `sink.partitioner` of the connector 'kafka'.
+"""Chooses the partition of a published record: `sink.partitioner` of the connector 'kafka'.
 
-'default' and 'round-robin' are librdkafka's own; 'fixed' and classes of the user's are objects of this Protocol, one in
-each task that sends.
+'default' and 'round-robin' are librdkafka's own. 'fixed' and user classes implement the Protocol `Partitioner`; each
+task that sends has an instance.
 """
 
 from __future__ import annotations
@@ -18,32 +18,37 @@ __all__ = ["BUILT_IN", "TASK_FREE", "FixedPartitioner", "Partitioner", "opened",
 BUILT_IN = ("default", "fixed", "round-robin")
 
 TASK_FREE = ("default", "round-robin")
-"""Those that do not ask which task a record is sent by."""
+"""Partitioners whose choice does not depend on the task that sends a record."""
 
 
 class Partitioner(Protocol):
-    """What the class named by `sink.partitioner` = 'module:Class' can do; Flink calls it FlinkKafkaPartitioner.
+    """The methods of a class named by `sink.partitioner` = 'module:Class'; FlinkKafkaPartitioner in Flink.
 
-    It is made without arguments: once where the definition is loaded, to see that it can be, and once in every
-    task. Driver and executors must be able to import its module. A class that inherits from this one need
-    only have `partition`.
+    It is instantiated without arguments: once when the definition is loaded, to check that this is possible, and once
+    in every task. Driver and executors must be able to import its module. A subclass of this one needs only
+    `partition`:
+
+        class ByRegion(Partitioner):
+            def partition(self, key, value, topic, partitions):
+                return partitions[0 if key.startswith(b"eu") else -1]
     """
 
     def open(self, parallel_instance_id: int, parallel_instances: int) -> None:
-        """Called once, before the first record: which of how many tasks this is, counted from 0."""
+        """Called once, before the first record, with the number of this task, counted from 0, and the number of
+        tasks."""
 
     def partition(self, key: bytes | None, value: bytes | None, topic: str, partitions: Sequence[int]) -> int:
-        """One of `partitions`, the topic's, ascending. Called for each record in the order of sending.
+        """Choose one of `partitions`, the topic's, ascending. Called for each record in the order of sending.
 
-        `key` and `value` are the bytes that are sent; a null value is a tombstone. All records of a key are
-        given to the same task, in order; they stay in order only if they get the same partition. A number that is no
-        partition of the topic and an exception end the run.
+        `key` and `value` are the bytes that are sent; a null value is a tombstone. All records of a key are sent by the
+        same task, in order; they stay in order only if they have the same partition. An exception ends the run, and so
+        does a number that is not a partition of the topic.
         """
         ...
 
 
 class FixedPartitioner:
-    """'fixed': all records of a task go to one partition; task i to the i-th, beginning again after the last."""
+    """'fixed': all records of a task go to one partition; those of task i to the i-th, modulo their number."""
 
     def open(self, parallel_instance_id: int, parallel_instances: int) -> None:
         self._task = parallel_instance_id
@@ -52,8 +57,8 @@ class FixedPartitioner:
         return partitions[self._task % len(partitions)]
 
 
-class _Guarded:
-    """A user's partitioner whose mistakes are KafkaErrors; no payload gets into them."""
+class _CheckedPartitioner:
+    """Turns the errors of a user's partitioner into KafkaErrors, which do not contain keys or values."""
 
     def __init__(self, name: str, inner: Partitioner) -> None:
         self._name, self._inner = name, inner
@@ -74,10 +79,10 @@ class _Guarded:
         except TypeError:
             number = -1
         if number not in partitions:
-            # An integer is told as it is; of anything else only the type, for it may be the payload.
-            told = str(number) if isinstance(chosen, int) else f"a value of type {type(chosen).__name__}"
+            # Of anything but an integer only the type is shown, as it may be a key or a value.
+            returned = str(number) if isinstance(chosen, int) else f"a value of type {type(chosen).__name__}"
             raise KafkaError(
-                f"partitioner class '{self._name}' returned {told} for topic '{topic}'; legal are "
+                f"partitioner class '{self._name}' returned {returned} for topic '{topic}'; legal are "
                 f"{partitions[0]} to {partitions[-1]}"
             )
         return number
@@ -87,55 +92,58 @@ class _Guarded:
 
 
 def partitioner_class(name: str) -> type[Partitioner]:
-    """The class that `name` ('module:Class', or 'module.Class') stands for, tried out.
+    """Import the class that `name` ('module:Class', or 'module.Class') names, and check that it can be instantiated.
 
-    Raises OptionError, beginning with Flink's words, when it cannot be imported or made or lacks a method.
+    Raises OptionError, with Flink's message first, when it cannot be imported or instantiated or lacks a method.
     """
     module, _, path = name.partition(":") if ":" in name else name.rpartition(".")
     if not module or not path:
         raise _not_found(name, "it names no module")
     try:
-        found: Any = operator.attrgetter(path)(importlib.import_module(module))
-        made = found() if isinstance(found, type) else None
+        named: Any = operator.attrgetter(path)(importlib.import_module(module))
+        instance = named() if isinstance(named, type) else None
     except (ImportError, AttributeError) as missing:
         raise _not_found(name, str(missing)) from None
     except Exception as failed:  # a user's module or constructor may raise anything
         raise _not_found(name, _where(failed)) from None
-    lacking = [m for m in ("open", "partition") if not callable(getattr(made, m, None))]
-    if made is None or lacking:
-        raise _not_found(name, "it is no class" if made is None else f"it has no method {lacking[0]}()")
-    return cast("type[Partitioner]", found)
+    lacking = [m for m in ("open", "partition") if not callable(getattr(instance, m, None))]
+    if instance is None or lacking:
+        raise _not_found(
+            name, "it is not a class" if instance is None else f"it has no method {lacking[0]}()"
+        )
+    return cast("type[Partitioner]", named)
 
 
 def opened(choice: str, task: int, tasks: int) -> Partitioner | None:
-    """The partitioner of task `task` of `tasks` for a value of `sink.partitioner`; None: librdkafka's own.
+    """Instantiate and open the partitioner of task `task` of `tasks` for a value of `sink.partitioner`; None for
+    librdkafka's own.
 
-    Raises KafkaError for what goes wrong in the executor.
+    Raises KafkaError when the class cannot be imported or opened in the executor.
     """
     if choice in TASK_FREE:
         return None
-    made: Partitioner
+    partitioner: Partitioner
     if choice == "fixed":
-        made = FixedPartitioner()
+        partitioner = FixedPartitioner()
     else:
         try:
-            made = _Guarded(choice, partitioner_class(choice)())
-        except OptionError as absent:
-            raise KafkaError(f"in an executor: {absent}") from None
-    made.open(task, tasks)
-    return made
+            partitioner = _CheckedPartitioner(choice, partitioner_class(choice)())
+        except OptionError as missing:
+            raise KafkaError(f"in an executor: {missing}") from None
+    partitioner.open(task, tasks)
+    return partitioner
 
 
 def _not_found(name: str, why: str) -> OptionError:
     return OptionError(
         f"Could not find and instantiate partitioner class '{name}': {' '.join(why.split())}. Legal values are "
         f"{', '.join(BUILT_IN)} and module:Class, a Python class with the methods of bridge.partitioners.Partitioner "
-        "that the driver and the executors can import; Java's classes are not run (FlinkFixedPartitioner is 'fixed')"
+        "that the driver and the executors can import; Java classes cannot be used (FlinkFixedPartitioner is 'fixed')"
     )
 
 
 def _where(failed: Exception) -> str:
-    """Type and place of an exception: its text may quote a record."""
+    """The type and the place of an exception, without its text, which may quote a record."""
     trace = failed.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -1,4 +1,4 @@
-"""Finding a partitioner's class, and what a class may do wrong."""
+"""Importing a partitioner's class, and the errors of such classes."""
 
 from __future__ import annotations
 
@@ -59,22 +59,24 @@ def test_a_class_is_found_by_either_spelling(name: str) -> None:
         ("nowhere_at_all:Class", "No module named 'nowhere_at_all'"),
         (f"{__name__}:Nobody", "has no attribute 'Nobody'"),
         (f"{__name__}:NoPartitioner", "it has no method open()"),
-        (f"{__name__}:a_function", "it is no class"),
+        (f"{__name__}:a_function", "it is not a class"),
         (f"{__name__}:Broken", f"ValueError at {Path(__file__)}:"),
         ("org.apache.flink.streaming.connectors.kafka.partitioner.FlinkFixedPartitioner", "No module named"),
     ],
 )
-def test_what_is_no_partitioner_is_refused_when_the_definition_is_loaded(name: str, why: str) -> None:
+def test_a_class_that_is_not_a_partitioner_is_refused_when_the_definition_is_loaded(
+    name: str, why: str
+) -> None:
     with pytest.raises(OptionError, match=re.escape(why)) as refused:
         resolve_topic(kafka(format="json", sink__partitioner=name))
-    told = str(refused.value)
-    assert told.startswith(f"Could not find and instantiate partitioner class '{name}': ")
-    assert "(FlinkFixedPartitioner is 'fixed')" in told and "bridge.partitioners.Partitioner" in told
-    assert "secret-value" not in told
+    message = str(refused.value)
+    assert message.startswith(f"Could not find and instantiate partitioner class '{name}': ")
+    assert "(FlinkFixedPartitioner is 'fixed')" in message and "bridge.partitioners.Partitioner" in message
+    assert "secret-value" not in message
 
 
 @pytest.mark.parametrize(
-    ("topic", "key", "told"),
+    ("topic", "key", "message"),
     [
         ("far", b"a", "returned 7 for topic 'far'; legal are 0 to 2"),
         ("below", b"a", "returned -1 for topic 'below'; legal are 0 to 2"),
@@ -83,10 +85,10 @@ def test_what_is_no_partitioner_is_refused_when_the_definition_is_loaded(name: s
         ("t", b"secret-key", f"failed in partition(): KeyError at {Path(__file__)}:"),
     ],
 )
-def test_what_a_class_does_wrong_is_told_without_the_record(topic: str, key: bytes, told: str) -> None:
+def test_errors_of_a_class_do_not_show_the_record(topic: str, key: bytes, message: str) -> None:
     chosen = opened(f"{__name__}:ByLength", 0, 1)
     assert chosen is not None
-    with pytest.raises(KafkaError, match=re.escape(told)) as failed:
+    with pytest.raises(KafkaError, match=re.escape(message)) as failed:
         chosen.partition(key, b"secret-value", topic, (0, 1, 2))
     assert str(failed.value).startswith(f"partitioner class '{__name__}:ByLength' ")
     assert "secret" not in str(failed.value)

@@ -1,4 +1,4 @@
-"""The state of a publish as it is written down: read back the same, and nothing else taken for it."""
+"""The recorded state of a publish is read back the same, and nothing else is read as one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_names_in_json_are_those_of_format_1() -> None:
 
 
 @given(states)
-def test_it_comes_back(state: PublishProgress) -> None:
+def test_it_is_read_back(state: PublishProgress) -> None:
     text = state.to_json()
     assert "\n" not in text
     assert PublishProgress.from_json(text) == state
@@ -53,29 +53,29 @@ def test_it_comes_back(state: PublishProgress) -> None:
     ],
 )
 def test_nothing_else_is_progress(text: str) -> None:
-    with pytest.raises(ValueError, match=r"no progress of a publish|Expecting"):
+    with pytest.raises(ValueError, match=r"not the progress of a publish|Expecting"):
         PublishProgress.from_json(text)
 
 
-def test_a_newer_format_is_told_apart() -> None:
-    found = json.loads(PublishProgress("p", "t", 1, 1).to_json())
-    found["bridge"]["format"] = 2
+def test_a_newer_format_has_an_error_of_its_own() -> None:
+    written = json.loads(PublishProgress("p", "t", 1, 1).to_json())
+    written["bridge"]["format"] = 2
     with pytest.raises(NotImplementedError, match="newer bridge"):
-        PublishProgress.from_json(json.dumps(found))
+        PublishProgress.from_json(json.dumps(written))
 
 
-def test_what_is_lost_adds_up() -> None:
+def test_lost_records_add_up() -> None:
     state = PublishProgress("p", "t", NOTHING, 0).opened(PublishRange(5, 5, snapshot=True, chunks=2))
     state = state.closed(lost=2).closed(lost=3).opened(PublishRange(6, 6)).closed()
     assert (state.version, state.lost) == (6, 5)
     assert PublishProgress.from_json(state.to_json()) == state
 
 
-def test_a_stretch_of_changes_ends_at_its_last_version() -> None:
+def test_a_range_of_changes_ends_at_its_last_version() -> None:
     state = PublishProgress("p", "t", 3, 7)
-    begun = state.opened(PublishRange(4, 9, shards=2))
-    assert (begun.version, begun.open) == (3, PublishRange(4, 9, shards=2))
-    assert begun.closed() == replace(state, version=9)
+    opened = state.opened(PublishRange(4, 9, shards=2))
+    assert (opened.version, opened.open) == (3, PublishRange(4, 9, shards=2))
+    assert opened.closed() == replace(state, version=9)
 
 
 def test_a_snapshot_ends_with_its_last_chunk() -> None:
@@ -89,14 +89,14 @@ def test_a_snapshot_ends_with_its_last_chunk() -> None:
     assert (state.closed().version, state.closed().open) == (5, None)
 
 
-def test_a_note_fits_into_what_kafka_takes() -> None:
-    """4,096 bytes, whatever the key and the topics are; short ones are told as they are."""
+def test_offset_metadata_fits_into_what_kafka_accepts() -> None:
+    """4,096 bytes, whatever the key and the topics are; short ones are written as they are."""
     short = PublishProgress("p", "t", 3, 7, key="PRIMARY KEY (id)", topics={"t": "id", "u": ""})
     assert short.for_offset_metadata() == short
     many = {f"{n}-{'t' * 240}": "i" * 22 for n in range(100)}
-    told = replace(short, key=f"PRIMARY KEY ({'ä' * 3000})", topics=many, run="r" * 32, resync="s" * 32)
-    told = told.opened(
+    long = replace(short, key=f"PRIMARY KEY ({'ä' * 3000})", topics=many, run="r" * 32, resync="s" * 32)
+    long = long.opened(
         PublishRange(2**40, 2**40, snapshot=True, chunk=9**9, chunks=9**9, shards=999, files="f" * 64)
     )
-    assert len(told.for_offset_metadata().to_json()) < 2000
-    assert told.for_offset_metadata().key == key_digest(told.key) != key_digest("PRIMARY KEY (id)")
+    assert len(long.for_offset_metadata().to_json()) < 2000
+    assert long.for_offset_metadata().key == key_digest(long.key) != key_digest("PRIMARY KEY (id)")

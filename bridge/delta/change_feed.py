@@ -1,4 +1,4 @@
-"""Delta -> changes: a snapshot of one version, or the change data feed of a range of versions."""
+"""Delta -feed-> changes: a snapshot of one version, or the change data feed of a range of versions."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _KINDS = {
 
 
 def snapshot(table: Table, version: int) -> DataFrame:
-    """All rows of one version as changes: kind +I, `__position` struct<version bigint>; no order.
+    """Read all rows of one version as changes: kind +I, `__position` struct<version bigint>; no order.
 
-    Raises GapError when the log no longer holds that version; wrap actions in `reading`, as its files
-    may have been vacuumed.
+    Raises GapError when the log no longer has that version. Wrap actions in `feed_errors`, as its files may have been
+    vacuumed.
     """
     with feed_errors(table, version, version):
         rows = table.read({"versionAsOf": str(version)})
@@ -53,14 +53,14 @@ def snapshot(table: Table, version: int) -> DataFrame:
 
 
 def row_count(table: Table, version: int) -> int:
-    """How many rows that version has. Delta counts by its statistics where it can, without reading data."""
+    """Count the rows of a version. Delta counts by its statistics where it can, without reading data."""
     with feed_errors(table, version, version):
         return table.read({"versionAsOf": str(version)}).count()
 
 
 def chunk(table: Table, snapshot: DataFrame, key: Sequence[str], number: int, of: int) -> DataFrame:
-    """The rows of `snapshot` that chunk `number` of `of` holds: every row is in one, by a hash of its key (of all its
-    columns where it has none), so the same rows are in the same chunk at every call."""
+    """Select chunk `number` of `of` of a snapshot. Every row is in one chunk, by a hash of its key (of all its columns
+    where the table has none), so a chunk has the same rows at every call."""
     if of == 1:
         return snapshot
     fields = [f for f in table.fields if f.name in key] if key else list(table.fields)
@@ -68,7 +68,8 @@ def chunk(table: Table, snapshot: DataFrame, key: Sequence[str], number: int, of
 
 
 def changed_ms(table: Table, version: int) -> int | None:
-    """When the newest version up to `version` was committed that is no upkeep of the table alone, in epoch ms."""
+    """When the newest version up to `version` that may have changed rows was committed, in epoch milliseconds; None
+    when the log has none."""
     with table_errors(table):
         log = (
             table.delta().history().where((F.col("version") <= version) & ~F.col("operation").isin(*NO_ROWS))
@@ -78,11 +79,11 @@ def changed_ms(table: Table, version: int) -> int | None:
 
 
 def key_moves(table: Table, versions: Sequence[int], key: Sequence[str]) -> list[int]:
-    """Which of `versions` changed a row's primary key. One Spark job over the key columns of their changes, without a
-    shuffle of rows; none where there are no versions.
+    """List those of `versions` that changed a row's primary key. Runs one Spark job over the key columns of their
+    changes, without a shuffle of rows; no job for no versions.
 
-    Where no key changed, the updates of a version have the same keys before and after; the two sides are compared by
-    their numbers and by the exclusive or of 64-bit hashes, so a change is overlooked once in 2^64 versions.
+    Where no key changed, the updates of a version have the same keys before and after. The two sides are compared by
+    their counts and by the exclusive or of 64-bit hashes, so one change in 2^64 is missed.
     """
     if not versions:
         return []
@@ -106,11 +107,11 @@ def key_moves(table: Table, versions: Sequence[int], key: Sequence[str]) -> list
 
 
 def changes(table: Table, first: int, last: int) -> DataFrame:
-    """Every row change of versions first..last, both inclusive, as changes; no order.
+    """Read every row change of versions first..last, both inclusive, as changes; no order.
 
-    Kinds are +I, -U, +U, -D; an update gives -U and +U at the same version, whether or not it moved the key;
-    `__position` is struct<version bigint>. Commits that changed no rows (OPTIMIZE, progress alone) give nothing. Raises
-    GapError when the log no longer reaches back; call `check_feed` first and wrap actions in `reading`.
+    Kinds are +I, -U, +U, -D; an update gives -U and +U at the same version, even if it changed the key; `__position` is
+    struct<version bigint>. Commits that changed no rows (OPTIMIZE, progress alone) give nothing. Raises GapError when
+    the log no longer reaches back. Call `check_feed` first, and wrap actions in `feed_errors`.
     """
     options = {"readChangeFeed": "true", "startingVersion": str(first), "endingVersion": str(last)}
     with feed_errors(table, first, last):
@@ -127,14 +128,14 @@ def _as_changes(table: Table, rows: DataFrame, kind: Column, version: Column) ->
 
 
 def latest_version(table: Table) -> int:
-    """The newest version of the table. Raises TableError when the table has gone."""
+    """The newest version of the table. Raises TableError when the table is gone."""
     with table_errors(table):
         return int(table.delta().history(1).select("version").collect()[0][0])
 
 
 def oldest(table: Table, last: int) -> int:
-    """The first version from which the change feed up to `last` can be planned; `last` + 1 where none can. Files of it
-    may have been vacuumed all the same. Reads the log, no data."""
+    """The first version from which the change feed up to `last` can be planned; `last` + 1 where there is none. Reads
+    the log, no data: files of these versions may have been vacuumed."""
     with table_errors(table):
         low = int(table.delta().history().agg(F.min("version")).collect()[0][0])
     high = last + 1
@@ -149,50 +150,50 @@ def oldest(table: Table, last: int) -> int:
 
 
 def version_at(table: Table, timestamp: str) -> int:
-    """The first version committed at `timestamp` (ISO 8601; UTC where it names no zone) or later.
+    """The first version committed at `timestamp` (ISO 8601; UTC where it has no zone) or later.
 
-    Raises DefinitionError when it is no timestamp, when the table has no commit that late, or when the log may
-    have held an earlier one and does no more.
+    Raises DefinitionError when it is not a timestamp, when the table has no commit that late, and when it is before the
+    log's oldest version, so that an earlier one may be gone.
     """
-    moment = _parsed(timestamp)
-    # Whole microseconds: seconds as a float would round a commit's own time away.
+    moment = _parse_timestamp(timestamp)
+    # Whole microseconds: seconds as a float are less precise than the time of a commit.
     micros = (moment - _EPOCH) // timedelta(microseconds=1)
     with table_errors(table):
         log = table.delta().history().select("version", F.unix_micros("timestamp").alias("at"))
-        kept = log.agg(F.min("version"), F.max("version"), F.min("at"), F.max("at")).collect()[0]
-        found = log.where(F.col("at") >= micros).agg(F.min("version")).collect()[0][0]
-    oldest, newest, first_at, last_at = kept
-    if found is None:
+        bounds = log.agg(F.min("version"), F.max("version"), F.min("at"), F.max("at")).collect()[0]
+        version = log.where(F.col("at") >= micros).agg(F.min("version")).collect()[0][0]
+    oldest, newest, first_at, last_at = bounds
+    if version is None:
         raise DefinitionError(
             f"publish.start: no version of table {table} was committed at {moment.isoformat()} or later; the newest, "
-            f"version {newest}, is of {_shown(last_at)}"
+            f"version {newest}, is of {_iso(last_at)}"
         )
-    if found == oldest and oldest > 0 and micros < first_at:
+    if version == oldest and oldest > 0 and micros < first_at:
         raise DefinitionError(
-            f"publish.start: {moment.isoformat()} is before version {oldest} of {_shown(first_at)}, the oldest that "
-            f"the log of table {table} still holds; start from `snapshot`, or at that time or later"
+            f"publish.start: {moment.isoformat()} is before version {oldest} of {_iso(first_at)}, the oldest that "
+            f"the log of table {table} still has; start from `snapshot`, or at that time or later"
         )
-    return int(found)
+    return int(version)
 
 
 def check_same(table: Table, known_id: str) -> dict[str, str]:
-    """The properties that the table has by now. Raises GapError when it is another one than the progress belongs to
-    (dropped, replaced)."""
+    """Read the table's properties. Raises GapError when it is not the table that progress belongs to (it was dropped or
+    replaced)."""
     with table_errors(table):
-        there = table.delta().detail().select("id", "properties").collect()[0]
-    if there["id"] != known_id:
+        detail = table.delta().detail().select("id", "properties").collect()[0]
+    if detail["id"] != known_id:
         raise GapError(
-            f"table {table} was replaced: progress belongs to table id {known_id}, there is now {there['id']}; "
+            f"table {table} was replaced: progress belongs to table id {known_id}, there is now {detail['id']}; "
             f"{REPUBLISH}"
         )
-    return dict(there["properties"])
+    return dict(detail["properties"])
 
 
 def check_feed(table: Table, first: int, last: int, known_id: str, *, newest: int | None = None) -> None:
-    """Raise GapError unless the change feed of versions first..last can be read from the table known by that id, whose
-    columns must be those of the version before. `newest` is its newest version, for those who have just asked.
+    """Raise GapError unless the change feed of versions first..last can be read from the table with the id `known_id`,
+    and has the columns of the version before. `newest` is the table's newest version, where the caller knows it.
 
-    Reads the log of those versions, no data: files that were vacuumed show up in the action itself.
+    Reads the log of those versions, no data: missing files fail the action that reads them.
     """
     properties = check_same(table, known_id)
     newest = latest_version(table) if newest is None else newest
@@ -203,7 +204,7 @@ def check_feed(table: Table, first: int, last: int, known_id: str, *, newest: in
         )
     _plan(table, first, last)
     if first > 0 and properties.get("delta.columnMapping.mode", "none") != "none":
-        # Delta compares columns inside of a range; here they may have changed in its first version.
+        # Delta compares the columns within a range only; they may have changed in its first version.
         try:
             _plan(table, first - 1, last)
         except GapError as gap:
@@ -217,16 +218,16 @@ def _plan(table: Table, first: int, last: int) -> None:
         frame._jdf.queryExecution().executedPlan()
 
 
-def _shown(micros: int) -> str:
+def _iso(micros: int) -> str:
     return (_EPOCH + timedelta(microseconds=micros)).isoformat()
 
 
-def _parsed(timestamp: str) -> datetime:
+def _parse_timestamp(timestamp: str) -> datetime:
     try:
         # Python 3.10 does not read the Z.
         moment = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", timestamp))
     except ValueError:
         raise DefinitionError(
-            f"publish.start: {timestamp!r} is no timestamp; write one as 2026-01-31T12:00:00Z"
+            f"publish.start: {timestamp!r} is not a timestamp; write one as 2026-01-31T12:00:00Z"
         ) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)

@@ -1,47 +1,39 @@
-"""A change data feed without a detour over row objects.
+"""Reads a change data feed as columns, without row objects.
 
-Delta's reader of the feed plans a frame of the changes, makes a Java object of each row and its values, and hands these
-to Spark, which packs them again: half of the time that reading takes. The frame itself is all we need.
+Delta's reader of the feed plans a frame of the changes, turns each row and its values into Java objects, and passes
+these to Spark, which encodes them again: half of the time of a read. This module takes the frame itself (ADR 016).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-__all__ = ["read_as_columns"]
+__all__ = ["plan_as_columns", "read_as_columns"]
 
 _RELATION = "org.apache.spark.sql.delta.commands.cdc.CDCReader$DeltaCDFRelation"
-_SCHEMA_OF_THE_NEWEST = "legacy"
-"""Delta's name for how the feed of a table without column mapping finds its columns."""
+_SCHEMA_MODE = "legacy"
+"""Delta's name for how the feed of a table without column mapping resolves its columns."""
 
 
-def read_as_columns(rows: DataFrame) -> DataFrame:
-    """The same rows and columns as `rows`, which a read with `readChangeFeed` has given.
+def plan_as_columns(rows: DataFrame, relation_class: str = _RELATION) -> DataFrame | None:
+    """Have Delta plan the frame behind `rows`; None where `rows` read no version, or the table has column mapping.
 
-    `rows` itself where that cannot be had: of a table with column mapping, whose columns are those of other versions;
-    where Delta is another one than ours (Databricks, another release), as none of this is public; and where Delta
-    refuses, which is better told by its reader.
+    Raises Py4JError, PySparkException or TypeError where Delta is another release, as none of this is a public API, and
+    where Delta refuses.
     """
-    try:
-        planned = _planned(rows)
-    except (Py4JError, PySparkException, TypeError):  # a class that is not there cannot be called
-        planned = None
-    return rows if planned is None else planned
-
-
-def _planned(rows: DataFrame) -> DataFrame | None:
     plan: Any = rows._jdf.queryExecution().analyzed()
     while plan.children().size():
         plan = plan.children().apply(0)
     relation = plan.relation()
-    if relation.getClass().getName() != _RELATION:  # there are no versions to read
+    if relation.getClass().getName() != relation_class:  # there are no versions to read
         return None
     read = relation.snapshotWithSchemaMode()
-    if read.schemaMode().name() != _SCHEMA_OF_THE_NEWEST:
+    if read.schemaMode().name() != _SCHEMA_MODE:
         return None
     spark = rows.sparkSession
     jvm: Any = spark._jvm
@@ -56,3 +48,23 @@ def _planned(rows: DataFrame) -> DataFrame | None:
         option.empty(),
     )
     return DataFrame(frame, spark)
+
+
+def read_as_columns(
+    rows: DataFrame, plan: Callable[[DataFrame], DataFrame | None] = plan_as_columns
+) -> DataFrame:
+    """Read the rows and columns of `rows`, the result of a read with `readChangeFeed`, as `plan` plans them.
+
+    Returns `rows` itself where that is not possible: for a table with column mapping, whose columns are looked up in
+    other versions; for another Delta (Databricks, another release); and where Delta refuses, so that its reader raises
+    the error.
+    """
+    try:
+        planned = plan(rows)
+    except (
+        Py4JError,
+        PySparkException,
+        TypeError,
+    ):  # TypeError: a class that does not exist cannot be called
+        planned = None
+    return rows if planned is None else planned

@@ -1,4 +1,4 @@
-"""What the commits of a range of versions say of themselves, from one reading of the log. No data is read."""
+"""The operations and row counts of the commits of a range of versions, from one read of the log; no data is read."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ NO_ROWS = (
     "VACUUM END",
     "VACUUM START",
 )
-"""Operations that change no rows, in Delta's words."""
+"""Operations that change no rows, by Delta's names."""
 
 APPENDS = ("WRITE", "STREAMING UPDATE", "CREATE TABLE AS SELECT", "COPY INTO")
-"""Operations whose `numOutputRows` are rows that they added."""
+"""Operations whose `numOutputRows` counts the rows that they added."""
 
 INSERTED = ("numTargetRowsInserted", "num_target_rows_inserted")
 UPDATED = ("numTargetRowsUpdated", "num_target_rows_updated", "numUpdatedRows")
 DELETED = ("numTargetRowsDeleted", "num_target_rows_deleted", "numDeletedRows")
-"""Metrics that count rows; the first that a commit has counts: Spark's name, then delta-rs's."""
+"""Metrics that count rows, by Spark's name and by delta-rs's; the first one that a commit has is used."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class CommitHistory:
     first: int
     last: int
     others: Mapping[int, str]
-    """Operation (Delta's name, as in DESCRIBE HISTORY) of each version that is no batch of the bridge's by the key."""
+    """Operation (Delta's name, as in DESCRIBE HISTORY) of each version that is not a batch merged by the key."""
     rows: Mapping[int, int]
-    """How many rows each version says it changed; 0 where it says nothing."""
+    """How many rows each version changed by its metrics; 0 where it has none."""
 
     def versions_of_other_writers(self, first: int, last: int, operations: Sequence[str] = ()) -> list[int]:
-        """The versions among first..last that changed rows, or may have, and are no batch that the bridge merged by the
-        key, ascending: in these a key may have several changes, a primary key may change, and an update may change
-        nothing. With `operations` only those by these."""
+        """The versions among first..last that may have changed rows and are not a batch that the bridge merged by the
+        key, ascending. In these a key may have several changes, a primary key may change, and an update may change no
+        column. `operations` selects versions by their operation."""
         return sorted(
             version
             for version, operation in self.others.items()
@@ -56,13 +56,13 @@ class CommitHistory:
         )
 
     def changed(self, first: int, last: int) -> int:
-        """How many rows the versions among first..last say they changed, an update being one; a hint for sizes."""
+        """How many rows the versions among first..last changed by their metrics, an update being one; an estimate."""
         return sum(rows for version, rows in self.rows.items() if first <= version <= last)
 
 
 def commit_history(table: Table, first: int, last: int, key: Sequence[str]) -> CommitHistory:
     """Read the log of versions first..last, both inclusive; those that the log no longer has are left out. A batch of
-    an ingest by other columns than `key` counts among the others. Raises TableError when the table has gone."""
+    an ingest by other columns than `key` is one of another writer. Raises TableError when the table is gone."""
     others, rows = {}, {}
     for commit in history(table):
         version = int(commit["version"])
@@ -78,5 +78,5 @@ def commit_history(table: Table, first: int, last: int, key: Sequence[str]) -> C
 def _rows(commit: Row) -> int:
     metrics = commit["operationMetrics"] or {}
     counts = [("numOutputRows",)] if commit["operation"] in APPENDS else [INSERTED, UPDATED, DELETED]
-    found = (next((metrics[name] for name in names if name in metrics), "0") for names in counts)
-    return sum(int(count) for count in found)
+    counted = (next((metrics[name] for name in names if name in metrics), "0") for names in counts)
+    return sum(int(count) for count in counted)

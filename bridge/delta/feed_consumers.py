@@ -1,7 +1,7 @@
-"""Who reads a table's changes, and how far each is: a small file for every publish, beside the table's data.
+"""Feed consumers: a small file beside the table's data for each publish, with the version that it has published.
 
-VACUUM does not look into folders whose names begin with an underscore. The files are a notice for `maintain`; a
-publish goes on from its own progress, never from here.
+VACUUM ignores folders whose names begin with an underscore. `maintain` reads the files; a publish continues from its
+own progress, never from here.
 """
 
 from __future__ import annotations
@@ -24,43 +24,44 @@ from bridge.metrics import now_ms
 __all__ = ["MARGIN_SECONDS", "FeedConsumer", "FeedConsumers", "Lag", "lags"]
 
 MARGIN_SECONDS = 3600
-"""Files of a version are written before its commit; no commit of the bridge takes so long."""
+"""Files of a version are written before its commit; no commit of the bridge takes this long."""
 
 _READS = 3
 
 
 @dataclass(frozen=True)
 class FeedConsumer:
-    """A publish, as it has told of itself."""
+    """A publish, as it registered itself."""
 
     pipeline: str
     version: int
-    """It still needs what came after this table version, and the rows of this one. -1: of the first version, too."""
+    """It still needs the changes after this table version, and the files of this version; -1: also those of version
+    0."""
     table_id: str
     at: int
-    """When it told, in epoch milliseconds."""
+    """When it registered, in epoch milliseconds."""
     checkpoint: str
 
 
 @dataclass(frozen=True)
 class Lag:
-    """A consumer against the table's log."""
+    """How far a consumer is behind the table."""
 
     consumer: FeedConsumer
     versions: int
-    """How many it has not published."""
+    """How many versions it has not published."""
     since_ms: int | None
-    """When the table left the consumer's version; None for a consumer that has everything, or is `lost`."""
+    """When the version after the consumer's was committed; None for a consumer that is not behind, or is `lost`."""
     lost: bool = False
-    """True when the log no longer holds what it needs next: it cannot go on, whatever is kept."""
+    """True when the log no longer has the version it needs next: it cannot continue, whatever VACUUM retains."""
 
     def seconds(self, now_ms: int) -> float:
-        """For how long it has been behind."""
+        """For how long it has been behind, in seconds."""
         return 0.0 if self.since_ms is None else max(0.0, (now_ms - self.since_ms) / 1000)
 
 
 class FeedConsumers:
-    """The notices at one table."""
+    """The feed consumers that are registered at one table."""
 
     def __init__(self, table: Table) -> None:
         self._spark, self._table = table.spark, table
@@ -72,21 +73,21 @@ class FeedConsumers:
         self.folder = consumers_folder(location)
 
     def register(self, pipeline: str, version: int, checkpoint: str) -> None:
-        """Write down how far `pipeline` is. Raises whatever the store says when it refuses."""
-        told = FeedConsumer(pipeline, version, self._table.id, now_ms(), checkpoint)
-        storage.TextFile(self._spark, self._file(pipeline)).write(json.dumps(asdict(told)))
+        """Record that `pipeline` has published up to `version`. Raises the store's own error when it refuses."""
+        consumer = FeedConsumer(pipeline, version, self._table.id, now_ms(), checkpoint)
+        storage.TextFile(self._spark, self._file(pipeline)).write(json.dumps(asdict(consumer)))
 
     def all(self) -> list[FeedConsumer]:
-        """Those of this very table, by name; a table of another id that was here before had its own.
+        """The registered consumers of the table, by name; those of an earlier table in this folder are left out.
 
-        Raises TableError for a notice that cannot be read, as nobody knows what its pipeline still needs.
+        Raises TableError for a file that cannot be read, as it is not known what its pipeline still needs.
         """
         pipelines = map(consumer_of, storage.list_names(self._spark, self.folder))
-        found = [self._read(pipeline) for pipeline in pipelines if pipeline is not None]
-        return [c for c in found if c is not None and c.table_id == self._table.id]
+        consumers = [self._read(pipeline) for pipeline in pipelines if pipeline is not None]
+        return [c for c in consumers if c is not None and c.table_id == self._table.id]
 
     def forget(self, pipeline: str) -> bool:
-        """Take the notice away; False when there is none."""
+        """Remove a registration; False when there is none."""
         if consumer_file(pipeline) not in storage.list_names(self._spark, self.folder):
             return False
         storage.delete_file(self._spark, self._file(pipeline))
@@ -95,7 +96,7 @@ class FeedConsumers:
     def _read(self, pipeline: str) -> FeedConsumer | None:
         failure: Exception | None = None
         for attempt in range(_READS):
-            time.sleep(0.2 * attempt)  # a store without atomic replacement may show half of it
+            time.sleep(0.2 * attempt)  # a store without atomic replacement may return a part of it
             try:
                 return FeedConsumer(**json.loads(storage.read_text(self._spark, self._file(pipeline))))
             except FileNotFoundError:
@@ -113,27 +114,27 @@ class FeedConsumers:
 
 
 def lags(table: Table, consumers: Sequence[FeedConsumer]) -> list[Lag]:
-    """Each consumer against the log: one job over the commits since the slowest of them."""
+    """Measure how far each consumer is behind, in one Spark job over the commits since the slowest of them."""
     if not consumers:
         return []
     newest = latest_version(table)
     with table_errors(table):
         slowest = min(c.version for c in consumers)
         log = table.delta().history(max(1, newest - slowest + 1))
-        wanted = {v for c in consumers for v in (c.version, c.version + 1)}
+        versions = {v for c in consumers for v in (c.version, c.version + 1)}
         times: dict[int, int] = dict(
-            log.where(F.col("version").isin(sorted(wanted)))
+            log.where(F.col("version").isin(sorted(versions)))
             .select("version", F.unix_millis("timestamp"))
-            .collect()  # two rows per consumer at most
+            .collect()  # at most two rows per consumer
         )
     return [_lag(c, newest, times) for c in consumers]
 
 
 def _lag(consumer: FeedConsumer, newest: int, times: dict[int, int]) -> Lag:
-    behind = newest - consumer.version
-    if behind <= 0:
+    versions = newest - consumer.version
+    if versions <= 0:
         return Lag(consumer, 0, None)
     following = times.get(consumer.version + 1)
     if following is None:
-        return Lag(consumer, behind, None, lost=True)
-    return Lag(consumer, behind, times.get(consumer.version, following))
+        return Lag(consumer, versions, None, lost=True)
+    return Lag(consumer, versions, times.get(consumer.version, following))

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import Row
 
 from bridge.delta.delta_errors import table_errors
-from bridge.delta.publish_log import PublishLog, PublishProgress
 from bridge.delta.table import Table
 from bridge.delta.table_checks import PIPELINE_PROPERTY
 from bridge.errors import REBUILD, GapError, TableError
@@ -21,8 +20,6 @@ from bridge.offsets import Offsets
 
 __all__ = [
     "IngestProgress",
-    "PublishLog",
-    "PublishProgress",
     "app_id",
     "committed_by",
     "history",

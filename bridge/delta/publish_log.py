@@ -1,7 +1,7 @@
-"""How far a publish has got: small numbered files under the checkpoint, each written once.
+"""The publish log: the progress of a publish in small numbered files under the checkpoint, each written once.
 
-At-least-once knows nothing else. With exactly-once Kafka holds the progress, and the files tell what it has been when
-Kafka forgets it (`offsets.retention.minutes`).
+It is the only progress of an at-least-once publish. An exactly-once publish has its progress in Kafka, and the log is a
+copy for when Kafka has lost it (`offsets.retention.minutes`).
 """
 
 from __future__ import annotations
@@ -14,67 +14,67 @@ from bridge.delta.write_once import write_once
 from bridge.errors import REPUBLISH, ConcurrentRunError, DefinitionError, GapError
 from bridge.publish_progress import PublishProgress
 
-__all__ = ["PublishLog", "PublishProgress"]
+__all__ = ["PublishLog"]
 
-_KEPT = 20
+_MAX_FILES = 20
 
 
 class PublishLog:
-    """The files of one pipeline in `<checkpoint>/publish`; file N holds the progress after batch N."""
+    """The files of one pipeline in `<checkpoint>/publish`; file N has the progress after batch N."""
 
     def __init__(self, spark: SparkSession, checkpoint: str, pipeline: str) -> None:
         self._spark, self._pipeline = spark, pipeline
         self._folder = publish_log_folder(checkpoint)
 
     def last(self) -> PublishProgress | None:
-        """The newest progress; None before the first batch.
+        """Read the newest progress; None before the first batch.
 
-        A file that cannot be read (a disk was full, the machine went down) counts as not written: the one
-        before holds, and its batch is sent again. Raises GapError when no file can be read, DefinitionError when
-        the checkpoint belongs to another pipeline.
+        A file that cannot be read (a disk was full, the machine went down) counts as not written: the progress of the
+        file before it is returned, and its batch is sent again. Raises GapError when no file can be read,
+        DefinitionError when the checkpoint belongs to another pipeline.
         """
         numbers = self._numbers()
         for number in reversed(numbers):
-            found = self._parsed(number)
-            if found is None:
+            progress = self._read(number)
+            if progress is None:
                 continue
-            if found.pipeline != self._pipeline:
+            if progress.pipeline != self._pipeline:
                 raise DefinitionError(
-                    f"run.checkpoint: {self._folder} belongs to pipeline {found.pipeline!r}, not "
+                    f"run.checkpoint: {self._folder} belongs to pipeline {progress.pipeline!r}, not "
                     f"{self._pipeline!r}; give each pipeline a checkpoint of its own"
                 )
-            return found
+            return progress
         if numbers:
             raise GapError(
                 f"none of the {len(numbers)} files in {self._folder} can be read, so it is not known what was "
-                f"published; bring them back, or {REPUBLISH}"
+                f"published; restore them, or {REPUBLISH}"
             )
         return None
 
     def write(self, progress: PublishProgress) -> None:
-        """Record a finished batch, atomically; only the last 20 files are kept.
+        """Record progress as the file of its batch, atomically, and delete all but the last 20 files.
 
-        Raises ConcurrentRunError when that batch is recorded already, as then another run is at work.
+        Raises ConcurrentRunError when that batch is already recorded: another run is publishing.
         """
         path = self._file(progress.batch)
         text = progress.to_json()
         if not write_once(self._spark, path, text):
-            if self._parsed(progress.batch) is not None:
+            if self._read(progress.batch) is not None:
                 raise ConcurrentRunError(
                     f"batch {progress.batch} of pipeline {self._pipeline!r} is recorded in {self._folder} by another "
-                    "run; stop one of the two, then start again: it goes on where the other ended"
+                    "run; stop one of the two, then start again: it continues where the other ended"
                 )
             storage.delete_file(self._spark, path)
             if not write_once(self._spark, path, text):
                 raise ConcurrentRunError(f"another run writes to {self._folder}; stop one of the two")
-        for number in self._numbers()[:-_KEPT]:
+        for number in self._numbers()[:-_MAX_FILES]:
             storage.delete_file(self._spark, self._file(number))
 
     def _numbers(self) -> list[int]:
         batches = map(publish_log_batch, storage.list_names(self._spark, self._folder))
         return sorted(batch for batch in batches if batch is not None)
 
-    def _parsed(self, number: int) -> PublishProgress | None:
+    def _read(self, number: int) -> PublishProgress | None:
         try:
             return PublishProgress.from_json(storage.read_text(self._spark, self._file(number)))
         except NotImplementedError:

@@ -120,11 +120,13 @@ def test_the_version_at_a_time(spark: SparkSession, lake: Path) -> None:
         DefinitionError, match=r"no version of table .* was committed at .* or later; the newest, version 2"
     ):
         change_feed.version_at(table, moment(2.5))
-    with pytest.raises(DefinitionError, match=r"'noon' is no timestamp; write one as 2026-01-31T12:00:00Z"):
+    with pytest.raises(
+        DefinitionError, match=r"'noon' is not a timestamp; write one as 2026-01-31T12:00:00Z"
+    ):
         change_feed.version_at(table, "noon")
 
 
-def test_a_time_before_the_kept_log_is_refused(spark: SparkSession, lake: Path) -> None:
+def test_a_time_before_the_log_is_refused(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(1, "a")], properties={"delta.checkpointInterval": "2"})
     append(table, [(2, "b")])
     append(table, [(3, "c")])

@@ -1,4 +1,4 @@
-"""The feed as Delta plans it, and as Delta's reader hands it out: the same rows."""
+"""The feed as Delta plans it, and as Delta's reader returns it: the same rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from bridge.delta import columnar_feed
+from bridge.delta.columnar_feed import plan_as_columns
 from bridge.delta.columnar_feed import read_as_columns as columns_of
 from bridge.delta.table import Table
 from tests.delta.tables import made
@@ -34,12 +34,12 @@ def test_the_same_rows_without_row_objects(spark: SparkSession, tmp_path: Path, 
     spark.sql(f"UPDATE delta.`{path}` SET v = 'é' WHERE id = 2")
     spark.sql(f"INSERT INTO delta.`{path}` VALUES (4, 'd')")
     rows = _read(table, 1, 5)
-    found = columns_of(rows)
+    columns = columns_of(rows)
     assert _OVER_ROWS in _plan(rows)
-    assert _OVER_ROWS not in _plan(found)
-    assert found.schema == rows.schema
-    assert sorted(map(str, found.collect())) == sorted(map(str, rows.collect()))
-    assert found.count() == 7
+    assert _OVER_ROWS not in _plan(columns)
+    assert columns.schema == rows.schema
+    assert sorted(map(str, columns.collect())) == sorted(map(str, rows.collect()))
+    assert columns.count() == 7
     assert columns_of(_read(table, 3, 3)).count() == 1
 
 
@@ -53,20 +53,18 @@ def test_columns_of_another_version_are_left_to_deltas_reader(spark: SparkSessio
 
 
 @pytest.mark.parametrize(
-    "otherwise", [Py4JError("no such method"), AnalysisException("refused"), TypeError("no such class")]
+    "error", [Py4JError("no such method"), AnalysisException("refused"), TypeError("no such class")]
 )
-def test_another_delta_reads_as_it_can(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, otherwise: Exception
-) -> None:
+def test_with_another_delta_its_reader_reads(spark: SparkSession, tmp_path: Path, error: Exception) -> None:
     rows = _read(made(spark, tmp_path / "t", rows=[(1, "a")]), 1, 1)
 
     def fails(_: DataFrame) -> DataFrame:
-        raise otherwise
+        raise error
 
-    monkeypatch.setattr(columnar_feed, "_RELATION", "com.example.Relation")
-    assert columns_of(rows) is rows
-    monkeypatch.setattr(columnar_feed, "_planned", fails)
-    assert columns_of(rows) is rows
+    assert plan_as_columns(rows) is not None
+    assert plan_as_columns(rows, "com.example.Relation") is None
+    assert columns_of(rows, lambda _: None) is rows
+    assert columns_of(rows, fails) is rows
     assert rows.count() == 1
 
 

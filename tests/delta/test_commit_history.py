@@ -1,4 +1,4 @@
-"""Who wrote a version, and how many rows it says it changed."""
+"""Which versions other writers made, and how many rows each version changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.delta.tables import ENGINES, NO_VECTORS, append, at, frame, made
 
 
 @pytest.fixture(scope="module")
-def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> CommitHistory:
+def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> CommitHistory:
     """Version 0 empty, 1 an append of 3 rows, 2 and 3 a batch by each engine, 4 an UPDATE of 2 rows, 5 OPTIMIZE,
     6 progress alone, 7 a DELETE of 1 row."""
     table = made(
@@ -34,24 +34,24 @@ def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Commi
     return commit_history(table, 1, 7, ["id"])
 
 
-def test_versions_that_others_wrote(told: CommitHistory) -> None:
-    assert told.versions_of_other_writers(1, 7) == [1, 4, 7]
-    assert told.versions_of_other_writers(2, 3) == told.versions_of_other_writers(5, 6) == []
-    assert told.versions_of_other_writers(1, 7, ("UPDATE", "MERGE")) == [4]
+def test_versions_that_others_wrote(history: CommitHistory) -> None:
+    assert history.versions_of_other_writers(1, 7) == [1, 4, 7]
+    assert history.versions_of_other_writers(2, 3) == history.versions_of_other_writers(5, 6) == []
+    assert history.versions_of_other_writers(1, 7, ("UPDATE", "MERGE")) == [4]
 
 
-def test_rows_are_counted_whoever_changed_them(told: CommitHistory) -> None:
+def test_rows_are_counted_whoever_changed_them(history: CommitHistory) -> None:
     """By Delta's metrics and by delta-rs's."""
-    assert [told.changed(version, version) for version in range(1, 8)] == [3, 3, 1, 2, 0, 0, 1]
-    assert told.changed(1, 7) == 10
+    assert [history.changed(version, version) for version in range(1, 8)] == [3, 3, 1, 2, 0, 0, 1]
+    assert history.changed(1, 7) == 10
 
 
-def test_only_the_versions_asked_for(spark: SparkSession, lake: Path) -> None:
+def test_only_the_given_versions_are_read(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(1, "a")])
     append(table, [(2, "b"), (3, "c")])
     append(table, [(4, "d")])
-    told = commit_history(table, 2, 2, ["id"])
-    assert (told.versions_of_other_writers(0, 9), told.changed(0, 9)) == ([2], 2)
+    history = commit_history(table, 2, 2, ["id"])
+    assert (history.versions_of_other_writers(0, 9), history.changed(0, 9)) == ([2], 2)
 
 
 def test_a_resync_is_no_batch(spark: SparkSession, lake: Path) -> None:

@@ -1,4 +1,4 @@
-"""A frame's files are known before it is read."""
+"""The files of a frame, listed before it is read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.delta import change_feed
-from bridge.delta import data_files as module
 from bridge.delta.data_files import DataFile, data_files, digest
 from bridge.delta.table import Table
 from tests.delta.tables import FIELDS, append, at, by_spark, frame, made
@@ -18,7 +17,7 @@ from tests.delta.tables import FIELDS, append, at, by_spark, frame, made
 
 @pytest.fixture(scope="module")
 def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
-    """In a folder, and with partitions, whose names are encoded where Spark tells of them."""
+    """In a folder and with partitions whose names Spark encodes in URIs."""
     folder = tmp_path_factory.mktemp("data-files") / "a b%c"
     spark.sql(
         f"CREATE TABLE delta.`{folder}` (id BIGINT, v STRING, p STRING) USING delta PARTITIONED BY (p) "
@@ -32,8 +31,8 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
     return table
 
 
-def seen(rows: DataFrame) -> set[str]:
-    """What Spark says where the rows come from."""
+def input_files(rows: DataFrame) -> set[str]:
+    """The files that Spark names as the sources of the rows."""
     return {row[0] for row in rows.select(F.input_file_name()).distinct().collect()}
 
 
@@ -41,10 +40,10 @@ def seen(rows: DataFrame) -> set[str]:
 def test_files_are_those_that_rows_come_from(table: Table, version: int) -> None:
     """Of an append and of a MERGE of the bridge's, as changes; and of all rows there are."""
     for rows in (change_feed.changes(table, version, version), change_feed.snapshot(table, version)):
-        found = data_files(rows.where("id % 3 = 0 OR p IS NULL").select("id"))
-        assert seen(rows) == {file.uri for file in found} != set()
-        assert all(file.bytes > 0 for file in found)
-        assert [file.name for file in found] == sorted(file.name for file in found)
+        files = data_files(rows.where("id % 3 = 0 OR p IS NULL").select("id"))
+        assert input_files(rows) == {file.uri for file in files} != set()
+        assert all(file.bytes > 0 for file in files)
+        assert [file.name for file in files] == sorted(file.name for file in files)
     assert data_files(change_feed.changes(table, 1, 3)) == tuple(
         sorted(
             (file for v in (1, 2, 3) for file in data_files(change_feed.changes(table, v, v))),
@@ -54,7 +53,7 @@ def test_files_are_those_that_rows_come_from(table: Table, version: int) -> None
 
 
 def test_rows_of_elsewhere_have_no_files(table: Table, tmp_path: Path, spark: SparkSession) -> None:
-    """Without Delta's word for it nobody knows that files stay as they are."""
+    """Only files of Delta tables are known to be immutable."""
     rows = change_feed.snapshot(table, 1).select("id")
     rows.write.parquet(str(tmp_path / "plain"))
     plain = spark.read.parquet(str(tmp_path / "plain"))
@@ -64,14 +63,13 @@ def test_rows_of_elsewhere_have_no_files(table: Table, tmp_path: Path, spark: Sp
     assert data_files(rows.union(rows)) == ()
 
 
-def test_another_spark_has_no_files(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_DELTA", "com.databricks.sql.transaction.tahoe.")
-    assert data_files(change_feed.changes(table, 1, 1)) == ()
+def test_another_delta_has_no_files(table: Table) -> None:
+    changes = change_feed.changes(table, 1, 1)
+    assert data_files(changes, delta_package="com.databricks.sql.transaction.tahoe.") == ()
 
 
-def test_more_files_than_anybody_wants_to_know(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST", 1)
-    assert data_files(change_feed.changes(table, 1, 1)) == ()
+def test_too_many_files_are_not_listed(table: Table) -> None:
+    assert data_files(change_feed.changes(table, 1, 1), max_files=1) == ()
 
 
 def test_a_moved_table_has_the_same_digest() -> None:

@@ -1,4 +1,4 @@
-"""A version is plain when net finds in it what it holds, row for row."""
+"""A version can be sent directly when compact.net gives its changes without -U, row for row."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def table(spark: SparkSession, tmp_path: Path) -> Table:
 
 
 @pytest.mark.parametrize(
-    ("statement", "plain"),
+    ("statement", "direct"),
     [
         pytest.param("INSERT INTO {t} VALUES (7, 'x'), (8, 'x')", True, id="inserts"),
         pytest.param("DELETE FROM {t} WHERE id > 1", True, id="deletes"),
@@ -44,20 +44,20 @@ def table(spark: SparkSession, tmp_path: Path) -> Table:
         pytest.param("INSERT OVERWRITE {t} VALUES (2, 'c')", False, id="deleted and inserted again"),
     ],
 )
-def test_plain_is_what_net_leaves_as_it_is(
-    spark: SparkSession, table: Table, statement: str, plain: bool
+def test_direct_changes_are_the_net_changes(
+    spark: SparkSession, table: Table, statement: str, direct: bool
 ) -> None:
     spark.sql(statement.format(t=f"delta.`{table.target.path}`"))
-    assert can_send_directly(table, 2, ["id"]) is plain
-    if plain:
+    assert can_send_directly(table, 2, ["id"]) is direct
+    if direct:
         changes = change_feed.changes(table, 2, 2)
         net = compact.upserts(compact.net(changes, ["id"], across_versions=False))
-        direct = compact.without_before_images(changes).select(net.columns)
-        assert sorted(map(str, direct.collect())) == sorted(map(str, net.collect()))
-        assert direct.select(KIND).count() > 0
+        sent = compact.without_before_images(changes).select(net.columns)
+        assert sorted(map(str, sent.collect())) == sorted(map(str, net.collect()))
+        assert sent.select(KIND).count() > 0
 
 
-def test_rows_that_share_a_key_are_not_plain(spark: SparkSession, table: Table) -> None:
+def test_rows_that_share_a_key_are_not_direct(spark: SparkSession, table: Table) -> None:
     append(table, [(1, "twin")])
     spark.sql(f"UPDATE delta.`{table.target.path}` SET v = concat(v, 'x') WHERE id = 1")
     assert not can_send_directly(table, 3, ["id"])

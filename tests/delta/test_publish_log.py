@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.delta.ingest_progress import PublishLog, PublishProgress
+from bridge.delta.publish_log import PublishLog
 from bridge.errors import ConcurrentRunError, DefinitionError, GapError
+from bridge.publish_progress import PublishProgress
 
 
 def at(batch: int) -> PublishProgress:

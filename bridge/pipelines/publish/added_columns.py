@@ -1,4 +1,4 @@
-"""A table that has grown since its DDL was written: what a publish makes of the added columns."""
+"""Columns that were added to a table after its DDL was written, and what a publish does with them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["with_added_columns"]
 def with_added_columns(
     definition: Definition, topic: Topic, table: Table, present: T.StructType
 ) -> tuple[Topic, Table]:
-    """`topic` and `table` (as the DDL has them) for a table of schema `present`.
+    """Adapt `topic` and `table`, which are as the DDL declares them, to a table of schema `present`.
 
-    Columns that the DDL lacks are left out, or under `publish.added-columns: carry` come last in the value document, in
-    the table's order. Raises TableError when a column of the DDL is gone or has another type, saying which, and for an
-    added column of a type that Flink does not have.
+    Columns that the DDL lacks are left out; under `publish.added-columns: carry` they are the last ones of the value
+    document, in the table's order. Raises TableError when a column of the DDL is missing or has another type, naming
+    it, and for an added column of a type that Flink does not have.
     """
     refuse_schema_mismatch(table.target, present, table.fields, True)
     if not definition.publish.carry:

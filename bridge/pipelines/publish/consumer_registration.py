@@ -1,4 +1,4 @@
-"""A publish makes itself known at its table, and keeps an eye on how long the table's log still holds what it needs."""
+"""Registers a publish as a feed consumer of its table, and warns when the table's log may soon lack what it needs."""
 
 from __future__ import annotations
 
@@ -15,31 +15,32 @@ from bridge.publish_progress import PublishProgress
 
 __all__ = ["ConsumerRegistration"]
 
-_EVERY_SECONDS = 60.0
+_LAG_CHECK_SECONDS = 60.0
 
 
 class ConsumerRegistration:
-    """The notice of one run. Where it cannot be written the run goes on, and says once what that means."""
+    """The registration by one run. Where it cannot be written, the run continues and warns once of what that means."""
 
     def __init__(self, definition: Definition, table: Table) -> None:
         self._definition, self._table = definition, table
         self._consumers = FeedConsumers(table)
-        self._refused = False
-        self._last_look = float("-inf")
+        self._failed = False
+        self._lag_checked_at = float("-inf")
 
-    def update(self, state: PublishProgress) -> str | None:
-        """Write down what is still needed: everything after `state.version`, and while a snapshot is sent its rows.
+    def update(self, progress: PublishProgress) -> str | None:
+        """Register what the publish still needs: every version after `progress.version`, and the files of a snapshot
+        while it is sent. Return a warning at the first failure, else None.
 
-        The notice is behind the progress or level with it, never ahead. At the first refusal a warning, else None.
+        The registration is never ahead of the recorded progress.
         """
-        if self._refused:
+        if self._failed:
             return None
-        snapshot = state.open is not None and state.open.snapshot
-        version = state.open.last if state.open is not None and snapshot else state.version
+        open_range = progress.open
+        version = open_range.last if open_range is not None and open_range.snapshot else progress.version
         try:
             self._consumers.register(self._definition.name, version, self._definition.run.checkpoint)
         except Exception as failed:
-            self._refused = True
+            self._failed = True
             reasons = ", ".join(sorted(error_names(failed))) or type(failed).__name__
             return (
                 f"{self._consumers.folder} cannot be written ({reasons}), so `bridge maintain` does not know of this "
@@ -48,16 +49,16 @@ class ConsumerRegistration:
             )
         return None
 
-    def lag_warning(self, state: PublishProgress) -> str | None:
-        """Once a minute: a warning when the age of the next version to publish nears delta.logRetentionDuration."""
-        if time.monotonic() - self._last_look < _EVERY_SECONDS:
+    def lag_warning(self, progress: PublishProgress) -> str | None:
+        """Once a minute, warn when the age of the next version to publish nears delta.logRetentionDuration."""
+        if time.monotonic() - self._lag_checked_at < _LAG_CHECK_SECONDS:
             return None
-        self._last_look = time.monotonic()
+        self._lag_checked_at = time.monotonic()
         log = log_folder(self._consumers.table_folder)
         try:
-            # The time by which Delta cleans its log; DESCRIBE HISTORY would cost a job.
-            written = storage.modified_ms(self._table.spark, f"{log}/{commit_file(state.version + 1)}")
-        except Exception:  # a store that is not to be read by path: no news
+            # Delta cleans its log by this time; DESCRIBE HISTORY would need a Spark job.
+            written = storage.modified_ms(self._table.spark, f"{log}/{commit_file(progress.version + 1)}")
+        except Exception:  # a store that cannot be read by path: no warning
             return None
         if written is None:
             return None

@@ -1,14 +1,15 @@
-"""Where a publish's rows are: the key by which they are in the topic, and which topic that is."""
+"""The destination of a publish: the topics with Kafka's ids of them, and the key by which they tell rows apart."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 
 from bridge.definition import Definition, Topic
 from bridge.errors import REPUBLISH, GapError
 from bridge.kafka import admin
-from bridge.publish_progress import PublishProgress, key_digest
+from bridge.publish_progress import NOTHING, PublishProgress, key_digest
 
 __all__ = ["Destination", "topic_key"]
 
@@ -19,70 +20,92 @@ _SEND_WHOLE_TABLE = (
 
 
 class Destination:
-    """The topics of a publish, with the ids that Kafka gave them when this was made. Raises KafkaError."""
+    """The topics of one run, with the ids that they have when they are first used. Its methods raise KafkaError."""
 
-    def __init__(self, definition: Definition, topic: Topic) -> None:
-        self._name, self._topic = definition.name, topic
-        self._ids = admin.topic_ids(topic)
+    def __init__(
+        self,
+        definition: Definition,
+        topic: Topic,
+        topic_ids: Callable[[Topic], Mapping[str, str]] = admin.topic_ids,
+    ) -> None:
+        """`topic` is the definition's with its names resolved; `topic_ids` asks Kafka for their ids."""
+        self.topic = topic
+        self._name, self._topic_ids = definition.name, topic_ids
+
+    @cached_property
+    def _ids(self) -> Mapping[str, str]:
+        return self._topic_ids(self.topic)
 
     def warnings(self) -> Iterator[str]:
-        """What a user must look after, as the bridge cannot."""
+        """What a user must watch for, as the bridge cannot."""
         if unknown := [name for name, id in self._ids.items() if not id]:
             yield (
-                f"the broker tells no topic ids (Kafka tells them from 2.8 on), so a publish does not see when "
+                "the broker does not report topic ids (Kafka has them from 2.8 on), so a publish does not see when "
                 f"{', '.join(unknown)} is deleted and created anew: run `bridge resync FILE` after that"
             )
 
-    def check(self, known: PublishProgress | None) -> None:
+    def check(self, progress: PublishProgress | None) -> None:
         """Raise GapError when progress belongs to other topics, or to rows by another key. Progress of an older bridge
-        names neither; then it belongs to what is there."""
-        if known is None or not known.has_begun:
+        names neither; it is taken to belong to these topics."""
+        ids = self._ids  # read before this run sends anything
+        if progress is None or not progress.has_begun:
             return
-        for name, id in known.topics.items():
-            if name not in self._ids:
-                if self._topic.pattern is None:
-                    raise self._gap(f"progress belongs to topic '{name}', the DDL names {self._topic.title}")
-            elif id and self._ids[name] and id != self._ids[name]:
+        for name, id in progress.topics.items():
+            if name not in ids:
+                if self.topic.pattern is None:
+                    raise self._gap(f"progress belongs to topic '{name}', the DDL names {self.topic.title}")
+            elif id and ids[name] and id != ids[name]:
                 raise self._gap(
-                    f"topic '{name}' was deleted and created anew (id {id}, now {self._ids[name]}): what was sent to "
-                    "the former one is not in it"
+                    f"topic '{name}' was deleted and created anew (id {id}, now {ids[name]}): what was sent to the "
+                    "deleted one is not in it"
                 )
-        added = [name for name in self._ids if name not in known.topics]
-        # With one topic alone rows had nowhere else to go; among several they name theirs, and could not name this one.
-        if len(known.topics) == 1 and added and self._topic.pattern is None:
+        added = [name for name in ids if name not in progress.topics]
+        # Rows that were published to a single topic may belong to another one now that there are several. Rows that
+        # were published to several topics name theirs, and could not have named an added one.
+        if len(progress.topics) == 1 and added and self.topic.pattern is None:
             raise self._gap(
-                f"progress belongs to topic '{next(iter(known.topics))}' alone, not to {added[0]}"
+                f"progress belongs to topic '{next(iter(progress.topics))}' alone, not to {added[0]}"
             )
-        self._refuse_other_key(known)
+        self._refuse_other_key(progress)
 
-    def check_resync(self, known: PublishProgress | None) -> None:
-        """`check` for a resync, which heals all but another key: raise GapError where these topics hold rows by it."""
-        if known is None or not known.has_begun:
+    def check_resync(self, progress: PublishProgress | None) -> None:
+        """Raise GapError when these topics hold rows by another key: all that a resync cannot repair of what `check`
+        refuses."""
+        if progress is None or not progress.has_begun:
             return
-        if not known.topics or any(known.topics.get(name) in ("", id) for name, id in self._ids.items()):
-            self._refuse_other_key(known)
-
-    def with_destination(self, progress: PublishProgress) -> PublishProgress:
-        """Progress that names key and topics."""
-        return replace(progress, key=topic_key(self._topic), topics={**progress.topics, **self._ids})
+        topics = progress.topics
+        if not topics or any(topics.get(name) in ("", id) for name, id in self._ids.items()):
+            self._refuse_other_key(progress)
 
     def check_unchanged(self) -> None:
-        """Raise GapError when a topic is by now another one than it was: what was sent may be in the former one."""
-        now = admin.topic_ids(self._topic)
-        if changed := [name for name, id in self._ids.items() if now.get(name) != id]:
+        """Raise GapError when a topic was recreated during this run: what it sent may be in the deleted one."""
+        ids = self._ids
+        now = self._topic_ids(self.topic)
+        if changed := [name for name, id in ids.items() if now.get(name) != id]:
             raise self._gap(
                 f"topic '{changed[0]}' was deleted and created anew while this run sent to it (id "
-                f"{self._ids[changed[0]]}, now {now.get(changed[0])})"
+                f"{ids[changed[0]]}, now {now.get(changed[0])})"
             )
 
-    def _refuse_other_key(self, known: PublishProgress) -> None:
-        """No reader could tell which records are of which key, so a resync would not find those of the former one."""
-        now, title = topic_key(self._topic), self._topic.title
-        if known.key not in ("", now, key_digest(now)):
+    def with_destination(self, progress: PublishProgress) -> PublishProgress:
+        """Add the key and the topics to progress."""
+        return replace(progress, key=topic_key(self.topic), topics={**progress.topics, **self._ids})
+
+    def with_ends(self, progress: PublishProgress) -> PublishProgress:
+        """Add the topics' ends to progress that has none, for `verify` and for the detection of foreign writes. All
+        records up to its version must have been sent."""
+        if progress.ends is not None or progress.version == NOTHING:
+            return progress
+        return replace(progress, ends=admin.log_end_offsets(self.topic))
+
+    def _refuse_other_key(self, progress: PublishProgress) -> None:
+        """Raise GapError: no reader can match records of two keys, so a resync would not see those of the old one."""
+        now, title = topic_key(self.topic), self.topic.title
+        if progress.key not in ("", now, key_digest(now)):
             raise GapError(
-                f"{self._name!r}: what is in {title} was sent with {known.key}, the DDL has {now}. Its records would "
-                "stay there beside those of the new key, and neither a publish nor a resync could take them away. Put "
-                f"the key back, or name a new topic and {_SEND_WHOLE_TABLE}"
+                f"{self._name!r}: what is in {title} was sent with {progress.key}, the DDL has {now}. Its records "
+                "would stay there beside those of the new key, and neither a publish nor a resync could take them "
+                f"away. Put the key back, or name a new topic and {_SEND_WHOLE_TABLE}"
             )
 
     def _gap(self, reason: str) -> GapError:
@@ -92,11 +115,12 @@ class Destination:
 
 
 def topic_key(topic: Topic) -> str:
-    """By what a topic tells rows apart, in words; records of another key stay beside those of this one."""
+    """Describe the key by which a topic tells rows apart, as `PublishProgress.key` records it: PRIMARY KEY, format and
+    fields of the record key."""
     if topic.appends:
         return "no PRIMARY KEY"
-    told = f"PRIMARY KEY ({', '.join(topic.schema.primary_key)})"
+    primary_key = f"PRIMARY KEY ({', '.join(topic.schema.primary_key)})"
     if topic.key is None:
-        return told
+        return primary_key
     fields = ", ".join(field.name for field in topic.key.row.fields)
-    return f"{told}, record keys in {topic.key.name} ({fields})"
+    return f"{primary_key}, record keys in {topic.key.name} ({fields})"

@@ -1,10 +1,11 @@
-"""When a publish looks for foreign writes: after every range, and now and then while the table does not change."""
+"""When a publish looks for foreign writes: after every range, and every 10 seconds while the table does not change."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
-from bridge.definition import Definition
+from bridge.definition import Definition, Topic
 from bridge.delta.table import Table
 from bridge.offsets import Offsets
 from bridge.pipelines.publish.delivery import Delivery
@@ -15,31 +16,33 @@ from bridge.publish_progress import PublishProgress
 __all__ = ["ForeignWriteMonitor"]
 
 _CHECK_SECONDS = 10.0
-"""How often the topic's ends are read while the table does not change."""
 
 
 class ForeignWriteMonitor:
-    """The checks of one run; warnings go to its `notices`."""
+    """The checks of one run; warnings go to its `notices`. An idle run checks every `check_seconds`."""
 
-    def __init__(self, delivery: Delivery, notices: Notices, check_seconds: float = _CHECK_SECONDS) -> None:
-        self._delivery, self._notices, self._check_seconds = delivery, notices, check_seconds
-        self._checked_at = float("-inf")
+    def __init__(
+        self,
+        definition: Definition,
+        delivery: Delivery,
+        notices: Notices,
+        *,
+        check_seconds: float = _CHECK_SECONDS,
+    ) -> None:
+        self._definition, self._delivery, self._notices = definition, delivery, notices
+        self._check_seconds, self._checked_at = check_seconds, float("-inf")
 
     def is_due(self, progress: PublishProgress) -> bool:
-        """Whether an idle run should look: once at its beginning, then every 10 seconds; False where progress has no
-        ends to compare with."""
+        """Whether an idle run should check now; its first call is True. False where progress has no ends to compare
+        with."""
         return progress.ends is not None and time.monotonic() - self._checked_at >= self._check_seconds
 
     def repair(
-        self,
-        definition: Definition,
-        table: Table,
-        progress: PublishProgress,
-        *,
-        before: Offsets | None,
-        sent: int = 0,
+        self, topic: Topic, table: Table, progress: PublishProgress, *, before: Offsets | None, sent: int
     ) -> Repair:
-        """Call `repair_foreign_writes`, see there; keep the time and the warning."""
+        """Repair what others wrote since the ends `before`, in which time this run sent `sent` records; see
+        `repair_foreign_writes`. `progress` is not recorded yet."""
+        definition = replace(self._definition, topic=topic)
         repair = repair_foreign_writes(definition, table, self._delivery, progress, before=before, sent=sent)
         self._checked_at = time.monotonic()
         self._notices.add(repair.warning)

@@ -1,7 +1,7 @@
-"""Whether an at-least-once publish was the only one to write, told by the topic's ends; and what it does if it was not.
+"""Detects foreign writes in the topic of an at-least-once publish by the topic's ends, and repairs stale keys.
 
-A run that was stopped, taken over and woken sends what it had queued behind newer records. No broker fences it, as
-there is no transaction. But the topic's ends have then grown by more records than this run has sent (ADR 021).
+A run that was stopped, taken over and resumed sends the records in its queue behind newer ones. No broker fences it, as
+there are no transactions. But the topic's ends have then advanced by more records than this run has sent (ADR 021).
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from bridge.pipelines.compare.topic_differences import TopicDifferences
 from bridge.pipelines.publish.delivery import Delivery
 from bridge.publish_progress import NOTHING, PublishProgress, PublishRange
 
-__all__ = ["Repair", "applies_to", "repair_foreign_writes"]
+__all__ = ["Repair", "applies_to", "count_foreign_records", "repair_foreign_writes"]
 
 _MAX_ROUNDS = 3
-"""Somebody who goes on writing is met again after the next range."""
+"""What a writer adds after so many rounds is repaired after the next range."""
 
 _log = logging.getLogger("bridge.publish")
 
 
 @dataclass(frozen=True)
 class Repair:
-    """What came of a look at the topic's ends."""
+    """The result of one check for foreign writes."""
 
     progress: PublishProgress
-    """With the ends up to which the topic is known to hold what the version says."""
+    """The progress to record, with the ends up to which the topic agrees with the table at its version."""
     sent: int = 0
-    """Records that mended it."""
+    """Records that were sent to repair stale keys."""
     tombstones: int = 0
     warning: str | None = None
 
 
 def applies_to(definition: Definition) -> bool:
-    """Whether ends are looked at: at-least-once, into a topic of keys. Transactions fence by themselves; without a key
-    no record is newer than another; and `none` promises nothing."""
+    """Whether foreign writes are looked for: by at-least-once, in a topic with a key. Transactions are fenced by the
+    broker; without a key no record makes another one stale; `none` guarantees nothing."""
     topic = definition.topic
     return topic.sink.delivery_guarantee is DeliveryGuarantee.AT_LEAST_ONCE and not topic.appends
 
@@ -59,149 +59,160 @@ def repair_foreign_writes(
     definition: Definition,
     table: Table,
     delivery: Delivery,
-    done: PublishProgress,
+    progress: PublishProgress,
     *,
     before: Offsets | None,
     sent: int,
 ) -> Repair:
-    """`done`, which is not written down yet, with the topic's ends; after `sent` records since the ends `before`.
+    """Compare how far the topic's ends have advanced since `before` with the `sent` records of this run, and repair the
+    keys that foreign writes made stale. `progress` is not recorded yet; `definition` has the topics that exist and the
+    table's columns.
 
-    Where there are more records since `before`, others wrote them (a run that was taken over, or killed in the middle
-    of a range, or a task that Spark repeated): the keys of all records since then are compared with the table at
-    `done.version`, and sent again where the topic's last record says something else. A key that the topic has and the
-    table has not is taken away only if the change feed tells that the table had it: else it is another writer's.
-    `definition` has the topics that are there and the table's columns.
+    Foreign writes come from a run that was taken over or killed in the middle of a range, from a task that Spark
+    repeated, or from another writer. The keys of all records since `before` are compared with the table at
+    `progress.version`, and the row is sent again where the topic's last record differs from it. A key that the table
+    lacks is deleted from the topic only if the change feed shows that the table had it; else it is another writer's.
 
-    Raises GapError where a partition ends before `before`, KafkaError where there are fewer records than were sent:
-    the topic has lost acknowledged records, and `done` must not be written down.
+    Raises GapError where a partition ends before `before`, KafkaError where there are fewer records than were sent: the
+    topic has lost acknowledged records, and `progress` must not be recorded.
     """
-    if not applies_to(definition) or done.version == NOTHING:
-        return Repair(done)
+    if not applies_to(definition) or progress.version == NOTHING:
+        return Repair(progress)
     ends = admin.log_end_offsets(definition.topic)
+    repair = Repair(replace(progress, ends=ends))
     if before is None:
-        return Repair(replace(done, ends=ends))
-    found = Repair(replace(done, ends=ends))
-    foreign = _count_foreign_records(before, ends, sent)
+        return repair
+    foreign = count_foreign_records(before, ends, sent)
     for _ in range(_MAX_ROUNDS):
         if not foreign:
-            return found
+            return repair
         failpoints.hit("publish.overlap")
-        there = admin.describe(definition.topic)
-        # Records behind an open transaction cannot be read yet: they are met again.
-        readable = ends.capped(there.end)
-        mended = _send_stale_keys(
-            definition, table, delivery, done.version, _clamp_to_earliest(before, there), readable
-        )
-        warning = _warning(before, readable, foreign, mended)
+        state = admin.describe(definition.topic)
+        # Records behind an open transaction cannot be read yet: a later check finds them.
+        readable = ends.capped(state.end)
+        start = _not_before_earliest(before, state)
+        stale = _send_stale_keys(definition, table, delivery, progress.version, start, readable)
+        warning = _warning(before, readable, foreign, stale)
         before, ends = readable, admin.log_end_offsets(definition.topic)
-        foreign = _count_foreign_records(before, ends, mended.sent)
-        found = Repair(
-            replace(done, ends=before if foreign else ends),
-            found.sent + mended.sent,
-            found.tombstones + mended.tombstones,
-            "; ".join(filter(None, (found.warning, warning))) or None,
+        foreign = count_foreign_records(before, ends, stale.sent)
+        repair = Repair(
+            replace(progress, ends=before if foreign else ends),
+            repair.sent + stale.sent,
+            repair.tombstones + stale.tombstones,
+            "; ".join(filter(None, (repair.warning, warning))) or None,
         )
-    return found
+    return repair
+
+
+def count_foreign_records(before: Offsets, ends: Offsets, sent: int) -> int:
+    """Count the records between `before` and `ends` that are not among the `sent` ones of this run.
+
+    Raises GapError and KafkaError as `repair_foreign_writes`.
+    """
+    for topic, partition, offset in before:
+        end = ends.get(topic, partition)
+        if end is None or end < offset:
+            raise GapError(
+                f"{topic}-{partition} ended at offset {offset} and now ends at {end or 0}: it was created anew, or its "
+                f"leader has lost records (unclean.leader.election.enable); {REPUBLISH}"
+            )
+    foreign = before.lag(ends) - sent
+    if foreign < 0:
+        raise KafkaError(
+            f"{', '.join(sorted({t for t, _, _ in ends}))}: {sent} records were acknowledged, and {sent + foreign} are "
+            "there: the topic's leader has lost some (unclean.leader.election.enable, 'properties.acks' below all). "
+            "Run again: the range that was being sent is sent again"
+        )
+    return foreign
 
 
 @dataclass(frozen=True)
-class _Sent:
+class _StaleKeys:
     sent: int = 0
     tombstones: int = 0
-    left: int = 0
+    unknown: int = 0
     """Keys that the table never had."""
-    refused: str = ""
-    """Why nothing was compared."""
-
-
-def _count_foreign_records(before: Offsets, ends: Offsets, sent: int) -> int:
-    """How many records of others there are."""
-    for topic, partition, at in before:
-        there = ends.get(topic, partition)
-        if there is None or there < at:
-            raise GapError(
-                f"{topic}-{partition} ended at offset {at} and ends at {there or 0} by now: it was made anew, or its "
-                f"leader has lost records (unclean.leader.election.enable); {REPUBLISH}"
-            )
-    more = before.lag(ends) - sent
-    if more < 0:
-        raise KafkaError(
-            f"{', '.join(sorted({t for t, _, _ in ends}))}: {sent} records were acknowledged, and {sent + more} are "
-            "there: the topic's leader has lost some (unclean.leader.election.enable, 'properties.acks' below all). "
-            "Run again: what was under way is sent again"
-        )
-    return more
+    error: str = ""
+    """Why nothing could be compared."""
 
 
 def _send_stale_keys(
     definition: Definition, table: Table, delivery: Delivery, version: int, start: Offsets, end: Offsets
-) -> _Sent:
-    differences = TopicDifferences(definition, table, version)
+) -> _StaleKeys:
+    topic_differences = TopicDifferences(definition, table, version)
     with ExitStack() as stack, feed_errors(table, version, version):
-        held = changelog_decode.persist_within(stack)
+        persist = changelog_decode.persist_within(stack)
         try:
-            found = held(differences.within(start, end, held))
-            ghosts = held(found.where(col(AFTER).isNull()))
-            left = ghosts.count()
-        except (BadRecordError, TableError) as refused:
-            return _Sent(refused=str(refused))
-        todo = found.where(col(AFTER).isNotNull())
-        if left:
-            ours = held(_formerly_in_table(definition, table, version, ghosts, held))
-            left -= ours.count()
-            todo = todo.unionByName(ours)
-        # Held: what is sent changes what differs, also for a task that is repeated.
-        todo = held(todo.select(BEFORE, AFTER, POSITION))
-        if not todo.count():
-            return _Sent(left=left)
-        result = delivery.send(differences.records(todo), PublishRange(version, version, resync=True))
-    return _Sent(result.records, result.tombstones, left)
+            differences = persist(topic_differences.within(start, end, persist))
+            only_in_topic = persist(differences.where(col(AFTER).isNull()))
+            unknown = only_in_topic.count()
+        except (BadRecordError, TableError) as error:
+            return _StaleKeys(error=str(error))
+        stale = differences.where(col(AFTER).isNotNull())
+        if unknown:
+            deleted = persist(_deleted_from_table(definition, table, version, only_in_topic, persist))
+            unknown -= deleted.count()
+            stale = stale.unionByName(deleted)
+        # Persisted, because sending changes what differs, also for a task that Spark repeats.
+        stale = persist(stale.select(BEFORE, AFTER, POSITION))
+        if not stale.count():
+            return _StaleKeys(unknown=unknown)
+        records = topic_differences.records(stale)
+        result = delivery.send(records, PublishRange(version, version, resync=True))
+    return _StaleKeys(result.records, result.tombstones, unknown)
 
 
-def _clamp_to_earliest(start: Offsets, there: admin.TopicState) -> Offsets:
-    """`start` in all partitions; behind records that have been deleted by now."""
-    return Offsets({(t, p): max(start.get(t, p) or 0, at) for t, p, at in there.earliest})
+def _not_before_earliest(start: Offsets, state: admin.TopicState) -> Offsets:
+    """`start` for all partitions that exist, moved to the earliest offset where records were deleted."""
+    return Offsets({(t, p): max(start.get(t, p) or 0, offset) for t, p, offset in state.earliest})
 
 
-def _formerly_in_table(
-    definition: Definition, table: Table, version: int, ghosts: DataFrame, held: changelog_decode.Persist
+def _deleted_from_table(
+    definition: Definition,
+    table: Table,
+    version: int,
+    only_in_topic: DataFrame,
+    persist: changelog_decode.Persist,
 ) -> DataFrame:
-    """Those of `ghosts` that the table had: as far back as its change feed can be read."""
+    """The rows of `only_in_topic` whose key the table had, as far back as its change feed can be read."""
     key = definition.primary_key
     first = change_feed.oldest(table, version)
     while first <= version:
-        gone = change_feed.changes(table, first, version).where(retracts())
-        keys = gone.select(*(col(name) for name in key)).alias("g")
-        same = reduce(and_, (col(BEFORE, "s").getField(n).eqNullSafe(col(n, "g")) for n in key))
+        retractions = change_feed.changes(table, first, version).where(retracts())
+        keys = retractions.select(*(col(name) for name in key)).alias("retracted")
+        same = reduce(and_, (col(BEFORE, "topic").getField(n).eqNullSafe(col(n, "retracted")) for n in key))
         try:
             with feed_errors(table, first, version):
-                found = held(ghosts.alias("s").join(keys, same, "left_semi"))
-                found.count()
-                return found
+                deleted = persist(only_in_topic.alias("topic").join(keys, same, "left_semi"))
+                deleted.count()
+                return deleted
         except GapError:  # files of the older versions were vacuumed
             first = (first + version) // 2 + 1
-    return ghosts.limit(0)
+    return only_in_topic.limit(0)
 
 
-def _warning(start: Offsets, end: Offsets, foreign: int, mended: _Sent) -> str | None:
-    """A warning where something had to be done, or should be; else a line in the log."""
-    grown = (
-        (f"{t}-{p} from offset {start.get(t, p) or 0}", at) for t, p, at in end if at > (start.get(t, p) or 0)
+def _warning(start: Offsets, end: Offsets, foreign: int, stale: _StaleKeys) -> str | None:
+    """A warning where keys were repaired, left or not compared; else None, and a line in the log."""
+    advanced = [
+        f"{t}-{p} from offset {start.get(t, p) or 0}"
+        for t, p, offset in end
+        if offset > (start.get(t, p) or 0)
+    ]
+    text = (
+        f"{foreign} records in {', '.join(advanced)} were not sent by this run (another run that was stopped or "
+        "killed, or another writer)"
     )
-    where = ", ".join(name for name, _ in grown)
-    said = f"{foreign} records in {where} were not sent by this run (another run that was stopped or killed, or a "
-    said += "writer of its own)"
-    if mended.refused:
-        return f"{said}, and cannot be compared with the table: {mended.refused}"
-    if mended.sent:
-        said += f"; {mended.sent} keys were stale there and have been sent again"
-    if mended.left:
-        said += (
-            f"; {mended.left} keys that the table does not hold, and by its change feed never held, are left as they "
-            "are (`bridge resync FILE` takes them away)"
+    if stale.error:
+        return f"{text}, and cannot be compared with the table: {stale.error}"
+    if stale.sent:
+        text += f"; {stale.sent} keys were stale there and have been sent again"
+    if stale.unknown:
+        text += (
+            f"; {stale.unknown} keys that are not in the table, and by its change feed never were, are left as they "
+            "are (`bridge resync FILE` deletes them)"
         )
-    if mended.sent or mended.left:
-        _log.warning("%s", said)
-        return said
-    _log.info("%s; nothing in the topic is stale", said)
+    if stale.sent or stale.unknown:
+        _log.warning("%s", text)
+        return text
+    _log.info("%s; nothing in the topic is stale", text)
     return None

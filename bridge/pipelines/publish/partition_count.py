@@ -1,4 +1,4 @@
-"""How many partitions the topics of a publish had when it last looked: with another number keys change partitions."""
+"""Warns when a topic of a publish has another number of partitions than before: keys then change partitions."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["PartitionCount"]
 
 
 class PartitionCount:
-    """The numbers are kept in `run.checkpoint`, as no more than a warning hangs on them."""
+    """The last known numbers of partitions, in a file of `run.checkpoint`; only warnings depend on them."""
 
     def __init__(self, spark: SparkSession, definition: Definition) -> None:
         self._file = TextFile(spark, partition_counts_file(definition.run.checkpoint))
         self._known = _parsed(self._file.read())
 
     def warnings(self, topic: Topic) -> list[str]:
-        """A warning for each topic whose keys may have moved since the last call, also one of a run before; none for
-        records without a key. Raises KafkaError."""
+        """Warn of each topic whose keys may have moved since the last call, by this run or an earlier one; records
+        without a key have no warnings. Raises KafkaError."""
         if topic.key is None:
             return []
         now = partition_counts(topic)
@@ -33,7 +33,7 @@ class PartitionCount:
             self._file.write(json.dumps(self._known))
         return [
             f"topic '{name}' has {now[name]} partitions by now, it had {before}: most keys have moved to another "
-            "partition, and readers may see their older records there after newer ones"
+            "partition, and readers may see older records of a key after newer ones"
             for name, before in changed.items()
         ]
 

@@ -1,8 +1,8 @@
-"""What a publish sends at a time: versions and snapshots cut into ranges, by what the table's log says of them."""
+"""Cuts the versions of a table into publish ranges, by the operations and row counts in its log."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 
 from bridge.definition import Definition
@@ -11,155 +11,184 @@ from bridge.delta.commit_history import CommitHistory, commit_history
 from bridge.delta.data_files import data_files, digest
 from bridge.delta.direct_changes import can_send_directly
 from bridge.delta.table import Table
+from bridge.options import FORMATS
 from bridge.partitioners import TASK_FREE
-from bridge.pipelines.publish import file_shards
+from bridge.pipelines.publish.file_shards import FileShardLimits
+from bridge.pipelines.publish.planned_range import Compaction, PlannedRange
+from bridge.pipelines.publish.sharding import Sharding
+from bridge.pipelines.runtime.spark_errors import explain_errors
 from bridge.publish_progress import PublishRange
 
 __all__ = ["RangePlanner"]
 
-
 _PLAN_AHEAD_VERSIONS = 8
-"""So many large versions are looked at before the first of them is sent."""
 
 
 class RangePlanner:
-    """The ranges of one run; `shards` tells how many shards so many rows go out in, 0 without transactions. In
-    `file_tasks` tasks at a time a shard may be a data file instead (0: it may not)."""
+    """Plans the ranges of one run. A plan is made once, when the range is cut or taken over, and carried from there."""
 
     def __init__(
-        self, definition: Definition, table: Table, shards: Callable[[int], int], file_tasks: int = 0
+        self,
+        definition: Definition,
+        table: Table,
+        sharding: Sharding | None,
+        file_limits: FileShardLimits,
+        *,
+        plan_ahead_versions: int = _PLAN_AHEAD_VERSIONS,
     ) -> None:
-        self._definition, self._table, self._shards_for = definition, table, shards
-        self._file_tasks = file_tasks
+        """`sharding` is None without transactions. The planner reads at most `plan_ahead_versions` large versions
+        before it yields the range of the first of them."""
+        self._definition, self._table, self._sharding = definition, table, sharding
+        self._file_limits, self._plan_ahead_versions = file_limits, plan_ahead_versions
+        self._file_tasks = sharding.file_tasks if sharding is not None else 0
         self._history: CommitHistory | None = None
-        self._directly_sendable: dict[int, bool] = {}
-        """Versions of others that were looked at."""
-        self._operations_to_regroup: set[str] = set()
-        """Operations that have made versions which were not plain: they will make more."""
+        self._operations_to_compact: set[str] = set()
+        """Operations of other writers of which a version could not be sent directly: no other version of theirs is
+        read to find out."""
 
-    def snapshot(self, version: int) -> PublishRange:
-        """All rows of one version, in chunks of `publish.snapshot-chunk-rows`."""
+    def snapshot(self, version: int) -> PlannedRange:
+        """Plan all rows of one version, in chunks of `publish.snapshot-chunk-rows`. Raises GapError."""
         rows = change_feed.row_count(self._table, version)
         chunks = max(1, -(-rows // self._definition.publish.snapshot_chunk_rows))
+        rows_per_chunk = rows // chunks
         publish_range = PublishRange(
-            version, version, snapshot=True, chunks=chunks, shards=self._shards_for(rows // chunks)
+            version, version, snapshot=True, chunks=chunks, shards=self._shards(rows_per_chunk)
         )
-        return self._by_file(publish_range, rows // chunks)
+        return self.plan(self._sharded_by_file(publish_range, rows_per_chunk))
 
-    def changes(self, first: int, last: int) -> Iterator[PublishRange]:
-        """One for all versions, both inclusive. In transactions, a version that changes primary keys is a range of
-        its own with a single shard: the old key's tombstone and the new key's record belong into one transaction. Not
-        so where the shard decides the partition: there a key would leave its own. A version that goes out file by file
-        is one, too. Of many large versions the first few are looked at before their ranges come, then the next."""
-        if not self._shards_for(0):
-            yield PublishRange(first, last)
+    def changes(self, first: int, last: int) -> Iterator[PlannedRange]:
+        """Plan the changes of versions first..last, both inclusive.
+
+        Without transactions they are one range. With them, a version that changes primary keys is a range of its own
+        with one shard, so that the old key's tombstone and the new key's record are in one transaction; not so where
+        the shard decides the partition, as the keys would leave theirs. A version that is sharded by file is a range
+        of its own, too. Raises GapError when versions are gone, TableError.
+        """
+        if self._sharding is None:
+            yield self.plan(PublishRange(first, last))
             return
         for begin, end in self._windows(first, last):
-            alone = {publish_range.first: publish_range for publish_range in self._files(begin, end)}
-            alone |= {v: PublishRange(v, v, shards=1) for v in self._moves(begin, end, known=alone)}
-            yield from self._cut(begin, end, alone)
+            single = {publish_range.first: publish_range for publish_range in self._file_ranges(begin, end)}
+            single |= {v: PublishRange(v, v, shards=1) for v in self._key_moves(begin, end, known=single)}
+            for publish_range in self._cut(begin, end, single):
+                yield self.plan(publish_range)
+
+    def plan(self, publish_range: PublishRange) -> PlannedRange:
+        """Decide how the rows of a range are made; for a range that is taken over from an earlier run, too.
+
+        May read one large version of another writer, in one Spark job. Raises GapError when its files are gone.
+        """
+        return PlannedRange(publish_range, self._compaction(publish_range))
+
+    def _compaction(self, publish_range: PublishRange) -> Compaction:
+        topic = self._definition.topic
+        insert_only = FORMATS[topic.value.name].insert_only
+        if publish_range.snapshot:
+            return Compaction.NONE if insert_only else Compaction.EACH
+        if topic.appends:
+            return Compaction.INSERTS_ONLY if insert_only else Compaction.EACH
+        if self._definition.publish.net_changes:
+            return Compaction.NET_OF_RANGE
+        if insert_only and self._can_send_directly(publish_range):
+            return Compaction.WITHOUT_BEFORE_IMAGES
+        return Compaction.NET_OF_VERSION
+
+    def _can_send_directly(self, publish_range: PublishRange) -> bool:
+        """Whether the changes without -U are the net changes of each version: all versions are batches of an ingest by
+        the same PRIMARY KEY (see CommitHistory), or there is one large version that was read. A version that is sharded
+        by file was read before."""
+        if publish_range.files:
+            return True
+        first, last = publish_range.first, publish_range.last
+        others = self._commits(first, last).versions_of_other_writers(first, last)
+        return not others or (first == last and self._is_read_as_direct(*others))
+
+    def _is_read_as_direct(self, version: int) -> bool:
+        commits = self._commits(version, version)
+        operation = commits.others[version]
+        if operation in self._operations_to_compact or not self._is_large(commits.changed(version, version)):
+            return False
+        with explain_errors(self._table.spark, self._definition, f"reading version {version} to plan it"):
+            direct = can_send_directly(self._table, version, self._definition.primary_key)
+        if not direct:
+            self._operations_to_compact.add(operation)
+        return direct
 
     def _windows(self, first: int, last: int) -> Iterator[tuple[int, int]]:
-        """Versions first..last in parts, each with few enough that may go out by file: planning to read one takes a
-        second, and a publish that is far behind should not plan all before it sends the first."""
+        """Versions first..last in parts with few large versions each: planning to read one takes up to a second, and a
+        publish that is far behind should not plan all of them before it sends the first."""
         if self._seeks_files:
-            told, large = self._commits(first, last), 0
+            commits, large = self._commits(first, last), 0
             for version in range(first, last):
-                large += told.changed(version, version) >= file_shards.LARGE
-                if large == _PLAN_AHEAD_VERSIONS:
+                large += self._is_large(commits.changed(version, version))
+                if large == self._plan_ahead_versions:
                     yield first, version
                     first, large = version + 1, 0
         yield first, last
 
-    @property
-    def _seeks_files(self) -> bool:
-        return self._file_tasks > 0 and not self._definition.publish.net_changes
-
-    def sends_directly(self, publish_range: PublishRange) -> bool:
-        """Whether its rows without -U are what is to be sent, for a topic of upserts: its versions are of an ingest by
-        the same PRIMARY KEY (see Commits), or it is a large version that was looked at. It was, where it goes out by
-        file."""
-        if publish_range.files:
-            return True
-        others = self.versions_of_other_writers(publish_range)
-        return not others or (
-            publish_range.first == publish_range.last and self._is_directly_sendable(*others)
-        )
-
-    def versions_of_other_writers(self, publish_range: PublishRange) -> list[int]:
-        """Its versions that were not written by an ingest with the same PRIMARY KEY (see Commits)."""
-        return self._commits(publish_range.first, publish_range.last).versions_of_other_writers(
-            publish_range.first, publish_range.last
-        )
-
-    def _cut(self, first: int, last: int, alone: Mapping[int, PublishRange]) -> Iterator[PublishRange]:
-        """Versions first..last, with ranges of one version among them."""
-        for version in sorted(alone):
+    def _cut(self, first: int, last: int, single: Mapping[int, PublishRange]) -> Iterator[PublishRange]:
+        """Ranges for versions first..last, with the ranges of `single` versions among them."""
+        for version in sorted(single):
             if first < version:
                 yield self._range(first, version - 1)
-            yield alone[version]
+            yield single[version]
             first = version + 1
         if first <= last:
             yield self._range(first, last)
 
     def _range(self, first: int, last: int) -> PublishRange:
-        return PublishRange(
-            first, last, shards=self._shards_for(self._commits(first, last).changed(first, last))
-        )
+        rows = self._commits(first, last).changed(first, last)
+        return PublishRange(first, last, shards=self._shards(rows))
 
-    def _files(self, first: int, last: int) -> Iterator[PublishRange]:
-        """The versions that go out file by file."""
+    def _file_ranges(self, first: int, last: int) -> Iterator[PublishRange]:
+        """Ranges of the versions among first..last that are sharded by file."""
         if not self._seeks_files:
             return
         for version in range(first, last + 1):
-            alone = PublishRange(version, version)
-            found = self._by_file(alone, self._commits(first, last).changed(version, version))
-            # Whether it is plain is asked last: that reads the version.
-            if found.files and self.sends_directly(alone):
-                yield found
+            rows = self._commits(first, last).changed(version, version)
+            publish_range = self._sharded_by_file(PublishRange(version, version), rows)
+            # The cheaper question first: the second one may read the version.
+            if publish_range.files and self._can_send_directly(PublishRange(version, version)):
+                yield publish_range
 
-    def _is_directly_sendable(self, version: int) -> bool:
-        told = self._commits(version, version)
-        operation = told.others[version]
-        if version not in self._directly_sendable:
-            if operation in self._operations_to_regroup or told.changed(version, version) < file_shards.LARGE:
-                return False
-            self._directly_sendable = {
-                version: can_send_directly(self._table, version, self._definition.primary_key)
-            }
-            if not self._directly_sendable[version]:
-                self._operations_to_regroup.add(operation)
-        return self._directly_sendable[version]
-
-    def _by_file(self, publish_range: PublishRange, rows: int) -> PublishRange:
-        """A range of one version, with a shard for each of its files where that pays."""
-        if not self._file_tasks or rows < file_shards.LARGE:
+    def _sharded_by_file(self, publish_range: PublishRange, rows: int) -> PublishRange:
+        """A range of one version, with a shard for each of its files where that pays off."""
+        if not self._file_tasks or not self._is_large(rows):
             return publish_range
         version = publish_range.last
-        read = (
+        frame = (
             change_feed.snapshot(self._table, version)
             if publish_range.snapshot
             else change_feed.changes(self._table, version, version)
         )
-        files = data_files(read)
-        if not file_shards.file_shards_pay_off([file.bytes for file in files], rows, self._file_tasks):
+        files = data_files(frame)
+        if not self._file_limits.pay_off([file.bytes for file in files], rows, self._file_tasks):
             return publish_range
         return replace(publish_range, shards=len(files), files=digest(files))
 
-    def _moves(self, first: int, last: int, known: Container[int]) -> list[int]:
-        """The versions that change primary keys; those that are `known` do not."""
-        key, told = self._definition.primary_key, self._commits(first, last)
-        several = self._shards_for(told.changed(first, last)) > 1
+    def _key_moves(self, first: int, last: int, known: Container[int]) -> list[int]:
+        """The versions among first..last that change primary keys; those that are `known` do not."""
+        key, commits = self._definition.primary_key, self._commits(first, last)
+        several = self._shards(commits.changed(first, last)) > 1
         if not (several and key and self._definition.topic.sink.partitioner in TASK_FREE):
             return []
-        asked = [
-            v for v in told.versions_of_other_writers(first, last, ("MERGE", "UPDATE")) if v not in known
-        ]
-        return change_feed.key_moves(self._table, asked, key)
+        candidates = commits.versions_of_other_writers(first, last, ("MERGE", "UPDATE"))
+        return change_feed.key_moves(self._table, [v for v in candidates if v not in known], key)
+
+    @property
+    def _seeks_files(self) -> bool:
+        return self._file_tasks > 0 and not self._definition.publish.net_changes
+
+    def _is_large(self, rows: int) -> bool:
+        return rows >= self._file_limits.min_rows
+
+    def _shards(self, rows: int) -> int:
+        return 0 if self._sharding is None else self._sharding.shards(rows)
 
     def _commits(self, first: int, last: int) -> CommitHistory:
-        """What the log says of these versions; it is read once for all ranges of them."""
-        told = self._history
-        if told is None or not told.first <= first <= last <= told.last:
-            self._history = told = commit_history(self._table, first, last, self._definition.primary_key)
-        return told
+        """The commits of these versions; the log is read once for all ranges among them."""
+        history = self._history
+        if history is None or not history.first <= first <= last <= history.last:
+            key = self._definition.primary_key
+            self._history = history = commit_history(self._table, first, last, key)
+        return history

@@ -1,4 +1,4 @@
-"""What a range of a publish sends: the feed's changes, grouped where they must be, then encoded."""
+"""The rows and records of a publish range: the feed's changes, compacted as planned, then encoded."""
 
 from __future__ import annotations
 
@@ -11,40 +11,50 @@ from bridge.delta import change_feed
 from bridge.delta.table import Table
 from bridge.encode import encode, encode_changes
 from bridge.options import FORMATS
+from bridge.pipelines.publish.planned_range import Compaction, PlannedRange
 from bridge.pipelines.runtime.preflight import refuse_retractions
 from bridge.publish_progress import PublishRange
 
 __all__ = ["changes_in_range", "encode_changes_of_range"]
 
 
-def changes_in_range(
-    publish_range: PublishRange, definition: Definition, topic: Topic, table: Table, *, direct: bool
-) -> DataFrame:
-    """What a range sends, not encoded yet: changes, or the columns of compact.net; the same rows each time.
+def changes_in_range(planned: PlannedRange, table: Table, definition: Definition) -> DataFrame:
+    """Read the changes of a range and compact them as planned; the same rows each time.
 
-    `direct`: its rows without -U are what is to be sent (see Ranges.direct). Raises TableError for updates and
-    deletes of a table without a PRIMARY KEY, where the format has only inserts.
+    The result has the table's columns, or those of compact.net. Raises GapError when versions are gone, TableError for
+    updates and deletes where the plan has inserts only.
     """
-    key, insert_only = definition.primary_key, FORMATS[topic.value.name].insert_only
-    if publish_range.snapshot:
-        rows = change_feed.snapshot(table, publish_range.last)
-        rows = change_feed.chunk(table, rows, key, publish_range.chunk, publish_range.chunks)
-        return rows if insert_only else compact.each(rows)
-    changes = change_feed.changes(table, publish_range.first, publish_range.last)
-    if topic.appends:
-        if insert_only:
-            refuse_retractions(changes, table)
-            return changes
-        return compact.each(changes)
-    if direct:
-        return compact.without_before_images(changes)
-    return compact.net(changes, key, across_versions=definition.publish.net_changes)
+    key, rows = definition.primary_key, _rows(planned.recorded, table, definition)
+    match planned.compaction:
+        case Compaction.NONE:
+            return rows
+        case Compaction.INSERTS_ONLY:
+            refuse_retractions(rows, table)
+            return rows
+        case Compaction.EACH:
+            return compact.each(rows)
+        case Compaction.WITHOUT_BEFORE_IMAGES:
+            return compact.without_before_images(rows)
+        case Compaction.NET_OF_VERSION:
+            return compact.net(rows, key, across_versions=False)
+        case Compaction.NET_OF_RANGE:
+            return compact.net(rows, key, across_versions=True)
 
 
 def encode_changes_of_range(changes: DataFrame, definition: Definition, topic: Topic) -> DataFrame:
-    """The records of what `changes_of` gives."""
+    """Encode what `changes_in_range` gives as the records of `topic`."""
     if AFTER not in changes.columns:
         return encode(changes, topic)
     if FORMATS[topic.value.name].insert_only:
         return encode(compact.upserts(changes), topic)
     return encode_changes(changes, topic, pair=definition.publish.pair)
+
+
+def _rows(publish_range: PublishRange, table: Table, definition: Definition) -> DataFrame:
+    first, last = publish_range.first, publish_range.last
+    if not publish_range.snapshot:
+        return change_feed.changes(table, first, last)
+    snapshot = change_feed.snapshot(table, last)
+    return change_feed.chunk(
+        table, snapshot, definition.primary_key, publish_range.chunk, publish_range.chunks
+    )

@@ -9,8 +9,9 @@ from bridge.delta import change_feed
 from bridge.delta.table import Table
 from bridge.errors import REPUBLISH, GapError
 from bridge.pipelines.publish.delivery import Delivery
+from bridge.pipelines.publish.planned_range import PlannedRange
 from bridge.pipelines.publish.range_planner import RangePlanner
-from bridge.publish_progress import NOTHING, PublishProgress, PublishRange
+from bridge.publish_progress import NOTHING, PublishProgress
 
 __all__ = ["StartPosition", "start_position"]
 
@@ -20,11 +21,13 @@ class StartPosition:
     """What a run of a publish continues with."""
 
     progress: PublishProgress
-    """As recorded by the delivery; its open range, if it has one, is sent first."""
+    """As recorded by the delivery."""
     latest: int
     """The newest table version that the run knows of."""
-    snapshot: PublishRange | None = None
-    """The snapshot that a first run opens next."""
+    open_range: PlannedRange | None = None
+    """The range that `progress` has open, which is sent first."""
+    snapshot: PlannedRange | None = None
+    """The snapshot that a first run opens."""
 
 
 def start_position(
@@ -37,18 +40,18 @@ def start_position(
     """
     progress = delivery.take_over()
     if progress is not None and progress.has_begun:
-        return _resumed(definition, table, progress)
+        return _resumed(definition, table, planner, progress)
     latest = change_feed.latest_version(table)
     batch = progress.batch if progress is not None else -1
     progress = PublishProgress(definition.name, table.id, NOTHING, batch=batch)
     start = definition.publish.start
     if start.mode == "snapshot":
         snapshot = planner.snapshot(latest)
-        if snapshot.shards:
-            # Without this record a run that dies between the log and Kafka while it opens the first range leaves
-            # progress in the log only, which looks as if Kafka had lost it.
+        if snapshot.recorded.shards:
+            # A run that dies while it opens the first range, after writing the log and before Kafka, would leave its
+            # progress in the log only, as if Kafka had lost it.
             progress = delivery.record(progress)
-        return StartPosition(progress, latest, snapshot)
+        return StartPosition(progress, latest, snapshot=snapshot)
     if start.mode == "version":
         latest = int(start.value or 0) - 1
     elif start.mode == "timestamp":
@@ -56,12 +59,16 @@ def start_position(
     return StartPosition(delivery.record(replace(progress, version=latest)), latest)
 
 
-def _resumed(definition: Definition, table: Table, progress: PublishProgress) -> StartPosition:
+def _resumed(
+    definition: Definition, table: Table, planner: RangePlanner, progress: PublishProgress
+) -> StartPosition:
     change_feed.check_same(table, progress.table_id)
     open_range = progress.open
-    if open_range is not None and open_range.resync:
+    if open_range is None:
+        return StartPosition(progress, progress.version)
+    if open_range.resync:
         raise GapError(
             f"{definition.name!r}: a resync was interrupted, so it is not known which version of {table} the topic "
             f"holds; {REPUBLISH}"
         )
-    return StartPosition(progress, open_range.last if open_range is not None else progress.version)
+    return StartPosition(progress, open_range.last, open_range=planner.plan(open_range))

@@ -1,4 +1,4 @@
-"""Whose word holds when a publish takes over: Kafka's, or the log's."""
+"""Which progress holds when an exactly-once publish takes over: Kafka's, or the publish log's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["last_readable_progress", "reconcile"]
 
 
 def last_readable_progress(log: PublishLog) -> PublishProgress | None:
-    """The newest progress; None where none of it can be read, which a resync does without."""
+    """Read the newest progress of the log for a resync; None where no file of it can be read."""
     try:
         return log.last()
     except GapError:
@@ -20,16 +20,16 @@ def last_readable_progress(log: PublishLog) -> PublishProgress | None:
 
 
 def reconcile(
-    noted: PublishProgress | None, logged: PublishProgress | None, prefix: str
+    in_kafka: PublishProgress | None, logged: PublishProgress | None, prefix: str
 ) -> PublishProgress | None:
-    """What holds: Kafka's own word, unless the log is further.
+    """Choose Kafka's progress, unless the log's is newer.
 
-    The log is further when a run died after its first word (the range has not begun), or when at-least-once, which
-    signs with no run, went on in between. A range that Kafka has open and the log has not passed is finished first,
-    as only its own shards know what is sent. Raises GapError when Kafka has forgotten, and the log shows a range that
-    may be half sent.
+    The log's is newer when a run died between writing the log and Kafka (nothing of the range is sent), or when an
+    at-least-once publish, whose progress names no run, continued in between. A range that is open in Kafka and that the
+    log has not passed is finished first, as only its own shards know what they sent. Raises GapError when Kafka has
+    lost the progress and the log has a range open, of which shards may have sent a part.
     """
-    if noted is None:
+    if in_kafka is None:
         if logged is not None and logged.open is not None and logged.open.shards:
             raise GapError(
                 f"Kafka no longer holds the progress of 'sink.transactional-id-prefix' = '{prefix}' (groups forget "
@@ -39,13 +39,13 @@ def reconcile(
         return logged
     if (
         logged is None
-        or logged.batch < noted.batch
-        or (logged.batch == noted.batch and logged.run is not None)
+        or logged.batch < in_kafka.batch
+        or (logged.batch == in_kafka.batch and logged.run is not None)
     ):
-        return noted
-    begun = noted.open
-    if begun is None or not begun.shards or logged.version >= begun.last:
+        return in_kafka
+    open_range = in_kafka.open
+    if open_range is None or not open_range.shards or logged.version >= open_range.last:
         return logged
-    if begun.snapshot and logged.open is not None and logged.open.chunk > begun.chunk:
-        return replace(logged, open=replace(logged.open, shards=begun.shards, files=begun.files))
-    return replace(noted, batch=logged.batch)
+    if open_range.snapshot and logged.open is not None and logged.open.chunk > open_range.chunk:
+        return replace(logged, open=replace(logged.open, shards=open_range.shards, files=open_range.files))
+    return replace(in_kafka, batch=logged.batch)

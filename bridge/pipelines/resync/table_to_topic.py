@@ -25,6 +25,7 @@ from bridge.pipelines.publish import foreign_writes
 from bridge.pipelines.publish.added_columns import with_added_columns
 from bridge.pipelines.publish.consumer_registration import ConsumerRegistration
 from bridge.pipelines.publish.delivery import delivery_for
+from bridge.pipelines.publish.destination import Destination
 from bridge.pipelines.resync.report import Resync, refuse_appends
 from bridge.pipelines.runtime import lease, query_state
 from bridge.pipelines.runtime.monitoring import Notices
@@ -80,12 +81,13 @@ class _Run:
 
     def send(self, stack: ExitStack, persist: changelog_decode.Persist, ours: lease.Lease) -> Resync:
         definition, table, spark = self.definition, self.table, self.table.spark
-        out = stack.enter_context(delivery_for(spark, definition, definition.topic))
+        destination = Destination(definition, definition.topic)
+        out = stack.enter_context(delivery_for(spark, definition, destination))
         previous = out.take_over_for_resync()
         published_version = (
             previous.version if previous is not None and previous.table_id == table.id else NOTHING
         )
-        publish_range = PublishRange(self.version, self.version, shards=out.shards(0), resync=True)
+        publish_range = PublishRange(self.version, self.version, resync=True)
         state = PublishProgress(
             definition.name, table.id, published_version, previous.batch if previous is not None else -1
         )

@@ -118,7 +118,7 @@ def test_a_topic_created_anew_while_a_run_sends_to_it(
         finally:
             fired.unlink(missing_ok=True)
         with pytest.raises(
-            GapError, match=rf"{world.topic}.* (was deleted and created anew while|was made anew)"
+            GapError, match=rf"{world.topic}.* (was deleted and created anew while|was created anew)"
         ):
             running.result(60)
     with pytest.raises(GapError, match="was deleted and created anew"):
@@ -209,11 +209,13 @@ def test_topics_that_rows_name(
 def test_a_broker_that_tells_no_ids(
     spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
 ) -> None:
-    """Said, and not taken for another topic."""
+    """A warning, and not taken for another topic."""
     world = World.make(spark, broker, lake, unique)
-    there = Destination(world.definition(), world.definition().topic)
-    assert list(there.warnings()) == []
-    there._ids = {world.topic: ""}  # as before Kafka 2.8
-    (warning,) = there.warnings()
+    definition = world.definition()
+    assert list(Destination(definition, definition.topic).warnings()) == []
+    destination = Destination(
+        definition, definition.topic, lambda _: {world.topic: ""}
+    )  # as before Kafka 2.8
+    (warning,) = destination.warnings()
     assert f"does not see when {world.topic} is deleted and created anew" in warning
-    there.check(replace(START, topics={world.topic: "some id"}))
+    destination.check(replace(START, topics={world.topic: "some id"}))

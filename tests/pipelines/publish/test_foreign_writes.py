@@ -1,4 +1,4 @@
-"""Records of others in the topic of an at-least-once publish: what is stale is sent again, what is not ours stays."""
+"""Foreign writes in the topic of an at-least-once publish: stale keys are sent again, other writers' keys stay."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ STALE = (upsert(1, "a"), upsert(4, "a"), tombstone(3))
 """An older value, a row that is deleted by now, and a deletion of one that is there."""
 
 
-def test_what_a_zombie_wrote_after_the_last_run_is_mended_by_the_next(make: Make) -> None:
+def test_what_a_zombie_wrote_after_the_last_run_is_repaired_by_the_next(make: Make) -> None:
     """Though the table has not changed, and once more though it has not."""
     world = make()
     world.send(STALE)
@@ -86,7 +86,7 @@ def test_what_a_zombie_wrote_after_the_last_run_is_mended_by_the_next(make: Make
     assert (again.records_out, again.warning) == (0, None)
 
 
-def test_between_two_stretches(make: Make) -> None:
+def test_between_two_ranges(make: Make) -> None:
     """What the range sends itself is not stale, and is not sent twice."""
     world = make()
     world.send((*STALE, upsert(2, "a")))
@@ -96,8 +96,8 @@ def test_between_two_stretches(make: Make) -> None:
     assert (sent.records_out, sent.tombstones, sent.batches) == (4, 1, 1)
 
 
-def test_behind_a_stretch_that_is_not_written_down_yet(make: Make) -> None:
-    """And one that comes while it is mended."""
+def test_behind_a_range_that_is_not_recorded_yet(make: Make) -> None:
+    """And one that comes during the repair."""
     world = make()
     sql(world, "UPDATE t SET name = 'c' WHERE id = 2")
     world.send([upsert(1, "a")])
@@ -121,10 +121,10 @@ def test_rows_of_another_writer_are_left_alone(make: Make) -> None:
     sent = publish(world.spark, world.definition())
     assert folded(world) == {**table(world), 77: "theirs"}
     assert sent.tombstones == 1 and sent.warning is not None
-    assert "1 keys that the table does not hold, and by its change feed never held" in sent.warning
+    assert "1 keys that are not in the table, and by its change feed never were" in sent.warning
 
 
-def test_a_run_that_was_killed_in_a_stretch_costs_no_record_twice_over(make: Make) -> None:
+def test_a_run_that_was_killed_in_a_range_makes_nothing_stale(make: Make) -> None:
     """Its records are in order, behind those of the versions before: nothing is stale, nothing is said."""
     world = make()
     sql(world, "UPDATE t SET name = 'c' WHERE id = 2")
@@ -149,7 +149,7 @@ def test_messages_of_a_database(make: Make) -> None:
     assert sent.records_out == 1 and sent.warning is not None
 
 
-def test_records_that_cannot_be_told_are_told(make: Make) -> None:
+def test_records_that_cannot_be_decoded_give_a_warning(make: Make) -> None:
     world = make()
     world.send([(b"\xff", b"{}")])
     sql(world, "UPDATE t SET name = 'c' WHERE id = 2")
@@ -158,7 +158,7 @@ def test_records_that_cannot_be_told_are_told(make: Make) -> None:
     assert sent.warning is not None and "cannot be compared with the table" in sent.warning
 
 
-def test_records_of_an_open_transaction_are_met_again(make: Make, unique: Callable[[str], str]) -> None:
+def test_records_of_an_open_transaction_are_repaired_later(make: Make, unique: Callable[[str], str]) -> None:
     """They cannot be read before it ends, and nobody waits for that."""
     world = make()
     other = Producer(
@@ -188,10 +188,10 @@ def test_a_topic_that_lost_records_is_no_success(make: Make) -> None:
     last = log.last()
     assert last is not None and last.ends is not None
     with pytest.raises(KafkaError, match="7 records were acknowledged, and 0 are there"):
-        foreign_writes._count_foreign_records(last.ends, last.ends, 7)
+        foreign_writes.count_foreign_records(last.ends, last.ends, 7)
     more = Offsets({place: at + 5 for place, at in last.ends.by_partition.items()})
     log.write(replace(last, batch=last.batch + 1, ends=more))
-    with pytest.raises(GapError, match=r"-0 ended at offset \d+ and ends at \d+ by now.*bridge resync"):
+    with pytest.raises(GapError, match=r"-0 ended at offset \d+ and now ends at \d+: .*bridge resync"):
         publish(world.spark, world.definition())
 
 
@@ -207,7 +207,7 @@ def test_a_topic_that_lost_records_is_no_success(make: Make) -> None:
     ],
     ids=["none", "exactly-once", "appends"],
 )
-def test_where_nothing_is_asked(
+def test_where_foreign_writes_are_not_looked_for(
     spark: SparkSession, broker: Broker, lake: Path, options: dict[str, str | None], columns: str
 ) -> None:
     assert not foreign_writes.applies_to(World(spark, broker, lake, "t", columns, options).definition())

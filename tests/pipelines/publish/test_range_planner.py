@@ -13,13 +13,21 @@ from bridge.delta import change_feed
 from bridge.delta.data_files import DataFile, data_files, digest
 from bridge.delta.direct_changes import can_send_directly
 from bridge.delta.table import Table
-from bridge.pipelines.publish import file_shards
 from bridge.pipelines.publish import range_planner as module
+from bridge.pipelines.publish.file_shards import FileShardLimits
+from bridge.pipelines.publish.planned_range import Compaction
 from bridge.pipelines.publish.range_planner import RangePlanner
+from bridge.pipelines.publish.sharding import Sharding
 from bridge.publish_progress import PublishRange
 from tests.delta.tables import append, at, by_spark, frame, made
 
 Make = Callable[..., RangePlanner]
+
+USUAL = FileShardLimits()
+SMALL = FileShardLimits(min_rows=2, min_rows_per_file=1)
+ONE_TASK = Sharding(1, rows_per_shard=1)
+TWO_TASKS = Sharding(2, allows_files=False, rows_per_shard=1)
+DIRECT, NET = Compaction.WITHOUT_BEFORE_IMAGES, Compaction.NET_OF_VERSION
 
 FILE = """\
 version: 1
@@ -46,115 +54,158 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
 
 
 @pytest.fixture
-def ranges(table: Table, tmp_path: Path) -> Make:
-    def made(shards: Callable[[int], int], file_tasks: int = 0, more: str = "") -> RangePlanner:
+def planner(table: Table, tmp_path: Path) -> Make:
+    def made(
+        sharding: Sharding | None = None,
+        limits: FileShardLimits = USUAL,
+        *,
+        publish: str = "",
+        replace: tuple[str, str] = ("", ""),
+        ahead: int = 8,
+    ) -> RangePlanner:
         file = tmp_path / "orders.yaml"
-        file.write_text(FILE.replace("publish: {", "publish: {" + more))
-        return RangePlanner(config.load(file), table, shards, file_tasks)
+        text = FILE.replace("publish: {", "publish: {" + publish)
+        file.write_text(text.replace(*replace) if replace[0] else text)
+        return RangePlanner(config.load(file), table, sharding, limits, plan_ahead_versions=ahead)
 
     return made
 
 
-def test_a_version_that_changes_keys_has_a_slot_to_itself(
-    ranges: Make,
-) -> None:
-    """The others have as many as their rows ask for."""
-    found = [*ranges(lambda rows: 2 + rows).changes(1, 4)]
-    assert found == [PublishRange(1, 2, shards=6), PublishRange(3, 3, shards=1), PublishRange(4, 4, shards=4)]
-    assert [*ranges(lambda rows: 2 + rows).changes(3, 3)] == [PublishRange(3, 3, shards=1)]
-    assert [*ranges(lambda rows: 1).changes(1, 4)] == [PublishRange(1, 4, shards=1)]
+def changes(planner: RangePlanner, first: int, last: int) -> list[PublishRange]:
+    return [planned.recorded for planned in planner.changes(first, last)]
 
 
-def test_without_transactions_there_is_one(ranges: Make) -> None:
-    assert [*ranges(lambda rows: 0).changes(1, 4)] == [PublishRange(1, 4)]
+def test_a_version_that_changes_keys_has_one_shard(planner: Make) -> None:
+    """Other ranges have as many shards as their rows need."""
+    ranges = changes(planner(TWO_TASKS), 1, 4)
+    assert ranges == [
+        PublishRange(1, 2, shards=4),
+        PublishRange(3, 3, shards=1),
+        PublishRange(4, 4, shards=2),
+    ]
+    assert changes(planner(TWO_TASKS), 3, 3) == [PublishRange(3, 3, shards=1)]
+    assert changes(planner(Sharding(1, scales=False)), 1, 4) == [PublishRange(1, 4, shards=1)]
 
 
-def test_large_versions_go_out_by_file(ranges: Make, table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An ingest's and others', and snapshots."""
-    monkeypatch.setattr(file_shards, "LARGE", 2)
-    monkeypatch.setattr(file_shards, "_EACH", 1)
-    ours = ranges(lambda rows: 2 + rows, 1)
+def test_without_transactions_all_versions_are_one_range(planner: Make) -> None:
+    assert changes(planner(), 1, 4) == [PublishRange(1, 4)]
+
+
+def test_large_versions_are_sharded_by_file(planner: Make, table: Table) -> None:
+    """Those of an ingest and of others, and snapshots."""
+    small = planner(ONE_TASK, SMALL)
     one, four = (data_files(change_feed.changes(table, v, v)) for v in (1, 4))
-    assert [*ours.changes(1, 4)] == [
+    assert changes(small, 1, 4) == [
         PublishRange(1, 1, shards=len(one), files=digest(one)),
-        PublishRange(2, 2, shards=3),
+        PublishRange(2, 2, shards=1),
         PublishRange(3, 3, shards=1),
         PublishRange(4, 4, shards=len(four), files=digest(four)),
     ]
+    assert [p.compaction for p in small.changes(1, 4)] == [DIRECT, NET, NET, DIRECT]
     files = data_files(change_feed.snapshot(table, 2))
-    found = PublishRange(2, 2, snapshot=True, chunks=2, shards=len(files), files=digest(files))
-    assert ours.snapshot(2) == found
-    assert [*ranges(lambda rows: 2 + rows, 9).changes(4, 4)] == [PublishRange(4, 4, shards=4)]
-    net = ranges(lambda rows: 2 + rows, 1, "net-changes: true, ")
-    assert [*net.changes(4, 4)] == [PublishRange(4, 4, shards=4)]
-    monkeypatch.setattr(file_shards, "LARGE", 3)
-    assert [*ours.changes(4, 4)] == [PublishRange(4, 4, shards=4)]
+    snapshot = PublishRange(2, 2, snapshot=True, chunks=2, shards=len(files), files=digest(files))
+    assert small.snapshot(2).recorded == snapshot
+    nine_tasks = Sharding(9, rows_per_shard=1)
+    assert changes(planner(nine_tasks, SMALL), 4, 4) == [PublishRange(4, 4, shards=9)]
+    net = planner(ONE_TASK, SMALL, publish="net-changes: true, ")
+    assert changes(net, 4, 4) == [PublishRange(4, 4, shards=2)]
+    larger = FileShardLimits(min_rows=3, min_rows_per_file=1)
+    assert changes(planner(ONE_TASK, larger), 4, 4) == [PublishRange(4, 4, shards=2)]
 
 
 def test_a_publish_that_is_far_behind_does_not_plan_all_before_it_sends_the_first(
-    ranges: Make, monkeypatch: pytest.MonkeyPatch
+    planner: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In parts, they are the same ranges; versions between two parts are not joined."""
-    monkeypatch.setattr(file_shards, "LARGE", 2)
-    monkeypatch.setattr(file_shards, "_EACH", 1)
-    wanted = [*ranges(lambda rows: 2 + rows, 1).changes(1, 4)]
-    planned: list[object] = []
+    expected = [*planner(ONE_TASK, SMALL).changes(1, 4)]
+    read: list[object] = []
 
-    def look(frame: DataFrame) -> tuple[DataFile, ...]:
-        planned.append(frame)
+    def counted(frame: DataFrame) -> tuple[DataFile, ...]:
+        read.append(frame)
         return data_files(frame)
 
-    monkeypatch.setattr(module, "data_files", look)
-    monkeypatch.setattr(module, "_AHEAD", 1)
-    found = ranges(lambda rows: 2 + rows, 1).changes(1, 4)
-    assert next(found) == wanted[0] and len(planned) == 1
-    assert [*found] == wanted[1:] and len(planned) > 1
+    monkeypatch.setattr(module, "data_files", counted)
+    ranges = planner(ONE_TASK, SMALL, ahead=1).changes(1, 4)
+    assert next(ranges) == expected[0] and len(read) == 1
+    assert [*ranges] == expected[1:] and len(read) > 1
 
 
-def test_what_goes_out_as_it_is(ranges: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of others a large version by itself, once somebody has looked: not if it changes keys, and then nobody looks at
-    another one by such an operation."""
-    looked: list[int] = []
+def test_which_ranges_are_sent_directly(planner: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A single large version of another writer is read once, when its range is planned. After one that changes keys no
+    other version by that operation is read."""
+    read: list[int] = []
 
-    def look(table: Table, version: int, key: Sequence[str]) -> bool:
-        looked.append(version)
+    def counted(table: Table, version: int, key: Sequence[str]) -> bool:
+        read.append(version)
         return can_send_directly(table, version, key)
 
-    monkeypatch.setattr(module, "is_plain", look)
-    ours = ranges(lambda rows: 0)
-    assert ours.sends_directly(PublishRange(4, 4)) and ours.sends_directly(
-        PublishRange(1, 4, shards=3, files="names")
-    )
-    assert not ours.sends_directly(PublishRange(1, 1))
-    monkeypatch.setattr(file_shards, "LARGE", 1)
-    assert not ours.sends_directly(PublishRange(1, 2))
-    assert looked == []
-    assert (
-        ours.sends_directly(PublishRange(1, 1))
-        and ours.sends_directly(PublishRange(1, 1))
-        and ours.sends_directly(PublishRange(2, 2))
-    )
-    assert looked == [1, 2]
-    assert not ours.sends_directly(PublishRange(3, 3)) and not ours.sends_directly(PublishRange(3, 3))
-    assert ours.sends_directly(PublishRange(2, 2)) and not ours.sends_directly(PublishRange(3, 3))
-    assert looked == [1, 2, 3, 2]
+    def compaction(planner: RangePlanner, first: int, last: int, files: str = "") -> Compaction:
+        return planner.plan(PublishRange(first, last, files=files)).compaction
+
+    monkeypatch.setattr(module, "can_send_directly", counted)
+    usual = planner()
+    assert compaction(usual, 4, 4) is compaction(usual, 1, 4, files="digest") is DIRECT
+    assert compaction(usual, 1, 1) is compaction(usual, 1, 4) is NET
+    small = planner(limits=FileShardLimits(min_rows=1))
+    assert compaction(small, 1, 2) is NET
+    assert read == []
+    assert compaction(small, 1, 1) is compaction(small, 2, 2) is DIRECT
+    assert compaction(small, 3, 3) is compaction(small, 3, 3) is NET
+    assert compaction(small, 2, 2) is DIRECT
+    assert read == [1, 2, 3, 2]
 
 
-def test_a_snapshot_has_chunks_of_equal_size(
-    ranges: Make,
+@pytest.mark.parametrize(
+    ("publish", "replace", "snapshot", "changes"),
+    [
+        pytest.param("", ("", ""), Compaction.NONE, DIRECT, id="upserts"),
+        pytest.param("net-changes: true, ", ("", ""), Compaction.NONE, Compaction.NET_OF_RANGE, id="net"),
+        pytest.param(
+            "",
+            (
+                "'connector' = 'upsert-kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'h:1',\n"
+                "      'key.format' = 'json', 'value.format' = 'json'",
+                "'connector' = 'kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'h:1',\n"
+                "      'key.format' = 'json', 'key.fields' = 'id', 'value.format' = 'debezium-json'",
+            ),
+            Compaction.EACH,
+            NET,
+            id="a CDC format",
+        ),
+        pytest.param(
+            "",
+            (
+                ", PRIMARY KEY (id) NOT ENFORCED) WITH (\n      'connector' = 'upsert-kafka', 'topic' = 't', "
+                "'properties.bootstrap.servers' = 'h:1',\n      'key.format' = 'json', 'value.format' = 'json'",
+                ") WITH ('connector' = 'kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'h:1', "
+                "'format' = 'json'",
+            ),
+            Compaction.NONE,
+            Compaction.INSERTS_ONLY,
+            id="no key",
+        ),
+    ],
+)
+def test_the_pipeline_decides_the_compaction(
+    planner: Make, publish: str, replace: tuple[str, str], snapshot: Compaction, changes: Compaction
 ) -> None:
+    made = planner(publish=publish, replace=replace)
+    assert made.plan(PublishRange(1, 1, snapshot=True)).compaction is snapshot
+    assert made.plan(PublishRange(4, 4)).compaction is changes
+
+
+def test_a_plan_is_carried_from_chunk_to_chunk(planner: Make) -> None:
+    planned = planner().snapshot(1)
+    second = planned.continued(PublishRange(1, 1, snapshot=True, chunk=1, chunks=2))
+    assert second is not None and (second.recorded.chunk, second.compaction) == (1, Compaction.NONE)
+    assert planned.continued(None) is None
+
+
+def test_a_snapshot_has_chunks_of_equal_size(planner: Make) -> None:
     """Version 0 has no row, version 1 has three, version 3 has four."""
-    found = [ranges(lambda rows: rows).snapshot(version) for version in (0, 1, 3)]
-    assert found == [
-        PublishRange(0, 0, snapshot=True, chunks=1, shards=0),
+    snapshots = [planner(ONE_TASK).snapshot(version).recorded for version in (0, 1, 3)]
+    assert snapshots == [
+        PublishRange(0, 0, snapshot=True, chunks=1, shards=1),
         PublishRange(1, 1, snapshot=True, chunks=2, shards=1),
         PublishRange(3, 3, snapshot=True, chunks=2, shards=2),
     ]
-
-
-def test_versions_of_an_ingest_are_told_from_others(
-    ranges: Make,
-) -> None:
-    ours = ranges(lambda rows: 0)
-    assert ours.versions_of_other_writers(PublishRange(1, 4)) == [1, 2, 3]
-    assert ours.versions_of_other_writers(PublishRange(4, 4)) == []

@@ -1,0 +1,34 @@
+"""The two ends of a publish: its table and its topic, with the columns that the table has now."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from bridge.config import refuse_unpublishable
+from bridge.definition import Definition
+from bridge.kafka import admin
+from bridge.pipelines.changes import row_gate
+from bridge.pipelines.publish.added_columns import with_added_columns
+from bridge.pipelines.runtime.preflight import published_table
+
+__all__ = ["Endpoints"]
+
+
+class Endpoints:
+    """`topic` (its names resolved) and `table` of one run.
+
+    Raises DefinitionError for a pipeline that cannot be published, TableError, KafkaError.
+    """
+
+    def __init__(self, spark: SparkSession, definition: Definition) -> None:
+        refuse_unpublishable(definition.topic)
+        row_gate.refuse_quarantine(definition)
+        self._definition = definition
+        self._declared = admin.resolve(definition.topic), published_table(spark, definition)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the table's columns as they are now; see `with_added_columns`. Raises TableError."""
+        topic, table = self._declared
+        present = table.read({}).schema
+        self.topic, self.table = with_added_columns(self._definition, topic, table, present)

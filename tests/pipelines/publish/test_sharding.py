@@ -1,0 +1,80 @@
+"""How many shards a range of an exactly-once publish has, and when a data file may be one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bridge import config
+from bridge.definition import Topic
+from bridge.pipelines.publish.sharding import Sharding, sharding_for
+
+FILE = """\
+version: 1
+name: orders
+topic:
+  ddl: |
+    CREATE TABLE t (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
+      'connector' = 'upsert-kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'h:1',
+      'key.format' = 'json', 'value.format' = 'json')
+delta: {path: table}
+run: {checkpoint: checkpoint}
+"""
+CDC = "'connector' = 'kafka'"
+ONCE = "'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix' = 'p'"
+
+
+def topic(folder: Path, *options: str) -> Topic:
+    """The topic of FILE with these options."""
+    text = FILE
+    if CDC in options:
+        text = text.replace("'connector' = 'upsert-kafka', ", "").replace(
+            "'value.format' = 'json'", "'key.fields' = 'id', 'value.format' = 'debezium-json'"
+        )
+    file = folder / "orders.yaml"
+    file.write_text(
+        text.replace("-json')", "-json'")
+        .replace("'json')", "'json'")
+        .replace("\ndelta:", f"{''.join(f', {option}' for option in options)})\ndelta:")
+    )
+    return config.load(file).topic
+
+
+@pytest.mark.parametrize(
+    ("options", "rows", "shards"),
+    [
+        pytest.param([], 0, 2, id="small"),
+        pytest.param([], 1_000_000, 2, id="half a million each"),
+        pytest.param([], 1_000_001, 4, id="more"),
+        pytest.param([], 10**9, 16, id="the maximum"),
+        pytest.param(["'sink.parallelism' = '3'"], 10**9, 3, id="set by the user"),
+        pytest.param([CDC, "'sink.partitioner' = 'fixed'"], 10**9, 2, id="the shard decides the partition"),
+    ],
+)
+def test_large_ranges_have_more_shards(tmp_path: Path, options: list[str], rows: int, shards: int) -> None:
+    sharding = sharding_for(topic(tmp_path, ONCE, *options), 2)
+    assert sharding is not None and sharding.shards(rows) == shards
+
+
+@pytest.mark.parametrize(
+    ("options", "tasks"),
+    [
+        pytest.param([], 2, id="a key has one record"),
+        pytest.param(["'sink.parallelism' = '3'"], 0, id="set by the user"),
+        pytest.param([CDC], 0, id="several messages for a change"),
+        pytest.param([CDC, "'sink.partitioner' = 'fixed'"], 0, id="the shard decides the partition"),
+    ],
+)
+def test_a_shard_may_be_a_file(tmp_path: Path, options: list[str], tasks: int) -> None:
+    sharding = sharding_for(topic(tmp_path, ONCE, *options), 2)
+    assert sharding is not None and sharding.file_tasks == tasks
+
+
+def test_without_transactions_there_are_no_shards(tmp_path: Path) -> None:
+    assert sharding_for(topic(tmp_path), 2) is None
+
+
+def test_the_limits_are_values() -> None:
+    sharding = Sharding(3, rows_per_shard=10, max_shards_per_task=2)
+    assert [sharding.shards(rows) for rows in (0, 30, 31, 1000)] == [3, 3, 6, 6]
