@@ -103,12 +103,12 @@ def test_a_class_that_cannot_be_opened_or_found_in_the_executor() -> None:
 
 def test_fixed_gives_each_task_one_partition() -> None:
     """As Flink's FlinkFixedPartitioner: with more tasks than partitions they begin again at the first."""
-    found = []
+    chosen = []
     for task in range(5):
         fixed = opened("fixed", task, 5)
         assert fixed is not None
-        found.append({fixed.partition(key, None, "t", (0, 1, 2)) for key in (b"a", b"b", None)})
-    assert found == [{0}, {1}, {2}, {0}, {1}]
+        chosen.append({fixed.partition(key, None, "t", (0, 1, 2)) for key in (b"a", b"b", None)})
+    assert chosen == [{0}, {1}, {2}, {0}, {1}]
 
 
 def test_the_others_are_librdkafka_s_own() -> None:

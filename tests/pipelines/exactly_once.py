@@ -14,19 +14,19 @@ from tests.pipelines.world import World
 Arm = Callable[[str, str], Path]
 Make = Callable[..., tuple[World, Ledger]]
 
-SLOTS = 3
+SHARDS = 3
 
 
 def exactly_once(
     spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], **options: str | None
 ) -> tuple[World, Ledger]:
     """A publish with several transactions a shard, and several chunks a snapshot."""
-    ours = {
+    defaults = {
         "sink.delivery-guarantee": "exactly-once",
         "sink.transactional-id-prefix": unique("tx"),
-        "sink.parallelism": str(SLOTS),
+        "sink.parallelism": str(SHARDS),
     }
-    world = World.make(spark, broker, lake, unique, options={**ours, **options})
+    world = World.make(spark, broker, lake, unique, options={**defaults, **options})
     world.sections = "publish: {transaction-rows: 10, snapshot-chunk-rows: 40}\n"
     ledger = Ledger(spark, f"{lake}/table")
     ledger.create()

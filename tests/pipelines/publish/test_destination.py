@@ -1,4 +1,4 @@
-"""A publish goes on to the topic, and by the key, that its progress belongs to, and to no other."""
+"""A publish continues only with the topic and the key that its progress belongs to."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str]
 def delivery(guarantee: str, prefix: str) -> Mapping[str, str]:
     if guarantee == "at-least-once":
         return {}
-    ours = {"sink.transactional-id-prefix": prefix, "sink.parallelism": "2"}
-    return {"sink.delivery-guarantee": guarantee, **ours}
+    options = {"sink.transactional-id-prefix": prefix, "sink.parallelism": "2"}
+    return {"sink.delivery-guarantee": guarantee, **options}
 
 
 def wait_for(happened: Callable[[], bool]) -> None:
@@ -81,7 +81,7 @@ def test_a_topic_created_anew(make: Make, guarantee: str) -> None:
 
 @pytest.mark.parametrize("guarantee", FIRST)
 def test_another_topic(make: Make, unique: Callable[[str], str], guarantee: str) -> None:
-    """A resync takes away what only it holds."""
+    """A resync deletes the keys that only it has."""
     world = make(guarantee)
     former, world.topic = world.topic, unique("topic")
     world.broker.create_topic(world.topic, partitions=1)
@@ -105,12 +105,12 @@ def test_another_topic_with_a_checkpoint_of_its_own(make: Make, unique: Callable
 def test_a_topic_created_anew_while_a_run_sends_to_it(
     make: Make, arm: Callable[[str, str], Path], guarantee: str
 ) -> None:
-    """Seen before its version is written down."""
+    """Detected before its version is recorded."""
     world = make(guarantee)
     sql(world, "INSERT INTO t VALUES (3, 'c', 3)")
-    ours, fired = world.definition(), arm("publish.sent", "pause")
+    definition, fired = world.definition(), arm("publish.sent", "pause")
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(publish, world.spark, ours)
+        running = pool.submit(publish, world.spark, definition)
         try:
             wait_for(lambda: fired.exists() or running.done())
             assert len(world.received()) == 3
@@ -126,7 +126,7 @@ def test_a_topic_created_anew_while_a_run_sends_to_it(
 
 
 @pytest.mark.parametrize(
-    ("columns", "told"),
+    ("columns", "key"),
     [
         pytest.param(
             "id BIGINT, name STRING, amount DECIMAL(10, 2), PRIMARY KEY (id, name) NOT ENFORCED", "id, name"
@@ -138,7 +138,7 @@ def test_a_topic_created_anew_while_a_run_sends_to_it(
         ),
     ],
 )
-def test_another_key(make: Make, unique: Callable[[str], str], columns: str, told: str) -> None:
+def test_another_key(make: Make, unique: Callable[[str], str], columns: str, key: str) -> None:
     """A resync cannot heal it, but for a new topic."""
     world = make()
     world.columns = columns
@@ -147,7 +147,7 @@ def test_another_key(make: Make, unique: Callable[[str], str], columns: str, tol
             GapError, match=r"was sent with PRIMARY KEY \(id\), record keys in json \(id\)"
         ) as gap:
             verb(world.spark, world.definition())
-        assert f"PRIMARY KEY ({told})" in str(gap.value)
+        assert f"PRIMARY KEY ({key})" in str(gap.value)
     assert len(world.received()) == 2
     world.topic = unique("topic")
     world.broker.create_topic(world.topic, partitions=1)
@@ -158,10 +158,10 @@ def test_progress_of_an_older_bridge_takes_what_is_there(make: Make) -> None:
     """It names neither key nor topics; from then on it does."""
     world = make()
     last = max((world.folder / "checkpoint/publish").iterdir())
-    told = json.loads(last.read_text())
+    written = json.loads(last.read_text())
     for name, value in (("key", "PRIMARY KEY (id), record keys in json (id)"), ("topics", None)):
-        assert told["bridge"].pop(name) == value or value is None
-    last.write_text(json.dumps(told))
+        assert written["bridge"].pop(name) == value or value is None
+    last.write_text(json.dumps(written))
     sql(world, "INSERT INTO t VALUES (3, 'c', 3)")
     assert publish(world.spark, world.definition()).records_out == 1
     world.recreate_topic()
@@ -172,19 +172,19 @@ def test_progress_of_an_older_bridge_takes_what_is_there(make: Make) -> None:
 def test_topics_that_rows_name(
     spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
 ) -> None:
-    """New ones among several are no other place of rows that were sent; one that was created anew is."""
+    """A topic that is added to several is no gap; one of them that was created anew is."""
     world = World.make(spark, broker, lake, unique)
     first, second, third = (unique("many") for _ in range(3))
     for name in (first, second):
         broker.create_topic(name, partitions=1)
 
     def bound(known: PublishProgress = START, **option: str) -> PublishProgress:
-        """By a run with these topics, which goes on from `known`."""
+        """Progress of a run with these topics that continues from `known`."""
         world.options = {"topic": None, **option}
-        ours = world.definition()
-        there = Destination(ours, admin.resolve(ours.topic))
-        there.check(known)
-        return there.with_destination(known)
+        definition = world.definition()
+        destination = Destination(definition, admin.resolve(definition.topic))
+        destination.check(known)
+        return destination.with_destination(known)
 
     known = bound(topic=f"{first};{second}")
     assert set(known.topics) == {first, second} and all(known.topics.values())
@@ -206,7 +206,7 @@ def test_topics_that_rows_name(
         bound(without, **by_pattern)
 
 
-def test_a_broker_that_tells_no_ids(
+def test_a_broker_that_reports_no_ids(
     spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
 ) -> None:
     """A warning, and not taken for another topic."""

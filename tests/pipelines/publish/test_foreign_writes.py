@@ -49,15 +49,15 @@ def sql(world: World, statement: str) -> None:
 
 def folded(world: World) -> dict[int, str]:
     """The topic's fold, read by a plain consumer."""
-    found: dict[int, str] = {}
+    rows: dict[int, str] = {}
     for key, value in world.received():
         assert key is not None
         id = json.loads(key)["id"]
         if value is None:
-            found.pop(id, None)
+            rows.pop(id, None)
         else:
-            found[id] = json.loads(value)["name"]
-    return found
+            rows[id] = json.loads(value)["name"]
+    return rows
 
 
 def table(world: World) -> dict[int, str]:
@@ -73,15 +73,15 @@ def test_what_a_zombie_wrote_after_the_last_run_is_repaired_by_the_next(make: Ma
     world = make()
     world.send(STALE)
     assert folded(world) != table(world)
-    mended = publish(world.spark, world.definition())
+    repaired = publish(world.spark, world.definition())
     assert folded(world) == table(world) == {1: "b", 2: "b", 3: "a"}
-    assert (mended.records_out, mended.tombstones, mended.batches) == (3, 1, 0)
-    assert mended.warning is not None
+    assert (repaired.records_out, repaired.tombstones, repaired.batches) == (3, 1, 0)
+    assert repaired.warning is not None
     assert (
-        "3 records in " in mended.warning
-        and "3 keys were stale there and have been sent again" in mended.warning
+        "3 records in " in repaired.warning
+        and "3 keys were stale there and have been sent again" in repaired.warning
     )
-    assert f"{world.topic}-" in mended.warning
+    assert f"{world.topic}-" in repaired.warning
     again = publish(world.spark, world.definition())
     assert (again.records_out, again.warning) == (0, None)
 
@@ -125,7 +125,7 @@ def test_rows_of_another_writer_are_left_alone(make: Make) -> None:
 
 
 def test_a_run_that_was_killed_in_a_range_makes_nothing_stale(make: Make) -> None:
-    """Its records are in order, behind those of the versions before: nothing is stale, nothing is said."""
+    """Its records are in order, behind those of the versions before: nothing is stale, and there is no warning."""
     world = make()
     sql(world, "UPDATE t SET name = 'c' WHERE id = 2")
     world.send([upsert(2, "c")])
@@ -141,11 +141,11 @@ def test_messages_of_a_database(make: Make) -> None:
     first = next(v for _, v in world.received() if v and b'"id":1' in v)
     world.send([(None, first)])
     sent = publish(world.spark, world.definition())
-    found = {}
+    rows = {}
     for _, value in world.received():
         message = json.loads(value or b"")
-        found[(message["after"] or message["before"])["id"]] = message["after"] and message["after"]["name"]
-    assert found == {**table(world), 4: None}
+        rows[(message["after"] or message["before"])["id"]] = message["after"] and message["after"]["name"]
+    assert rows == {**table(world), 4: None}
     assert sent.records_out == 1 and sent.warning is not None
 
 
@@ -159,7 +159,7 @@ def test_records_that_cannot_be_decoded_give_a_warning(make: Make) -> None:
 
 
 def test_records_of_an_open_transaction_are_repaired_later(make: Make, unique: Callable[[str], str]) -> None:
-    """They cannot be read before it ends, and nobody waits for that."""
+    """They cannot be read before it ends, and a publish does not wait for that."""
     world = make()
     other = Producer(
         {

@@ -1,4 +1,4 @@
-"""Publish: what reaches the topic, in which order, and where it is taken up again."""
+"""Publish: what reaches the topic, in which order, and where the next run continues."""
 
 from __future__ import annotations
 

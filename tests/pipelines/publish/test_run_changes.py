@@ -1,4 +1,4 @@
-"""What a publish makes of changes: CDC formats, net changes, updates that change nothing, a table that grows."""
+"""The records of changes: CDC formats, net changes, updates that change nothing, a table with added columns."""
 
 from __future__ import annotations
 
@@ -63,20 +63,20 @@ def values(world: World) -> list[Any]:
     return [None if value is None else json.loads(value) for _, value in world.received()]
 
 
-def told(documents: list[Any]) -> dict[int, list[tuple[str, Any, Any]]]:
+def changes_by_key(documents: list[Any]) -> dict[int, list[tuple[str, Any, Any]]]:
     """(op, before, after) of each key, in order."""
-    found: dict[int, list[tuple[str, Any, Any]]] = {}
+    changes: dict[int, list[tuple[str, Any, Any]]] = {}
     for document in documents:
         sides = document["before"], document["after"]
-        found.setdefault((sides[1] or sides[0])["id"], []).append((document["op"], *sides))
-    return found
+        changes.setdefault((sides[1] or sides[0])["id"], []).append((document["op"], *sides))
+    return changes
 
 
 def test_debezium_messages_with_the_row_before_and_after(make: Make) -> None:
     world = make("publish: {start: 'version:1'}\n", options={**CDC, "value.format": "debezium-json"})
     history(world)
     done = publish(world.spark, world.definition())
-    assert told(values(world)) == {
+    assert changes_by_key(values(world)) == {
         1: [("c", None, A), ("u", A, A2)],
         2: [("c", None, B), ("d", B, None)],
         3: [("c", None, C), ("d", C, None)],
@@ -95,7 +95,7 @@ def test_debezium_messages_as_flink_writes_them(make: Make) -> None:
     )
     history(world)
     publish(world.spark, world.definition())
-    assert told(values(world))[1] == [("d", A, None), ("c", None, A2)]
+    assert changes_by_key(values(world))[1] == [("d", A, None), ("c", None, A2)]
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,8 @@ def test_other_formats_tell_an_update_whole(make: Make, format: str, expected: l
     publish(world.spark, world.definition())
     names = {"canal-json": ("type", "data", "old"), "maxwell-json": ("type", "data", "old")}
     shown = names.get(format, ("op_type", "after", "before"))
-    found = [tuple(d[n] for n in shown) for d in values(world)]
-    assert [(op, _whole(after), _whole(before)) for op, after, before in found] == [
+    updates = [tuple(d[n] for n in shown) for d in values(world)]
+    assert [(op, _whole(after), _whole(before)) for op, after, before in updates] == [
         (op, _whole(after), _whole(before)) for op, after, before in expected
     ]
 
@@ -155,7 +155,7 @@ def test_a_cdc_topic_without_a_key_says_what_that_means(make: Make) -> None:
         done.warning is not None
         and "set 'key.format' and 'key.fields', or 'sink.partitioner' = 'fixed'" in done.warning
     )
-    assert told(values(world))[1] == [("c", None, A), ("u", A, A2)]
+    assert changes_by_key(values(world))[1] == [("c", None, A), ("u", A, A2)]
 
 
 @pytest.mark.slow
@@ -169,7 +169,7 @@ def test_rows_without_a_key_in_a_cdc_format(make: Make) -> None:
     )
     history(world)
     publish(world.spark, world.definition())
-    assert told(values(world))[1] == [("d", A, None), ("c", None, A2)]
+    assert changes_by_key(values(world))[1] == [("d", A, None), ("c", None, A2)]
 
 
 def test_net_changes_tell_what_became_of_a_key(make: Make) -> None:

@@ -1,4 +1,4 @@
-"""Exactly once: what a reader of committed records finds, whatever happened to those who wrote them."""
+"""Exactly-once: what a reader of committed records reads, whatever happened to the runs that wrote them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_whoever_dies_where(make: Make, arm: Arm, place: str, action: str) -> No
 
 @pytest.mark.parametrize("place", ["publish.logged", pytest.param("publish.opened", marks=pytest.mark.slow)])
 def test_a_first_run_that_dies_while_it_begins(make: Make, arm: Arm, place: str) -> None:
-    """The log has the range, Kafka has no word of it yet: not to be taken for a word that Kafka has forgotten."""
+    """The log has the range and Kafka does not have it yet: this is not progress that Kafka has lost."""
     world, ledger = make()
     ledger.insert(range(20), "a")
     arm(place, "raise")
@@ -77,7 +77,7 @@ def test_a_first_run_that_dies_while_it_begins(make: Make, arm: Arm, place: str)
 
 @pytest.mark.slow
 def test_changed_primary_keys_are_one_transaction(make: Make, arm: Arm) -> None:
-    """All of them or none: whoever dies before the commit leaves neither tombstones nor records."""
+    """All of them or none: a run that dies before the commit leaves neither tombstones nor records."""
     world, ledger = make()
     ledger.insert(range(9), "a")
     publish(world.spark, world.definition())
@@ -105,7 +105,7 @@ def test_a_lost_checkpoint_is_no_loss(make: Make) -> None:
 
 @pytest.mark.slow
 def test_a_younger_run_ends_an_older_one(make: Make) -> None:
-    """The older run is between two batches: its next word in Kafka is refused."""
+    """The older run is between two batches: its next record of progress is refused."""
     world, ledger = make()
     ledger.insert(range(10), "a")
     definition = world.definition()
@@ -140,27 +140,27 @@ def test_a_timeout_that_the_broker_does_not_allow(make: Make) -> None:
 
 @pytest.mark.slow
 def test_an_aborted_record_is_sent_again_not_lost(make: Make) -> None:
-    """A stranger with the shard's id fences it between two runs; what he left open is taken back."""
+    """Another producer with the shard's id fences it between two runs; its open transaction is aborted."""
     world, ledger = make()
     ledger.insert(range(20), "a")
     publish(world.spark, world.definition())
-    stranger = Producer(
+    other = Producer(
         {
             "bootstrap.servers": world.broker.bootstrap,
             "transactional.id": f"{world.options['sink.transactional-id-prefix']}-0",
         }
     )
-    stranger.init_transactions(10)
-    stranger.begin_transaction()
-    stranger.produce(world.topic, key=b'{"id":1}', value=b'{"id":1,"name":"stranger"}')
-    stranger.flush(10)
+    other.init_transactions(10)
+    other.begin_transaction()
+    other.produce(world.topic, key=b'{"id":1}', value=b'{"id":1,"name":"other"}')
+    other.flush(10)
     ledger.update(range(20), "b")
     publish(world.spark, world.definition())
     ledger.check(world.broker.bootstrap, world.topic)
 
 
 @pytest.mark.slow
-def test_changing_the_guarantee_goes_on(make: Make) -> None:
+def test_a_publish_continues_with_another_guarantee(make: Make) -> None:
     world, ledger = make()
     ledger.insert(range(10), "a")
     exactly = world.options

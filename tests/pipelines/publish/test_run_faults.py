@@ -1,4 +1,5 @@
-"""Exactly once, when processes are killed, stopped and woken, and the broker goes: the ledger judges."""
+"""Exactly-once when processes are killed, stopped and resumed, and when the broker stops; the ledger checks the
+topic."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ def test_all_processes_are_killed(make: Make, tmp_path: Path, place: str) -> Non
     ["shard.before-commit", "shard.after-commit", "publish.opened", "publish.sent"],
 )
 def test_a_zombie_wakes(make: Make, tmp_path: Path, place: str) -> None:
-    """Stopped where it hurts; another run does all that there is to do, and more. Then the first one goes on."""
+    """A run is stopped at a critical place, another run publishes everything and later changes; then the first
+    resumes."""
     world, ledger = make()
     ledger.insert(range(60), "a")
     with Run(world, tmp_path) as zombie:
@@ -99,7 +101,7 @@ def test_the_broker_restarts_under_a_publish(
         ledger.check(broker.bootstrap, world.topic)
 
 
-def test_fewer_slots_after_a_kill(make: Make, arm: Arm) -> None:
+def test_fewer_shards_after_a_kill(make: Make, arm: Arm) -> None:
     """Eight shards began the range, so eight end it; what comes after has two."""
     world, ledger = make(8)
     ledger.insert(range(200), "a")

@@ -1,4 +1,4 @@
-"""Exactly once where Kafka has forgotten what a publish had noted there: nothing is sent twice, nothing is guessed."""
+"""Exactly-once where Kafka has lost the progress of a publish: nothing is sent twice, and what is unknown is a gap."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def die(world: World, arm: Arm, place: str) -> None:
     assert hit.exists()
 
 
-def test_kafka_forgets_slots_of_a_publish_that_was_under_way(make: Make, arm: Arm) -> None:
-    """Not the Control's group, which each run that comes after writes anew. What they sent is not sent again; a resync
-    tells it from what they did not."""
+def test_kafka_forgets_shards_of_a_publish_that_was_under_way(make: Make, arm: Arm) -> None:
+    """But not the control id's group, which each later run writes again. What the shards sent is not sent again; a
+    resync compares the topic with the table."""
     world, ledger = make()
     ledger.insert(range(100), "a")
     die(world, arm, "shard.after-commit")
@@ -92,9 +92,9 @@ def test_kafka_forgets_slots_of_a_publish_that_was_under_way(make: Make, arm: Ar
 
 
 @pytest.mark.slow
-def test_slots_that_have_sent_nothing_yet(make: Make, arm: Arm) -> None:
-    """Whoever opened a range and died has left a note for each, also where a run before had fewer shards; those of a
-    range without a row for them are not asked."""
+def test_shards_that_have_sent_nothing_yet(make: Make, arm: Arm) -> None:
+    """A run that opened a range and died has written a cursor for each shard, also where an earlier run had fewer
+    shards. Cursors of shards without a row in the range are not read."""
     world, ledger = make()
     ledger.insert(range(3), "a")
     publish(world.spark, world.definition())
@@ -114,8 +114,8 @@ def test_slots_that_have_sent_nothing_yet(make: Make, arm: Arm) -> None:
 def test_a_broker_that_forgets_after_a_minute(
     spark: SparkSession, lake: Path, tmp_path: Path, unique: Callable[[str], str], arm: Arm
 ) -> None:
-    """A supervisor starts a publish again and again, which dies before its shards send: the Control's group is written
-    each time, those of shards that had sent are not."""
+    """A publish is restarted again and again and dies before its shards send: the control id's group is written each
+    time, those of shards that had sent are not."""
     forgetful = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "500"}
     with Broker(tmp_path / "broker", settings=forgetful) as broker:
         world, ledger = exactly_once(spark, broker, lake, unique)

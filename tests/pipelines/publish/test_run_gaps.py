@@ -1,4 +1,4 @@
-"""A table, or a topic, that is not what a publish left: it goes on where that is right, else it says what heals."""
+"""A table or a topic that changed since the last run: a publish continues where it can, else names the repair."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def stop() -> Iterator[threading.Event]:
 
 
 @pytest.mark.slow
-def test_what_a_user_does_to_the_table_goes_out(make: Make) -> None:
-    """Overwritten, then restored to what it was: their change feed says so, key by key."""
+def test_an_overwrite_and_a_restore_are_published(make: Make) -> None:
+    """An overwrite and a restore reach the topic key by key, from the change feed."""
     world = make()
     sql(world, "INSERT OVERWRITE t VALUES (2, 'b2', 2), (3, 'c', 3)")
     over = publish(world.spark, world.definition())
@@ -65,8 +65,8 @@ def test_what_a_user_does_to_the_table_goes_out(make: Make) -> None:
 
 
 @pytest.mark.slow
-def test_a_resync_that_takes_keys_from_twice_to_once_goes_out(make: Make) -> None:
-    """Such a key has rows taken away and one added, in one version that is the bridge's own."""
+def test_a_resync_that_removes_duplicate_keys_is_published(make: Make) -> None:
+    """Such a key has rows deleted and one inserted, in one version of the bridge."""
     out = make()
     into = World.make(out.spark, out.broker, out.folder, lambda stem: f"{out.topic}-{stem}")
     into.send([upsert(n, "n") for n in range(200)])
@@ -147,13 +147,13 @@ def test_columns_that_are_not_what_they_were(
 
 
 @pytest.mark.slow
-def test_added_partitions_are_told(make: Make, stop: threading.Event) -> None:
+def test_added_partitions_give_a_warning(make: Make, stop: threading.Event) -> None:
     """Between two runs and under one: a warning each time, once, for records with a key."""
     world = make(partitions=1)
     add_partitions(world, 2)
     reports: list[BatchReport] = []
 
-    def heard(report: BatchReport) -> None:
+    def on_report(report: BatchReport) -> None:
         reports.append(report)
         if len(reports) == 1:
             add_partitions(world, 3)
@@ -164,10 +164,12 @@ def test_added_partitions_are_told(make: Make, stop: threading.Event) -> None:
             stop.set()
 
     sql(world, "INSERT INTO t VALUES (3, 'c', 3)")
-    done = publish(world.spark, world.definition(run={"trigger": "200 ms"}), listener=heard, stop=stop)
-    said = [report.warning for report in reports]
-    assert said[0] and "has 2 partitions by now, it had 1: most keys have moved" in said[0], said
-    assert said[1] and "has 3 partitions by now, it had 2" in said[1] and said[2] is None, said
+    done = publish(world.spark, world.definition(run={"trigger": "200 ms"}), listener=on_report, stop=stop)
+    warnings = [report.warning for report in reports]
+    assert warnings[0] and "has 2 partitions by now, it had 1: most keys have moved" in warnings[0], warnings
+    assert warnings[1] and "has 3 partitions by now, it had 2" in warnings[1] and warnings[2] is None, (
+        warnings
+    )
     assert done.warning and "had 1" in done.warning and "had 2" in done.warning
     assert folded(world) == table(world)
     assert publish(world.spark, world.definition()).warning is None
@@ -181,12 +183,12 @@ def test_a_topic_that_is_deleted_under_a_publish(
     world = make(options=options if guarantee == "exactly-once" else {})
     client = AdminClient({"bootstrap.servers": world.broker.bootstrap})
 
-    def heard(report: BatchReport) -> None:
+    def on_report(report: BatchReport) -> None:
         client.delete_topics([world.topic])[world.topic].result(30)
         sql(world, "INSERT INTO t VALUES (4, 'd', 4)")
 
     sql(world, "INSERT INTO t VALUES (3, 'c', 3)")
     began = time.monotonic()
     with pytest.raises(BridgeError, match=rf"topic '{world.topic}' does not exist|{world.topic}.*UNKNOWN"):
-        publish(world.spark, world.definition(run={"trigger": "200 ms"}), listener=heard, stop=stop)
+        publish(world.spark, world.definition(run={"trigger": "200 ms"}), listener=on_report, stop=stop)
     assert time.monotonic() - began < 90

@@ -1,4 +1,4 @@
-"""A publish whose PRIMARY KEY is not the one by which an ingest keeps the table."""
+"""A publish whose PRIMARY KEY is not the one by which an ingest merges the table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COLUMNS = "id BIGINT, region STRING, name STRING, PRIMARY KEY ({}) NOT ENFORCED"
 
 @pytest.fixture
 def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
-    """What an ingest by one key follows, and what a publish of its table by another writes."""
+    """The topic of an ingest by one key, and the topic of a publish of its table by another."""
 
     def made(inward: str, outward: str, **options: str) -> tuple[World, World]:
         worlds = [
@@ -39,13 +39,13 @@ def row(key: tuple[str, ...], id: int, region: str, name: str | None) -> tuple[s
     return json.dumps({part: whole[part] for part in key}), None if name is None else json.dumps(whole)
 
 
-def followed(into: World, *records: tuple[str, str | None]) -> None:
+def ingested(into: World, *records: tuple[str, str | None]) -> None:
     into.send(records)
     ingest(into.spark, into.definition("into", run={"checkpoint": "into"}))
 
 
 def folded(out: World) -> dict[str, object]:
-    """What a reader of the topic has in the end, by the record's key."""
+    """The last value of each record key."""
     last: dict[str, object] = {}
     for key, value in out.received():
         assert key is not None
@@ -65,9 +65,9 @@ def test_a_key_of_more_columns_leaves_no_ghost(make: Make, guarantee: str) -> No
     if guarantee == "exactly-once":
         prefix = {"sink.transactional-id-prefix": f"{out.topic}-tx", "sink.parallelism": "2"}
         out.options = {"sink.delivery-guarantee": guarantee, **prefix}
-    followed(into, row(("id",), 1, "eu", "a"), row(("id",), 2, "eu", "b"))
+    ingested(into, row(("id",), 1, "eu", "a"), row(("id",), 2, "eu", "b"))
     assert published(out) == (2, 0)
-    followed(into, row(("id",), 1, "us", "a"), row(("id",), 2, "eu", "b2"))
+    ingested(into, row(("id",), 1, "us", "a"), row(("id",), 2, "eu", "b2"))
     assert published(out) == (3, 1)
     assert folded(out) == {
         '{"id":1,"region":"us"}': {"id": 1, "region": "us", "name": "a"},
@@ -79,8 +79,8 @@ def test_a_key_of_fewer_columns_takes_the_row_that_is_left(make: Make) -> None:
     """One batch deletes (1, eu) and inserts (1, us): of id 1 that is one record, no tombstone beside it."""
     into, out = make("id, region", "id")
     both = ("id", "region")
-    followed(into, *(row(both, n, "eu", "a") for n in range(20)))
+    ingested(into, *(row(both, n, "eu", "a") for n in range(20)))
     assert published(out) == (20, 0)
-    followed(into, *(r for n in range(20) for r in (row(both, n, "us", "b"), row(both, n, "eu", None))))
+    ingested(into, *(r for n in range(20) for r in (row(both, n, "us", "b"), row(both, n, "eu", None))))
     assert published(out) == (20, 0)
     assert folded(out) == {f'{{"id":{n}}}': {"id": n, "region": "us", "name": "b"} for n in range(20)}

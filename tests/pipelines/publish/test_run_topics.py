@@ -1,4 +1,4 @@
-"""What a publish does about the topics it writes to before it writes."""
+"""The topics of a publish: created, warned of, and with records that were lost."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from bridge.pipelines.resync.table_to_topic import resync
 from tests.pipelines.world import World, key, value
 
 
-def test_what_was_lost_is_told_until_a_resync(
+def test_lost_records_are_reported_until_a_resync(
     spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
 ) -> None:
-    """`none` goes on over a record that the broker does not take, and counts it: in the batch's report, the run's
-    summary and the status, which a later batch without losses does not take back."""
+    """`none` continues after a record that the broker refuses, and counts it: in the batch's report, the run's summary
+    and the status, also after a later batch without losses."""
     world = World.make(spark, broker, lake, unique, options={"sink.delivery-guarantee": "none"})
     ingested = world.topic
     noise = "".join(random.Random(7).choices("abcdefghijklmnopqrstuvwxyz", k=9000))
@@ -47,7 +47,7 @@ def test_what_was_lost_is_told_until_a_resync(
     assert status(spark, out).lost_records is None
 
 
-def test_topics_are_created_and_odd_ones_are_told(
+def test_topics_are_created_and_unusual_ones_give_a_warning(
     spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
 ) -> None:
     world = World.make(spark, broker, lake, unique)

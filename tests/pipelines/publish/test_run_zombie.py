@@ -1,4 +1,4 @@
-"""At-least-once, when a publish is stopped, taken over and woken: what it then sends is stale, and is mended."""
+"""At-least-once when a publish is stopped, taken over and resumed: what it then sends is stale, and is repaired."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ def test_a_zombie_wakes(
         zombie.alone(10)
     stale = len(world.received()) - written
     assert 0 < stale <= 5 and _folded(world) != _table(world)
-    mended = publish(spark, world.definition())
+    repaired = publish(spark, world.definition())
     assert _folded(world) == _table(world)
-    assert mended.warning is not None and f"{stale} records in {world.topic}-" in mended.warning
+    assert repaired.warning is not None and f"{stale} records in {world.topic}-" in repaired.warning
     ledger.update(range(5), "c")
     last = publish(spark, world.definition())
     assert _folded(world) == _table(world) and last.warning is None
 
 
 def _folded(world: World) -> dict[int, str]:
-    found = committed(world.broker.bootstrap, world.topic)
-    return {id: values[-1] for id, values in found.items() if values[-1] is not None}
+    records = committed(world.broker.bootstrap, world.topic)
+    return {id: values[-1] for id, values in records.items() if values[-1] is not None}
 
 
 def _table(world: World) -> dict[int, str]:
