@@ -199,7 +199,7 @@ def check_feed(table: Table, first: int, last: int, known_id: str, *, newest: in
     newest = latest_version(table) if newest is None else newest
     if last > newest:
         raise GapError(
-            f"table {table}: versions {first} to {last} wanted, but the newest is {newest}: its log was "
+            f"table {table}: versions {first} to {last} are needed, but the newest is {newest}: its log was "
             f"cut back; {REPUBLISH}"
         )
     _plan(table, first, last)

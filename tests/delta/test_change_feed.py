@@ -140,7 +140,7 @@ def test_a_time_before_the_log_is_refused(spark: SparkSession, lake: Path) -> No
 
 def test_a_range_past_the_newest_version_is_a_gap(table: Table) -> None:
     with pytest.raises(
-        GapError, match=r"versions 5 to 9 wanted, but the newest is 5.*run `bridge resync FILE`"
+        GapError, match=r"versions 5 to 9 are needed, but the newest is 5.*run `bridge resync FILE`"
     ):
         change_feed.check_feed(table, 5, 9, table.id)
 

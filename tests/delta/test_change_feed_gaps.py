@@ -1,4 +1,4 @@
-"""What is no longer there is an error that says what was wanted and what heals, never silence."""
+"""Data that is gone is an error that names the versions and the repair, never silence."""
 
 from __future__ import annotations
 

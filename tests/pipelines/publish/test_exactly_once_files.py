@@ -124,7 +124,7 @@ def test_a_range_whose_files_are_planned_in_another_way(
         another.setattr(exactly_once, "data_files", lambda _: ())
         with pytest.raises(
             GapError,
-            match=r"version 1 was being sent file by file.*Finish it with the former release, or run `bridge resync FILE`",
+            match=r"version 1 was being sent file by file.*Finish it with the former release, or run `bridge res",
         ):
             desk.publish()
     desk.publish()
