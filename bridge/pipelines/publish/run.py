@@ -153,9 +153,10 @@ class _Run:
             self.endpoints.table, first, max(first, latest), self.progress.table_id, newest=latest
         )
         for planned in self.planner.changes(first, latest):
-            if not self.stop.is_set():
-                self._open(planned)
-                self._publish_open_range()
+            if self.stop.is_set():
+                return
+            self._open(planned)
+            self._publish_open_range()
 
     def _publish_open_range(self) -> None:
         """Publish the open range and what follows it: the next chunks of a snapshot."""
