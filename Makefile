@@ -9,7 +9,7 @@ bench bench-full: ROWS ?= 1000000
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow faults faults-short cases bench bench-full bench-formats bench-publish bench-quality check lint types imports docs format wheel clean
+.PHONY: help setup demo test slow faults faults-short cases bench bench-peers bench-full bench-formats bench-publish bench-quality check lint types imports docs format wheel clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -40,6 +40,9 @@ cases: $(READY) ## Run the acceptance cases in CASES (default ../shared/cases)
 bench: $(READY) ## Time ingest and publish beside Delta's own recipe, a quarter of an hour (ROWS=1000000)
 	$(BIN)/python -m benchmarks --rows $(ROWS) $(if $(ONLY),--only $(ONLY)) \
 	  $$([ $(ROWS) -lt 1000000 ] || echo --report docs/performance.md)
+
+bench-peers: $(READY) ## Fetch Flink and Paimon once (300 MB), so that the benchmarks run them, too
+	$(BIN)/python -m benchmarks.flink
 
 bench-full: $(READY) ## The same with tables of 20 and 100 million rows, over an hour (ONLY=tables,publish: parts)
 	$(BIN)/python -m benchmarks --full --rows $(ROWS) $(if $(ONLY),--only $(ONLY)) \

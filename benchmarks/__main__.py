@@ -20,7 +20,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import goals, layout, performance, publishing
+from benchmarks import goals, layout, log_size, performance, publishing
 from benchmarks.cores import gain
 from benchmarks.ground import Ground, Say
 from benchmarks.scenarios import PARTS, Found, Scale, play
@@ -29,9 +29,9 @@ from bridge.embedded.broker import Broker
 __all__ = ["main"]
 
 ROWS = 1_000_000
-_PARTS = (*PARTS, "layout", "publish")
-_SHORT = tuple(part for part in _PARTS if part not in ("cluster", "layout"))
-"""The parts that fit in a quarter of an hour."""
+_PARTS = (*PARTS, "log", "layout", "publish")
+_SHORT = tuple(part for part in _PARTS if part != "layout")
+"""What fits a quarter of an hour."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -112,6 +112,8 @@ def _played(folder: Path, scale: Scale, parts: Sequence[str], say: Say) -> tuple
         with Broker(folder / "broker") as broker:
             ground = Ground(spark, broker, folder, say)
             found = play(ground, scale, parts)
+            if "log" in parts:
+                found.outcomes += log_size.outcomes(ground)
             if "layout" in parts:
                 layout.play(ground, scale, found)
             if "publish" in parts:

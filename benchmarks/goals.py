@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isnan
 
 from rich.table import Table
 
-__all__ = ["Outcome", "at_least", "at_most", "exit_code", "table", "void"]
+__all__ = ["Outcome", "at_least", "at_most", "exit_code", "not_measured", "number", "table", "void"]
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,20 @@ class Outcome:
     most: bool = False
     """`goal` is an upper bound of the ratio, not a lower bound."""
     wrong: str | None = None
-    """Why a table was incorrect; the row is void then."""
+    """What was wrong with a table; the row is void then."""
+    absent: str | None = None
+    """Why there is no baseline on this machine; the row counts neither as met nor as missed."""
+    spread: str = ""
+    """Lowest and highest of the rounds, baseline / bridge, where there were several."""
 
     def json(self) -> dict[str, object]:
-        """{name, baseline, bridge, ratio, goal, held}; a void row has no ratio and does not meet its goal."""
-        return {key: getattr(self, key) for key in ("name", "baseline", "bridge", "ratio", "goal", "held")}
+        """{name, baseline, bridge, ratio, goal, held}; a void row has no ratio and is not held."""
+        values = {key: getattr(self, key) for key in ("name", "baseline", "bridge", "ratio", "goal", "held")}
+        return values if self.absent is None else {**values, "baseline": None, "bridge": None}
+
+    def with_spread(self, spread: str) -> Outcome:
+        """The row with the lowest and highest numbers of its rounds."""
+        return replace(self, spread=spread)
 
     @property
     def goal_text(self) -> str:
@@ -37,6 +47,8 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
+        if self.absent is not None:
+            return f"not measured: {self.absent}"
         if self.wrong is not None:
             return f"VOID: {self.wrong}"
         return "" if not self.goal else "met" if self.held else "missed"
@@ -57,29 +69,26 @@ def at_most(name: str, unit: str, baseline: float, bridge: float, goal: float) -
 
 
 def void(outcome: Outcome, wrong: str) -> Outcome:
-    """Returns the row without its ratio, because one of its tables was incorrect."""
-    return Outcome(
-        outcome.name,
-        outcome.unit,
-        outcome.baseline,
-        outcome.bridge,
-        None,
-        outcome.goal,
-        False,
-        outcome.most,
-        wrong,
-    )
+    """The row without its ratio, because one of its tables was not what it had to be."""
+    return replace(outcome, ratio=None, held=False, wrong=wrong)
+
+
+def not_measured(name: str, unit: str, goal: float, why: str) -> Outcome:
+    """A row whose baseline cannot be had on this machine."""
+    return Outcome(name, unit, float("nan"), float("nan"), None, goal, False, absent=why)
 
 
 def exit_code(outcomes: Sequence[Outcome]) -> int:
     """Returns 2 when a table was incorrect, 1 when a goal was missed, otherwise 0."""
     if any(outcome.wrong is not None for outcome in outcomes):
         return 2
-    return 0 if all(outcome.held for outcome in outcomes) else 1
+    return 0 if all(outcome.held or outcome.absent is not None for outcome in outcomes) else 1
 
 
 def number(value: float) -> str:
-    """Formats large numbers without a fraction, small ones with three significant digits."""
+    """Large numbers without a fraction, small ones with two digits that tell."""
+    if isnan(value):
+        return "–"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
@@ -89,9 +98,12 @@ def table(outcomes: Sequence[Outcome]) -> Table:
     shown.add_column("bridge / baseline")
     for title in ("baseline", "bridge", "unit", "ratio", "goal"):
         shown.add_column(title, justify="right" if title != "unit" else "left")
+    shown.add_column("rounds")
     shown.add_column("")
     for o in outcomes:
         ratio = "" if o.ratio is None else f"{o.ratio:.2f}"
         verdict = o.verdict if o.held else f"[red]{o.verdict}[/red]"
-        shown.add_row(o.name, number(o.baseline), number(o.bridge), o.unit, ratio, o.goal_text, verdict)
+        shown.add_row(
+            o.name, number(o.baseline), number(o.bridge), o.unit, ratio, o.goal_text, o.spread, verdict
+        )
     return shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import typing
 from collections.abc import Callable
@@ -11,10 +12,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from benchmarks import oracle
+from benchmarks import flink, oracle, paimon
 from benchmarks.jobs import JobError, Ran, run
 from benchmarks.topics import FLINK, ROW, SPARK, Load, produce
 from bridge.config.model import PipelineFile
@@ -27,6 +28,9 @@ __all__ = ["Entry", "Ground", "Laid", "Say", "engines"]
 
 Say = Callable[[str], None]
 RECIPE = "recipe"
+PAIMON = "Flink → Paimon"
+_FOREIGN = 0.1
+"""A job is run again when others have spent more than this share of its own CPU seconds meanwhile."""
 _PIPELINE = "bench"
 _ROWS_A_FILE = 500_000
 _FILES = 40
@@ -64,6 +68,16 @@ class Entry:
     @property
     def peak_mb(self) -> float:
         return self.ran.peak_mb if self.ran else float("nan")
+
+    @property
+    def cpu(self) -> float:
+        """CPU seconds a million records."""
+        return self.ran.cpu / self.records * 1e6 if self.ran else float("nan")
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether others used the machine meanwhile, so that its time says nothing."""
+        return self.ran is not None and self.ran.foreign > _FOREIGN * self.ran.cpu
 
 
 def engines() -> tuple[str, ...]:
@@ -137,12 +151,43 @@ class Ground:
         system = ", ".join(["bridge", *([engine] if engine else []), *([master] if master else [])])
         return self._ran(what, system, command, topic, table, rows)
 
-    def _ran(self, what: str, system: str, command: list[str], topic: str, table: Path, rows: int) -> Entry:
+    def paimon(self, what: str, topic: str, *, checkpoint: str = "10 s") -> Entry | None:
+        """Flink from `topic` into a Paimon table of the same columns; None where Flink was not fetched."""
+        peer = flink.found()
+        if peer is None:
+            return None
+        place = self._place()
+        warehouse, texts = place / "table", place / "texts"
+        statements = paimon.ingest(self.broker.bootstrap, topic, warehouse)
+        command = peer.command(place / "ingest", statements, paimon.settings(checkpoint))
+
+        def rows() -> DataFrame:
+            back = peer.command(
+                place / "dump", paimon.dump(warehouse, texts), {"execution.runtime-mode": "BATCH"}
+            )
+            subprocess.run(back, check=True, capture_output=True)
+            return paimon.dumped(self.spark, texts)
+
+        return self._ran(what, PAIMON, command, topic, warehouse, 0, rows)
+
+    def _ran(
+        self,
+        what: str,
+        system: str,
+        command: list[str],
+        topic: str,
+        table: Path,
+        rows: int,
+        read: Callable[[], DataFrame] | None = None,
+    ) -> Entry:
+        """One job and its verdict; `read` gives the rows of what is no Delta table, and its job is none of Spark."""
         load = self._loads[topic]
         ran, wrong = None, None
+        serving = [os.getsid(0), *([self.broker.pid] if self.broker.pid else [])]
         try:
-            ran = run(command, folder=table.parent / "run", table=table)
-            wrong = oracle.wrong(self.spark.read.format("delta").load(str(table)), load, rows)
+            ran = run(command, folder=table.parent / "run", table=table, spark=read is None, beside=serving)
+            made = read() if read else self.spark.read.format("delta").load(str(table))
+            wrong = oracle.wrong(made, load, rows)
         except JobError as error:
             wrong = str(error).splitlines()[-1]
             self.say(str(error))

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.cpu import Cpu, busy, sessions
+
 __all__ = ["Commit", "JobError", "Ran", "commits", "run"]
 
 _EVERY_SECONDS = 0.2
@@ -50,6 +52,10 @@ class Ran:
     """(seconds since the start, resident MB of all its processes); empty where there is no /proc."""
     events: Path | None = None
     """Spark's event log."""
+    cpu: float = float("nan")
+    """CPU seconds of all its processes."""
+    foreign: float = 0.0
+    """CPU seconds that neither the job nor those who serve it (`beside`) have spent meanwhile."""
 
     @property
     def peak_mb(self) -> float:
@@ -74,9 +80,12 @@ class Ran:
         return statistics.median(found) if found else float("nan")
 
 
-def run(command: Sequence[str], *, folder: Path, table: Path) -> Ran:
-    """Runs `command` in a process session of its own. Its output and Spark's event log are stored in `folder`, which
-    must not exist. Raises JobError when it fails; no process remains."""
+def run(
+    command: Sequence[str], *, folder: Path, table: Path, spark: bool = True, beside: Sequence[int] = ()
+) -> Ran:
+    """Run `command` as a session of its own to its end. What it prints and, of a job of `spark`, the event log stay in
+    `folder`, which is new. `beside`: leaders of the sessions that serve the job (the broker, this process), whose CPU
+    is nobody else's. Raises JobError when it fails; leaves no process."""
     folder.mkdir(parents=True)
     events = folder / "events"
     events.mkdir()
@@ -88,8 +97,11 @@ def run(command: Sequence[str], *, folder: Path, table: Path) -> Ran:
         "spark.eventLog.compress": "false",
         "spark.eventLog.rolling.enabled": "false",
     }
-    told = [x for key, value in conf.items() for x in ("--conf", f"{key}={value}")]
+    told = [x for key, value in conf.items() for x in ("--conf", f"{key}={value}")] if spark else []
     environ = {**os.environ, "BRIDGE_LOG": str(folder / "spark.log")}
+    own, others = Cpu(), Cpu()
+    others.sample(sessions(beside))
+    before, served = busy(), others.seconds
     started = time.perf_counter()
     with said.open("wb") as out:
         process = subprocess.Popen(
@@ -101,21 +113,25 @@ def run(command: Sequence[str], *, folder: Path, table: Path) -> Ran:
             start_new_session=True,
         )
         memory: list[tuple[float, float]] = []
-        watcher = threading.Thread(target=_watch, args=(process, started, memory), daemon=True)
+        watched = (process, started, memory, own)
+        watcher = threading.Thread(target=_watch, args=watched, daemon=True)
         watcher.start()
         try:
             code = process.wait(_LIMIT_SECONDS)
             seconds = time.perf_counter() - started
         finally:
-            for pid in _session(process.pid):
+            for pid in sessions([process.pid]):
                 os.kill(pid, signal.SIGKILL)
             process.wait()
     watcher.join()
+    others.sample(sessions(beside))
+    foreign = busy() - before - own.seconds - (others.seconds - served)
     if code:
         last = "\n".join(said.read_text(errors="replace").splitlines()[-12:])
         raise JobError(f"{' '.join(command)} ended with code {code}:\n{last}")
     new = [commit for commit in commits(table) if commit.version not in known]
-    return Ran(seconds, new, memory, next(iter(sorted(events.iterdir())), None))
+    log = next(iter(sorted(events.iterdir())), None)
+    return Ran(seconds, new, memory, log, own.seconds, max(0.0, foreign))
 
 
 def commits(table: Path) -> list[Commit]:
@@ -150,26 +166,16 @@ def _is_number(value: object) -> bool:
     return True
 
 
-def _watch(process: subprocess.Popen[bytes], started: float, memory: list[tuple[float, float]]) -> None:
+def _watch(
+    process: subprocess.Popen[bytes], started: float, memory: list[tuple[float, float]], cpu: Cpu
+) -> None:
     while process.poll() is None:
-        held = _held(_session(process.pid))
+        pids = sessions([process.pid])
+        cpu.sample(pids)
+        held = _held(pids)
         if held:
             memory.append((time.perf_counter() - started, held / 1e6))
         time.sleep(_EVERY_SECONDS)
-
-
-def _session(leader: int) -> list[int]:
-    """Returns the processes of the session of `leader`."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            stat = (folder / "stat").read_text()
-        except OSError:
-            continue  # ended meanwhile
-        after_name = stat[stat.rindex(")") + 2 :].split()
-        if int(after_name[3]) == leader and after_name[0] != "Z":
-            found.append(int(folder.name))
-    return found
 
 
 def _held(pids: Sequence[int]) -> int:

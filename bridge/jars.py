@@ -78,15 +78,19 @@ def java() -> str:
     return found
 
 
-def fetch(name: str, coordinates: Sequence[str]) -> list[Path]:
-    """The jars of `coordinates` with all they need at run time, as local paths in alphabetical order.
+def fetch(name: str, coordinates: Sequence[str], *, transitive: bool = True) -> list[Path]:
+    """The jars of `coordinates` with all they need at run time, as local paths in alphabetical order; without
+    `transitive` these jars alone.
 
     Fetched at most once per set of coordinates; the folder appears whole or not at all. Jars that pyspark
     itself ships are not in the folder of `spark`. Raises BridgeError with Ivy's last words when it fails.
     """
 
     def jars(scratch: Path) -> Path:
-        _retrieve(coordinates, scratch, "".join(map(_module, coordinates)))
+        settings = None if transitive else _without_poms(scratch)
+        _retrieve(
+            coordinates, scratch, "".join(_module(c, transitive) for c in coordinates), settings=settings
+        )
         if name == "spark":
             _drop_shipped(scratch / "jars")
         return scratch / "jars"
@@ -101,19 +105,23 @@ def fetch_application(name: str, coordinate: str) -> Path:
     """
 
     def unpacked(scratch: Path) -> Path:
-        # The parent of this module's pom cannot be had everywhere, and the archive needs no pom.
-        bare = scratch / "ivysettings.xml"
-        bare.write_text(
-            "<ivysettings><settings defaultResolver='public'/><resolvers>"
-            "<ibiblio name='public' m2compatible='true' usepoms='false'/></resolvers></ivysettings>"
-        )
-        _retrieve([coordinate], scratch, _archive(coordinate), settings=bare)
+        _retrieve([coordinate], scratch, _archive(coordinate), settings=_without_poms(scratch))
         (archive,) = (scratch / "jars").iterdir()
         with tarfile.open(archive) as packed:
             packed.extractall(scratch / "unpacked", filter="data")
         return scratch / "unpacked"
 
     return _once(name, [coordinate], unpacked)
+
+
+def _without_poms(scratch: Path) -> Path:
+    """Ivy settings that read no pom: the parents of some cannot be had everywhere, and a single artifact needs none."""
+    settings = scratch / "ivysettings.xml"
+    settings.write_text(
+        "<ivysettings><settings defaultResolver='public'/><resolvers>"
+        "<ibiblio name='public' m2compatible='true' usepoms='false'/></resolvers></ivysettings>"
+    )
+    return settings
 
 
 def _once(name: str, coordinates: Sequence[str], make: Callable[[Path], Path]) -> Path:
@@ -139,11 +147,12 @@ def _pyspark_jars() -> Path:
     return Path(spec.origin).parent / "jars"
 
 
-def _module(coordinate: str) -> str:
-    """The module with all that it needs at run time."""
-    return "<dependency org={} name={} rev={} conf='default->default(runtime),master'/>".format(
-        *map(quoteattr, coordinate.split(":"))
-    )
+def _module(coordinate: str, transitive: bool) -> str:
+    """The module, with all that it needs at run time where that is `transitive`."""
+    org, name, rev = map(quoteattr, coordinate.split(":"))
+    if transitive:
+        return f"<dependency org={org} name={name} rev={rev} conf='default->default(runtime),master'/>"
+    return f"<dependency org={org} name={name} rev={rev} transitive='false' conf='default->default'/>"
 
 
 def _archive(coordinate: str) -> str:

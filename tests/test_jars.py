@@ -53,3 +53,10 @@ def test_an_application_comes_as_one_unpacked_archive() -> None:
     folder = jars.fetch_application("registry", jars.registry_coordinate())
     assert folder.parent == jars.home() / "jars" and len(list(folder.glob("*-runner.jar"))) == 1
     assert jars.fetch_application("registry", jars.registry_coordinate()) == folder
+
+
+def test_single_jars_come_without_what_they_depend_on() -> None:
+    coordinate = f"org.apache.kafka:kafka-tools:{jars.KAFKA_BROKER}"
+    assert [jar.name for jar in jars.fetch("tools", [coordinate], transitive=False)] == [
+        f"kafka-tools-{jars.KAFKA_BROKER}.jar"
+    ]

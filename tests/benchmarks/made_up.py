@@ -14,7 +14,8 @@ __all__ = ["Ground"]
 class Ground:
     """Says how long each job took: the recipe a second a batch, the bridge a fifth of that."""
 
-    def __init__(self, *, wrong: str = "") -> None:
+    def __init__(self, *, wrong: str = "", flink: bool = True) -> None:
+        self._flink = flink
         self.loads: dict[str, Load] = {}
         self.jobs: list[tuple[str, str, dict[str, Any]]] = []
         self._wrong = wrong
@@ -30,6 +31,11 @@ class Ground:
     def bridge(self, what: str, topic: str, **options: Any) -> Entry:
         given = [options.get(name) for name in ("engine", "master")]
         return self._ran(what, ", ".join(["bridge", *(x for x in given if x)]), topic, 0.2, options)
+
+    def paimon(self, what: str, topic: str, **options: Any) -> Entry | None:
+        if not self._flink:
+            return None
+        return self._ran(what, "Flink → Paimon", topic, 0.1, options)
 
     def _ran(self, what: str, system: str, topic: str, pace: float, options: dict[str, Any]) -> Entry:
         load = self.loads[topic]

@@ -28,8 +28,8 @@ def _headings(text: str) -> list[str]:
 def test_goals_alone() -> None:
     text = rendered(_REPORT, "plots")
     assert _headings(text) == ["Goals"]
-    assert "| publish | 100 | 36 | records/s | 0.36 | ≥ 0.35 | met |" in text
-    assert "| ingest | 100 | 399 | records/s | 3.99 | ≥ 4 | missed |" in text
+    assert "| publish | 100 | 36 | records/s | 0.36 | ≥ 0.35 |  | met |" in text
+    assert "| ingest | 100 | 399 | records/s | 3.99 | ≥ 4 |  | missed |" in text
     assert "| wrong" not in text
     assert "in any order" not in text
 
@@ -47,4 +47,4 @@ def test_jobs_and_curves_where_there_are_some(tmp_path: Path) -> None:
     assert _headings(text) == ["Goals", "Curves", "All jobs"]
     assert "![A curve](found/curve.svg)" in text and (tmp_path / "found" / "curve.svg").is_file()
     assert "| rows unordered | bridge |" in text
-    assert '"in any order" or "clustered by their key" have 40 files' in text
+    assert '"unordered" or "clustered by key" have 40 files' in text
