@@ -102,7 +102,7 @@ def test_the_document_has_every_row_job_and_plot_and_is_the_same_again(tmp_path:
     text = (tmp_path / "performance.md").read_text(encoding="utf-8")
     assert text == rendered(report, "performance")
     assert "| fast | 20,000 | 90,000 | records/s | 4.50 | ≥ 4 |  | met |" in text
-    assert "| 1,000 records | recipe | 40.0 | 25 | 3 by spark | 1.00 | 1,100 | right |" in text
+    assert "| 1,000 records | recipe | 40.0 | 25 | 3 by spark | 1.00 | 1,100 | correct |" in text
     assert "![Throughput](performance/batch-size.svg)" in text
     assert (tmp_path / "performance" / "batch-size.svg").read_text(encoding="utf-8") == svg(plot)
 
