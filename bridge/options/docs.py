@@ -25,7 +25,7 @@ the bridge treats an option or a Kafka client setting:
 - **translated**: it takes effect under another name or as another value, which the description gives;
 - **without effect**: its value is checked and then ignored; the description says why, and for a client setting
   `bridge validate` prints a warning;
-- **refused**: setting it is an error that gives the reason. Setting it to its default is accepted;
+- **refused**: setting it is an error that gives the reason. Setting it to its default, if it has one, is accepted;
 - **set by the bridge**: setting it is an error, because the bridge sets it itself (client settings only).
 
 Unknown keys are errors. Durations are written as in Flink: `1s`, `100 ms`, `5 min`, or a number of milliseconds without
