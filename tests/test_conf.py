@@ -37,7 +37,7 @@ def test_a_pipeline_loads_without_warnings(definition: Definition) -> None:
     assert definition.topic.bootstrap_servers == "localhost:9092"
 
 
-def test_a_pipeline_keeps_its_data_in_the_lake_beside_conf(definition: Definition) -> None:
+def test_the_data_of_a_pipeline_is_in_the_lake_beside_conf(definition: Definition) -> None:
     assert definition.delta.path == str(ROOT / "lake" / "orders")
     assert Path(definition.run.checkpoint).is_relative_to(ROOT / "lake" / "_checkpoints")
 
@@ -57,7 +57,7 @@ def test_names_and_checkpoints_are_unique() -> None:
     assert len({d.run.checkpoint for d in definitions}) == len(definitions)
 
 
-def test_what_is_ingested_is_what_is_published() -> None:
+def test_the_published_columns_are_the_ingested_ones() -> None:
     incoming, outgoing = (
         config.load(ROOT / "conf" / f"{name}.yaml", environ={}) for name in ("orders", "orders_publish")
     )
@@ -65,7 +65,7 @@ def test_what_is_ingested_is_what_is_published() -> None:
     assert outgoing.topic.names != incoming.topic.names
 
 
-def test_every_suite_is_used_and_loads_whole() -> None:
+def test_every_suite_is_used_and_loaded_completely() -> None:
     used = {d.quality.suite for d in (config.load(f, environ={}) for f in PIPELINES) if d.quality}
     assert used == set(SUITES)
     for file in SUITES:
@@ -77,12 +77,12 @@ def test_a_suite_asks_only_for_columns_of_its_table() -> None:
         if definition.quality is None:
             continue
         for expectation in json.loads(definition.quality.suite.read_text())["expectations"]:
-            asked = expectation["kwargs"]
-            columns = asked.get("column_list") or [asked["column"]]
+            arguments = expectation["kwargs"]
+            columns = arguments.get("column_list") or [arguments["column"]]
             assert set(columns) <= set(definition.topic.schema.names)
 
 
-def test_spark_s_settings_are_settings() -> None:
+def test_the_settings_of_spark_are_well_formed() -> None:
     """One `key value` per line; tests/test_jobs.py starts Spark with them."""
     lines = (ROOT / "conf" / "spark.conf").read_text().splitlines()
     settings = [line for line in lines if line and not line.startswith("#")]

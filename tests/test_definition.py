@@ -1,11 +1,11 @@
-"""A definition is values."""
+"""Values of a definition."""
 
 from __future__ import annotations
 
 from bridge.definition import DeltaTarget, Topic
 
 
-def test_a_target_is_called_by_its_name_or_path() -> None:
+def test_the_text_of_a_target_is_its_name_or_path() -> None:
     assert str(DeltaTarget(table="main.sales.orders")) == "main.sales.orders"
     assert str(DeltaTarget(path="lake/orders")) == "lake/orders"
 

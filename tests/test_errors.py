@@ -1,4 +1,4 @@
-"""The tree, its exit codes, and that errors survive the trip from an executor."""
+"""The exceptions of the bridge: their tree, their exit codes and pickling."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def classes() -> list[type[errors.BridgeError]]:
     return [kind for name in errors.__all__ if isinstance(kind := getattr(errors, name), type)]
 
 
-def test_the_drawing_names_every_class_with_its_exit_code() -> None:
+def test_the_tree_lists_every_class_with_its_exit_code() -> None:
     drawn = dict(re.findall(r"(\w+Error) .*?(?:exit (\d))?$", errors.__doc__ or "", flags=re.M))
     assert set(drawn) == {kind.__name__ for kind in classes()}
     for name, code in drawn.items():
@@ -23,11 +23,11 @@ def test_the_drawing_names_every_class_with_its_exit_code() -> None:
 
 
 @pytest.mark.parametrize("kind", classes(), ids=lambda c: c.__name__)
-def test_every_error_is_ours_documented_and_picklable(kind: type[errors.BridgeError]) -> None:
-    made = kind("words", "what") if kind is errors.UnsupportedError else kind("words")
-    assert isinstance(made, errors.BridgeError) and kind.__doc__
-    again = pickle.loads(pickle.dumps(made))
-    assert type(again) is kind and str(again) == str(made)
+def test_every_error_is_a_bridge_error_documented_and_picklable(kind: type[errors.BridgeError]) -> None:
+    error = kind("words", "what") if kind is errors.UnsupportedError else kind("words")
+    assert isinstance(error, errors.BridgeError) and kind.__doc__
+    unpickled = pickle.loads(pickle.dumps(error))
+    assert type(unpickled) is kind and str(unpickled) == str(error)
 
 
 def test_ddl_errors_start_with_the_position() -> None:

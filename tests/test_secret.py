@@ -1,4 +1,4 @@
-"""Secrets keep themselves."""
+"""Secrets are masked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_a_secret_never_shows_itself() -> None:
     assert secret.reveal() == "hunter2"
 
 
-def test_a_secret_survives_the_trip_to_an_executor_and_compares_by_what_it_holds() -> None:
+def test_a_secret_can_be_pickled_and_compares_by_its_value() -> None:
     again = pickle.loads(pickle.dumps(Secret("hunter2")))
     assert again == Secret("hunter2") and again.reveal() == "hunter2"
     assert again != Secret("other") and again != "hunter2" and again != "******"

@@ -1,4 +1,4 @@
-"""Tables for the tests: a DDL text from columns and options, read by the real parser."""
+"""Tables for the tests: DDL texts made from columns and options, parsed by the bridge."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def text(columns: str, options: Mapping[str, str]) -> str:
 
 
 def upsert(columns: str = KEYED, **more: str) -> Ddl:
-    """An upsert-kafka table; `sink__parallelism` stands for `sink.parallelism`."""
+    """An upsert-kafka table; `sink__parallelism` is the option `sink.parallelism`."""
     return parse(text(columns, {**UPSERT, **_keys(more)}))
 
 

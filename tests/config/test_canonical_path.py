@@ -1,4 +1,4 @@
-"""Two ways to write one place are told to be one."""
+"""Different paths and URIs of one location have the same canonical form."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_inside(outer: str, inner: str) -> None:
         ("abfss://c@one.dfs.core.windows.net/t", "abfss://c@two.dfs.core.windows.net/t"),
     ],
 )
-def test_apart(one: str, other: str) -> None:
+def test_outside(one: str, other: str) -> None:
     assert not canonical_path(one).contains(canonical_path(other)) and not canonical_path(other).contains(
         canonical_path(one)
     )

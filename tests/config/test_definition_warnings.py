@@ -1,4 +1,4 @@
-"""What is accepted with a word about it."""
+"""Warnings of settings that are legal, but deprecated, risky or without effect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ROWS = "id INT, PRIMARY KEY (id) NOT ENFORCED"
 
 
 @pytest.mark.parametrize(
-    ("table", "words"),
+    ("table", "message"),
     [
         (kafka("id INT", format="json", sink__partitioner="fixed"), None),
         (kafka("id INT", format="json", sink__partitioner="round-robin"), None),
@@ -24,17 +24,17 @@ _ROWS = "id INT, PRIMARY KEY (id) NOT ENFORCED"
         (kafka(_ROWS, format="debezium-json", sink__partitioner="fixed"), "in no fixed order"),
     ],
 )
-def test_partitioners_that_part_the_changes_of_a_key(table: Ddl, words: str | None) -> None:
-    found = list(warnings(resolve_topic(table)))
-    assert len(found) == (words is not None)
-    assert words is None or words in found[0]
+def test_partitioners_that_distribute_the_changes_of_a_key(table: Ddl, message: str | None) -> None:
+    messages = list(warnings(resolve_topic(table)))
+    assert len(messages) == (message is not None)
+    assert message is None or message in messages[0]
 
 
 _ONCE = {"sink__delivery_guarantee": "exactly-once", "sink__transactional_id_prefix": "p"}
 
 
 @pytest.mark.parametrize(
-    ("columns", "options", "words"),
+    ("columns", "options", "message"),
     [
         (
             "id INT",
@@ -56,7 +56,7 @@ _ONCE = {"sink__delivery_guarantee": "exactly-once", "sink__transactional_id_pre
         ("id INT", _ONCE, None),
     ],
 )
-def test_options_without_effect_are_named(columns: str, options: dict[str, str], words: str | None) -> None:
-    found = list(warnings(resolve_topic(kafka(columns, format="json", **options))))
-    assert len(found) == (words is not None), found
-    assert words is None or words in found[0]
+def test_options_without_effect_are_named(columns: str, options: dict[str, str], message: str | None) -> None:
+    messages = list(warnings(resolve_topic(kafka(columns, format="json", **options))))
+    assert len(messages) == (message is not None), messages
+    assert message is None or message in messages[0]

@@ -1,4 +1,4 @@
-"""A pipeline file becomes a Definition."""
+"""A pipeline file is loaded into a Definition."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from tests.config.files import DDL, HEAD, REST, WHOLE, loaded
 
 
 def test_the_smallest_file(tmp_path: Path) -> None:
-    made = loaded(tmp_path, WHOLE)
-    assert made.name == "orders"
-    assert made.base == tmp_path
-    assert made.delta == DeltaTarget(path=str(tmp_path / "lake" / "orders"))
-    assert made.run == Run(str(tmp_path / "work" / "orders"))
-    assert made.bad_records is BadRecords.FAIL
-    assert not made.base_is_existing
-    assert made.publish.start == PublishStart("snapshot")
-    assert made.quality is None
-    assert made.warnings == ()
-    assert made.topic.bootstrap_servers == "localhost:9092"
-    assert made.primary_key == ("id",)
+    definition = loaded(tmp_path, WHOLE)
+    assert definition.name == "orders"
+    assert definition.base == tmp_path
+    assert definition.delta == DeltaTarget(path=str(tmp_path / "lake" / "orders"))
+    assert definition.run == Run(str(tmp_path / "work" / "orders"))
+    assert definition.bad_records is BadRecords.FAIL
+    assert not definition.base_is_existing
+    assert definition.publish.start == PublishStart("snapshot")
+    assert definition.quality is None
+    assert definition.warnings == ()
+    assert definition.topic.bootstrap_servers == "localhost:9092"
+    assert definition.primary_key == ("id",)
 
 
 def test_every_section(tmp_path: Path) -> None:
@@ -45,21 +45,21 @@ ingest: {bad-records: skip, base: existing}
 publish: {start: version:12}
 quality: {suite: expectations/orders.json, on-failure: warn, report: /tmp/report.html}
 """
-    made = loaded(tmp_path, WHOLE.replace(REST, more))
+    definition = loaded(tmp_path, WHOLE.replace(REST, more))
     properties = {"delta.appendOnly": "false", "delta.checkpointInterval": "20"}
-    assert made.delta == DeltaTarget(table="main.shop.orders", properties=properties)
-    assert made.run == Run("s3://bucket/orders", 10.0, 500)
-    assert made.bad_records is BadRecords.SKIP
-    assert made.base_is_existing
-    assert made.publish.start == PublishStart("version", "12")
+    assert definition.delta == DeltaTarget(table="main.shop.orders", properties=properties)
+    assert definition.run == Run("s3://bucket/orders", 10.0, 500)
+    assert definition.bad_records is BadRecords.SKIP
+    assert definition.base_is_existing
+    assert definition.publish.start == PublishStart("version", "12")
     suite = tmp_path / "expectations" / "orders.json"
     results = DeltaTarget(table="main.shop.orders_quality")
-    assert made.quality == Quality(suite, results, OnFailure.WARN, Path("/tmp/report.html"))
+    assert definition.quality == Quality(suite, results, OnFailure.WARN, Path("/tmp/report.html"))
 
 
 def test_the_table_is_clustered_by_columns_of_the_ddl(tmp_path: Path) -> None:
-    made = loaded(tmp_path, WHOLE.replace("delta: {", "delta: {cluster-by: [id], "))
-    assert made.delta.cluster_by == ("id",)
+    definition = loaded(tmp_path, WHOLE.replace("delta: {", "delta: {cluster-by: [id], "))
+    assert definition.delta.cluster_by == ("id",)
     with pytest.raises(
         DefinitionError, match=r"delta.cluster-by: 'none' is not a column of the DDL; its columns are id"
     ):
@@ -74,8 +74,8 @@ def test_the_table_is_clustered_by_columns_of_the_ddl(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["ddl_file", "ddl-file"])
 def test_the_ddl_in_a_file_of_its_own(tmp_path: Path, key: str) -> None:
     (tmp_path / "orders.sql").write_text(DDL, encoding="utf-8")
-    made = loaded(tmp_path, f"{HEAD}topic: {{{key}: orders.sql}}\n{REST}", {"KAFKA": "broker:1"})
-    assert made.topic.bootstrap_servers == "broker:1"
+    definition = loaded(tmp_path, f"{HEAD}topic: {{{key}: orders.sql}}\n{REST}", {"KAFKA": "broker:1"})
+    assert definition.topic.bootstrap_servers == "broker:1"
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_the_ddl_in_a_file_of_its_own(tmp_path: Path, key: str) -> None:
     ],
 )
 def test_paths(tmp_path: Path, path: str, expected: str) -> None:
-    made = loaded(tmp_path, WHOLE.replace("path: lake/orders", f'path: "{path}"'))
-    assert made.delta.path == expected.format(base=tmp_path)
+    definition = loaded(tmp_path, WHOLE.replace("path: lake/orders", f'path: "{path}"'))
+    assert definition.delta.path == expected.format(base=tmp_path)
 
 
 def test_paths_are_relative_to_where_a_link_is(tmp_path: Path) -> None:
@@ -108,9 +108,9 @@ def test_a_start_position_with_a_base(tmp_path: Path) -> None:
         OptionError,
         match=r"orders\.yaml:4: topic: 'scan\.startup\.mode' is "
         "refused",
-    ) as caught:
+    ) as error:
         loaded(tmp_path, text)
-    assert str(caught.value).endswith("set 'ingest.base: existing'")
+    assert str(error.value).endswith("set 'ingest.base: existing'")
 
 
 @pytest.mark.parametrize(
@@ -123,16 +123,16 @@ def test_a_start_position_with_a_base(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_run_yet(tmp_path: Path, old: str, new: str, what: str) -> None:
-    with pytest.raises(UnsupportedError, match=r"orders\.yaml:\d+: topic: ") as caught:
+def test_unsupported_features(tmp_path: Path, old: str, new: str, what: str) -> None:
+    with pytest.raises(UnsupportedError, match=r"orders\.yaml:\d+: topic: ") as error:
         loaded(tmp_path, WHOLE.replace(old, new))
-    assert caught.value.what == what
+    assert error.value.what == what
 
 
 def test_warnings(tmp_path: Path) -> None:
     options = "'sink.delivery-guarantee' = 'none', 'properties.session.timeout.ms' = '9', 'topic' ="
-    made = loaded(tmp_path, WHOLE.replace("'topic' =", options))
-    assert made.warnings == (
+    definition = loaded(tmp_path, WHOLE.replace("'topic' =", options))
+    assert definition.warnings == (
         "'properties.session.timeout.ms' has no effect: Spark assigns the partitions to its readers, so they do not "
         "join a consumer group",
         "'sink.delivery-guarantee' = 'none': a failure may lose records; use 'at-least-once'",
@@ -154,8 +154,10 @@ def test_the_table_s_name_in_headers(
 ) -> None:
     text = WHOLE.replace("path: lake/orders", delta).replace("TABLE orders", f"TABLE {ddl}")
     option = "'sink.add-tableId-to-header-enabled' = 'true', 'topic' ="
-    made = loaded(tmp_path, text.replace("'topic' =", option))
-    assert made.topic.sink.headers == tuple(zip(("namespace", "schemaName", "tableName"), name, strict=True))
+    definition = loaded(tmp_path, text.replace("'topic' =", option))
+    assert definition.topic.sink.headers == tuple(
+        zip(("namespace", "schemaName", "tableName"), name, strict=True)
+    )
     assert loaded(tmp_path, text).topic.sink.headers == ()
 
 
@@ -166,18 +168,18 @@ def test_secrets_in_with(tmp_path: Path) -> None:
     )
     file = tmp_path / "orders.yaml"
     file.write_text(WHOLE.replace("'topic' =", f"{options} 'topic' ="), encoding="utf-8")
-    made = config.load(file, environ={}, secrets=lambda scope, key: f"{scope}-{key}")
-    found = {k: v.reveal() for k, v in made.topic.properties.items() if isinstance(v, Secret)}
-    assert found == {"ssl.key.password": "hunter2", "client.id": "c-s-k"}
-    assert "hunter2" not in repr(made)
-    assert "s-k" not in repr(made)
+    definition = config.load(file, environ={}, secrets=lambda scope, key: f"{scope}-{key}")
+    secrets = {k: v.reveal() for k, v in definition.topic.properties.items() if isinstance(v, Secret)}
+    assert secrets == {"ssl.key.password": "hunter2", "client.id": "c-s-k"}
+    assert "hunter2" not in repr(definition)
+    assert "s-k" not in repr(definition)
 
 
 def test_a_secret_that_is_a_wrong_value_is_not_shown(tmp_path: Path) -> None:
     (tmp_path / "servers").write_text("hunter2", encoding="utf-8")
-    with pytest.raises(OptionError, match=r"its value \(not shown\) must be host:port") as caught:
+    with pytest.raises(OptionError, match=r"its value \(not shown\) must be host:port") as error:
         loaded(tmp_path, WHOLE.replace("${env:KAFKA:localhost:9092}", "${file:servers}"))
-    assert "hunter2" not in str(caught.value)
+    assert "hunter2" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +190,7 @@ def test_a_secret_that_is_a_wrong_value_is_not_shown(tmp_path: Path) -> None:
         ("ingest: {bad-records: quarantine, quarantine: {table: a.b}}", DeltaTarget(table="a.b")),
     ],
 )
-def test_where_bad_records_are_kept(tmp_path: Path, sections: str, expected: DeltaTarget) -> None:
+def test_the_quarantine(tmp_path: Path, sections: str, expected: DeltaTarget) -> None:
     definition = loaded(tmp_path, f"{WHOLE}{sections}\n")
     path = expected.path and str(tmp_path / expected.path)
     assert definition.quarantine == DeltaTarget(path=path, table=expected.table)
@@ -198,22 +200,22 @@ def test_where_bad_records_are_kept(tmp_path: Path, sections: str, expected: Del
     ("section", "expected"),
     [
         ("{suite: s.json}", DeltaTarget(path="lake/orders_quality")),
-        ("{suite: s.json, results: {path: found}}", DeltaTarget(path="found")),
-        ("{suite: s.json, results: {table: ops.found}}", DeltaTarget(table="ops.found")),
+        ("{suite: s.json, results: {path: results}}", DeltaTarget(path="results")),
+        ("{suite: s.json, results: {table: ops.results}}", DeltaTarget(table="ops.results")),
     ],
 )
-def test_where_results_are_kept(tmp_path: Path, section: str, expected: DeltaTarget) -> None:
+def test_the_table_of_results(tmp_path: Path, section: str, expected: DeltaTarget) -> None:
     quality = loaded(tmp_path, f"{WHOLE}quality: {section}\n").quality
     assert quality is not None
     assert quality.results == replace(expected, path=expected.path and str(tmp_path / expected.path))
 
 
-def test_results_have_one_place(tmp_path: Path) -> None:
+def test_results_have_one_location(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError, match="exactly one of path and table must be set"):
         loaded(tmp_path, WHOLE + "quality: {suite: s.json, results: {}}\n")
 
 
-def test_a_quarantine_that_nothing_would_use_is_refused(tmp_path: Path) -> None:
+def test_an_unused_quarantine_is_refused(tmp_path: Path) -> None:
     sections = "ingest: {bad-records: skip, quarantine: {path: aside}}"
     with pytest.raises(DefinitionError, match=r"ingest\.quarantine has no effect with bad-records: skip"):
         loaded(tmp_path, f"{WHOLE}{sections}\n")
@@ -234,7 +236,7 @@ def test_maintenance(tmp_path: Path, section: str, expected: Maintenance) -> Non
 
 
 @pytest.mark.parametrize(
-    ("section", "words"),
+    ("section", "message"),
     [
         ("{every: 5}", "maintenance.every: '5': text is expected"),
         (
@@ -251,7 +253,7 @@ def test_maintenance(tmp_path: Path, section: str, expected: Maintenance) -> Non
         ("{zorder: [id]}", "maintenance.zorder is not a legal key"),
     ],
 )
-def test_maintenance_that_is_refused(tmp_path: Path, section: str, words: str) -> None:
+def test_maintenance_that_is_refused(tmp_path: Path, section: str, message: str) -> None:
     with pytest.raises(DefinitionError) as refused:
         loaded(tmp_path, f"{WHOLE}maintenance: {section}\n")
-    assert words in str(refused.value)
+    assert message in str(refused.value)

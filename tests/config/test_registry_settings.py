@@ -1,4 +1,4 @@
-"""A registry's options: what they come to, and what is refused by name."""
+"""The options of a schema registry: the settings for its client, and messages for illegal options."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_several_topics_give_no_subject_and_cannot_be_published() -> None:
         config.refuse_unpublishable(topic)
 
 
-def test_secrets_stay_secret() -> None:
+def test_secrets_are_masked() -> None:
     topic = _topic(", 'value.avro-confluent.basic-auth.user-info' = 'me:hidden'")
     assert topic.value.options["basic-auth.user-info"] == Secret("me:hidden")
     assert "hidden" not in repr(topic)
@@ -52,12 +52,12 @@ def test_secrets_stay_secret() -> None:
     assert settings.shown == "http://h:1/x" and "hidden" not in repr(settings)
 
 
-def test_keys_with_a_schema_id_are_warned_of() -> None:
+def test_a_warning_of_keys_with_a_schema_id() -> None:
     assert any("sends the same key to another partition" in text for text in warnings(_topic()))
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         ({"url": "localhost:8081"}, "'value.x.url': it must be http://host:port"),
         (
@@ -96,8 +96,8 @@ def test_keys_with_a_schema_id_are_warned_of() -> None:
         ({"properties.bearer.auth.logical.cluster": "c"}, "has no effect without 'bearer-auth.token'"),
     ],
 )
-def test_what_cannot_be_followed_is_refused(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(OptionError, match=words) as refused:
+def test_unsupported_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message) as refused:
         registry_settings({"url": _URL, **options}, "value.x.")
     assert "hidden" not in str(refused.value)
 

@@ -1,4 +1,4 @@
-"""Values of format options in Flink's words, and what a table must be like to be published."""
+"""Rules for format options, with Flink's messages, and rules for tables that are published."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_values_of_json_options(format: str, key: str, value: str, message: str)
     ("column", "virtual", "published"),
     [("timestamp", "", True), ("topic", "", True), ("partition", "", False), ("partition", "VIRTUAL", True)],
 )
-def test_read_only_metadata_is_refused_by_publish_alone(column: str, virtual: str, published: bool) -> None:
+def test_only_a_publish_refuses_read_only_metadata(column: str, virtual: str, published: bool) -> None:
     topic = resolve_topic(upsert(f"m STRING METADATA FROM '{column}' {virtual}, {KEYED}"))
     if published:
         refuse_unpublishable(topic)

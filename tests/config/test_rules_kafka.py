@@ -1,4 +1,4 @@
-"""What is refused of a kafka table, in Flink's words."""
+"""Rules for kafka tables, with Flink's messages."""
 
 from __future__ import annotations
 

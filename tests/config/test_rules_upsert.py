@@ -1,4 +1,4 @@
-"""What is refused of an upsert-kafka table: in Flink's words where Flink refuses it, too."""
+"""Rules for upsert-kafka tables, with Flink's messages where Flink has the rule."""
 
 from __future__ import annotations
 
@@ -136,6 +136,6 @@ def test_upsert_kafka(columns: str, options: dict[str, str], message: str) -> No
 
 def test_a_secret_is_not_quoted_by_a_rule() -> None:
     table = upsert(properties__sasl__jaas__config="hunter2", scan__bounded__mode="timestamp")
-    with pytest.raises(OptionError, match=r"scan\.bounded\.timestamp-millis") as caught:
+    with pytest.raises(OptionError, match=r"scan\.bounded\.timestamp-millis") as error:
         resolve_topic(table)
-    assert "hunter2" not in str(caught.value)
+    assert "hunter2" not in str(error.value)

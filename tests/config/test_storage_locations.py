@@ -1,4 +1,4 @@
-"""No two places of a pipeline file are the same, or lie in one another."""
+"""Storage locations of a pipeline file must not be equal or inside one another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def rest(table: str, checkpoint: str = "work", more: str = "") -> str:
 
 
 @pytest.mark.parametrize(
-    ("table", "checkpoint", "more", "said"),
+    ("table", "checkpoint", "more", "message"),
     [
         ("path: lake/ingest", "lake", "", "delta, .*/lake/ingest is inside run.checkpoint, .*/lake, so"),
         ("path: lake", "lake/work", "", "run.checkpoint, .*/lake/work is inside delta, .*/lake, so"),
@@ -91,8 +91,8 @@ def rest(table: str, checkpoint: str = "work", more: str = "") -> str:
         ("path: .", "elsewhere/work", "", "is inside delta"),
     ],
 )
-def test_overlaps_are_refused(tmp_path: Path, table: str, checkpoint: str, more: str, said: str) -> None:
-    with pytest.raises(DefinitionError, match=rf"orders.yaml:\d+: [a-z.-]+: .*{said}"):
+def test_overlaps_are_refused(tmp_path: Path, table: str, checkpoint: str, more: str, message: str) -> None:
+    with pytest.raises(DefinitionError, match=rf"orders.yaml:\d+: [a-z.-]+: .*{message}"):
         loaded(tmp_path, rest(table, checkpoint, more))
 
 
@@ -105,7 +105,7 @@ def test_an_overlap_through_a_link_is_refused(tmp_path: Path) -> None:
         loaded(tmp_path, rest("path: lake", "link/work"))
 
 
-def test_the_ddl_s_own_file_is_not_kept_in_the_table(tmp_path: Path) -> None:
+def test_a_ddl_file_inside_the_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()
     (tmp_path / "lake" / "o.sql").write_text(DDL)
     text = f"{HEAD}topic: {{ddl_file: lake/o.sql}}\n{REST}".replace("lake/orders", "lake")
@@ -127,5 +127,5 @@ def test_the_ddl_s_own_file_is_not_kept_in_the_table(tmp_path: Path) -> None:
         ("path: lake", "work", QUALITY + ", gate: 'off', report: lake.html}\n"),
     ],
 )
-def test_places_side_by_side(tmp_path: Path, table: str, checkpoint: str, more: str) -> None:
+def test_separate_locations_are_accepted(tmp_path: Path, table: str, checkpoint: str, more: str) -> None:
     loaded(tmp_path, rest(table, checkpoint, more))

@@ -1,4 +1,4 @@
-"""References in values."""
+"""Substitution of references in values."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def substitution(tmp_path: Path) -> Substitution:
     ],
 )
 def test_text(substitution: Substitution, text: str, expected: str) -> None:
-    made = substitution(text, "here")
-    assert type(made) is str
-    assert made == expected
+    substituted = substitution(text, "here")
+    assert type(substituted) is str
+    assert substituted == expected
 
 
 @pytest.mark.parametrize(
@@ -53,10 +53,10 @@ def test_text(substitution: Substitution, text: str, expected: str) -> None:
     ],
 )
 def test_secrets(substitution: Substitution, text: str, expected: str) -> None:
-    made = substitution(text, "here")
-    assert isinstance(made, Secret)
-    assert made.reveal() == expected
-    assert repr(made) == "'******'"
+    substituted = substitution(text, "here")
+    assert isinstance(substituted, Secret)
+    assert substituted.reveal() == expected
+    assert repr(substituted) == "'******'"
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_secrets(substitution: Substitution, text: str, expected: str) -> None:
         ("x${env:A", "here: a '${' has no closing '}'"),
     ],
 )
-def test_what_cannot_be_substituted(substitution: Substitution, text: str, message: str) -> None:
+def test_illegal_references(substitution: Substitution, text: str, message: str) -> None:
     with pytest.raises(DefinitionError, match=re.escape(message)):
         substitution(text, "here")
 

@@ -1,4 +1,4 @@
-"""Resolving a DDL: documents, positions and sink, every default filled in."""
+"""A DDL is resolved: documents, start and end positions, sink and defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is legal in Flink and refused for now: checked by every rule first, then named."""
+"""Features of Flink that this version does not support are refused by name, after all other rules."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ TABLES: list[tuple[Ddl, str]] = [
 
 
 @pytest.mark.parametrize(("table", "what"), TABLES)
-def test_it_is_named(table: Ddl, what: str) -> None:
+def test_unsupported_features_are_named(table: Ddl, what: str) -> None:
     topic = resolve_topic(table)
-    with pytest.raises(UnsupportedError) as caught:
+    with pytest.raises(UnsupportedError) as error:
         refuse_topic(topic)
-    assert caught.value.what == what
-    assert str(caught.value).startswith(f"{what} is not supported in this version: ")
+    assert error.value.what == what
+    assert str(error.value).startswith(f"{what} is not supported in this version: ")
 
 
 @pytest.mark.parametrize(
     "options", [{}, {"sink__transaction_naming_strategy": "DEFAULT"}, {"sink__delivery_guarantee": "none"}]
 )
-def test_what_can_be_run_is_not_refused(options: dict[str, str]) -> None:
+def test_supported_features_are_accepted(options: dict[str, str]) -> None:
     refuse_topic(resolve_topic(upsert(**options)))
 
 
-def test_several_topics_and_a_pattern_can_be_run() -> None:
+def test_several_topics_and_a_pattern_are_accepted() -> None:
     refuse_topic(resolve_topic(upsert(topic="a;b")))
     table = upsert(topic_pattern="t.*")
     del table.options["topic"]

@@ -1,4 +1,4 @@
-"""What a wrong pipeline file is told: file, line, YAML path, legal values, nearest key."""
+"""Messages for illegal pipeline files: file, line, YAML path, legal values and the most similar key."""
 
 from __future__ import annotations
 
@@ -117,18 +117,18 @@ def test_a_file_that_is_refused(tmp_path: Path, old: str, new: str, message: str
         loaded(tmp_path, WHOLE.replace(old, new, 1))
 
 
-def test_all_findings_at_once(tmp_path: Path) -> None:
+def test_all_errors_at_once(tmp_path: Path) -> None:
     text = WHOLE.replace("version: 1", "version: 3").replace("delta:", "zzz: 1\ndelta:")
-    with pytest.raises(DefinitionError) as caught:
+    with pytest.raises(DefinitionError) as error:
         loaded(tmp_path, text)
-    assert len(str(caught.value).splitlines()) == 2
+    assert len(str(error.value).splitlines()) == 2
 
 
 def test_a_substituted_value_is_not_quoted(tmp_path: Path) -> None:
     (tmp_path / "base").write_text("hunter2", encoding="utf-8")
-    with pytest.raises(DefinitionError, match=re.escape("ingest.base: '${file:base}': not legal")) as caught:
+    with pytest.raises(DefinitionError, match=re.escape("ingest.base: '${file:base}': not legal")) as error:
         loaded(tmp_path, WHOLE + "ingest: {base: '${file:base}'}\n")
-    assert "hunter2" not in str(caught.value)
+    assert "hunter2" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -140,21 +140,21 @@ def test_a_substituted_value_is_not_quoted(tmp_path: Path) -> None:
         (b"a: b: c\n", "orders.yaml:1:5: not valid YAML: mapping values are not allowed here"),
     ],
 )
-def test_a_file_that_is_none(tmp_path: Path, content: bytes, message: str) -> None:
+def test_a_file_that_is_not_a_mapping(tmp_path: Path, content: bytes, message: str) -> None:
     file = tmp_path / "orders.yaml"
     file.write_bytes(content)
     with pytest.raises(DefinitionError, match=re.escape(message)):
         config.load(file)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(
         DefinitionError, match=re.escape("no.yaml: the pipeline file cannot be read: No such file")
     ):
         config.load(tmp_path / "no.yaml")
 
 
-def test_a_ddl_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_ddl_file(tmp_path: Path) -> None:
     with pytest.raises(
         DefinitionError,
         match=r"orders\.yaml:3: topic\.ddl_file: .*no\.sql "
@@ -164,21 +164,21 @@ def test_a_ddl_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_ddl_error_points_into_the_pipeline_file(tmp_path: Path) -> None:
-    with pytest.raises(DdlError) as caught:
+    with pytest.raises(DdlError) as error:
         loaded(tmp_path, WHOLE.replace("note STRING", "note STRNG"))
-    line = WHOLE.replace("note STRING", "note STRNG").splitlines()[caught.value.line - 1]
-    assert caught.value.file == str(tmp_path / "orders.yaml")
-    assert line[caught.value.column - 1 :].startswith("STRNG")
+    line = WHOLE.replace("note STRING", "note STRNG").splitlines()[error.value.line - 1]
+    assert error.value.file == str(tmp_path / "orders.yaml")
+    assert line[error.value.column - 1 :].startswith("STRNG")
 
 
 def test_a_ddl_error_in_a_quoted_line(tmp_path: Path) -> None:
     text = f'{HEAD}topic: {{ddl: "CREATE TABLE t (id STRNG)"}}\n{REST}'
-    with pytest.raises(DdlError) as caught:
+    with pytest.raises(DdlError) as error:
         loaded(tmp_path, text)
-    assert text.splitlines()[caught.value.line - 1][caught.value.column - 1 :].startswith("STRNG")
+    assert text.splitlines()[error.value.line - 1][error.value.column - 1 :].startswith("STRNG")
 
 
-def test_a_ddl_error_in_folded_text_says_both_places(tmp_path: Path) -> None:
+def test_a_ddl_error_in_folded_text_has_both_positions(tmp_path: Path) -> None:
     text = f"{HEAD}topic:\n  ddl: >\n    CREATE TABLE t\n    (id STRNG)\n{REST}"
     with pytest.raises(DdlError, match=r"orders\.yaml:4:.*\(line 1, column \d+ of the DDL\)"):
         loaded(tmp_path, text)
@@ -186,6 +186,6 @@ def test_a_ddl_error_in_folded_text_says_both_places(tmp_path: Path) -> None:
 
 def test_a_ddl_error_in_a_ddl_file(tmp_path: Path) -> None:
     (tmp_path / "orders.sql").write_text("CREATE TABLE t\n(id STRNG)", encoding="utf-8")
-    with pytest.raises(DdlError) as caught:
+    with pytest.raises(DdlError) as error:
         loaded(tmp_path, f"{HEAD}topic: {{ddl_file: orders.sql}}\n{REST}")
-    assert (caught.value.file, caught.value.line) == (str(tmp_path / "orders.sql"), 2)
+    assert (error.value.file, error.value.line) == (str(tmp_path / "orders.sql"), 2)

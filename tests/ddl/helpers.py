@@ -1,4 +1,4 @@
-"""Short ways to write the statements of these tests."""
+"""Helpers to write the statements of these tests."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def type_of(text: str) -> DataType:
 
 def refusal(*elements: str) -> DdlError:
     """The error that `table(*elements)` raises."""
-    with pytest.raises(DdlError) as caught:
+    with pytest.raises(DdlError) as error:
         table(*elements)
-    return caught.value
+    return error.value
 
 
 def place(error: DdlError) -> tuple[int, int]:

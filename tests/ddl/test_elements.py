@@ -1,4 +1,4 @@
-"""Columns of every kind, primary keys, watermarks."""
+"""Columns, primary keys and watermarks."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_column(text: str, expected: object) -> None:
     assert table(text).schema.columns == (expected,)
 
 
-def test_columns_keep_their_order() -> None:
+def test_columns_are_in_the_order_of_the_text() -> None:
     schema = table("c AS a + 1", "b INT METADATA", "a INT", "d INT").schema
     assert schema.names == ("c", "b", "a", "d")
     assert [c.name for c in schema.physical] == ["a", "d"]
@@ -77,7 +77,7 @@ def test_primary_key(elements: list[str], key: tuple[str, ...]) -> None:
     assert table(*elements).schema.primary_key == key
 
 
-def test_a_key_column_stays_as_nullable_as_declared() -> None:
+def test_a_key_column_has_its_declared_nullability() -> None:
     assert table("id INT", KEY).schema.physical[0].type.nullable
 
 

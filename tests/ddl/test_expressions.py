@@ -1,4 +1,4 @@
-"""Computed columns: Flink's expressions in Spark SQL, and what is refused on the way."""
+"""Computed columns: expressions of Flink are translated to Spark SQL, or refused."""
 
 from __future__ import annotations
 

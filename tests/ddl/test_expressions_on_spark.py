@@ -1,4 +1,4 @@
-"""The Spark SQL of computed columns gives the values that Flink's documentation promises."""
+"""Spark evaluates translated computed columns to the values in Flink's documentation."""
 
 from __future__ import annotations
 

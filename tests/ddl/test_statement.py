@@ -1,4 +1,4 @@
-"""The statement around the columns: names, comments, options, and what may not be there."""
+"""The statement around the columns: names, comments, options and unsupported clauses."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ TAIL = "(id INT) WITH ('connector' = 'kafka')"
 
 
 def error_of(text: str) -> DdlError:
-    with pytest.raises(DdlError) as caught:
+    with pytest.raises(DdlError) as error:
         parse(text, "orders.sql")
-    return caught.value
+    return error.value
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_comment_of_the_table() -> None:
     assert ddl.comment == "it's ours"
 
 
-def test_option_values_are_kept_letter_for_letter() -> None:
+def test_option_values_are_unchanged() -> None:
     text = "CREATE TABLE t (id INT) WITH ('A.b' = ' x''y\\n\"z`\n--/* // ', 'empty' = '', 'ключ' = '值')"
     assert parse(text).options == {"A.b": " x'y\\n\"z`\n--/* // ", "empty": "", "ключ": "值"}
 
@@ -145,5 +145,5 @@ def test_refused(text: str, place: tuple[int, int], message: str) -> None:
         "'properties.password' = 'hunter2', 'properties.password' = 'hunter2'",
     ],
 )
-def test_messages_hold_no_option_value(options: str) -> None:
+def test_messages_contain_no_option_value(options: str) -> None:
     assert "hunter2" not in str(error_of(f"CREATE TABLE t (id INT) WITH ({options})"))

@@ -1,4 +1,4 @@
-"""The statements of the connector manuals parse as they stand."""
+"""The statements of the connector manuals are parsed unchanged."""
 
 from __future__ import annotations
 
@@ -192,10 +192,10 @@ USER_EVENTS = """CREATE TABLE user_events (
 )"""
 
 
-def test_processing_time_is_the_one_thing_to_leave_out() -> None:
-    with pytest.raises(DdlError, match="PROCTIME is not deterministic") as caught:
+def test_processing_time_must_be_removed() -> None:
+    with pytest.raises(DdlError, match="PROCTIME is not deterministic") as error:
         parse(USER_EVENTS)
-    assert (caught.value.line, caught.value.column) == (7, 17)
+    assert (error.value.line, error.value.column) == (7, 17)
 
     schema = parse(USER_EVENTS.replace("  proctime   AS PROCTIME(),\n", "")).schema
     assert schema.metadata == (MetadataColumn("event_ts", ScalarType("TIMESTAMP", (3,)), "timestamp"),)

@@ -1,4 +1,4 @@
-"""Whatever the text: a Ddl, or a DdlError that points into it. Never another exception."""
+"""Any text is parsed to a Ddl or raises a DdlError with a position in it, and no other exception."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any schema, written as Flink DDL and parsed, is the same schema."""
+"""A schema that is written as Flink DDL and parsed is the same schema."""
 
 from __future__ import annotations
 
@@ -100,12 +100,12 @@ def render(ddl: Ddl) -> str:
     elements = []
     for column in ddl.schema:
         assert isinstance(column, (PhysicalColumn, MetadataColumn))
-        words = [quote(column.name), column.type.flink()]
+        parts = [quote(column.name), column.type.flink()]
         if isinstance(column, MetadataColumn):
-            words += ["METADATA FROM", text(column.key), "VIRTUAL" if column.virtual else ""]
+            parts += ["METADATA FROM", text(column.key), "VIRTUAL" if column.virtual else ""]
         if column.comment is not None:
-            words += ["COMMENT", text(column.comment)]
-        elements.append(" ".join(words))
+            parts += ["COMMENT", text(column.comment)]
+        elements.append(" ".join(parts))
     if ddl.schema.primary_key:
         elements.append(f"PRIMARY KEY ({', '.join(map(quote, ddl.schema.primary_key))}) NOT ENFORCED")
     comment = f"COMMENT {text(ddl.comment)}" if ddl.comment is not None else ""

@@ -1,4 +1,4 @@
-"""Every Flink type, every spelling; what is out of range or has no counterpart in Spark."""
+"""All Flink types in all spellings; types that are out of range or have no counterpart in Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/options.md is what the option values say, and the option values are what the manuals say."""
+"""docs/options.md is generated from the declared options, which include all options of the manuals."""
 
 from __future__ import annotations
 
@@ -70,15 +70,15 @@ def test_every_option_the_manual_omits_is_declared() -> None:
 
 
 @pytest.mark.parametrize("manual", MANUALS)
-def test_the_keys_above_are_the_manual_s(manual: str) -> None:
+def test_the_keys_above_are_those_of_the_manual(manual: str) -> None:
     named = os.environ.get("BRIDGE_SEEDS_DIR")
     folder = Path(named) if named else ROOT.parent / "shared" / "seeds"
     if not named and not folder.is_dir():
         pytest.skip("the manuals are not beside the checkout; name their folder in BRIDGE_SEEDS_DIR")
     [file] = folder.glob(f"{manual}*")
     _, keys, pattern = MANUALS[manual]
-    found = re.findall(pattern, file.read_text(encoding="utf-8"), re.MULTILINE)
-    assert {key.replace("\\", "") for key in found} == set(keys.split())
+    matches = re.findall(pattern, file.read_text(encoding="utf-8"), re.MULTILINE)
+    assert {key.replace("\\", "") for key in matches} == set(keys.split())
 
 
 @pytest.mark.parametrize("key", sorted({o.key for o in OPTIONS}))

@@ -1,4 +1,4 @@
-"""Values of options: Flink's grammar and Flink's words."""
+"""Types of options: the grammar and the messages of Flink."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_durations(text: str, milliseconds: int) -> None:
         ("99999999999999999999 d", "cannot be represented as 64bit number (numeric overflow)"),
     ],
 )
-def test_durations_that_are_none(text: str, message: str) -> None:
+def test_illegal_durations(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         duration_ms(text)
 
@@ -118,7 +118,7 @@ def test_values(kind: Kind[object], text: str, value: object) -> None:
         (partition_offsets("x"), "partition:0,offset:1;partition:0,offset:2", "partition 0 is listed twice"),
     ],
 )
-def test_values_that_are_none(kind: Kind[object], text: str, message: str) -> None:
+def test_illegal_values(kind: Kind[object], text: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         kind.parse(text)
 
@@ -129,11 +129,11 @@ def test_a_message_names_the_key() -> None:
 
 
 def test_a_masked_value_is_not_quoted() -> None:
-    with pytest.raises(OptionError) as caught:
+    with pytest.raises(OptionError) as error:
         Option("x.y", SERVERS, "").parse("hunter2", masked=True)
-    assert str(caught.value) == "'x.y': its value (not shown) must be host:port addresses separated by ','"
-    assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__
+    assert str(error.value) == "'x.y': its value (not shown) must be host:port addresses separated by ','"
+    assert error.value.__cause__ is None
+    assert error.value.__suppress_context__
 
 
 @pytest.mark.parametrize("support", [f for f in Support if f is not Support.HONOURED])

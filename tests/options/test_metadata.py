@@ -1,4 +1,4 @@
-"""Metadata columns: keys, and types by Flink's casts."""
+"""Metadata columns: keys, and the types that Flink casts them to."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_types_that_flink_casts_to(declared: str) -> None:
         ("o STRING METADATA FROM 'value.source.table'", "Invalid metadata key 'value.source.table'"),
     ],
 )
-def test_keys_and_types_that_are_refused(declared: str, message: str) -> None:
+def test_illegal_keys_and_types(declared: str, message: str) -> None:
     with pytest.raises(OptionError, match=re.escape(message)):
         check_metadata(_column(declared), KAFKA, FORMATS["json"], keyed=False)
 
@@ -70,37 +70,35 @@ def test_keys_and_types_that_are_refused(declared: str, message: str) -> None:
 def test_metadata_of_the_value_format() -> None:
     column = _column("o STRING METADATA FROM 'value.source.table' VIRTUAL")
     check_metadata(column, KAFKA, FORMATS["debezium-json"], keyed=True)
-    with pytest.raises(OptionError, match=re.escape("provide topic, partition, headers")) as caught:
+    with pytest.raises(OptionError, match=re.escape("provide topic, partition, headers")) as error:
         check_metadata(
             _column("o STRING METADATA FROM 'value.sauce'"), KAFKA, FORMATS["debezium-json"], keyed=True
         )
-    assert "value.source.table" in str(caught.value)
+    assert "value.source.table" in str(error.value)
 
 
 @pytest.mark.parametrize("type", ["TIMESTAMP(3)", "TIMESTAMP_LTZ(3) NOT NULL", "STRING", "TIMESTAMP_LTZ(0)"])
-def test_types_of_format_metadata(type: str) -> None:
+def test_legal_types_of_format_metadata(type: str) -> None:
     column = _column(f"o {type} METADATA FROM 'value.source.timestamp' VIRTUAL")
     check_metadata(column, KAFKA, FORMATS["debezium-json"], keyed=True)
 
 
 @pytest.mark.parametrize(
-    ("key", "type", "told"),
+    ("key", "type", "format_type"),
     [
         ("source.timestamp", "BIGINT", "TIMESTAMP_LTZ(3)"),
         ("source.table", "INT", "STRING"),
         ("source.properties", "STRING", "MAP<STRING, STRING>"),
     ],
 )
-def test_types_that_format_metadata_cannot_be_read_as(key: str, type: str, told: str) -> None:
+def test_illegal_types_of_format_metadata(key: str, type: str, format_type: str) -> None:
     column = _column(f"o {type} METADATA FROM 'value.{key}' VIRTUAL")
-    message = (
-        f"Invalid data type for metadata column 'o': 'value.{key}' is {told} and cannot be read as {type}"
-    )
+    message = f"Invalid data type for metadata column 'o': 'value.{key}' is {format_type} and cannot be read as {type}"
     with pytest.raises(OptionError, match=re.escape(message)):
         check_metadata(column, KAFKA, FORMATS["debezium-json"], keyed=True)
 
 
-def test_a_row_kind_is_for_tables_that_cannot_merge() -> None:
+def test_a_row_kind_is_for_tables_without_a_primary_key() -> None:
     column = _column("kind STRING METADATA FROM 'row-kind' VIRTUAL")
     with pytest.raises(OptionError, match="'row-kind' is for tables without a PRIMARY KEY"):
         check_metadata(column, KAFKA, FORMATS["debezium-json"], keyed=True)

@@ -97,7 +97,7 @@ KAFKA = {
         (UPSERT, {"type": "upsert-kafka"}, "in WITH, use 'connector'"),
     ],
 )
-def test_a_key_that_is_not_legal(base: dict[str, str], more: dict[str, str], message: str) -> None:
+def test_illegal_keys(base: dict[str, str], more: dict[str, str], message: str) -> None:
     with pytest.raises(OptionError, match=re.escape(message)):
         TableOptions({**base, **more})
 
@@ -111,7 +111,7 @@ def test_a_key_that_is_not_legal(base: dict[str, str], more: dict[str, str], mes
         ("value.format", "requires 'value.format'"),
     ],
 )
-def test_a_key_that_is_missing(left_out: str, message: str) -> None:
+def test_missing_keys(left_out: str, message: str) -> None:
     with pytest.raises(OptionError, match=re.escape(message)):
         TableOptions({k: v for k, v in UPSERT.items() if k != left_out})
 
@@ -121,12 +121,12 @@ def test_all_missing_keys_are_named_at_once() -> None:
         TableOptions({"connector": "upsert-kafka"})
 
 
-def test_every_value_is_checked_even_if_nothing_reads_it() -> None:
+def test_values_without_effect_are_checked() -> None:
     with pytest.raises(OptionError, match=r"^'scan.bounded.timestamp-millis': 'soon' is not a whole number"):
         TableOptions({**UPSERT, "scan.bounded.timestamp-millis": "soon"})
 
 
-def test_refused_options_may_be_given_their_default() -> None:
+def test_refused_options_may_have_their_default() -> None:
     options = TableOptions({**UPSERT, "value.json.decode.json-parser.enabled": "TRUE"})
     assert options.value_format
     assert "decode.json-parser.enabled" not in options.format_values(options.value_format)
@@ -150,7 +150,7 @@ def test_typed_values_and_defaults() -> None:
     }
 
 
-def test_format_is_another_name_of_value_format() -> None:
+def test_format_is_an_alias_of_value_format() -> None:
     values = {k: v for k, v in UPSERT.items() if k != "value.format"}
     options = TableOptions({**values, "format": "json", "json.encode.ignore-null-fields": "true"})
     assert options.value_format

@@ -1,4 +1,4 @@
-"""Each client setting by itself: what becomes of it, and what is said of one that is refused."""
+"""Each client setting by itself: its treatment, and the messages for illegal and refused settings."""
 
 from __future__ import annotations
 

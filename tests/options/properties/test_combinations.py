@@ -16,7 +16,7 @@ _LEAST = "at-least-once"
 
 
 @pytest.mark.parametrize(
-    ("given", "guarantee", "message"),
+    ("settings", "guarantee", "message"),
     [
         ({"security.protocol": "SASL_SSL"}, _LEAST, "'GSSAPI' is refused"),
         (_SASL, _LEAST, "'properties.sasl.jaas.config' is missing"),
@@ -84,15 +84,15 @@ _LEAST = "at-least-once"
         ),
     ],
 )
-def test_settings_that_contradict_each_other(given: dict[str, str], guarantee: str, message: str) -> None:
+def test_illegal_combinations(settings: dict[str, str], guarantee: str, message: str) -> None:
     with pytest.raises(OptionError, match=re.escape(message)) as refused:
-        check_combinations(given, guarantee)
+        check_combinations(settings, guarantee)
     assert "'properties." in str(refused.value)
     assert "hunter2" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("given", "guarantee"),
+    ("settings", "guarantee"),
     [
         ({"acks": "1", "max.in.flight.requests.per.connection": "10"}, _LEAST),
         ({"retries": "0"}, "none"),
@@ -101,14 +101,14 @@ def test_settings_that_contradict_each_other(given: dict[str, str], guarantee: s
         ({"sasl.mechanism": "GSSAPI", "ssl.truststore.password": "x"}, _LEAST),
     ],
 )
-def test_settings_that_go_together(given: dict[str, str], guarantee: str) -> None:
-    check_combinations(given, guarantee)
+def test_legal_combinations(settings: dict[str, str], guarantee: str) -> None:
+    check_combinations(settings, guarantee)
 
 
 def test_a_login_shows_no_secret() -> None:
-    found = login({**_SASL, "sasl.jaas.config": f'{_PLAIN} username="u" password="hunter2";'})
-    assert found and found.options["password"] == "hunter2"
-    assert "hunter2" not in repr(found)
+    credentials = login({**_SASL, "sasl.jaas.config": f'{_PLAIN} username="u" password="hunter2";'})
+    assert credentials and credentials.options["password"] == "hunter2"
+    assert "hunter2" not in repr(credentials)
 
 
 def test_the_class_names_of_databricks_are_kafkas() -> None:
@@ -116,11 +116,11 @@ def test_the_class_names_of_databricks_are_kafkas() -> None:
     assert login({**_SASL, "sasl.jaas.config": text})
 
 
-def test_security_that_the_protocol_gives_no_effect_is_told() -> None:
-    given = {"ssl.truststore.password": "x", "sasl.mechanism": "PLAIN"}
-    assert list(unused_security_settings(given)) == [
+def test_a_warning_of_security_settings_without_effect() -> None:
+    settings = {"ssl.truststore.password": "x", "sasl.mechanism": "PLAIN"}
+    assert list(unused_security_settings(settings)) == [
         "'properties.ssl.truststore.password' has no effect with 'properties.security.protocol' = 'PLAINTEXT'",
         "'properties.sasl.mechanism' has no effect with 'properties.security.protocol' = 'PLAINTEXT'",
     ]
-    assert len(list(unused_security_settings({**given, "security.protocol": "SASL_PLAINTEXT"}))) == 1
-    assert list(unused_security_settings({**given, "security.protocol": "SASL_SSL"})) == []
+    assert len(list(unused_security_settings({**settings, "security.protocol": "SASL_PLAINTEXT"}))) == 1
+    assert list(unused_security_settings({**settings, "security.protocol": "SASL_SSL"})) == []

@@ -1,4 +1,4 @@
-"""JAAS texts, as Java reads them."""
+"""JAAS configurations are parsed as in Java."""
 
 from __future__ import annotations
 
