@@ -92,7 +92,7 @@ def test_a_forbidden_name_inside_a_struct_switches_mapping_on(spark: SparkSessio
         ({"delta.appendOnly": "true"}, "an ingest updates and deletes rows; unset the property"),
         (
             {"delta.setTransactionRetentionDuration": "interval 1 day"},
-            "Delta would forget which batches it holds",
+            "Delta would forget which batches it has",
         ),
         ({"bridge.pipeline": "x"}, "'bridge.pipeline' is set by the bridge; leave it out"),
     ],
