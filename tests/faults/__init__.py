@@ -1,5 +1,5 @@
-"""Rounds of faults over an ingest and a publish that run side by side, and the checker that judges them.
+"""Plays rounds of faults on an ingest and a publish that run concurrently, and checks the result.
 
-`python -m tests.faults` runs them; see README.md in this folder. `history`, `reading` and `checker` share no code
+Run it with `python -m tests.faults`; see README.md in this folder. `history`, `reading` and `checker` share no code
 with the bridge.
 """

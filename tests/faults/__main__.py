@@ -1,6 +1,6 @@
-"""make faults: plays rounds of faults and judges them; exit code 1 on anything lost, twice, out of order, or left over.
+"""make faults: plays rounds of faults and checks them; exit code 1 for lost, duplicate, reordered or leftover data.
 
-`--seed 0`, the default, draws one and prints it. `--ledger FILE` appends the play to it, whatever it found, and writes
+`--seed 0`, the default, draws a seed and prints it. `--ledger FILE` appends the play, whatever it found, and writes
 the document of the same name, `.md`, from all plays of this code; it refuses while bridge/ has changes that are not
 committed.
 """
@@ -34,19 +34,21 @@ def say(text: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make faults", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=100, help="play on until there were so many")
+    parser.add_argument("--rounds", type=int, default=100, help="minimum number of rounds")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--lanes", type=int, default=4, help="at once")
-    parser.add_argument("--blows", type=int, default=12, help="before new lanes are drawn")
+    parser.add_argument("--lanes", type=int, default=4, help="number of concurrent lanes")
+    parser.add_argument("--blows", type=int, default=12, help="number of faults before new lanes are drawn")
     parser.add_argument(
-        "--episodes", type=int, help="play so many sets of lanes instead, each fault on all of a set"
+        "--episodes",
+        type=int,
+        help="play this many sets of lanes instead, with each fault on all lanes of a set",
     )
     parser.add_argument("--ledger", type=Path)
-    parser.add_argument("--keep", action="store_true", help="keep the folder, even when all is well")
+    parser.add_argument("--keep", action="store_true", help="keep the working folder even without findings")
     asked = parser.parse_args()
     there = code()
     if asked.ledger and there.changed:
-        say(f"bridge/ has changes that are not committed, so these rounds would not count: {there.changed}")
+        say(f"bridge/ has uncommitted changes, so these rounds would not count: {there.changed}")
         return 1
     seed = asked.seed or random.SystemRandom().randrange(1, 2**31)
     folder = Path(tempfile.mkdtemp(prefix="bridge-faults-"))
@@ -58,21 +60,21 @@ def main() -> int:
     _tell(play)
     (folder / "play.json").write_text(play.json())
     clean = whole and play.clean
-    if asked.ledger:  # whatever came of it: a ledger of successes alone would prove nothing
+    if asked.ledger:  # with any result: a ledger of successes only would prove nothing
         appended(play, asked.ledger)
         plays = read(asked.ledger)
         if any(play.count for play in plays):
             written(newest(plays), asked.ledger.with_suffix(".md"))
-        say(f"written to {asked.ledger}, and its document")
+        say(f"updated {asked.ledger} and its document")
     if clean and not asked.keep:
         shutil.rmtree(folder, ignore_errors=True)
-    again = f"play it again with SEED={seed} ROUNDS={asked.rounds}; all is in {folder}"
-    say("well" if clean else f"NOT WELL: {again}")
+    again = f"repeat with SEED={seed} ROUNDS={asked.rounds}; all files are in {folder}"
+    say("no findings" if clean else f"FINDINGS: {again}")
     return 0 if clean else 1
 
 
 def _played(asked: argparse.Namespace, seed: int, folder: Path, play: Play) -> bool:
-    """Play and judge episodes; False when one broke off."""
+    """Plays and checks episodes; returns False when one was aborted."""
     try:
         with world(folder) as there:
             for episode in plan(seed, asked.lanes, asked.blows, all_of_them=bool(asked.episodes)):
@@ -103,7 +105,7 @@ def _episode(there: World, folder: Path, episode: Episode, seed: int, play: Play
             player.play(blow)
         player.finish()
         say("draining")
-        here.drain(3 * PATIENCE)  # a lane that goes out file by file is slow at this size
+        here.drain(3 * PATIENCE)  # a lane that is published file by file is slow at this size
         for job in here.jobs.values():
             job.stop()
         _judged(here, episode, play)
@@ -141,7 +143,7 @@ def _judged(here: Ground, episode: Episode, play: Play) -> None:
         for words in job.unasked:
             say(f"  ended by itself: {words}")
     play.stall = max(play.stall, here.stall.longest)
-    say(f"{play.count} rounds judged: {'all well' if play.clean else 'NOT WELL'}")
+    say(f"{play.count} rounds checked: {'no findings' if play.clean else 'FINDINGS'}")
 
 
 def _tell(play: Play) -> None:

@@ -1,8 +1,8 @@
-"""One process that carries pipelines of several lanes at once: a thread each, one Spark session, the public API.
+"""Runs the pipelines of several lanes in one process: a thread each, one Spark session, the public API.
 
-`carry` is what a forked child does (see `zygote`). Its folder holds what others look at: `progress/LANE` is a byte
-longer with each batch that a pipeline has committed, `errors.jsonl` tells what a pipeline ended with, and `ended/LANE`
-that it will not be started again. A pipeline that fails while Spark is well is started again, as a supervisor would.
+A forked child runs `carry` (see `zygote`). Other processes watch its folder: `progress/LANE` grows by a byte with each
+batch that a pipeline commits, `errors.jsonl` has the errors by which pipelines ended, and `ended/LANE` marks a pipeline
+that will not be restarted. A pipeline that fails while Spark works is restarted, as by a supervisor.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _AGAIN_SECONDS = 0.3
 
 
 def carry(verb: str, files: Mapping[str, str], folder: Path, conf: Mapping[str, str], master: str) -> int:
-    """Run `verb` on each pipeline file, by the lane's name, until SIGTERM; the exit code."""
+    """Runs `verb` on each pipeline file, by the lane's name, until SIGTERM; returns the exit code."""
     from bridge.session import build_session
 
     parent = os.getppid()
@@ -40,7 +40,7 @@ def carry(verb: str, files: Mapping[str, str], folder: Path, conf: Mapping[str, 
     for thread in threads:
         while thread.is_alive():  # signals are handled between two short waits
             thread.join(0.2)
-            if os.getppid() != parent:  # nobody waits for this any more
+            if os.getppid() != parent:  # the parent has ended
                 os._exit(1)
     return 1 if carrier.failed else 0
 
@@ -82,7 +82,7 @@ class _Carrier:
             out.write(b".")
 
     def _ends(self, lane: str, error: Exception) -> bool:
-        """Write the failure down; whether it is the end of the pipeline here."""
+        """Records the failure; returns whether the pipeline ends in this process."""
         taken = type(error).__name__ == "ConcurrentRunError"
         told = {"lane": lane, "kind": type(error).__name__, "message": str(error)[:2000], "time": time.time()}
         with self._lock:
@@ -91,13 +91,13 @@ class _Carrier:
             with (self.folder / "traces.txt").open("a") as out:
                 traceback.print_exception(error, file=out)
         if not _java_lives(self.spark):
-            os._exit(1)  # as the command line ends: without Java there is nothing to go on with
+            os._exit(1)  # like the command line: without a JVM the process cannot continue
         self.failed = self.failed or taken
         return taken
 
 
 def _java_lives(spark: Any) -> bool:
-    """Whether Spark's Java process is there, and Spark well in it."""
+    """Whether Spark's JVM is alive, and its context not stopped."""
     try:
         return not spark._jsc.sc().isStopped()
     except Exception:
@@ -105,6 +105,6 @@ def _java_lives(spark: Any) -> bool:
 
 
 def told(folder: Path) -> Sequence[dict[str, Any]]:
-    """What pipelines of a carrier ended with."""
+    """Reads the errors by which pipelines of a carrier ended."""
     file = folder / "errors.jsonl"
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []

@@ -1,7 +1,7 @@
-"""The judge: what of a history must not be. Shares no code with the bridge.
+"""Checks a history for faults. Shares no code with the bridge.
 
-It knows the exact changes that the topic out must hold: those between the folds of the topic in at the offsets of one
-commit and the next. So a record too many, too few or in the wrong place is found whatever else is right.
+It computes the exact changes that the output topic must contain: the differences between the folds of the input topic
+at the offsets of successive commits. So it finds each record that is additional, missing or misplaced.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _EXAMPLES = 5
 
 @dataclass
 class Verdict:
-    """How often each fault was found, with a few of them in words."""
+    """The number of findings per fault, with a few examples as text."""
 
     counts: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(FAULTS, 0)))
     examples: list[str] = field(default_factory=list)
@@ -49,14 +49,15 @@ class Verdict:
 
 
 def judge(history: History, *, drained: bool, exactly_once: bool = True, grown: bool = False) -> Verdict:
-    """Compare everything with everything. `drained`: nothing is under way any more, so the topic out must hold all
-    changes of the table; else it may lack the last ones.
+    """Checks a whole history.
 
-    `exactly_once`: the topic out holds each change once. Else a key's changes may go back to an earlier one and come
-    again from there; none is passed over that was not there before, and the last record is the newest change.
-    `grown`: partitions were added, so the order of a key is asked for within each partition alone.
+    `drained`: all writers have finished, so the output topic must contain all changes of the table; otherwise the last
+    ones may be missing. `exactly_once`: the output topic contains each change once. Otherwise the changes of a key may
+    go back to an earlier one and repeat from there, but must not skip a change that was not sent before, and the last
+    record is the newest change. `grown`: partitions were added, so the order of a key is required within each partition
+    only.
 
-    The history must have been read from the end: the topic out first, then the table's log, then the topic in.
+    The history must be read from its end: the output topic first, then the table's log, then the input topic.
     """
     verdict = Verdict(
         records_in=len(history.topic_in), records_out=len(history.topic_out), commits=len(history.commits)
@@ -76,14 +77,14 @@ def judge(history: History, *, drained: bool, exactly_once: bool = True, grown: 
         else:
             had = [record.row for record in found]
             if had != (wanted if drained else wanted[: len(had)]):
-                _told_apart(key, wanted, had, verdict, drained=drained)
+                _report_difference(key, wanted, had, verdict, drained=drained)
     if drained:
         _ended(history, expected, verdict)
     return verdict
 
 
 def _sends(history: History, verdict: Verdict) -> None:
-    """What the broker has acknowledged is there, in its place, once, and in the order of sending."""
+    """Acknowledged records are in the topic, at their offset, once, and in the order of sending."""
     committed = {(r.partition, r.offset): r for r in history.topic_in}
     seen: dict[tuple[int, int], int] = {}
     for record in history.topic_in:
@@ -111,7 +112,7 @@ def _sends(history: History, verdict: Verdict) -> None:
 
 
 def _batches(commits: list[Commit], verdict: Verdict) -> None:
-    """Each batch is one version; numbers count up by one, and no offset goes back."""
+    """Each batch is one version; batch numbers increase by one, and no offset decreases."""
     before: Commit | None = None
     for commit in commits:
         if commit.batch != commit.named:
@@ -149,7 +150,7 @@ def _equal(wanted: dict[int, Row], found: dict[int, Row], fault: str, verdict: V
 
 
 def _quarantine(history: History, verdict: Verdict) -> None:
-    """What nobody can decode is kept aside, once, up to the offsets of the last commit; and nothing else is."""
+    """Undecodable records up to the offsets of the last commit are in the quarantine once, and no other records are."""
     reached = history.commits[-1].offsets if history.commits else {}
     kept = Counter(history.quarantine)
     for place in history.bad:
@@ -163,7 +164,7 @@ def _quarantine(history: History, verdict: Verdict) -> None:
 
 
 def _out(history: History, verdict: Verdict, *, grown: bool) -> dict[int, list[Record]]:
-    """The topic out by keys."""
+    """The output topic has the expected records of each key."""
     aborted = {(a.key, a.seq) for a in history.ledger if a.fate == "aborted"}
     out: dict[int, list[Record]] = {}
     partitions: dict[int, int] = {}
@@ -177,7 +178,7 @@ def _out(history: History, verdict: Verdict, *, grown: bool) -> dict[int, list[R
 
 
 def _ended(history: History, expected: dict[int, list[Row | None]], verdict: Verdict) -> None:
-    """The fold of the topic out is the table."""
+    """The fold of the output topic equals the table."""
     table, topic = dict(history.table), fold(history.topic_out)
     for key in sorted(table.keys() | topic.keys()):
         wanted, found = table.get(key), topic.get(key)
@@ -194,7 +195,7 @@ def _ended(history: History, expected: dict[int, list[Row | None]], verdict: Ver
 def _again(
     key: int, wanted: list[Row | None], found: list[Record], verdict: Verdict, *, drained: bool, grown: bool
 ) -> None:
-    """At least once: see `judge`. Where partitions were added the changes of a key are told by all of them together."""
+    """At-least-once: see `judge`. Where partitions were added, all of them together contain the changes of a key."""
     sent = 0
     for record in found:
         row = record.row
@@ -218,7 +219,7 @@ def _again(
 
 
 def _forward(key: int, wanted: list[Row | None], found: list[Record], verdict: Verdict) -> None:
-    """In one partition a change that comes for the first time is newer than all before it."""
+    """Within a partition, a change that occurs for the first time is newer than all before it."""
     newest: dict[int, int] = {}
     places = {row: n for n, row in enumerate(wanted) if row is not None}
     seen: set[tuple[int, Row]] = set()
@@ -236,12 +237,12 @@ def _forward(key: int, wanted: list[Row | None], found: list[Record], verdict: V
 def _parted(
     key: int, wanted: list[Row | None], found: list[Record], verdict: Verdict, *, drained: bool
 ) -> None:
-    """Exactly once in several partitions: all changes, each once, in order within each partition."""
+    """Exactly-once in several partitions: all changes, each once, in order within each partition."""
     had = [record.row for record in found]
     if drained and Counter(had) != Counter(wanted):
-        _told_apart(key, wanted, had, verdict, drained=True)
+        _report_difference(key, wanted, had, verdict, drained=True)
     elif not drained and (Counter(had) - Counter(wanted)):
-        _told_apart(key, wanted, had, verdict, drained=False)
+        _report_difference(key, wanted, had, verdict, drained=False)
     for partition in {record.partition for record in found}:
         left = iter(wanted)
         rows = [record.row for record in found if record.partition == partition]
@@ -249,12 +250,12 @@ def _parted(
             verdict.add("reordered", f"topic out: key {key} has {rows[-6:]} in partition {partition}")
 
 
-def _told_apart(
+def _report_difference(
     key: int, wanted: list[Row | None], found: list[Row | None], verdict: Verdict, *, drained: bool
 ) -> None:
-    """Name what is wrong with one key's records: too many, too few, or not in their order."""
+    """Reports the fault in the records of a key: additional, missing or reordered ones."""
     too_many = Counter(found) - Counter(wanted)
-    # Of what is still under way all may be missing, but nothing before the last one that is there.
+    # Records still to be sent may be missing, but none before the last one that is present.
     upto = len(wanted)
     if not drained:
         upto = max((n for n, row in enumerate(wanted, 1) if row is not None and row in found), default=0)

@@ -1,4 +1,4 @@
-"""Small disks that can be filled: an ext4 file system in a file, mounted on a loop device."""
+"""Provides small disks that can be filled: an ext4 file system in a file, mounted on a loop device."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Disk:
         self.folder.mkdir()
 
     def fill(self, leave: int = 0) -> None:
-        """Take all space but `leave` bytes, once more where that frees some."""
+        """Fills the disk up to `leave` bytes; can be called again."""
         found = os.statvfs(self.folder)
         left = max(0, found.f_bavail * found.f_frsize - leave)
         with self._filler.open("ab", buffering=0) as out:
@@ -31,17 +31,17 @@ class Disk:
                 while left >= size or not leave:
                     try:
                         left -= out.write(b"x" * size)
-                    except OSError:  # the file's own blocks on the disk take some, too
+                    except OSError:  # the file system needs blocks for the file's metadata, too
                         break
 
     def free(self) -> None:
-        """Give the space back."""
+        """Frees the space."""
         self._filler.unlink()
 
 
 @contextmanager
 def mounted(folder: Path, megabytes: int) -> Iterator[Disk]:
-    """A disk of its own at `folder`; the test is skipped where that is not to be had."""
+    """Mounts a small disk at `folder`; skips the test where this is not possible."""
     tool = shutil.which("mkfs.ext4")
     if os.geteuid() != 0 or tool is None:
         pytest.skip("needs root and mkfs.ext4, to mount a small disk")

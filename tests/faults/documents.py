@@ -1,6 +1,6 @@
-"""Keys and rows as documents of each format, written and read back; no bridge, so neither side believes the other.
+"""Writes and reads keys and rows as documents of each format, without code of the bridge.
 
-A key is a number here; `KEY_TYPES` says which values of its type stand for it.
+A key is a number; `KEY_TYPES` maps it to values of the key's type.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ __all__ = ["BAD", "KEYS", "KEY_TYPES", "UNKNOWN", "Documents", "KeyType"]
 
 KEYS = 300
 UNKNOWN = -1
-"""The number of a key that the writer has never sent."""
+"""The number of every key that the writer has not sent."""
 
 BAD = b"\x07 no document of any format"
-"""A value that nobody can decode."""
+"""An undecodable value."""
 
 _Values = tuple[Any, ...]
 
@@ -39,7 +39,7 @@ class KeyType:
     values: Callable[[int], _Values]
 
     def number(self, values: _Values) -> int:
-        """Which number these values stand for."""
+        """Returns the number of the key with these values."""
         numbers = _NUMBERS.setdefault(id(self), {self.values(n): n for n in range(KEYS)})
         return numbers.get(values, UNKNOWN)
 
@@ -48,7 +48,7 @@ _NUMBERS: dict[int, dict[_Values, int]] = {}
 
 
 def _decimal(n: int) -> _Values:
-    # 19 to 38 digits: more than a double holds.
+    # 19 to 38 digits: more than a double can represent.
     return (Decimal((10**37 if n % 2 else 1234567890123456789) + n),)
 
 
@@ -59,7 +59,7 @@ def _pair(n: int) -> _Values:
 
 KEY_TYPES = {
     "BIGINT": KeyType({"id": "BIGINT"}, ("long",), lambda n: (n,)),
-    # They differ behind what statistics keep of them.
+    # They differ after the prefix that statistics contain.
     "STRING": KeyType(
         {"id": "STRING"}, ("string",), lambda n: (f"thirty-two characters are the same: ä{n}",)
     ),
@@ -93,7 +93,7 @@ class Documents:
         return self._avro("key", named) if self._format == "avro-confluent" else _json(named)
 
     def value(self, number: int, row: Row | None, before: Row | None = None) -> bytes | None:
-        """Of a row, or of its end."""
+        """Writes the document of a row, or of its delete."""
         if self._format == "debezium-json":
             sides = self._full(number, before), self._full(number, row)
             op = "d" if row is None else "u" if before else "c"
@@ -110,7 +110,7 @@ class Documents:
         return self._avro("value", full) if self._format == "avro-confluent" else _json(full)
 
     def read(self, key: bytes, value: bytes | None) -> tuple[int, Row | None]:
-        """(number, row); ValueError of a value that nobody can decode."""
+        """Returns (number, row); raises ValueError for an undecodable value."""
         avro = self._format == "avro-confluent"
         number = self._number(self._parsed(key) if avro else json.loads(key, parse_float=Decimal))
         if value is None:
@@ -122,7 +122,7 @@ class Documents:
             told = None if told["op"] == "d" else told["after"]
         if told is None:
             return number, None
-        if self._number(told) != number:  # the row is another key's
+        if self._number(told) != number:  # the row belongs to another key
             return UNKNOWN, (told["seq"], told["writer"], told["seed"])
         return number, (told["seq"], told["writer"], told["seed"])
 
@@ -196,7 +196,7 @@ def _plain(value: Any) -> str:
 
 
 def _read(type: str, told: Any) -> Any:
-    """A key column's value, from JSON or Avro."""
+    """Parses the value of a key column from JSON or Avro."""
     if type.startswith("DECIMAL"):
         return Decimal(told)
     if type == "BYTES" and isinstance(told, str):

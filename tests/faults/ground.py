@@ -1,4 +1,4 @@
-"""The ground of an episode: lanes with their topics, tables and pipelines, a writer, and the two jobs."""
+"""Sets up an episode: lanes with their topics, tables and pipelines, a writer, and the two jobs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _RATE = 25
 
 @dataclass(frozen=True)
 class World:
-    """What outlives an episode."""
+    """Resources that episodes share."""
 
     folder: Path
     broker: Broker
@@ -48,7 +48,7 @@ class World:
 
 
 class Ground:
-    """Everything there is; see `ground`. One thread plays, and tends the jobs while it waits."""
+    """The setup of an episode; see `ground`. One thread plays faults, and supervises the jobs while it waits."""
 
     def __init__(self, world: World, folder: Path, lanes: tuple[Lane, ...], seed: int) -> None:
         self.world, self.folder, self.lanes = world, folder, lanes
@@ -111,22 +111,22 @@ class Ground:
             return subprocess.Popen(command, stdout=out, stderr=out)
 
     def begin(self, seconds: float) -> None:
-        """Both jobs run, and have made progress. The publishes need tables to start on."""
+        """Starts both jobs and waits for their first progress; publishes need the tables of the ingests."""
         for job in self.jobs.values():
             job.is_hit("first start", counts=False)
             job.running  # noqa: B018
             self.until(lambda job=job: not job.recovering, seconds, f"{job.verb} makes its first progress")  # type: ignore[misc]
 
     def grow(self) -> None:
-        """Add partitions where the lanes are drawn so."""
+        """Adds partitions in lanes whose configuration has this."""
         grown = [lane for lane in self.lanes if "partitions added" in lane.extras]
         wanted = [NewPartitions(topic, GROWN) for lane in grown for topic in lane.topics]
-        admin = self.world.admin  # a client that nobody refers to ends with its requests under way
+        admin = self.world.admin  # a client without references ends, with its pending requests
         for made in admin.create_partitions(wanted).values() if wanted else ():
             made.result(30)
 
     def until(self, condition: Callable[[], object], seconds: float, what: str) -> None:
-        """Wait for it, and tend the jobs that have been started meanwhile. Raises TimeoutError."""
+        """Waits for a condition and supervises the jobs meanwhile. Raises TimeoutError."""
         deadline = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > deadline:
@@ -143,12 +143,12 @@ class Ground:
             time.sleep(0.05)
 
     def rest(self, seconds: float) -> None:
-        """Let time pass."""
+        """Waits, and supervises the jobs."""
         until = time.monotonic() + seconds
         self.until(lambda: time.monotonic() >= until, seconds + 60, "time passes")
 
     def drain(self, seconds: float) -> None:
-        """The writer ends, the jobs bring everything over."""
+        """Ends the writer, and waits until the jobs have processed everything."""
         self._writer.send_signal(signal.SIGTERM)
         assert self._writer.wait(60) == 0, "the writer failed"
         for what, done in (("ingest", self._ingested), ("publish", self._published)):
@@ -156,7 +156,7 @@ class Ground:
                 self.until(lambda d=done, x=lane: d(x), seconds, f"the {what} of {lane.name} catches up")  # type: ignore[misc]
 
     def _ingested(self, lane: Lane) -> bool:
-        """By the table's log."""
+        """Whether the table's log has all offsets."""
         for file in sorted((self.table(lane) / "_delta_log").glob("*.json"), reverse=True):
             told = progress_of(json.loads(line) for line in file.read_text().splitlines())
             if told is not None:
@@ -165,7 +165,7 @@ class Ground:
         return False
 
     def _published(self, lane: Lane) -> bool:
-        """By the publish's own log."""
+        """Whether the publish's log has the newest version."""
         files = sorted((self.checkpoint(lane, "publish") / "publish").glob("*.json"))
         versions = sorted((self.table(lane) / "_delta_log").glob("*.json"))
         try:
@@ -175,7 +175,7 @@ class Ground:
         return told["open"] is None and bool(told["version"] >= int(versions[-1].stem))
 
     def by_file(self, lane: Lane) -> int:
-        """How many ranges went out file by file, as far as the publish's log goes back."""
+        """Returns how many ranges of the publish's log were sent file by file."""
         files = (self.checkpoint(lane, "publish") / "publish").glob("*.json")
         told = [(json.loads(file.read_text())["bridge"].get("open") or {}).get("files") for file in files]
         return sum(map(bool, told))
@@ -185,7 +185,7 @@ class Ground:
         return ends(admin or self.world.admin, lane.topics[side], range(partitions), isolation)
 
     def watch(self, over: threading.Event) -> None:
-        """Measure `stall`, until it is over; in a thread of its own."""
+        """Measures `stall` until the end of the episode, in a thread of its own."""
         admin = self.world.admin
         lanes = [lane for lane in self.lanes if lane.exactly_once and "partitions added" not in lane.extras]
         stalls = {lane.name: Stall() for lane in lanes}
@@ -194,13 +194,13 @@ class Ground:
                 try:
                     seen = self._ends(lane, 1, IsolationLevel.READ_COMMITTED, admin)
                     there = self._ends(lane, 1, IsolationLevel.READ_UNCOMMITTED, admin)
-                except Exception:  # the broker is down: whoever waits goes on waiting
+                except Exception:  # the broker is down: readers keep waiting
                     continue
                 stalls[lane.name].look(time.monotonic(), seen, there)
                 self.stall.longest = max(self.stall.longest, stalls[lane.name].longest)
 
     def end(self) -> None:
-        """Leave no process behind."""
+        """Ends all processes."""
         for job in self.jobs.values():
             job.kill()
         self._writer.kill()
@@ -209,7 +209,7 @@ class Ground:
 
 @contextmanager
 def world(folder: Path) -> Iterator[World]:
-    """Start what outlives an episode, in an empty folder; whatever happens, no process is left."""
+    """Starts the resources that episodes share in an empty folder; ends all processes in every case."""
     os.environ["BRIDGE_LOG"] = str(folder / "bridge.log")
     from bridge.session import build_session
 
@@ -231,7 +231,7 @@ def world(folder: Path) -> Iterator[World]:
 
 @contextmanager
 def ground(world: World, folder: Path, lanes: tuple[Lane, ...], seed: int) -> Iterator[Ground]:
-    """An episode's; whatever happens, none of its processes is left."""
+    """Sets up an episode; ends all of its processes in every case."""
     with ExitStack() as stack:
         made = Ground(world, folder, lanes, seed)
         stack.callback(made.end)

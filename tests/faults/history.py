@@ -1,6 +1,6 @@
-"""What an observer can know of a topic, a table made from it, and a topic made from that; plain values, no bridge.
+"""Defines the history of an input topic, its table and the output topic as plain values, without code of the bridge.
 
-A row is (seq, writer, seed); None stands for none: a tombstone, or a key that is absent.
+A row is (seq, writer, seed); None is a tombstone, or an absent key.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ Vector = Mapping[int, int]
 
 
 class Acked(NamedTuple):
-    """A line of the writer's ledger: the broker has said that it holds this."""
+    """A line of the writer's ledger: a record that the broker acknowledged."""
 
     key: int
     seq: int
     partition: int
     offset: int
     fate: str
-    """plain, committed, aborted, bad (a value that nobody can decode); or unknown, where the answer got lost."""
+    """plain, committed, aborted, bad (an undecodable value), or unknown (the response to the commit was lost)."""
     tombstone: bool = False
 
 
@@ -37,44 +37,44 @@ class Record(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """One version of the table's log that carries an ingest's progress."""
+    """A version of the table's log with the progress of an ingest."""
 
     version: int
     batch: int
-    """As Delta's own txn action says it; -1 where the commit has none."""
+    """The number in Delta's txn action; -1 where the commit has none."""
     named: int
-    """As the progress beside it says it."""
+    """The number in the bridge's progress."""
     offsets: Vector
 
 
 @dataclass
 class History:
-    """All of it, as read at one moment; whatever was read later may be further."""
+    """A complete history. Parts that were read later may be further ahead."""
 
     ledger: list[Acked] = field(default_factory=list)
     topic_in: list[Record] = field(default_factory=list)
-    """Records that a reader of committed records finds, in the order of offsets per partition."""
+    """Records that a read_committed consumer sees, in offset order per partition."""
     commits: list[Commit] = field(default_factory=list)
-    """In the order of versions."""
+    """In version order."""
     table: list[tuple[int, Row]] = field(default_factory=list)
-    """(key, row) of the version of the last commit; a key may be there twice."""
+    """(key, row) at the version of the last commit; a key may occur twice."""
     topic_out: list[Record] = field(default_factory=list)
     bad: list[tuple[int, int]] = field(default_factory=list)
-    """(partition, offset) of the records in the topic that nobody can decode; they are not in `topic_in`."""
+    """(partition, offset) of the undecodable records of the topic, which are not in `topic_in`."""
     quarantine: list[tuple[int, int]] = field(default_factory=list)
     """(partition, offset) of each row of the quarantine table."""
 
 
 def fold(records: Iterable[Record]) -> dict[int, Row]:
-    """The last row of each key; none for a key whose last record is a tombstone."""
+    """Returns the last row of each key, without keys whose last record is a tombstone."""
     return {key: row for key, row in last_of(records).items() if row is not None}
 
 
 def last_of(records: Iterable[Record]) -> dict[int, Row | None]:
-    """What the last record of each key says.
+    """Returns the last record's row of each key, None for a tombstone.
 
-    The last one of each partition by offset. Where a key is in several partitions, as they were added, the newest
-    timestamp decides between these, then the partition: the rule by which an ingest folds a batch.
+    Within a partition the highest offset is the last. Where a key is in several partitions, because partitions were
+    added, the newest timestamp decides between them, then the partition: the rule by which an ingest folds a batch.
     """
     places: dict[int, dict[int, Record]] = {}
     for record in records:
@@ -88,10 +88,10 @@ def last_of(records: Iterable[Record]) -> dict[int, Row | None]:
 
 
 def changes(history: History) -> tuple[dict[int, list[Row | None]], dict[int, Row]]:
-    """What each key became with every commit, and the fold at the last one's offsets.
+    """Returns the changes of each key by commit, and the fold at the offsets of the last commit.
 
-    A commit holds the records between its offsets and those of the one before: a key that ends as it began has not
-    changed. That is what the topic of the table's changes must hold, and all of it.
+    A commit contains the records between the offsets of the previous commit and its own. A key whose row is the same
+    before and after has not changed. The output topic must contain exactly these changes.
     """
     by_partition: dict[int, list[Record]] = {}
     for record in history.topic_in:

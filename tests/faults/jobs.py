@@ -1,5 +1,4 @@
-"""The job of a verb and its supervisor: whatever ends it, it is started again; how long a pipeline was away is
-measured."""
+"""Runs the job of a verb under a supervisor, which restarts it after every end and measures recovery times."""
 
 from __future__ import annotations
 
@@ -21,18 +20,18 @@ __all__ = ["Carrier", "Job"]
 _ORPHAN_SECONDS = 20.0
 _END_SECONDS = 120.0
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
-"""Most JVMs live too short for what Java's second compiler costs; the code that Spark generates is the same. Without
-that compiler a JVM has 48 MB for code by default, which a few pipelines fill; then it fails in odd places."""
+"""Most JVMs are killed before Java's second compiler (C2) pays off; Spark generates the same code without it. Without
+C2 a JVM has a code cache of 48 MB by default, which a few pipelines fill; then it fails in various places."""
 
 _AS_USERS_HAVE_IT = 4
-"""Each so-manieth JVM has all of it."""
+"""Every n-th JVM runs with the second compiler."""
 
 _IN_PLACE = ("broker", "pause", "kill worker", "failpoint: raise")
-"""Kinds after which the process may go on as it is."""
+"""Kinds of faults that the process may survive."""
 
 
 class _Forked:
-    """What Process asks of a subprocess, of a child of the zygote."""
+    """The interface of a subprocess for a child of the zygote, as Process needs it."""
 
     def __init__(self, pid: int, folder: Path) -> None:
         self.pid, self._code = pid, folder / "code"
@@ -52,7 +51,7 @@ class _Forked:
 
 
 class Carrier(Process):
-    """A forked process that carries one verb of all lanes; see `carrier`."""
+    """A forked process that runs one verb of all lanes; see `carrier`."""
 
     def __init__(
         self,
@@ -70,14 +69,14 @@ class Carrier(Process):
             made.mkdir(parents=True)
         self._said = folder / "said.txt"
         self._said.touch()
-        # The JVM does not ask TMPDIR.
+        # The JVM does not read TMPDIR.
         conf = {
             "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={self.temporary} {java}".strip(),
             "spark.sql.execution.arrow.maxRecordsPerBatch": "20",
         }
         if verb == "ingest":  # a MERGE writes a file for each task, so that there are file shards
             conf["spark.sql.adaptive.coalescePartitions.enabled"] = "false"
-        else:  # what one task at a time has to do is always even
+        else:  # with one task at a time the work of the cores is always even
             conf["spark.default.parallelism"] = "1"
         pid = zygote.child(
             verb=verb,
@@ -90,19 +89,19 @@ class Carrier(Process):
         self._process = _Forked(pid, folder)  # type: ignore[assignment]
 
     def progress(self, lane: str) -> int:
-        """How many batches of a lane's pipeline this process has committed."""
+        """Returns how many batches of a lane's pipeline this process has committed."""
         try:
             return (self.folder / "progress" / lane).stat().st_size
         except OSError:
             return 0
 
     def over(self, lane: str) -> bool:
-        """Whether the lane's pipeline has ended here for good."""
+        """Whether the lane's pipeline has ended in this process."""
         return (self.folder / "ended" / lane).exists()
 
     @property
     def errors(self) -> list[str]:
-        """What its pipelines ended with."""
+        """The errors by which its pipelines ended."""
         return [f"{e['lane']}: {e['kind']}: {e['message']}" for e in told(self.folder)]
 
 
@@ -114,7 +113,7 @@ class _Hit(NamedTuple):
 
 
 class Job:
-    """One verb of all lanes, which is to run all the time."""
+    """One verb of all lanes, with a supervisor that keeps it running."""
 
     def __init__(
         self, zygote: Zygote, verb: str, files: Mapping[str, Path], folder: Path, environ: Mapping[str, str]
@@ -126,21 +125,21 @@ class Job:
         self.rounds: Counter[tuple[str, str]] = Counter()
         """(lane, kind) of each fault that hit a pipeline."""
         self.unasked: list[str] = []
-        """Last words of pipelines that ended though nobody had hit them."""
+        """The errors of pipelines that ended without a fault."""
         self.leaks: list[str] = []
         self.files_left: list[str] = []
-        """Temporary files that were there after a good end."""
+        """Temporary files left after a successful end."""
         self.starts = 0
         self.process: Carrier | None = None
         self.hits: dict[str, _Hit] = {}
         self.expecting = False
-        """A pipeline is about to end with an error, nobody knows yet which."""
+        """A pipeline is about to end with an error; it is not known yet which one."""
         self._heard = 0
         self._past: list[tuple[Carrier, float]] = []
         self._resting = 0.0
 
     def started(self) -> Carrier:
-        """One more process; the supervisor knows nothing of it until it is `process`."""
+        """Starts a process; the supervisor does not watch it until it is `process`."""
         self.starts += 1
         folder = self._folder / f"{self.verb}-{self.starts}"
         java = "" if self.starts % _AS_USERS_HAVE_IT == 0 else _QUICK
@@ -148,7 +147,7 @@ class Job:
 
     @property
     def running(self) -> Carrier:
-        """The one that is alive; starts one if need be."""
+        """The live process; starts one if there is none."""
         if self.process is None:
             self.process, self._heard = self.started(), 0
         return self.process
@@ -158,7 +157,7 @@ class Job:
         return bool(self.hits)
 
     def is_hit(self, kind: str, lanes: Sequence[str] | None = None, *, counts: bool = True) -> None:
-        """From now on these pipelines (all, if none is named) are late. `counts`: it is a round of theirs."""
+        """Marks these pipelines (default: all) as hit, and starts their recovery time. `counts`: it is a round."""
         process = self.process
         for lane in self.files if lanes is None else lanes:
             progress = process.progress(lane) if process else 0
@@ -167,7 +166,7 @@ class Job:
             self.rounds[lane, kind] += counts
 
     def tend(self) -> None:
-        """Start what has ended, look whether there is progress, and that those who are gone are gone."""
+        """Restarts what has ended, records progress, and checks that ended processes leave no children."""
         self._bury()
         process = self.process
         for lane, hit in list(self.hits.items()):
@@ -191,7 +190,7 @@ class Job:
             self.running  # noqa: B018
 
     def _listen(self, process: Carrier) -> None:
-        """Pipelines that have ended in a process that has not."""
+        """Records pipelines that have ended in a live process."""
         errors = process.errors
         for error in errors[self._heard :]:
             lane = error.partition(":")[0]
@@ -200,7 +199,7 @@ class Job:
         self._heard = len(errors)
 
     def left(self, process: Carrier) -> None:
-        """Its driver has ended: the JVM and the workers have some seconds to follow."""
+        """Its driver has ended: JVM and workers must end within some seconds."""
         self._past.append((process, time.monotonic() + _ORPHAN_SECONDS))
 
     def _bury(self) -> None:
@@ -217,7 +216,7 @@ class Job:
             self._past.remove((process, deadline))
 
     def must_end(self, process: Carrier, seconds: float = _END_SECONDS) -> Callable[[], bool]:
-        """A condition that is true once the process has ended; one that does not in time is a leak, and killed."""
+        """Returns a condition that is true once the process has ended; kills one that does not in time, a leak."""
         deadline = time.monotonic() + seconds
 
         def ended() -> bool:
@@ -232,7 +231,7 @@ class Job:
         return ended
 
     def stop(self) -> None:
-        """End it as its user does. What is left of it, or ends with an error, is a leak."""
+        """Ends it with SIGTERM, like a user. Remaining processes, and an end with an error, are leaks."""
         process, self.process = self.running, None
         os.kill(process.pid, signal.SIGTERM)
         condition = self.must_end(process)
@@ -252,6 +251,6 @@ class Job:
             time.sleep(0.1)
 
     def kill(self) -> None:
-        """Leave nothing, in whatever state this is."""
+        """Ends all processes, in any state."""
         for process in [*(p for p, _ in self._past), *([self.process] if self.process else [])]:
             process.kill()

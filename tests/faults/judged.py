@@ -1,4 +1,4 @@
-"""An ingest in this process, fed by the writer of the rounds and judged by their checker."""
+"""Runs an ingest in this process, with the writer and the checker of the rounds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Judged:
         self._writer = Writer(broker.bootstrap, self.world.topic, 7, self._ledger)
 
     def write(self, bursts: int) -> None:
-        """So many bursts of changes; some are transactions, and some of these are aborted."""
+        """Writes bursts of changes; some are transactions, and some of these are aborted."""
         for _ in range(bursts):
             self._writer.burst()
 
@@ -44,7 +44,7 @@ class Judged:
         return ingest(self.world.spark, definition)
 
     def judged(self) -> Verdict:
-        """Of the topic, the table and its log."""
+        """Checks the topic, the table and its log."""
         path = self.world.folder / "table"
         observer = Observer(
             self.world.broker.bootstrap,
@@ -55,6 +55,6 @@ class Judged:
         return judge(observer.look(), drained=False)
 
     def feed_rows(self) -> int:
-        """Rows of the change feed, from the first version to the last."""
+        """Returns the number of rows of the change data feed over all versions."""
         reader = self.world.spark.read.format("delta").option("readChangeFeed", "true")
         return reader.option("startingVersion", 0).load(str(self.world.folder / "table")).count()

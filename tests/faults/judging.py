@@ -1,4 +1,4 @@
-"""What an episode has come to: every lane judged, and whatever should not have been left over."""
+"""Checks an episode: every lane, and leftover processes, transactions and files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEAKS = ("open transactions", "leaked processes", "leaked temporary files")
 
 
 def judged(ground: Ground, lane: Lane) -> Verdict:
-    """Of a lane that is drained."""
+    """Checks a drained lane."""
     return judge(
         ground.observers[lane.name].look(),
         drained=True,
@@ -28,7 +28,7 @@ def judged(ground: Ground, lane: Lane) -> Verdict:
 
 
 def leaks(ground: Ground, say: Callable[[str], None]) -> Counter[str]:
-    """What is left of jobs that have ended; `say` hears of each."""
+    """Returns what ended jobs left over; `say` receives each."""
     jobs, topics = ground.jobs.values(), {topic for lane in ground.lanes for topic in lane.topics}
     left = [
         path
@@ -47,8 +47,8 @@ def leaks(ground: Ground, say: Callable[[str], None]) -> Counter[str]:
 
 
 def vacuumed(ground: Ground, lane: Lane) -> tuple[int, int, list[str]]:
-    """(data files no commit names, Delta's own torn files, what is wrong after VACUUM, which must take the former and
-    touch nothing else)"""
+    """Returns (data files without a commit, partial files of Delta's log writer, faults after VACUUM, which must delete
+    the former and nothing else)."""
     table, log = ground.table(lane), ground.observers[lane.name].log
     columns = ["seq", "writer", "seed"]
     before, rows = _unnamed(table), sorted(log.rows(columns))

@@ -1,4 +1,4 @@
-"""A lane: one writer, its topic, the table, and the topic made from that, in one configuration. No bridge."""
+"""Defines a lane: a writer, its topic, the table and the output topic, in one configuration. No code of the bridge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "format": FORMATS,
     "with": _EXTRAS,
 }
-"""What docs/reliability.md must show rounds of, each of them."""
+"""The choices of which docs/reliability.md must have rounds."""
 
 _DDL = """\
     CREATE TABLE t ({columns}, seq BIGINT, writer STRING, seed BIGINT,
@@ -45,7 +45,7 @@ class Lane:
 
     @property
     def configuration(self) -> dict[str, object]:
-        """All but the name."""
+        """All fields but the name."""
         return {k: v for k, v in asdict(self).items() if k != "name"}
 
     @property
@@ -61,7 +61,7 @@ class Lane:
         return self.format != "debezium-json"
 
     def file(self, verb: str, bootstrap: str, registry: str) -> str:
-        """The pipeline file of one of the lane's two pipelines. Paths are relative to its own folder."""
+        """Returns the pipeline file of one of the two pipelines. Paths are relative to its folder."""
         columns = KEY_TYPES[self.key].columns
         options = self._options(verb, bootstrap, registry)
         ddl = _DDL.format(
@@ -70,8 +70,8 @@ class Lane:
             options=", ".join(f"'{k}' = '{v}'" for k, v in options.items()),
         )
         properties = "true" if "deletion vectors" in self.extras else "false"
-        # Twelve pipelines share two cores: a shorter trigger leaves no time to those that recover. It also makes
-        # versions that are large enough to go out by file.
+        # Twelve pipelines share two cores: a shorter trigger leaves no time for recoveries. It also yields versions
+        # that are large enough to be sent by file.
         trigger = "2 s"
         lines = [
             "version: 1",
@@ -125,7 +125,7 @@ def _legal(engine: str, delivery: str, format: str) -> bool:
 
 
 class _Deck:
-    """Cards, shuffled; all come before one comes again."""
+    """A shuffled deck of cards: each is drawn once before any is drawn again."""
 
     def __init__(self, draw: random.Random, cards: Iterable[Any]) -> None:
         self._draw, self._cards, self._left = draw, list(cards), list[Any]()
@@ -141,8 +141,8 @@ class _Deck:
 
 
 def drawn(seed: int, prefix: str = "f") -> Iterator[Lane]:
-    """Lanes without end, the same for the same seed. Every pair of engine and delivery, every key type and every format
-    comes up before one comes again; so a few lanes have them all."""
+    """Yields lanes endlessly, the same for the same seed. Every pair of engine and delivery, every key type and every
+    format occurs before one of them repeats, so that a few lanes cover all."""
     draw = random.Random(seed)
     ways, keys, formats = (
         _Deck(draw, cards) for cards in (list(product(ENGINES, DELIVERIES)), KEY_TYPES, FORMATS)

@@ -1,6 +1,6 @@
-"""A Delta table as its log and its Parquet files have it: no bridge, no Spark, and no statistics are asked.
+"""Reads a Delta table from its log and its Parquet files, without the bridge, Spark and statistics.
 
-Every row of every file that the log names is read, so a key that a reader with a filter would miss is seen.
+It reads every row of every file in the log, so it finds a key that a reader with a filter would miss.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ __all__ = ["Log", "rows"]
 
 
 class Log:
-    """A table's log, followed from version 0 commit by commit; a checkpoint is never read."""
+    """Follows a table's log from version 0 commit by commit, without checkpoints."""
 
     def __init__(self, table: Path) -> None:
         self.table, self.version = table, -1
         self._live: dict[str, Mapping[str, Any]] = {}
 
     def commits(self) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-        """What is new: (version, actions)."""
+        """Yields new commits as (version, actions)."""
         while (file := self.table / "_delta_log" / f"{self.version + 1:020}.json").exists():
             self.version += 1
             actions = [json.loads(line) for line in file.read_text().splitlines()]
-            # Of one path a commit may remove the former state and add the new one, with another deletion vector.
+            # A commit may remove and add the same path, with another deletion vector.
             for action in (a["remove"] for a in actions if "remove" in a):
                 self._live.pop(_named(action), None)
             for action in (a["add"] for a in actions if "add" in a):
@@ -38,17 +38,17 @@ class Log:
             yield self.version, actions
 
     def rows(self, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-        """Those of the version that was read last."""
+        """Returns the rows of the version that was read last."""
         return [row for add in self._live.values() for row in rows(self.table, add, columns)]
 
     @property
     def files(self) -> set[str]:
-        """The names of the live files."""
+        """Returns the names of the live files."""
         return {unquote(add["path"]) for add in self._live.values()}
 
 
 def rows(table: Path, add: Mapping[str, Any], columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """The rows of one file that are not taken away."""
+    """Returns the rows of a file that are not deleted."""
     gone = deleted(table, add.get("deletionVector"))
     found = pq.ParquetFile(table / unquote(add["path"])).read(columns=list(columns))
     lists = [found.column(name).to_pylist() for name in columns]

@@ -1,4 +1,4 @@
-"""What a seed says: which lanes there are, which faults hit them, whom, and when."""
+"""Derives a plan from a seed: the lanes, the faults, their victims and their timing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLACES = {
         "shard.after-commit",
     ),
 }
-"""The failpoints that a running job of the verb passes."""
+"""The failpoints that a running job of a verb passes."""
 
 KINDS = {
     "kill all": 18,
@@ -41,20 +41,20 @@ KINDS = {
     "zombie": 4,
     "started twice": 3,
 }
-"""How often each kind is drawn, of about a hundred.
+"""The weight of each kind of fault; they sum up to about a hundred.
 
-kill all        the session: Python, JVM and workers, as a power cut
-kill both jobs  the same, ingests and publishes at one moment
-failpoint: ...  an error in one pipeline, an end of Python, or of the session, at a named place in the code
-... checkpoint  the session, and run.checkpoint is gone, or is as it was some rounds ago
-broker          kill -9, and a start some seconds later
+kill all        the session: Python, JVM and workers, like a power cut
+kill both jobs  the same, ingests and publishes at the same moment
+failpoint: ...  an error in one pipeline, or the end of Python or the session, at a named place in the code
+... checkpoint  the session, and run.checkpoint is deleted, or reset to its state of some rounds ago
+broker          kill -9, and a restart some seconds later
 pause           SIGSTOP and SIGCONT
 zombie          SIGSTOP, another run takes over, SIGCONT
-started twice   another run while the first one is well
+started twice   another run while the first one is running
 """
 
 _ALONE = {"kill worker": "publish", "old checkpoint": "ingest"}
-"""Ingest has no workers; a publish's log is no cache, see docs/adr/001 and 009."""
+"""Ingest has no workers; the log of a publish is not a cache, see docs/adr/001 and 009."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,11 @@ class Blow:
 
     kind: str
     verb: str
-    """Whom it hits, if not both."""
+    """The verb that it hits, unless it hits both."""
     seconds: float
-    """How long the job is left in peace before."""
+    """How long the job runs before the fault."""
     length: float
-    """How long what is stopped is stopped."""
+    """The duration of a stop."""
     place: str
     passes: int
     """How often the failpoint is passed before it fires."""
@@ -77,7 +77,7 @@ class Blow:
 
 @dataclass(frozen=True)
 class Episode:
-    """Some lanes, and what is done to them, in this order."""
+    """A set of lanes, and their faults in order."""
 
     number: int
     lanes: tuple[Lane, ...]
@@ -85,7 +85,7 @@ class Episode:
 
 
 def plan(seed: int, lanes: int, blows: int, *, all_of_them: bool = False) -> Iterator[Episode]:
-    """Episodes without end, the same for the same seed. `all_of_them`: no fault that hits a single lane."""
+    """Yields episodes endlessly, the same for the same seed. `all_of_them`: no fault that hits a single lane."""
     draw, configurations, number = random.Random(seed), drawn(seed), 0
     while True:
         number += 1
@@ -98,7 +98,7 @@ def _blow(draw: random.Random, number: int, all_of_them: bool) -> Blow:
         kind: weight for kind, weight in KINDS.items() if not (all_of_them and kind == "failpoint: raise")
     }
     (kind,) = draw.choices(list(kinds), list(kinds.values()))
-    # In turn: while the one comes back the other is hit.
+    # Alternately: while one recovers the other is hit.
     verb = _ALONE.get(kind, ("ingest", "publish")[number % 2])
     return Blow(
         kind=kind,

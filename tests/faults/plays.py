@@ -1,4 +1,4 @@
-"""The ledger of plays: docs/reliability.jsonl, a line each; what it adds up to."""
+"""Reads and writes the ledger of plays, docs/reliability.jsonl, one line per play, and sums them up."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Code:
-    """What was played on."""
+    """The version of the code that was tested."""
 
     commit: str
     tree: str
-    """Git's id of the folder bridge/: plays of one tree add up."""
+    """Git's id of the folder bridge/: plays of the same tree are summed up."""
     changed: tuple[str, ...] = ()
-    """Files of bridge/ that are not as committed."""
+    """Files of bridge/ with uncommitted changes."""
 
 
 def code() -> Code:
-    """The code in this checkout."""
+    """Returns the code of this checkout."""
 
     def git(*words: str) -> str:
         return subprocess.run(
@@ -52,7 +52,7 @@ def machine() -> str:
 
 @dataclass
 class Play:
-    """One `make faults`, or several of the same code."""
+    """The results of one `make faults`, or the sum of several with the same code."""
 
     commits: list[str]
     tree: str
@@ -61,7 +61,7 @@ class Play:
     machines: list[str]
     seconds: float = 0.0
     rounds: list[dict[str, Any]] = field(default_factory=list)
-    """For each lane its configuration, and how often each kind hit one of its two pipelines (`kinds`)."""
+    """The configuration of each lane, and how often each kind hit one of its two pipelines (`kinds`)."""
     found: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(FOUND, 0)))
     records_in: int = 0
     records_out: int = 0
@@ -73,18 +73,18 @@ class Play:
     orphaned_files: int = 0
     log_scratch: int = 0
     broken: list[str] = field(default_factory=list)
-    """Why plays broke off: a pipeline did not come back in time, or the player itself failed. What had been judged
-    before counts; the rounds of the set that was being played do not."""
+    """Why plays were aborted: a pipeline did not recover in time, or the player itself failed. Rounds that were checked
+    before count; those of the current set of lanes do not."""
     by_file: int = 0
-    """Stretches that went out file by file, and are in the publishes' logs."""
+    """Publish ranges that were sent file by file, by the logs of the publishes."""
 
     def lane(self, lane: Lane, kinds: Counter[str]) -> None:
-        """The rounds of one lane."""
+        """Adds the rounds of one lane."""
         self.rounds.append({**lane.configuration, "kinds": dict(sorted(kinds.items()))})
 
     @property
     def count(self) -> int:
-        """How many rounds these are."""
+        """The number of rounds."""
         return sum(sum(lane["kinds"].values()) for lane in self.rounds)
 
     @property
@@ -92,7 +92,7 @@ class Play:
         return not any(self.found.values())
 
     def by(self, dimension: str) -> Counter[str]:
-        """The rounds by what was drawn of a dimension of CHOICES, or by `kind`."""
+        """Returns the rounds by the choices of a dimension of CHOICES, or by `kind`."""
         found: Counter[str] = Counter()
         for lane in self.rounds:
             for kind, count in lane["kinds"].items():
@@ -108,13 +108,13 @@ class Play:
 
 
 def appended(play: Play, ledger: Path) -> None:
-    """Write a play down behind those before it."""
+    """Appends a play to the ledger."""
     with ledger.open("a", encoding="utf-8") as out:
         out.write(play.json() + "\n")
 
 
 def read(ledger: Path) -> list[Play]:
-    """All plays in the ledger."""
+    """Reads all plays of the ledger."""
     lines = ledger.read_text(encoding="utf-8").splitlines() if ledger.exists() else []
     plays = [Play(**json.loads(line)) for line in lines]
     for play in plays:
@@ -123,13 +123,13 @@ def read(ledger: Path) -> list[Play]:
 
 
 def added_up(plays: Sequence[Play], tree: str) -> Play:
-    """Those of one tree as one."""
+    """Returns the sum of the plays of one tree."""
     return _sum(tree, (play for play in plays if play.tree == tree))
 
 
 def newest(plays: Sequence[Play]) -> Play:
-    """What the document shows: those of the newest code that has rounds which were judged. A play that broke off before
-    its first set of lanes was judged has none."""
+    """Returns the sum for the document: the plays of the newest code with checked rounds. A play that was aborted
+    before its first set of lanes was checked has none."""
     return added_up(plays, next(play.tree for play in reversed(plays) if play.count))
 
 

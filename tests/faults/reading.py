@@ -1,4 +1,4 @@
-"""Reads a history: topics by plain consumers, the log and the data files one by one. No bridge."""
+"""Reads a history without the bridge: topics by plain consumers, the log and the data files one by one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WAIT = 60.0
 
 
 class Observer:
-    """Follows the topics (in, and out if there is one), the log and the ledger; `look` reads what is new."""
+    """Follows the topics (input, and output if any), the log and the ledger; `look` reads what is new."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Observer:
         self._next: dict[str, dict[int, int]] = {}
 
     def look(self) -> History:
-        """Everything up to now; first what comes last, so that causes are never missing for effects."""
+        """Reads everything up to now, from the end of the data flow, so that each effect has its cause."""
         history = self.history
         for topic in self._topics[1:]:
             history.topic_out += self._records(topic)
@@ -66,7 +66,7 @@ class Observer:
             yield Acked(*json.loads(line))
 
     def _commits(self) -> Iterator[Commit]:
-        """The versions that an ingest has written."""
+        """Reads the versions that an ingest wrote."""
         for version, actions in self.log.commits():
             told = progress_of(actions)
             txns = [a["txn"]["version"] for a in actions if "txn" in a]
@@ -89,7 +89,7 @@ class Observer:
         return [(row[0], row[1]) for row in kept.rows(["partition", "offset"])]
 
     def _records(self, topic: str) -> Iterator[Record]:
-        """What readers of committed records find; what of it nobody can decode goes to the history's `bad`."""
+        """Yields what read_committed consumers see; undecodable records are added to the history's `bad`."""
         for message in messages(self._bootstrap, topic, self._next.setdefault(topic, {})):
             key, place = message.key(), (message.partition() or 0, message.offset() or 0)
             assert key is not None
@@ -108,7 +108,7 @@ def _naive(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def progress_of(actions: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """What an ingest has written down beside the rows of a commit; None for other writers' commits."""
+    """Returns the progress that an ingest stored in a commit; None for commits of other writers."""
     info: Mapping[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
     try:
         found = json.loads(info.get("userMetadata") or "")["bridge"]
@@ -120,7 +120,7 @@ def progress_of(actions: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
 def ends(
     admin: AdminClient, topic: str, partitions: Iterable[int], isolation: IsolationLevel
 ) -> dict[int, int]:
-    """The end of each partition for readers of committed, or of all records."""
+    """Returns the end offsets for read_committed or read_uncommitted consumers."""
     latest: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
     asked = {TopicPartition(topic, p): latest for p in partitions}
     found = admin.list_offsets(asked, isolation_level=isolation, request_timeout=10)
@@ -128,14 +128,14 @@ def ends(
 
 
 class Stall:
-    """The longest time that readers of committed records waited for the next record of a partition that was there."""
+    """Measures the longest wait of read_committed consumers for an existing record of a partition."""
 
     def __init__(self) -> None:
         self.longest = 0.0
         self._since: dict[int, tuple[int, float]] = {}
 
     def look(self, now: float, committed: Mapping[int, int], everything: Mapping[int, int]) -> None:
-        """The ends of the partitions at a time, for readers of committed and of all records."""
+        """Adds the end offsets at a time, for read_committed and read_uncommitted consumers."""
         for partition, end in committed.items():
             if end >= everything[partition]:
                 self._since.pop(partition, None)
@@ -146,7 +146,7 @@ class Stall:
 
 
 def open_transactions(bootstrap: str) -> list[str]:
-    """Partitions whose readers of committed records are kept from the end: a transaction is open there."""
+    """Returns the partitions with an open transaction, which blocks read_committed consumers before the end."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     topics = admin.list_topics(timeout=_WAIT).topics
     found = []
@@ -168,14 +168,14 @@ _LOG_SCRATCH = re.compile(
 
 
 def log_scratch(table: Path) -> list[str]:
-    """Temporary files of Delta's own log writer; a kill in the middle of a write leaves one. They are no part of the
-    table, and Delta takes them for files of a writer that may still be at work: it never deletes them."""
+    """Returns temporary files of Delta's log writer, which a kill during a write leaves behind. They are not part of
+    the table; Delta never deletes them, because their writer might still be running."""
     return sorted(p.name for p in (table / "_delta_log").iterdir() if _LOG_SCRATCH.fullmatch(p.name))
 
 
 def leftovers(checkpoints: Iterable[Path], table: Path) -> list[str]:
-    """Files that a run should have taken with it: scratch folders, half-written progress, and whatever else is in the
-    log's folder but `log_scratch`."""
+    """Returns files that a run should have deleted: scratch folders, partial progress files, and other files in the
+    log's folder except `log_scratch`."""
     found = [path for checkpoint in checkpoints for path in (checkpoint / "ingest").glob("*")]
     found += [path for checkpoint in checkpoints for path in checkpoint.rglob("*.tmp")]
     known = (_LOG_FILES, _LOG_SCRATCH)

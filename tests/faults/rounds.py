@@ -1,4 +1,4 @@
-"""How each kind of fault is done to the jobs."""
+"""Injects each kind of fault into the jobs."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _FIRE_SECONDS = 30.0
 
 
 class Player:
-    """Plays blows on a ground. After one its victims may still be away; the next one that needs them waits."""
+    """Plays faults on a ground. Victims may still be recovering afterwards; the next fault that needs them waits."""
 
     def __init__(self, ground: Ground, say: Callable[[str], None]) -> None:
         self._ground, self._say = ground, say
         self._user: threading.Thread | None = None
         self.users: list[str] = []
-        """What users did, and what came of it."""
+        """What users did, with the results."""
         self.kinds: dict[str, Callable[[Blow, Job], object]] = {
             "kill all": lambda b, job: self._kill_all(b.kind, job),
             "kill Python": lambda b, job: self._kill(b.kind, job, job.running.pid),
@@ -49,7 +49,7 @@ class Player:
         }
 
     def play(self, this: Blow) -> None:
-        """One fault, up to the blow. Raises TimeoutError when somebody does not come back."""
+        """Plays one fault up to its injection. Raises TimeoutError when a pipeline does not recover."""
         job = self._ground.jobs[this.verb]
         both = this.kind in ("kill both jobs", "broker")
         for needed in self._ground.jobs.values() if both else [job]:
@@ -60,11 +60,11 @@ class Player:
         if this.user:
             self._use(this.user, self._ground.lanes[this.passes % len(self._ground.lanes)])
         self._ground.rest(this.seconds)
-        self.recovered(job)  # it may have ended by itself
+        self.recovered(job)  # it may have ended without a fault
         self.kinds[this.kind](this, job)
 
     def recovered(self, job: Job) -> None:
-        """Wait until each of its pipelines has made progress after its last fault."""
+        """Waits until each of its pipelines has made progress after its last fault."""
         self._ground.until(lambda: not job.recovering, PATIENCE, f"{job.verb} makes progress")
 
     def _kept(self, lane: Lane) -> Path:
@@ -79,7 +79,7 @@ class Player:
             self._kill_all(this.kind, hit)
 
     def _kill(self, kind: str, job: Job, pid: int | None) -> None:
-        """One process; the rest of the session must follow by itself."""
+        """Kills one process; the rest of the session must end by itself."""
         if pid is None:
             return self._kill_all(kind, job)
         job.is_hit(kind)
@@ -87,7 +87,7 @@ class Player:
         self._ground.until(job.must_end(job.running), PATIENCE, "the driver ends")
 
     def _kill_worker(self, this: Blow, job: Job) -> None:
-        """In the middle of a transaction, if there is one; Spark has the task done again, or the pipeline ends."""
+        """Kills a worker, within a transaction if there is one; Spark retries the task, or the pipeline ends."""
         hit = self._armed(job, "shard.before-commit", "pause")
         process = job.running
         job.is_hit(this.kind)
@@ -97,7 +97,7 @@ class Player:
             hit.unlink(missing_ok=True)
 
     def _raise(self, this: Blow, job: Job) -> None:
-        """One pipeline ends with an error, the others do not notice."""
+        """Lets one pipeline end with an error, without effect on the others."""
         process = job.running
         before = len(told(process.folder))
         job.expecting = True
@@ -125,14 +125,14 @@ class Player:
         if everybody:
             return self._kill_all(kind, job)
         job.is_hit(kind)
-        if this.place.startswith("shard."):  # a worker, which Spark may replace
+        if this.place.startswith("shard."):  # in a worker, which Spark may replace
             self._ground.rest(1)
             if process.code is None:
                 process.kill()
         self._ground.until(job.must_end(process), PATIENCE, "the driver ends")
 
     def _armed(self, job: Job, place: str, action: str) -> Path | None:
-        """Arm a failpoint and wait for it; None when it is not passed in time."""
+        """Arms a failpoint and waits for it; returns None when it is not passed in time."""
         process = job.running
         hit = process.arm(place, action)
         deadline = time.monotonic() + _FIRE_SECONDS
@@ -146,7 +146,7 @@ class Player:
         return None
 
     def _checkpoint(self, this: Blow, job: Job) -> None:
-        # A publish at least once has its progress in its checkpoint, and nowhere else.
+        # An at-least-once publish has its progress only in its checkpoint.
         lanes = [x for x in self._ground.lanes if job.verb == "ingest" or x.exactly_once]
         job.is_hit(this.kind, [x.name for x in lanes])
         job.is_hit("kill all", [x.name for x in self._ground.lanes if x not in lanes])
@@ -181,7 +181,7 @@ class Player:
         self._loser_ends(job, zombie)
 
     def _twice(self, this: Blow, job: Job) -> None:
-        """The second one must end, as the first one is well."""
+        """Starts a second run, which must end because the first one is running."""
         second = job.started()
         for lane in self._ground.lanes:
             job.rounds[lane.name, this.kind] += 1
@@ -194,11 +194,11 @@ class Player:
         job.left(loser)
 
     def _use(self, statement: str, lane: Lane) -> None:
-        """A user at work, beside the jobs; he may lose against them."""
+        """Runs a statement of a user concurrently with the jobs; it may fail with a conflict."""
         if self._user is not None:
             self._user.join()
         table, column = f"delta.`{self._ground.table(lane)}`", next(iter(KEY_TYPES[lane.key].columns))
-        # It changes nothing, but rewrites rows: the fold is as before, and nothing of it may be published.
+        # It rewrites rows without changing them: the fold stays the same, and none of it may be published.
         where = f"hash({column}) % 3 = 0"
         text = {"OPTIMIZE": f"OPTIMIZE {table}", "UPDATE": f"UPDATE {table} SET seq = seq WHERE {where}"}
 
@@ -213,7 +213,7 @@ class Player:
         self._user.start()
 
     def finish(self) -> None:
-        """Everybody is back and well."""
+        """Waits until all pipelines have recovered."""
         if self._user is not None:
             self._user.join()
         for job in self._ground.jobs.values():

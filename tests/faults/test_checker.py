@@ -1,4 +1,4 @@
-"""The checker finds each kind of fault in histories made by hand, and nothing in a good one."""
+"""The checker finds each kind of fault in handwritten histories, and nothing in a correct one."""
 
 from __future__ import annotations
 
@@ -104,11 +104,11 @@ BREAKS: dict[str, tuple[str, Callable[[History], object]]] = {
         "quarantine differs",
         lambda h: h.bad.append((0, 2)) or h.quarantine.extend([(0, 2)] * 2),  # type: ignore[func-returns-value]
     ),
-    "a record that was put aside deletes a row": (
+    "a quarantined record deletes a row": (
         "table differs from topic",
         lambda h: h.bad.append((0, 2)) or h.quarantine.append((0, 2)) or h.table.pop(0),  # type: ignore[func-returns-value]
     ),
-    "a record that was put aside is in the table": (
+    "a quarantined record is in the table": (
         "table differs from topic",
         lambda h: h.bad.append((0, 5)) or h.quarantine.append((0, 5)) or h.topic_in.pop(2),  # type: ignore[func-returns-value]
     ),
@@ -148,7 +148,7 @@ def test_each_fault_is_found(name: str) -> None:
 
 
 def again(*seqs: int | None, drained: bool = True) -> Verdict:
-    """Key 2 of `good`, whose changes are 2, None, 6, as it is sent at least once."""
+    """Key 2 of `good`, whose changes are 2, None, 6, sent at-least-once."""
     history = good()
     del history.topic_out[3:]
     rows = [None if seq is None else row(seq) for seq in seqs]
@@ -178,7 +178,7 @@ def test_at_least_once(seqs: tuple[int | None, ...], faults: set[str]) -> None:
 
 
 def grown() -> History:
-    """Partition 2 was added: key 1 is there from its last change on."""
+    """Partition 2 was added: it has key 1 from its last change on."""
     history = good()
     history.topic_in[2] = Record(2, 0, 1, row(8), 9)
     history.commits[-1] = Commit(5, 3, 3, {0: 6, 1: 3, 2: 1})
@@ -189,7 +189,7 @@ def grown() -> History:
 
 @pytest.mark.parametrize("once", [True, False])
 def test_added_partitions(once: bool) -> None:
-    """Order is asked for in each partition alone; the newest timestamp says which record is the last."""
+    """Order is required within each partition only; the newest timestamp decides which record is the last."""
     verdict = judge(grown(), drained=True, exactly_once=once, grown=True)
     assert verdict.clean, verdict.examples
     assert judge(grown(), drained=True, exactly_once=True).counts["reordered"] == 1
@@ -229,7 +229,7 @@ def test_no_fault_goes_untested() -> None:
     "module", ["history", "checker", "documents", "parquet", "reading", "vectors", "writer", "../reader"]
 )
 def test_it_shares_no_code_with_the_bridge(module: str) -> None:
-    """Nor does what it imports from here."""
+    """Nor do the modules that it imports."""
     here = Path(__file__).parent
     tree = ast.parse((here / f"{module}.py").read_text(encoding="utf-8"))
     imported = {

@@ -1,4 +1,4 @@
-"""Each guard, switched off: the checker of the rounds must find what it was there for. Switched on, nothing."""
+"""With a guard disabled, the checker of the rounds must find its fault; with all guards enabled, nothing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def judged(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[st
 @onoff
 @pytest.mark.parametrize("engine", ["spark", pytest.param("delta-rs", marks=pytest.mark.slow)])
 def test_delta_s_txn_in_the_commit(judged: Judged, monkeypatch: Patch, guarded: bool, engine: str) -> None:
-    """A second run commits the same batch while the first is about to; no lease keeps them apart."""
+    """A second run commits the same batch just before the first one; no lease separates them."""
     ours = SimpleNamespace(lost=False, warning=None, check=lambda: None)
     monkeypatch.setattr(lease, "acquire_lease", lambda *_: nullcontext(ours))
     if not guarded:
@@ -77,7 +77,7 @@ def test_delta_s_txn_in_the_commit(judged: Judged, monkeypatch: Patch, guarded: 
     if guarded:
         with pytest.raises(ConcurrentRunError, match="has committed batch 0"):
             judged.ingest(engine=engine)
-    else:  # it ends all the same, as the other run has swept its scratch folder away
+    else:  # it ends in any case, since the other run has deleted its scratch folder
         with suppress(BridgeError):
             judged.ingest(engine=engine)
     assert second == [None, 1]
@@ -87,7 +87,7 @@ def test_delta_s_txn_in_the_commit(judged: Judged, monkeypatch: Patch, guarded: 
 
 @pytest.mark.parametrize("guarded", [pytest.param(True, marks=pytest.mark.slow), False], ids=["on", "off"])
 def test_offsets_in_the_commit(judged: Judged, monkeypatch: Patch, guarded: bool) -> None:
-    """A run that takes another word for where it stands, as a checkpoint of an hour ago would be."""
+    """A run that starts at other offsets, like those of an old checkpoint."""
     judged.write(4)
     judged.ingest()
     if not guarded:
@@ -122,7 +122,7 @@ def test_committed_records_alone(
 def test_null_safe_keys(
     spark: SparkSession, lake: Path, monkeypatch: Patch, guarded: bool, engine: str
 ) -> None:
-    """With `=` for `<=>` a key with a null part is never found, and is there twice."""
+    """With `=` instead of `<=>` a key with a null part never matches, and is duplicated."""
 
     def plain(key: list[str], left: str, right: str) -> Column:
         return col(key[0], left) == col(key[0], right)
@@ -146,7 +146,7 @@ def test_null_safe_keys(
 
 
 def told(broker: Broker, topic: str, expected: Mapping[int, list[int]], tmp_path: Path) -> History:
-    """A history whose topic out is this one, and whose commits changed each key as expected."""
+    """A history with this output topic, whose commits changed each key as expected."""
     seen = Observer(broker.bootstrap, ["", topic], tmp_path, tmp_path / "none")
     out = list(seen._records(topic))
     rounds = max(map(len, expected.values()))
@@ -170,7 +170,7 @@ def records(topic: str, seq: int, keys: range) -> Records:
 def test_progress_in_the_slot_s_transaction(
     broker: Broker, unique: Callable[[str], str], tmp_path: Path, monkeypatch: Patch, guarded: bool
 ) -> None:
-    """A task that is done again, after its first attempt died with some transactions committed."""
+    """A task is retried after its first attempt died with some transactions committed."""
     topic, prefix, keys = unique("shard"), unique("tx"), range(6)
     broker.create_topic(topic, 2)
     servers = {"bootstrap.servers": broker.bootstrap}
@@ -198,7 +198,7 @@ def test_progress_in_the_slot_s_transaction(
 def test_java_s_partitioner(
     broker: Broker, unique: Callable[[str], str], tmp_path: Path, monkeypatch: Patch, guarded: bool
 ) -> None:
-    """A topic that another client has begun: with librdkafka's own partitioner keys move."""
+    """A topic that another client has written first: with librdkafka's default partitioner keys move."""
     topic, keys = unique("keys"), range(40)
     broker.create_topic(topic, 4)
     java = Producer({"bootstrap.servers": broker.bootstrap, "partitioner": "murmur2_random"})
@@ -216,7 +216,7 @@ def test_java_s_partitioner(
 
 
 def test_a_ledger_that_lies_is_found_too(judged: Judged) -> None:
-    """The judge believes nobody: a send that was acknowledged and is not there counts as lost."""
+    """A record that was acknowledged and is missing counts as lost."""
     judged.write(3)
     judged.ingest()
     with judged._ledger.open("a") as out:

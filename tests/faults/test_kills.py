@@ -36,7 +36,7 @@ BLOWS = (
 
 @pytest.mark.timeout(600)
 def test_each_kind_of_kill_for_each_delivery(spark: SparkSession, tmp_path: Path) -> None:
-    """A process, its JVM, the whole group, the broker, and one that is stopped, taken over, and wakes."""
+    """A process, its JVM, the whole group, the broker, and a process that is stopped, taken over, and resumed."""
     assert {lane.delivery for lane in LANES} == set(DELIVERIES)
     with Zygote() as zygote, Broker(tmp_path / "broker") as broker:
         world = World(tmp_path, broker, "", spark, zygote)

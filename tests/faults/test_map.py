@@ -1,4 +1,4 @@
-"""README.md of this folder is true: each fault has its row, and what a row names exists."""
+"""In README.md of this folder each fault has a row, and the tests and files that it names exist."""
 
 from __future__ import annotations
 

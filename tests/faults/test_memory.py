@@ -1,4 +1,4 @@
-"""A million records and little memory: it works, or it stops and says what to change; nothing is torn in between."""
+"""A million records with little memory: the run succeeds, or stops with advice; there is no partial state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.pipelines.world import Record, World, tombstone, upsert
 MILLION = 1_000_000
 SECONDS = 900
 SMALL = {"driver_memory": "400m", "testing_reservedMemory": str(64 << 20)}
-"""Spark keeps 300 MB of a heap for itself, and starts with no less than 450; the second is for its tests."""
+"""Spark reserves 300 MB of a heap, and needs at least 450 to start; the second setting is for Spark's tests."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * SECONDS)]
 

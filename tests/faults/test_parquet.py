@@ -1,4 +1,4 @@
-"""The judge's own eyes on a table: every row of every file that the log names, whatever its statistics say."""
+"""The checker's reader of tables returns every row of every file in the log, whatever the statistics are."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def commit(table: Path, version: int, *actions: dict[str, Any]) -> None:
 
 
 def added(table: Path, name: str, ids: list[int], *, stats: tuple[int, int]) -> dict[str, Any]:
-    """A data file, and an add action whose statistics may lie."""
+    """A data file, and an add action whose statistics may be wrong."""
     table.mkdir(parents=True, exist_ok=True)
     rows = {"id": ids, "seq": [1] * len(ids), "writer": ["plain"] * len(ids), "seed": [7] * len(ids)}
     pq.write_table(pa.table(rows), table / name)

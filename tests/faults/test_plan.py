@@ -1,4 +1,4 @@
-"""A seed says all: the same rounds each time, every configuration and kind among them, places that the code has."""
+"""A seed determines the rounds; they have every configuration and kind, and existing failpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/reliability.md: written and read back, percentiles by hand, and what it says now."""
+"""docs/reliability.md is written and read back, and is what the ledger sums up to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.faults.report import parsed, percentile, rendered, written
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reliability.md"
 LEDGER = DOCUMENT.with_suffix(".jsonl")
 MAY_LACK = ("deletion vectors",)
-"""Drawn for Spark's engine alone, so that a play of few lanes may have none; the table shows how many there were."""
+"""Drawn only with Spark's engine, so a play of few lanes may have none; the table shows the number."""
 
 
 def played(tree: str, seed: int, **more: object) -> Play:
@@ -79,7 +79,7 @@ def test_the_document_has_every_configuration_and_nothing_but_zeros() -> None:
         told = found[f"Rounds by {dimension}"]
         lacking = {name for name in choices if told.get(name, "0") == "0"}
         assert lacking <= set(MAY_LACK), f"no round by {dimension}"
-    assert found[""]["ranges sent file by file, that the logs still tell of"] != "0"
+    assert found[""]["ranges sent file by file, in the current logs"] != "0"
     assert found[""]["commit"] and {"ingest", "publish"} <= set(found["Recovery"])
 
 

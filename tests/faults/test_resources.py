@@ -1,4 +1,4 @@
-"""Resources that run out: a clear stop that names the place, no torn state, and a run after that goes on."""
+"""Exhausted resources: the run stops with the location and without partial state, and the next run continues."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def names(world: World) -> dict[int, str]:
 
 
 def noise(draw: random.Random, bytes: int) -> str:
-    """Text that no codec makes much smaller."""
+    """Text that hardly compresses."""
     return draw.randbytes(bytes // 2).hex()
 
 
@@ -91,7 +91,7 @@ def test_the_disk_of_the_checkpoint_is_full(world: World, disk: Disk) -> None:
 def test_the_disk_of_the_broker_is_full(
     spark: SparkSession, lake: Path, tmp_path: Path, unique: Callable[[str], str], guarantee: str
 ) -> None:
-    """Kafka gives up its only log folder, and with it itself. What is not acknowledged is not taken for sent."""
+    """Kafka shuts down when its only log folder fails. Unacknowledged records do not count as sent."""
     draw = random.Random(7)
     large = {n: noise(draw, 500_000) for n in range(40)}
     rows = [(n, name, None) for n, name in large.items()]

@@ -1,6 +1,6 @@
-"""The most telling faults of an ingest, in short: each injected on purpose, each judged by the checker of the rounds.
+"""The most important faults of an ingest, injected deterministically and checked by the checker of the rounds.
 
-README.md says which faults other tests inject.
+README.md lists the tests for the other faults.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def judged(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[st
     "place", [pytest.param("ingest.before-merge", marks=pytest.mark.slow), "ingest.after-merge"]
 )
 def test_a_run_dies_beside_its_commit(judged: Judged, arm: Arm, place: str) -> None:
-    """Just before it nothing is there; just after it, before Spark's own log knows, the batch is not applied again."""
+    """Before the commit nothing is written; after it, before Spark's own log has it, the batch is not applied again."""
     judged.write(10)
     hit = arm(place, "raise")
     with pytest.raises(RuntimeError, match=f"failpoint {place}"):
@@ -49,7 +49,7 @@ def test_a_run_dies_beside_its_commit(judged: Judged, arm: Arm, place: str) -> N
 
 
 def test_a_checkpoint_of_an_hour_ago_or_of_another_job(judged: Judged) -> None:
-    """Put back, it repeats nothing; in the hands of another pipeline it is no progress of that one's."""
+    """Restored, it repeats nothing; copied to another pipeline, it is not progress of that pipeline."""
     judged.write(10)
     judged.ingest()
     folder = judged.world.folder

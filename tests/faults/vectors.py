@@ -1,4 +1,4 @@
-"""Delta's deletion vectors, read by the protocol: which rows of a file are gone.
+"""Decodes Delta's deletion vectors, by the protocol.
 
 Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md, "Deletion Vector Format", and
 https://github.com/RoaringBitmap/RoaringFormatSpec, the portable layout of 32 and 64 bits.
@@ -21,7 +21,7 @@ _RUNS, _NO_RUNS = 12347, 12346
 
 
 def deleted(table: Path, vector: Mapping[str, Any] | None) -> set[int]:
-    """The numbers of the rows that the descriptor in an add action takes away."""
+    """Returns the row numbers that the descriptor in an add action deletes."""
     if vector is None:
         return set()
     told = vector["pathOrInlineDv"]
@@ -82,7 +82,7 @@ def _bitmap(data: bytes, at: int) -> tuple[list[int], int]:
     heads = [struct.unpack_from("<HH", data, at + 4 * n) for n in range(size)]
     at += 4 * size
     if not runs or size >= 4:
-        at += 4 * size  # where each container begins; they follow each other
+        at += 4 * size  # skips the offsets of the containers, which are contiguous
     values: list[int] = []
     for number, (high, fewer) in enumerate(heads):
         is_run = bool(runs) and bool(runs[number // 8] >> number % 8 & 1)

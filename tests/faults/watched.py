@@ -1,4 +1,4 @@
-"""`bridge ingest` as its user starts it, with an eye on the memory of its Java processes."""
+"""Runs `bridge ingest` like a user, and measures the memory of its Java processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Job"]
 
 
 class Job:
-    """One run in a session of processes of its own; a context manager that leaves none of them behind."""
+    """A run in a process session of its own; a context manager that ends all of its processes."""
 
     def __init__(self, world: World, *, master: str = "local[2]", **conf: str) -> None:
         self._said = world.folder / f"said-{time.monotonic_ns()}.txt"
@@ -28,7 +28,7 @@ class Job:
             self._command += ["--conf", f"spark.{name.replace('_', '.')}={setting}"]
         self._process: subprocess.Popen[bytes] | None = None
         self.peak_mb: dict[str, int] = {}
-        """The most memory that each kind of Java process (driver, executor) ever had resident."""
+        """The maximum resident memory of each kind of Java process (driver, executor)."""
 
     def __enter__(self) -> Job:
         environ = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK"))}
@@ -51,11 +51,11 @@ class Job:
 
     @property
     def said(self) -> str:
-        """What it printed, in one line."""
+        """Returns its output as one line."""
         return " ".join(self._said.read_text(errors="replace").split())
 
     def ended(self, seconds: float, each: Callable[[], None] = lambda: None) -> int:
-        """The exit code, which must be there in time; `each` is called about five times a second until then."""
+        """Waits for the exit code, at most `seconds`; calls `each` about five times a second until then."""
         assert self._process is not None
         deadline = time.monotonic() + seconds
         while (code := self._process.poll()) is None:
@@ -66,7 +66,7 @@ class Job:
         return code
 
     def executors(self) -> list[int]:
-        """The processes of a local-cluster's executors."""
+        """Returns the executor processes of a local-cluster."""
         return [pid for pid in self._pids() if _kind(pid) == "executor"]
 
     def _look(self) -> None:

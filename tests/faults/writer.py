@@ -1,11 +1,11 @@
-"""Keeps producing changes of a few hundred keys, and a ledger of what the broker has acknowledged. No bridge.
+"""Produces changes of a few hundred keys, and a ledger of what the broker acknowledged. No code of the bridge.
 
     python -m tests.faults.writer SPEC RATE
 
-SPEC is a JSON file: a list of what `Writer` takes, one for each topic. Inserts, updates and tombstones, plain and in
-transactions, of which some are aborted, and records that nobody can decode. Every record carries its key, a number that
-rises with every record, the kind of writer and the seed: the value does, and the headers of tombstones.
-SIGTERM, or the end of whoever started it, ends it after the burst under way.
+SPEC is a JSON file: a list of arguments of `Writer`, one entry per topic. It writes inserts, updates and tombstones,
+plain and in transactions, some of which it aborts, and undecodable records. Every record contains its key, a number
+that increases with every record, the kind of writer and the seed: in the value, or in the headers of a tombstone.
+SIGTERM, or the end of the parent process, ends it after the current burst.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _TOMBSTONES = 0.2
 
 
 class Writer:
-    """One topic's only writer; `burst` returns when the ledger holds, on disk, what it has sent.
+    """The only writer of a topic; `burst` returns when the ledger on disk contains what it has sent.
 
-    `bad`: how many of its records nobody can decode; `large`: how many of its bursts are of many records, so that a
+    `bad`: the ratio of undecodable records; `large`: the ratio of bursts with many records, so that a
     version of the table has enough rows for file shards.
     """
 
@@ -73,13 +73,13 @@ class Writer:
         self._seq = 0
 
     def burst(self) -> None:
-        """Some changes, plain or as one transaction."""
+        """Writes some changes, plain or as one transaction."""
         try:
             if self._draw.random() < _TRANSACTIONS:
                 self._transaction()
             else:
                 self._send_plain()
-        except KafkaException:  # the broker is away: what is not in the ledger may be there or not
+        except KafkaException:  # the broker is down: records that are not in the ledger may exist or not
             self._plain = self._transactional = None
             time.sleep(0.5)
 
@@ -102,7 +102,7 @@ class Writer:
 
     @contextmanager
     def _noting(self, producer: Any, fate: str) -> Iterator[None]:
-        """Send some changes, wait for their places, and write them down when the block has ended well."""
+        """Sends changes, waits for their offsets, and records them in the ledger when the block succeeds."""
         acked: list[Acked] = []
         most = _LARGE if self._draw.random() < self._large else _BURST
         for _ in range(self._draw.randrange(1, most)):
@@ -141,7 +141,7 @@ class Writer:
 
 
 def main(spec: str, rate: str) -> None:
-    """Write about `rate` records a second to each topic until told to end."""
+    """Writes about `rate` records a second to each topic until SIGTERM."""
     ended: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: ended.append(number))
     parent = os.getppid()

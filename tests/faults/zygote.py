@@ -1,9 +1,9 @@
-"""A Python that has imported everything, and forks: a carrier starts without the seconds that imports take.
+"""Forks carriers from a Python process that has imported everything, which saves seconds of imports per start.
 
     python -m tests.faults.zygote
 
-Reads a line of JSON for each child that is wanted and answers with its process id. The child leads a session of its
-own; when it has ended, its exit code is in `FOLDER/code`. Ends with its standard input. It starts no thread and no JVM.
+Reads a line of JSON for each child and answers with its process id. The child leads a process session of its own; after
+its end its exit code is in `FOLDER/code`. Ends with its standard input. It starts no thread and no JVM.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 __all__ = ["SLOT_ROWS", "Zygote"]
 
 SLOT_ROWS = 40
-"""From so many rows on a version may go out file by file; 200,000 in earnest (docs/adr/017)."""
+"""The number of rows from which a version may be sent file by file; 200,000 in production (docs/adr/017)."""
 
 _IMPORTED = (
     *("deltalake", "delta.tables", "pandas", "pyarrow.parquet", "pyspark.sql.streaming.query", "fastavro"),
@@ -32,13 +32,13 @@ _IMPORTED = (
 
 
 class Zygote:
-    """The other end: a context manager that starts it and asks it for children."""
+    """The client: a context manager that starts the zygote and requests children."""
 
     def __enter__(self) -> Zygote:
         environ = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK"))}
-        # Failpoints are looked for only where this is set when bridge is imported.
+        # Failpoints are active only where this is set when bridge is imported.
         environ["BRIDGE_FAILPOINTS"] = os.devnull
-        # Read at the import, too.
+        # Also read at import.
         environ["BRIDGE_FILE_SLOT_ROWS"] = str(SLOT_ROWS)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.faults.zygote"],
@@ -54,7 +54,7 @@ class Zygote:
         self._process.communicate()
 
     def child(self, **wanted: Any) -> int:
-        """The process id of a new carrier; see `_become` for what it wants."""
+        """Starts a carrier and returns its process id; see `_become` for the arguments."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(json.dumps(wanted).encode() + b"\n")
         self._process.stdin.flush()
@@ -62,7 +62,7 @@ class Zygote:
 
 
 def _become(wanted: Mapping[str, Any]) -> int:
-    """Be the carrier."""
+    """Runs the carrier in the forked child."""
     from bridge import failpoints
     from tests.faults.carrier import carry
 
