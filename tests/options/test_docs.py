@@ -10,6 +10,7 @@ import pytest
 
 from bridge.options import FORMATS, OPTIONS, declared
 from bridge.options.docs import markdown
+from bridge.options.properties import SETTINGS
 
 ROOT = Path(__file__).parents[2]
 UPSERT, KAFKA = "upsert-kafka", "kafka"
@@ -57,6 +58,13 @@ def test_the_page_is_what_the_generator_writes() -> None:
     assert page.read_text(encoding="utf-8") == markdown(), (
         "run: python -m bridge.options.docs > docs/options.md"
     )
+
+
+def test_the_page_defines_each_kind_of_support_that_it_uses() -> None:
+    options = [*OPTIONS, *(option for declared in FORMATS.values() for option in declared.options)]
+    used = {option.support.value for option in options} | {s.treatment.value for s in SETTINGS.values()}
+    introduction = markdown().partition("\n## ")[0]
+    assert set(re.findall(r"^- \*\*(.+?)\*\*:", introduction, re.MULTILINE)) == used
 
 
 @pytest.mark.parametrize("manual", MANUALS)
