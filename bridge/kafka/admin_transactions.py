@@ -1,6 +1,6 @@
-"""The transactions of a sink's prefix: which there are, and how to end those that nobody will.
+"""Lists and aborts the transactions of a sink's prefix.
 
-librdkafka cannot ask for them, so Kafka's own AdminClient does, the one beside Spark's source.
+librdkafka has no such requests, so Kafka's Java AdminClient makes them, which Spark's source brings along.
 """
 
 from __future__ import annotations
@@ -25,64 +25,69 @@ __all__ = ["Transaction", "abort_transactions", "fence_shards", "list_transactio
 
 _TIMEOUT = 30.0
 _ADMIN = "org.apache.kafka.clients.admin.Admin"
-_SHADINGS = ("", "kafkashaded.")  # Databricks ships Kafka's client under a name of its own
+SHADINGS = ("", "kafkashaded.")  # Databricks ships Kafka's client in a package of its own
 _ENDING = ("PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 
 
 @dataclass(frozen=True)
 class Transaction:
-    """The last transaction of a transactional id. One that is `Ongoing` keeps readers of committed records back."""
+    """The last transaction of a transactional id. An `Ongoing` one delays readers of committed records."""
 
     id: str
     state: str
-    """Kafka's word: Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, Empty, ..."""
+    """In Kafka's terms: Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, Empty, ..."""
     producer_id: int
     epoch: int
     started: str | None
-    """When, in ISO 8601, by the clock of the broker; None when there is none under way."""
+    """When it began, in ISO 8601, by the broker's clock; None when it has ended."""
     seconds: float | None
-    """For how long it has been under way."""
+    """For how long it has been open."""
     timeout_seconds: float
-    """After how long the broker itself aborts it."""
+    """After which time the broker aborts it."""
     partitions: tuple[str, ...]
-    """What it has written to: `topic-partition`."""
+    """The partitions it has written to: `topic-partition`."""
     belongs_to_sink: bool
-    """Whether the id is one that the bridge makes from the prefix: the prefix itself, or '-' and a number after it."""
+    """Whether the id has the form of the bridge's own: the prefix itself, or the prefix, '-' and a number."""
 
     @property
     def ongoing(self) -> bool:
         return self.state == "Ongoing"
 
 
-def list_transactions(spark: SparkSession, topic: Topic, *, timeout: float = _TIMEOUT) -> list[Transaction]:
-    """What the broker knows of the ids that are the prefix, or begin with the prefix and '-', by id.
+def list_transactions(
+    spark: SparkSession, topic: Topic, *, timeout: float = _TIMEOUT, shadings: Sequence[str] = SHADINGS
+) -> list[Transaction]:
+    """Return the transactions of the ids that are the prefix, or begin with the prefix and '-', ordered by id.
 
-    Raises OptionError where the sink has no prefix, KafkaError, and UnsupportedError where Spark has no AdminClient.
+    `shadings` are the package prefixes under which Kafka's AdminClient may be. Raises OptionError where the sink has no
+    prefix, KafkaError, and UnsupportedError where Spark has no AdminClient.
     """
     prefix = _prefix(topic)
-    with _admin(spark, topic, timeout) as ask:
+    with _admin(spark, topic, timeout, shadings) as ask:
         return _transactions(ask, prefix)
 
 
 def abort_transactions(
     spark: SparkSession, topic: Topic, *, others: bool = False, timeout: float = _TIMEOUT
 ) -> tuple[list[Transaction], list[Transaction]]:
-    """End the transactions under way: (those ended, those left alone), as they were before; returns when they are over.
+    """Abort the open transactions and wait for their end; return (aborted, others), as they were before.
 
-    It fences their producers, as a restart of the publish would: one that is still running fails. Without
-    `others` only ids of the bridge's own making are ended. Raises as `listed` does.
+    It fences their producers, as a restart of the publish would: a publish that is still running fails. Without
+    `others` only transactions with `belongs_to_sink` are aborted. Raises as `list_transactions` does.
     """
     prefix, deadline = _prefix(topic), time.monotonic() + timeout
     with _admin(spark, topic, timeout) as ask:
         ongoing = [t for t in _transactions(ask, prefix) if t.ongoing]
-        chosen = [t for t in ongoing if others or t.belongs_to_sink]
-        _end(ask, prefix, [t.id for t in chosen], deadline)
-        return chosen, [t for t in ongoing if t not in chosen]
+        aborted = [t for t in ongoing if others or t.belongs_to_sink]
+        _end(ask, prefix, [t.id for t in aborted], deadline)
+        return aborted, [t for t in ongoing if t not in aborted]
 
 
 def fence_shards(spark: SparkSession, topic: Topic, *, timeout: float = _TIMEOUT) -> None:
-    """End what shards of the publish have under way, and keep their producers from sending more; returns when it is
-    over. Its driver's id, the prefix itself, is left alone. Raises as `listed` does."""
+    """Abort the open transactions of the publish's shards, fence their producers, and wait for the end.
+
+    The driver's id, which is the prefix itself, is not fenced. Raises as `list_transactions` does.
+    """
     prefix, deadline = _prefix(topic), time.monotonic() + timeout
     with _admin(spark, topic, timeout) as ask:
         shards = [t.id for t in _transactions(ask, prefix) if t.belongs_to_sink and t.id != prefix]
@@ -95,7 +100,7 @@ def _end(ask: _Ask, prefix: str, ids: Sequence[str], deadline: float) -> None:
     while any(not _ended(t) for t in _transactions(ask, prefix) if t.id in ids):
         if time.monotonic() > deadline:
             raise KafkaError(
-                f"the transactions of {', '.join(ids)} are fenced, but not over yet; see `bridge txn list` in a while"
+                f"the transactions of {', '.join(ids)} are fenced, but have not ended yet; see `bridge txn list`"
             )
         time.sleep(0.1)
 
@@ -105,7 +110,7 @@ def _prefix(topic: Topic) -> str:
     if not prefix:
         raise OptionError(
             "'sink.transactional-id-prefix' is not set: this pipeline does not publish exactly-once, so it has no "
-            "transactions. Set it to what the ids that you look for begin with"
+            "transactions. Set it to the prefix of the ids to look for"
         )
     return prefix
 
@@ -119,64 +124,64 @@ _Ask = Callable[[str, Callable[[Any, _Java], Any]], Any]
 
 
 def _transactions(ask: _Ask, prefix: str) -> list[Transaction]:
-    everybody = ask("list transactions", lambda admin, _: admin.listTransactions().all())
-    ids = sorted(x for t in everybody if (x := t.transactionalId()) == prefix or x.startswith(f"{prefix}-"))
+    listings = ask("list transactions", lambda admin, _: admin.listTransactions().all())
+    ids = sorted(x for t in listings if (x := t.transactionalId()) == prefix or x.startswith(f"{prefix}-"))
     if not ids:
         return []
-    made = re.compile(re.escape(prefix) + "(-[0-9]+)?")
+    own_id = re.compile(re.escape(prefix) + "(-[0-9]+)?")
     described = ask("describe transactions", lambda admin, java: admin.describeTransactions(java(ids)).all())
-    return [_transaction(name, described[name], made.fullmatch(name) is not None) for name in ids]
+    return [_transaction(name, described[name], own_id.fullmatch(name) is not None) for name in ids]
 
 
-def _transaction(name: str, told: Any, ours: bool) -> Transaction:
-    begun = told.transactionStartTimeMs()
-    state = str(told.state().toString())
-    lives = begun.isPresent() and state in (
-        "Ongoing",
-        *_ENDING,
-    )  # of those that are over it tells the last start
-    began = begun.getAsLong() / 1000 if lives else None
+def _transaction(name: str, description: Any, belongs_to_sink: bool) -> Transaction:
+    start = description.transactionStartTimeMs()
+    state = str(description.state().toString())
+    # For a transaction that has ended the broker returns the start of the last one.
+    is_open = start.isPresent() and state in ("Ongoing", *_ENDING)
+    began = start.getAsLong() / 1000 if is_open else None
     return Transaction(
         id=name,
         state=state,
-        producer_id=int(told.producerId()),
-        epoch=int(told.producerEpoch()),
+        producer_id=int(description.producerId()),
+        epoch=int(description.producerEpoch()),
         started=None if began is None else datetime.fromtimestamp(began, timezone.utc).isoformat(),
         seconds=None if began is None else max(0.0, time.time() - began),
-        timeout_seconds=told.transactionTimeoutMs() / 1000,
-        partitions=tuple(sorted(str(p.toString()) for p in told.topicPartitions())),
-        belongs_to_sink=ours,
+        timeout_seconds=description.transactionTimeoutMs() / 1000,
+        partitions=tuple(sorted(str(p.toString()) for p in description.topicPartitions())),
+        belongs_to_sink=belongs_to_sink,
     )
 
 
 @contextmanager
-def _admin(spark: SparkSession, topic: Topic, timeout: float) -> Iterator[_Ask]:
-    """Something to ask an AdminClient with; what the client answers with an exception is a KafkaError."""
+def _admin(
+    spark: SparkSession, topic: Topic, timeout: float, shadings: Sequence[str] = SHADINGS
+) -> Iterator[_Ask]:
+    """Open an AdminClient and provide a function for its requests, which raises KafkaError for their exceptions."""
     jvm = _jvm(spark)
-    kind = _class(jvm)
+    admin_class = _class(jvm, shadings)
     settings = jvm.java.util.HashMap()
     for key, value in for_java_admin(topic.properties).items():
         settings.put(key, value)
     servers, unit = topic.bootstrap_servers, jvm.java.util.concurrent.TimeUnit.MILLISECONDS
 
     def java(names: Sequence[str]) -> Any:
-        made = jvm.java.util.ArrayList()
+        java_list = jvm.java.util.ArrayList()
         for name in names:
-            made.add(name)
-        return made
+            java_list.add(name)
+        return java_list
 
     try:
-        admin = kind.create(settings)
+        admin = admin_class.create(settings)
     except Py4JError as refused:
-        if not isinstance(refused, Py4JJavaError):  # Databricks lets Python call classes of its choice only
+        if not isinstance(refused, Py4JJavaError):  # Databricks lets Python call listed classes only
             raise _unsupported("a Spark whose JVM is closed to Python") from None
         raise KafkaError(f"Kafka's AdminClient refuses the 'properties.*': {_causes(refused)[-1]}") from None
 
-    def ask(doing: str, request: Callable[[Any, _Java], Any]) -> Any:
+    def ask(action: str, request: Callable[[Any, _Java], Any]) -> Any:
         try:
             return request(admin, java).get(int(timeout * 1000), unit)
         except Py4JJavaError as failed:
-            raise _error(failed, doing, servers, timeout) from None
+            raise _error(failed, action, servers, timeout) from None
 
     try:
         yield ask
@@ -187,17 +192,17 @@ def _admin(spark: SparkSession, topic: Topic, timeout: float) -> Iterator[_Ask]:
 def _jvm(spark: SparkSession) -> Any:
     try:
         return spark._jvm
-    except Exception:  # Spark Connect has no JVM to reach, and says so with errors of several kinds
+    except Exception:  # Spark Connect has no JVM, and raises errors of several classes
         raise _unsupported("Spark Connect") from None
 
 
-def _class(jvm: Any) -> Any:
-    for shading in _SHADINGS:
-        found = jvm
+def _class(jvm: Any, shadings: Sequence[str]) -> Any:
+    for shading in shadings:
+        member = jvm
         for part in (shading + _ADMIN).split("."):
-            found = getattr(found, part)
-        if isinstance(found, JavaClass):
-            return found
+            member = getattr(member, part)
+        if isinstance(member, JavaClass):
+            return member
     raise _unsupported("a Spark without Kafka's AdminClient")
 
 
@@ -209,26 +214,26 @@ def _unsupported(where: str) -> UnsupportedError:
     )
 
 
-def _error(failed: Py4JJavaError, doing: str, servers: str, timeout: float) -> KafkaError:
+def _error(failed: Py4JJavaError, action: str, servers: str, timeout: float) -> KafkaError:
     chain = _causes(failed)
     kinds, reason = " ".join(text.partition(":")[0] for text in chain), chain[-1]
     if reason.startswith("TimeoutException:"):
         return KafkaError(
-            f"no answer from {servers} within {timeout:.0f} s ({doing}); check 'properties.bootstrap.servers' and that "
-            "the broker runs and can be reached from here"
+            f"no answer from {servers} within {timeout:.0f} s ({action}); check 'properties.bootstrap.servers' and "
+            "that the broker runs and can be reached from here"
         )
     if re.search("Authentication|Sasl|Ssl", kinds):
         return KafkaError(
-            f"{servers} refuses the login ({doing}): {reason}; check 'properties.security.protocol', "
+            f"{servers} refuses the login ({action}): {reason}; check 'properties.security.protocol', "
             "'properties.sasl.*' and 'properties.ssl.*'"
         )
-    return KafkaError(f"{servers} refuses to {doing}: {reason}")
+    return KafkaError(f"{servers} refuses to {action}: {reason}")
 
 
 def _causes(failed: Py4JJavaError) -> list[str]:
-    """Classes and texts of what went wrong, from the wrapping to the last cause."""
-    error, found = failed.java_exception, []
+    """Return classes and messages of the exception and its causes, the last cause last."""
+    error, causes = failed.java_exception, []
     while error is not None:
-        found.append(" ".join(f"{error.getClass().getSimpleName()}: {error.getMessage()}".split()))
+        causes.append(" ".join(f"{error.getClass().getSimpleName()}: {error.getMessage()}".split()))
         error = error.getCause()
-    return found
+    return causes

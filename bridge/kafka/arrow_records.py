@@ -1,4 +1,4 @@
-"""Arrow batches to records for a producer: what a task of any sink does before it sends."""
+"""Converts Arrow batches to records for a producer, in the tasks of all sinks."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from bridge.kafka.records import Records
 __all__ = ["RECORD_COLUMNS", "ArrowRecords"]
 
 RECORD_COLUMNS = ("key", "value", "timestamp", "headers", "topic")
-"""The columns that make a record; the first two must be there."""
+"""The columns of a record; the first two are required."""
 
 
 @dataclass(frozen=True)
 class ArrowRecords:
-    """Which topics records may go to: plain values, so that it travels to executors."""
+    """The legal topics of records, as plain values that can be sent to executors."""
 
     topics: tuple[str, ...]
     pattern: str | None = None
     timestamp: str | None = None
-    """The table's column that record timestamps come from; for messages."""
+    """The table's column of record timestamps; for messages."""
     keyed: bool = True
     """Whether the table has a PRIMARY KEY; for messages."""
 
     @classmethod
     def of(cls, topic: Topic) -> ArrowRecords:
-        """For records that go to `topic`."""
+        """Return the conversion for records of `topic`."""
         columns = [c.name for c in topic.schema.metadata if c.key == "timestamp" and not c.virtual]
         return cls(topic.names, topic.pattern, columns[0] if columns else None, not topic.appends)
 
     def records(self, batch: pa.RecordBatch) -> Records:
-        """The batch's rows in their order. Entries of a list of headers that are null, or have no name, are left out,
-        as in Flink; a null value stays.
+        """Return the batch's rows in their order.
 
-        Raises KafkaError for a row whose topic is not legal, in Flink's words, and for a timestamp that cannot be sent.
+        Null headers and headers without a name are omitted, as in Flink; a header with a null value stays. Raises
+        KafkaError for a row whose topic is not legal, with Flink's message, and for a timestamp that cannot be sent.
         """
         columns: Mapping[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))
         records = Records(
@@ -61,32 +61,34 @@ class ArrowRecords:
         return records
 
     def _unsendable(self, milliseconds: int, topic: str) -> KafkaError:
-        """Kafka holds no time before 1970. Its C client can send every other one but 0, which means now to it: no call
-        of it, nor any other client that runs in Spark's Python workers, sends 0."""
+        """Return the error for a timestamp before 1970, which Kafka does not store, or of 0.
+
+        The C client replaces 0 by the current time, and no client in Spark's Python workers can send it.
+        """
         name = self.timestamp or "timestamp"
         if milliseconds == 0:
-            what = "1970-01-01T00:00:00Z, in the place of which Kafka's C client would send the present time"
+            what = "1970-01-01T00:00:00Z, which Kafka's C client replaces by the current time"
         else:
-            what = f"{-milliseconds} ms before 1970-01-01T00:00:00Z, and Kafka has no time before that"
+            what = f"{-milliseconds} ms before 1970-01-01T00:00:00Z, and Kafka has no timestamp before that"
         if self.keyed:
-            past = (
-                "then `bridge resync FILE`: it sends the rows as they are now and goes past this version, which a "
-                "publish would meet again and again. Or declare"
+            remedy = (
+                "then `bridge resync FILE`: it sends the current rows and skips this version, at which a publish "
+                "would fail each time. Or declare"
             )
         else:
-            past = (
-                "which helps with later versions; to get past this one, declare (with exactly-once also set "
-                "'sink.delivery-guarantee' = 'at-least-once' until it is sent; some of its records may then be there "
-                "twice)"
+            remedy = (
+                "which helps with later versions; to skip this one, declare (with exactly-once also set "
+                "'sink.delivery-guarantee' = 'at-least-once' until it is sent; some of its records may then be in "
+                "the topic twice)"
             )
         return KafkaError(
             f"a record for '{topic}' cannot be sent: its timestamp (column '{name}', METADATA FROM 'timestamp') is "
             f"{what}. Set it to another value in the table (a millisecond after 1970 or later; NULL is the time of "
-            f"sending), {past} '{name}' VIRTUAL in the DDL: every record has the time of sending then"
+            f"sending), {remedy} '{name}' VIRTUAL in the DDL: then every record has the time of sending"
         )
 
     def _topics(self, column: pa.Array | None, rows: int) -> list[str]:
-        """Each row's topic. Where there is only one, rows need not name it (Flink: the column is not looked at)."""
+        """Return each row's topic. With one legal topic the column is ignored, as in Flink."""
         if column is None or (len(self.topics) == 1 and self.pattern is None):
             return [self.topics[0]] * rows
         for name in column.unique().to_pylist():

@@ -1,4 +1,4 @@
-"""One short conversation with a broker: ask, wait, and say in our words what went wrong."""
+"""Requests to a broker by librdkafka's admin client, with retries and errors that name the way out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import confluent_kafka
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription  # type: ignore[attr-defined]
 
 from bridge.errors import KafkaError, TopicMissingError
 from bridge.kafka.certificate_expiry import expired_certificate
@@ -31,9 +31,9 @@ __all__ = [
 _T = TypeVar("_T")
 _Request = Callable[..., Mapping[Any, Future[_T]]]
 _Code = confluent_kafka.KafkaError
-# After these librdkafka tries again for ever; a wrong password does not become right.
+# librdkafka retries these forever, although a wrong password stays wrong.
 LOGIN_ERRORS = (_Code._AUTHENTICATION, _Code._SSL, _Code.SASL_AUTHENTICATION_FAILED)
-# The broker is there, and will know in a moment (a topic just created, a coordinator just elected).
+# The broker answers, and a retry will succeed soon (a topic just created, a coordinator just elected).
 _RETRIABLE = (
     _Code.LEADER_NOT_AVAILABLE,
     _Code.NOT_LEADER_FOR_PARTITION,
@@ -41,7 +41,7 @@ _RETRIABLE = (
     _Code.COORDINATOR_NOT_AVAILABLE,
     _Code.NOT_COORDINATOR,
     _Code.OFFSET_NOT_AVAILABLE,
-    # After a restart the broker may know less of elections than the client does, or more.
+    # After a restart the broker may know fewer elections than the client, or more.
     _Code.UNKNOWN_LEADER_EPOCH,
     _Code.FENCED_LEADER_EPOCH,
 )
@@ -55,18 +55,21 @@ _log.addHandler(logging.NullHandler())
 
 
 class LastError:
-    """An `error_cb` that keeps the telling error; with a reference to its client that could not end."""
+    """An `error_cb` that stores the last meaningful error, without a reference that would keep its client alive."""
 
     error: confluent_kafka.KafkaError | None = None
 
     def __call__(self, error: confluent_kafka.KafkaError) -> None:
-        # "All brokers down" follows the error that says why.
+        # "All brokers down" follows the error with the reason.
         if error.code() != _Code._ALL_BROKERS_DOWN or self.error is None:
             self.error = error
 
 
 def group_refusal(consumer: Consumer) -> confluent_kafka.KafkaError | None:
-    """Whether the group may not be used: only `poll` tells that. The consumer must have no partitions assigned."""
+    """Return the error of a group that the login may not use; None for others.
+
+    Only `poll` reports it, and the consumer must have no partitions assigned.
+    """
     while (message := consumer.poll(0)) is not None:
         error = message.error()
         if error is not None and error.code() == _Code.GROUP_AUTHORIZATION_FAILED:
@@ -77,8 +80,10 @@ def group_refusal(consumer: Consumer) -> confluent_kafka.KafkaError | None:
 def committed_offsets(
     consumer: Consumer, partitions: list[TopicPartition], timeout: float, last_error: LastError
 ) -> list[TopicPartition]:
-    """The committed offsets of the consumer's group. Raises KafkaException, at once for a login or a right that is
-    refused: by itself librdkafka would go on asking until `timeout`."""
+    """Return the committed offsets of the consumer's group.
+
+    Raises KafkaException, at once for a refused login or a missing right, which librdkafka would retry until `timeout`.
+    """
     deadline = time.monotonic() + timeout
     while True:
         left = deadline - time.monotonic()
@@ -95,10 +100,10 @@ def committed_offsets(
 
 
 class AdminSession:
-    """An admin client that lives for one task of at most `timeout` seconds.
+    """An admin client for one task of at most `timeout` seconds.
 
-    Every method raises KafkaError naming the addresses, what was asked, and librdkafka's last word; a login
-    that fails is told at once and as such, not as a broker that does not answer.
+    Every method raises KafkaError with the addresses, the request and librdkafka's last error. A failed login is
+    reported at once and as such, not as a broker that does not answer.
     """
 
     def __init__(self, properties: Mapping[str, str], timeout: float) -> None:
@@ -115,10 +120,10 @@ class AdminSession:
                 f"librdkafka refuses the 'properties.*': {error_text(refused.args[0])}"
             ) from None
 
-    def request(self, doing: str, request: _Request[_T], *args: Any, **more: Any) -> dict[Any, _T]:
-        """Send one request (a method of AdminClient) and wait for all its answers, through elections."""
+    def request(self, action: str, method: _Request[_T], *args: Any, **more: Any) -> dict[Any, _T]:
+        """Call one `method` of AdminClient and return its results by name; retries while a broker elects a leader."""
         while True:
-            futures = request(self._client, *args, request_timeout=self._seconds_left(), **more)
+            futures = method(self._client, *args, request_timeout=self._seconds_left(), **more)
             try:
                 return {name: self._result(future) for name, future in futures.items()}
             except KafkaException as failed:
@@ -129,33 +134,37 @@ class AdminSession:
                         for name, future in futures.items()
                         if future.done() and future.exception() is failed
                     ]
-                    raise self._error(doing, error, names[0] if names else None) from None
+                    raise self._error(action, error, names[0] if names else None) from None
                 time.sleep(0.05)
 
     def list_offsets(
         self, partitions: Iterable[tuple[str, int]], spec: OffsetSpec, *, committed: bool | None = None
     ) -> Offsets:
-        """The offset `spec` finds in each partition, as a reader of this isolation level sees it (`committed`: of
-        that one).
+        """Return the offset that `spec` selects in each partition.
 
-        Partitions where it finds none (a timestamp after the last record) are left out.
+        It is what a reader with the isolation level of the properties sees, or with read_committed if `committed` is
+        true, else read_uncommitted. Partitions without such an offset (no record since a timestamp) are left out.
         """
-        wanted = {TopicPartition(t, p): spec for t, p in partitions}
+        specs = {TopicPartition(t, p): spec for t, p in partitions}
         committed = self._committed if committed is None else committed
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-        found = self.request("list offsets", AdminClient.list_offsets, wanted, isolation_level=level)
-        return Offsets.of((tp.topic, tp.partition, at.offset) for tp, at in found.items() if at.offset >= 0)
+        results = self.request("list offsets", AdminClient.list_offsets, specs, isolation_level=level)
+        return Offsets.of((tp.topic, tp.partition, r.offset) for tp, r in results.items() if r.offset >= 0)
+
+    def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
+        """Return the descriptions of topics by name. Raises TopicMissingError for a missing topic."""
+        return self.request("describe topics", AdminClient.describe_topics, TopicCollection(list(names)))
 
     def topic_names(self) -> list[str]:
-        """All topics that this user may see, Kafka's own ones left out."""
+        """Return all topics that this user may see, without Kafka's internal ones."""
         try:
-            found = self._client.list_topics(timeout=self._seconds_left()).topics
+            topics = self._client.list_topics(timeout=self._seconds_left()).topics
         except KafkaException as failed:
             raise self._error("list topics", failed.args[0]) from None
-        return sorted(name for name in found if name not in _INTERNAL)
+        return sorted(name for name in topics if name not in _INTERNAL)
 
     def topic_exists(self, name: str) -> bool:
-        """Whether the topic can be described now."""
+        """Return whether the topic can be described now."""
         try:
             self.request(f"describe topic '{name}'", AdminClient.describe_topics, TopicCollection([name]))
         except TopicMissingError:
@@ -163,7 +172,7 @@ class AdminSession:
         return True
 
     def wait_for_topic(self, name: str) -> None:
-        """Wait until the topic can be described: a created one is known to the broker a little later."""
+        """Wait until a created topic can be described, which takes the broker a moment."""
         while not self.topic_exists(name):
             if time.monotonic() > self._deadline:
                 raise KafkaError(f"topic '{name}' was created on {self.servers}, but cannot be seen yet")
@@ -172,24 +181,24 @@ class AdminSession:
     def _result(self, future: Future[_T]) -> _T:
         while True:
             try:
-                answer = future.result(timeout=min(0.1, self._seconds_left()))
-                # Group offsets are refused partition by partition, inside an answer that looks good.
-                for partition in getattr(answer, "topic_partitions", ()):
+                result = future.result(timeout=min(0.1, self._seconds_left()))
+                # Group offsets are refused partition by partition, inside a successful result.
+                for partition in getattr(result, "topic_partitions", ()):
                     if partition.error is not None:
                         raise KafkaException(partition.error)
-                return answer
+                return result
             except StillWaiting:
                 self._client.poll(0)
                 if self._last_error.error is not None and self._last_error.error.code() in LOGIN_ERRORS:
                     raise KafkaException(self._last_error.error) from None
             except KafkaException:
-                self._client.poll(0)  # the error behind this one may be waiting for us
+                self._client.poll(0)  # delivers the error that caused this one
                 raise
 
     def _seconds_left(self) -> float:
         return max(0.1, self._deadline - time.monotonic())
 
-    def _error(self, doing: str, error: confluent_kafka.KafkaError, name: Any = None) -> KafkaError:
+    def _error(self, action: str, error: confluent_kafka.KafkaError, name: Any = None) -> KafkaError:
         if error.code() in (_Code.UNKNOWN_TOPIC_OR_PART, _Code._UNKNOWN_TOPIC) and isinstance(name, str):
             return TopicMissingError(
                 f"topic '{name}' does not exist on {self.servers}; create it, for instance with: "
@@ -200,7 +209,7 @@ class AdminSession:
             error = self._last_error.error
         if error.code() in LOGIN_ERRORS:
             return KafkaError(
-                f"{self.servers} refuses the login ({doing}): {error_text(error)}"
+                f"{self.servers} refuses the login ({action}): {error_text(error)}"
                 f"{expired_certificate(self.servers, error.str())}; "
                 "check 'properties.security.protocol', 'properties.sasl.*' and 'properties.ssl.*'"
             )
@@ -208,31 +217,31 @@ class AdminSession:
             topic = name.topic if isinstance(name, TopicPartition) else name
             which = f"topic '{topic}'" if isinstance(topic, str) else "the topic"
             return KafkaError(
-                f"{self.servers}: the login may not use {which} ({doing}): {error_text(error)}; give it DESCRIBE, "
+                f"{self.servers}: the login may not use {which} ({action}): {error_text(error)}; give it DESCRIBE, "
                 "and READ for an ingest or WRITE for a publish"
             )
         if error.code() in _NO_ANSWER:
             return KafkaError(
-                f"no answer from {self.servers} within {self._timeout:.0f} s ({doing}): {error_text(error)}; "
+                f"no answer from {self.servers} within {self._timeout:.0f} s ({action}): {error_text(error)}; "
                 "check 'properties.bootstrap.servers' and that the broker runs and can be reached from here"
             )
-        return KafkaError(f"{self.servers} refuses to {doing}: {error_text(error)}")
+        return KafkaError(f"{self.servers} refuses to {action}: {error_text(error)}")
 
 
 def error_text(error: confluent_kafka.KafkaError) -> str:
-    """librdkafka's name and text of an error, in one line."""
+    """Return librdkafka's name and text of an error, in one line."""
     return " ".join(f"{error.name()}: {error.str()}".split())
 
 
 def root_error(failed: BaseException) -> KafkaException | KafkaError:
-    """The error itself, or the one under it.
+    """Return the Kafka error that `failed` is or was caused by.
 
-    A fatal error, such as being fenced, the client raises before it has called all callbacks; Python makes a
-    SystemError of it, which may name its cause or not.
+    The client raises a fatal error, such as being fenced, before it has run all callbacks. Python makes a SystemError
+    of it, with or without its cause.
     """
-    behind: BaseException | None = failed
-    while behind is not None:
-        if isinstance(behind, (KafkaException, KafkaError)):
-            return behind
-        behind = behind.__cause__
+    error: BaseException | None = failed
+    while error is not None:
+        if isinstance(error, (KafkaException, KafkaError)):
+            return error
+        error = error.__cause__
     return KafkaException(_Code(_Code._FAIL, f"the client lost the reason ({failed})"))

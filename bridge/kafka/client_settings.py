@@ -1,8 +1,8 @@
-"""Kafka client settings, given under their Java names, as the two clients of the bridge take them.
+"""Converts Kafka client settings under their Java names for the two clients of the bridge.
 
-Records are read by Spark's source (the Java client); all else is done with librdkafka, whose names and ranges
-differ. `bridge.options.properties` says of each setting who is told of it, and under which name; what it refuses
-is refused here, too, for topics that no pipeline file made.
+Spark's source (the Java client) reads records. librdkafka, whose names and ranges differ, does everything else.
+`bridge.options.properties` lists for each setting which client gets it, and under which name. A setting that it refuses
+is refused here, too, for topics without a pipeline file.
 
 Secrets become text here and in `security`, nowhere else: never log what these functions return.
 """
@@ -21,19 +21,19 @@ from bridge.secret import Secret
 __all__ = ["Role", "for_java_admin", "for_librdkafka", "for_spark", "read_committed"]
 
 Role = Literal["admin", "producer"]
-# Spark's source refuses these as options; what they mean is done by the bridge (see admin.start_offsets).
+# Spark's source refuses these options; the bridge implements them (see admin.start_offsets).
 _NOT_FOR_SPARK = frozenset({"auto.offset.reset", "group.id"})
 
 
 def for_spark(properties: Mapping[str, str]) -> dict[str, str]:
-    """Options of Spark's Kafka source for `properties`: `kafka.*`, read_committed unless they say otherwise.
+    """Return the options of Spark's Kafka source for `properties`: `kafka.*`, read_committed unless they set another.
 
     `group.id` becomes `groupIdPrefix`: Spark's readers of one pipeline must not share a group, and an ACL
-    on the prefix still lets them in. The committed offsets of the group itself are `admin`'s business.
-    Raises OptionError for a setting that is refused, without its value where it is secret.
+    on the prefix still permits them. `admin` reads the committed offsets of the group itself.
+    Raises OptionError for a setting that is refused, without the value of a secret.
     """
-    # Spark reads to offsets that it knows are there, and its readers ask ahead for what comes behind. The broker would
-    # hold that request for half a second, and with it the next batch, which has the reader now.
+    # Spark reads up to offsets that exist, and its readers then prefetch the records after them. The broker would delay
+    # that request for half a second, and with it the next batch, which uses the same reader.
     made = {"kafka.isolation.level": "read_committed", "kafka.fetch.max.wait.ms": "10"}
     made |= {f"kafka.{key}": value for key, value in _for_java(properties, Client.READER).items()}
     if "group.id" in properties:
@@ -42,12 +42,12 @@ def for_spark(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def for_java_admin(properties: Mapping[str, str]) -> dict[str, str]:
-    """Settings of Kafka's Java AdminClient for `properties`. Raises OptionError as `for_spark` does."""
+    """Return the settings of Kafka's Java AdminClient for `properties`. Raises OptionError as `for_spark` does."""
     return _for_java(properties, Client.ADMIN)
 
 
 def for_librdkafka(properties: Mapping[str, str], role: Role = "admin") -> dict[str, str]:
-    """librdkafka's configuration for `properties`, without those that do not concern `role`.
+    """Return librdkafka's configuration for `properties`, without settings that `role` does not use.
 
     Raises OptionError for a setting that is refused, with the reason and the way out.
     """
@@ -65,12 +65,12 @@ def for_librdkafka(properties: Mapping[str, str], role: Role = "admin") -> dict[
         made["request.timeout.ms"] = made["socket.timeout.ms"]
     made |= (security_made := security.for_librdkafka(plain))
     if "ssl.key.pem" in security_made:
-        made.pop("ssl.key.password", None)  # the key has been taken out of its store
+        made.pop("ssl.key.password", None)  # the key from the store is not encrypted
     return made
 
 
 def read_committed(properties: Mapping[str, str]) -> bool:
-    """True unless `isolation.level` says `read_uncommitted`; the bridge's default differs from Kafka's."""
+    """Return False for `isolation.level` = `read_uncommitted`, else True; Kafka's default differs."""
     level = _text(properties.get("isolation.level", "read_committed"))
     return str(SETTINGS["isolation.level"].parse(level)) == "read_committed"
 

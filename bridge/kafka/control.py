@@ -1,4 +1,4 @@
-"""The driver's end of an exactly-once publish: one transactional id that says who publishes, and how far it is."""
+"""The driver's side of an exactly-once publish: fences older runs and records progress, with one transactional id."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import confluent_kafka
 from confluent_kafka import KafkaException, Producer
@@ -30,24 +30,27 @@ __all__ = ["Control", "latest_progress", "taken_over_message"]
 
 _Code = confluent_kafka.KafkaError
 _WAIT = 30.0
-_PATIENCE_SECONDS = 120.0
+_RETRY_SECONDS = 120.0
 _T = TypeVar("_T")
 
 
 def latest_progress(offset_metadata: list[str], group: str) -> PublishProgress | None:
-    """The furthest progress among notes. Raises KafkaError for a note that is not ours."""
+    """Return the progress with the highest batch number, None without any.
+
+    Raises KafkaError for offset metadata that this version of the bridge did not write.
+    """
     try:
-        found = [PublishProgress.from_json(text) for text in offset_metadata]
+        progress = [PublishProgress.from_json(text) for text in offset_metadata]
     except (ValueError, NotImplementedError) as error:
         raise KafkaError(
             f"group '{group}' holds offsets that this version of the bridge did not write ({error}); choose another "
             "'sink.transactional-id-prefix'"
         ) from None
-    return max(found, key=lambda p: p.batch, default=None)
+    return max(progress, key=lambda p: p.batch, default=None)
 
 
 def taken_over_message(prefix: str) -> str:
-    """Why a run ends that is not the youngest of its kind."""
+    """Return the message of a run that a newer run of the same prefix has fenced."""
     return (
         f"another run publishes with 'sink.transactional-id-prefix' = '{prefix}' and has taken over; this one has sent "
         "nothing that the other does not know of. Let only one of them run"
@@ -55,27 +58,31 @@ def taken_over_message(prefix: str) -> str:
 
 
 class Control:
-    """Progress of a publish in Kafka. The youngest Control of a prefix is the only one that can record.
+    """Progress of a publish in Kafka. Only the newest Control of a prefix can record progress.
 
-    A context manager. `run` is its name, by which its shards know whether they still serve the youngest one.
+    A context manager. `run` identifies it; shards compare it with the recorded progress to detect a newer run.
+    `client` creates librdkafka's producer.
     """
 
-    def __init__(self, topic: Topic, prefix: str, pipeline: str) -> None:
+    def __init__(
+        self,
+        topic: Topic,
+        prefix: str,
+        pipeline: str,
+        *,
+        client: Callable[[dict[str, Any]], Producer] = Producer,
+    ) -> None:
         self.run = uuid.uuid4().hex
         self._prefix, self._pipeline = prefix, pipeline
         self._offset_metadata = OffsetMetadataStore(consumer_settings(topic.properties), prefix, topic.names)
         self._topic = topic
         self._last_recorded: PublishProgress | None = None
-        """What is recorded, as far as we know."""
+        """The progress in Kafka, as of the last successful request."""
         self._shard_offset_metadata: Mapping[str, str] = {}
-        """What the record under way says for shards."""
-        self._last_error = LastError()
+        """Offset metadata of shards (by group) in the transaction being committed."""
         settings = producer_settings(for_librdkafka(topic.properties, "producer"), checked=True)
-        self._settings = {
-            **transactional_settings(settings, prefix),
-            "error_cb": self._last_error,
-            "log_level": 2,
-        }
+        self._settings = {**transactional_settings(settings, prefix), "error_cb": LastError(), "log_level": 2}
+        self._client = client
         self._producer: Producer | None = None
 
     def __enter__(self) -> Control:
@@ -88,24 +95,24 @@ class Control:
         self._offset_metadata.close()
 
     def take_over(self) -> PublishProgress | None:
-        """Fence the run before this one, and read how far it got; None when nobody ever recorded.
+        """Fence older runs and return the recorded progress; None when no run has recorded any.
 
         Raises DefinitionError when the prefix belongs to another pipeline or the transaction timeout is longer than the
-        broker allows, KafkaError when the broker refuses us or does not answer.
+        broker allows, KafkaError when the broker refuses a request or does not answer.
         """
         return self._with_retries(self._initialize, self._initialize)
 
     def record(self, progress: PublishProgress, shards: Mapping[str, str] | None = None) -> PublishProgress:
-        """Write `progress` down as this run's, and in the same transaction what the groups of `shards` are to hold:
-        whole or not at all; returns it as it was written.
+        """Record `progress` with this run's id and return it as recorded.
 
-        Raises ConcurrentRunError when a younger run took over, KafkaError when the broker does not take it.
+        `shards` maps consumer groups of shards to offset metadata, which the same transaction commits: all or nothing.
+        Raises ConcurrentRunError when a newer run took over, KafkaError when the broker does not accept it.
         """
-        ours = replace(progress, run=self.run).for_offset_metadata()
+        recorded = replace(progress, run=self.run).for_offset_metadata()
         self._shard_offset_metadata = shards or {}
-        self._with_retries(lambda: self._commit(ours), lambda: self._retry_record(ours))
-        self._last_recorded = ours
-        return ours
+        self._with_retries(lambda: self._commit(recorded), lambda: self._retry_record(recorded))
+        self._last_recorded = recorded
+        return recorded
 
     def _initialize(self) -> PublishProgress | None:
         self._new_producer()
@@ -113,32 +120,32 @@ class Control:
         return self._last_recorded
 
     def _retry_record(self, progress: PublishProgress) -> None:
-        """After a failure: the answer may have got lost, the note not; or a younger run is there by now."""
-        self._raise_if_superseded(progress, self._read_stable())  # before we fence anybody
+        """Commit `progress` after a failure, unless the failed commit succeeded or a newer run has recorded."""
+        self._raise_if_superseded(progress, self._read_without_waiting())  # before fencing a newer run
         self._new_producer()
-        found = self._read(self._offset_metadata)
-        self._raise_if_superseded(progress, found)
-        if found != progress:
+        in_kafka = self._read(self._offset_metadata)
+        self._raise_if_superseded(progress, in_kafka)
+        if in_kafka != progress:
             self._commit(progress)
 
-    def _raise_if_superseded(self, progress: PublishProgress, found: PublishProgress | None) -> None:
-        if found not in (progress, self._last_recorded, None):
+    def _raise_if_superseded(self, progress: PublishProgress, in_kafka: PublishProgress | None) -> None:
+        if in_kafka not in (progress, self._last_recorded, None):
             raise ConcurrentRunError(taken_over_message(self._prefix))
 
-    def _read_stable(self) -> PublishProgress | None:
-        """What is recorded for good, without waiting for a transaction that may be ours."""
+    def _read_without_waiting(self) -> PublishProgress | None:
+        """Read the committed progress without waiting for an open transaction, which may be this run's own."""
         topic = self._topic
-        notes = OffsetMetadataStore(
+        store = OffsetMetadataStore(
             consumer_settings(topic.properties), self._prefix, topic.names, require_stable=False
         )
         try:
-            return self._read(notes)
+            return self._read(store)
         finally:
-            notes.close()
+            store.close()
 
     def _new_producer(self) -> None:
         try:
-            self._producer = Producer(self._settings)
+            self._producer = self._client(self._settings)
         except KafkaException as refused:
             raise KafkaError(
                 f"librdkafka refuses the 'properties.*': {error_text(refused.args[0])}"
@@ -148,15 +155,15 @@ class Control:
     def _commit(self, progress: PublishProgress) -> None:
         assert self._producer is not None, "take_over comes first"
         self._producer.begin_transaction()
-        number = max(0, progress.version + 1)
-        for group, text in self._shard_offset_metadata.items():
-            self._offset_metadata.write(self._producer, number, text, group=group)
-        self._offset_metadata.write(self._producer, number, progress.to_json())
+        offset = max(0, progress.version + 1)
+        for group, metadata in self._shard_offset_metadata.items():
+            self._offset_metadata.write(self._producer, offset, metadata, group=group)
+        self._offset_metadata.write(self._producer, offset, progress.to_json())
         self._producer.commit_transaction(_WAIT)
 
-    def _with_retries(self, action: Callable[[], _T], again: Callable[[], _T]) -> _T:
-        """Do `action`; when it fails, `again` until it works. A producer that failed is thrown away."""
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+    def _with_retries(self, action: Callable[[], _T], retry: Callable[[], _T]) -> _T:
+        """Run `action`, and after a failure `retry` until it succeeds, each time with a new producer."""
+        deadline = time.monotonic() + _RETRY_SECONDS
         while True:
             try:
                 return action()
@@ -166,12 +173,12 @@ class Control:
                 if time.monotonic() > deadline:
                     raise KafkaError(f"no transaction can be made: {error_text(failed.args[0])}") from None
                 time.sleep(0.2)
-                action = again
+                action = retry
 
     def _raise_if_final(self, error: confluent_kafka.KafkaError) -> None:
-        """Raise what a new attempt would not mend."""
+        """Raise an error that a retry cannot solve."""
         if error.code() in FENCED:
-            # Never by beginning again: the other run may not have recorded itself yet, and would be fenced in turn.
+            # Not retried: the other run may not have recorded progress yet, and a new producer would fence it.
             raise ConcurrentRunError(taken_over_message(self._prefix))
         if error.code() == _Code.INVALID_TRANSACTION_TIMEOUT:
             raise DefinitionError(
@@ -187,16 +194,16 @@ class Control:
         if error.code() in (_Code.TOPIC_AUTHORIZATION_FAILED, _Code.CLUSTER_AUTHORIZATION_FAILED):
             raise KafkaError(
                 f"the login may not use topic '{self._topic.names[0]}' in transactions: {error_text(error)}; give it "
-                "DESCRIBE, WRITE and READ (progress is kept as offsets of the topic)"
+                "DESCRIBE, WRITE and READ (progress is stored as committed offsets of the topic)"
             )
         if error.code() in LOGIN_ERRORS:
             raise KafkaError(f"the broker refuses the producer's login: {error_text(error)}")
 
-    def _read(self, notes: OffsetMetadataStore) -> PublishProgress | None:
-        found = latest_progress(notes.read(), self._prefix)
-        if found is not None and found.pipeline != self._pipeline:
+    def _read(self, store: OffsetMetadataStore) -> PublishProgress | None:
+        progress = latest_progress(store.read(), self._prefix)
+        if progress is not None and progress.pipeline != self._pipeline:
             raise DefinitionError(
-                f"'sink.transactional-id-prefix' = '{self._prefix}' belongs to pipeline {found.pipeline!r}; give each "
-                "pipeline a prefix of its own"
+                f"'sink.transactional-id-prefix' = '{self._prefix}' belongs to pipeline {progress.pipeline!r}; give "
+                "each pipeline a prefix of its own"
             )
-        return found
+        return progress

@@ -1,8 +1,8 @@
-"""Records -> topic in transactions: each shard sends what it has not sent yet."""
+"""Sends records to a topic in transactions: each shard sends the records after its cursor."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -13,8 +13,9 @@ from bridge.definition import Topic
 from bridge.kafka.arrow_records import RECORD_COLUMNS, ArrowRecords
 from bridge.kafka.client_settings import for_librdkafka
 from bridge.kafka.producer_settings import producer_settings
+from bridge.kafka.shard_rows import RANK, SHARD, VERSION
 from bridge.kafka.shard_state import ShardSpec
-from bridge.kafka.shard_task import RANK, SHARD, VERSION, ShardTask
+from bridge.kafka.shard_task import ShardTask
 from bridge.kafka.sink import COUNTS_SCHEMA, ProduceResult, collect_counts, refuse_speculation
 from bridge.kafka.task_errors import TaskErrors
 from bridge.kafka.topic_creation import partition_counts
@@ -25,32 +26,31 @@ from bridge.session import session_settings
 __all__ = ["TransactionalSink", "produce_files", "produce_once"]
 
 _HASH_BITS = 32
-_HASH = (1 << _HASH_BITS) - 1
-
-_WHOLE_FILES = {
+HASH_MASK = (1 << _HASH_BITS) - 1
+WHOLE_FILES = {
     "spark.sql.files.maxPartitionBytes": str(1 << 40),
     "spark.sql.files.openCostInBytes": str(1 << 40),
 }
-"""No file is cut in two, and each has a task to itself."""
+"""Settings with which Spark splits no file and reads each in a task of its own."""
 
 
 @dataclass(frozen=True)
 class TransactionalSink:
-    """On whose behalf a range is sent."""
+    """The identity of a publish and the size of its transactions."""
 
     prefix: str
     """`sink.transactional-id-prefix`."""
     run: str
-    """The Control's: a younger one's ends this call."""
+    """Control.run: a newer run's Control ends sending."""
     max_rows: int
-    """A transaction holds about as many records."""
+    """About how many records a transaction has."""
     plan_fingerprint: str = ""
-    """Stands for what makes the records of a range the same each time: one begun with another manner is refused."""
+    """A digest of what decides which records a range has. A range that was begun with another plan is refused."""
     resync: str = ""
-    """What shards noted before the resync of that name counts for nothing."""
+    """The name of the last resync. Cursors that shards recorded before it are ignored."""
 
     def shard_spec(self, topic: Topic, publish_range: PublishRange) -> ShardSpec:
-        """What each shard of the range is told."""
+        """Return what every shard of the range needs to know."""
         return ShardSpec(
             prefix=self.prefix,
             run=self.run,
@@ -70,9 +70,9 @@ class TransactionalSink:
     def initial_offset_metadata(
         self, topic: Topic, publish_range: PublishRange, shards: Iterable[int]
     ) -> dict[str, str]:
-        """For each of these `shards` its group and what it holds when the range is opened; see Control.record."""
-        share = self.shard_spec(topic, publish_range)
-        return {share.group(number): share.initial_offset_metadata() for number in shards}
+        """Map the consumer groups of `shards` to their offset metadata when the range opens; see Control.record."""
+        spec = self.shard_spec(topic, publish_range)
+        return {spec.group(number): spec.initial_offset_metadata() for number in shards}
 
 
 def produce_once(
@@ -82,25 +82,27 @@ def produce_once(
     sink: TransactionalSink,
     *,
     unique: bool = False,
+    hash_mask: int = HASH_MASK,
 ) -> ProduceResult:
     """Send the `records` of `publish_range` (see sink.produce; with `__position` struct<version>) and wait for it.
 
-    Each record is in the topic exactly once for readers of committed records, however often and by whichever process
-    this is called for the range: a shard's records have one order (version, a hash of the key, key, all else), and its
-    transactions record how many of them are sent. A record's shard is a hash of its key, of `__route`, or of the whole
-    record, so a key's changes are in the order of versions. `unique` says that no key has two records in a version:
-    then the hash alone orders the records, and records with the same hash are sent in any order, in one transaction.
+    A reader of committed records sees each record exactly once, however often and by whichever process this is called
+    for the range: a shard's records have one order (version, a hash of the key, key, all other columns), and its
+    transactions commit a cursor that counts them. A record's shard is a hash of its key, of `__route`, or of the whole
+    record, so a key's changes are sent in the order of versions. `unique` promises that no key has two records in a
+    version: then the hash alone (with `hash_mask`) orders the records, and records of equal hash are sent in any order,
+    in one transaction.
 
-    `records` must be the same rows each time; the result counts what this call sent. Raises ConcurrentRunError when
-    another run took over, KafkaError as sink.produce; shards that had committed keep what they sent.
+    `records` must be the same rows on each call; the result counts what this call sent. Raises ConcurrentRunError when
+    another run took over, KafkaError as sink.produce; what shards have committed stays.
     """
     task = _task(topic, publish_range, sink, unique=unique and topic.key is not None)
     columns = [c for c in RECORD_COLUMNS if c in records.columns]
     routed_by = ["key"] if topic.key is not None else [ROUTE] if ROUTE in records.columns else columns
     version = F.col(f"{POSITION}.version")
-    # One number is the fastest that Spark sorts by, and where it does not tell all records apart, it still tells most.
-    within = F.xxhash64(*routed_by).bitwiseAND(_HASH) if routed_by != columns else F.lit(0)
-    rank = F.shiftleft(version - publish_range.first, _HASH_BITS).bitwiseOR(within)
+    # Spark sorts fastest by one number. Where it does not distinguish all records, it distinguishes most.
+    hashed = F.xxhash64(*routed_by).bitwiseAND(hash_mask) if routed_by != columns else F.lit(0)
+    rank = F.shiftleft(version - publish_range.first, _HASH_BITS).bitwiseOR(hashed)
     rows = records.withColumn(RANK, rank)
     order = [RANK]
     if task.unique:
@@ -108,7 +110,7 @@ def produce_once(
     else:
         order += ["key", POSITION, *(c for c in columns if c != "key")]
     rows = rows.repartition(publish_range.shards, *routed_by).sortWithinPartitions(*order)
-    # The same hash that Spark's repartitioning uses; every task checks that it got its own rows.
+    # The same hash that Spark's repartitioning uses; every task verifies that it has its own rows.
     shard = F.pmod(F.hash(*routed_by), F.lit(publish_range.shards))
     version = F.shiftright(RANK, _HASH_BITS) + publish_range.first
     refuse_speculation(records.sparkSession)
@@ -123,43 +125,46 @@ def produce_files(
     publish_range: PublishRange,
     sink: TransactionalSink,
     files: Sequence[str],
+    *,
+    read_settings: Mapping[str, str] = WHOLE_FILES,
 ) -> ProduceResult:
-    """As `produce_once`, without moving a record: the i-th of `files` is shard i, and the order of its rows is theirs.
+    """Send `records` as `produce_once` does, without a shuffle: file i of `files` is shard i, in the order of its rows.
 
-    `records` are the rows of these files (URIs, as Spark names them), one by one and nothing else; no key has two among
-    them, for they have no order from file to file. Raises KafkaError, too, where Spark cuts a file in two.
+    `records` are the rows of these files (URIs, as Spark names them), one record for each row and no others; no key has
+    two among them, since there is no order between files. Raises KafkaError as `produce_once`, and where Spark splits a
+    file despite `read_settings`.
     """
-    task = _task(topic, publish_range, sink, own=False)
+    task = _task(topic, publish_range, sink, task_per_shard=False)
     columns = [c for c in RECORD_COLUMNS if c in records.columns]
-    # Where a row comes from is a number, which is cheaper for each row than the name.
+    # Files are compared by a hash, which costs less for each row than the name.
     begin = F.lit(0).cast("bigint")
-    numbers = F.array(*(F.xxhash64(F.lit(file), begin) for file in files))
-    here = F.xxhash64(F.input_file_name(), F.input_file_block_start())
-    shard = F.array_position(numbers, here) - 1
+    file_hashes = F.array(*(F.xxhash64(F.lit(file), begin) for file in files))
+    row_hash = F.xxhash64(F.input_file_name(), F.input_file_block_start())
+    shard = F.array_position(file_hashes, row_hash) - 1
     version = F.lit(publish_range.first).cast("bigint")
     refuse_speculation(records.sparkSession)
     task_errors = TaskErrors()
     assigned = records.select(*columns, version.alias(VERSION), shard.alias(SHARD))
     counts = assigned.mapInArrow(task_errors.task(task.run), COUNTS_SCHEMA)
-    with session_settings(records.sparkSession, _WHOLE_FILES):
-        counts._jdf.queryExecution().toRdd().getNumPartitions()  # plans what collecting will run
+    with session_settings(records.sparkSession, read_settings):
+        counts._jdf.queryExecution().toRdd().getNumPartitions()  # makes the plan that collecting executes
     return collect_counts(counts, task_errors)
 
 
 def _task(
     topic: Topic,
     publish_range: PublishRange,
-    sender: TransactionalSink,
+    sink: TransactionalSink,
     *,
     unique: bool = False,
-    own: bool = True,
+    task_per_shard: bool = True,
 ) -> ShardTask:
     return ShardTask(
         packing=ArrowRecords.of(topic),
-        spec=sender.shard_spec(topic, publish_range),
+        spec=sink.shard_spec(topic, publish_range),
         partitioner=topic.sink.partitioner,
-        partition_counts=partition_counts(topic),
         chunk=publish_range.chunk,
+        partition_counts=partition_counts(topic),
         unique=unique,
-        task_per_shard=own,
+        task_per_shard=task_per_shard,
     )

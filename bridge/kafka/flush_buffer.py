@@ -1,4 +1,4 @@
-"""`sink.buffer-flush.*`: the last record of each key, held for a while."""
+"""Buffers records and sends the last one of each key: `sink.buffer-flush.*`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["FlushBuffer"]
 
 
 class FlushBuffer:
-    """Keeps the last record of each key, as Flink's ReducingUpsertWriter: `sink.buffer-flush.*`.
+    """Buffers the last record of each key, as Flink's ReducingUpsertWriter does.
 
-    Hands its records to `send`, in the order of their keys' last changes, when `max_rows` distinct keys are
-    held or `interval_ms` have passed since it last did, and when `flush` is called. It looks at the clock
-    with each record: no record waits longer than until the next one or the end of the batch.
+    It passes the records to `send`, in the order of their keys' last changes, when it has `max_rows` distinct keys,
+    when `interval_ms` have passed since the last flush, and when `flush` is called. It checks the clock with each
+    record, so a record waits at most until the next one after the interval, or the end of the batch.
     """
 
     def __init__(
@@ -31,17 +31,17 @@ class FlushBuffer:
         self._last_flush = clock()
 
     def add(self, records: Records) -> None:
-        """Take records in order; raises what `send` raises."""
-        held, clock = self._pending, self._clock
+        """Add records in order; raises what `send` raises."""
+        pending, clock = self._pending, self._clock
         for record in records.rows():
             key = record[:2]
-            held.pop(key, None)  # a changed key goes to the end: the order of last changes
-            held[key] = record
-            if len(held) >= self._max_rows or clock() - self._last_flush >= self._interval:
+            pending.pop(key, None)  # a changed key moves to the end
+            pending[key] = record
+            if len(pending) >= self._max_rows or clock() - self._last_flush >= self._interval:
                 self.flush()
 
     def flush(self) -> None:
-        """Hand over what is held, if anything."""
+        """Send all buffered records."""
         if self._pending:
             self._send(Records(*map(list, zip(*self._pending.values(), strict=True))))
             self._pending.clear()

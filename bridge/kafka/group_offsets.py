@@ -1,7 +1,7 @@
-"""Offsets that a consumer group has committed: read for the modes `group-offsets`, written for monitoring.
+"""Committed offsets of a consumer group: read for `scan.*.mode` group-offsets, written for monitoring.
 
-Done by a consumer that never joins its group, as Flink does, not by librdkafka's admin calls: ListConsumerGroupOffsets
-ends the whole process (2.16, a null pointer) when the broker has no coordinator for the group yet.
+Uses a consumer that never joins its group, as Flink does. librdkafka's admin request ListConsumerGroupOffsets crashes
+the process (2.16, a null pointer) when the broker has no coordinator for the group yet.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _log = logging.getLogger("bridge.kafka")
 
 
 class ConsumerGroup:
-    """The consumer group of a topic; a context manager. Members of the group are not disturbed, but while it has some,
-    Kafka lets nobody else commit."""
+    """The consumer group of a topic; a context manager. It does not disturb members of the group; while there are any,
+    Kafka refuses commits of others."""
 
     def __init__(self, topic: Topic, *, timeout: float = _TIMEOUT) -> None:
         self.name = topic.group
@@ -42,8 +42,8 @@ class ConsumerGroup:
             **for_librdkafka(topic.properties),
             "group.id": topic.group,
             "enable.auto.commit": False,
-            # It never joins. But librdkafka keeps a commit for so long that reaches no coordinator (as where the group
-            # may not be used), 45 s by default, and `close` waits for it.
+            # It never joins a session, but librdkafka keeps a commit for this time (by default 45 s) when it reaches
+            # no coordinator (as when the login may not use the group), and `close` waits for it.
             "session.timeout.ms": _SESSION_TIMEOUT_MS,
             "isolation.level": "read_committed" if read_committed(topic.properties) else "read_uncommitted",
             "error_cb": self._last_error,
@@ -57,31 +57,34 @@ class ConsumerGroup:
             ) from None
 
     def committed(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """What the group has committed for `partitions`; without a commit no entry. Raises KafkaError."""
-        asked = [confluent_kafka.TopicPartition(t, p) for t, p in partitions]
+        """Return the group's committed offsets of `partitions`, no entry without a commit. Raises KafkaError."""
+        requested = [confluent_kafka.TopicPartition(t, p) for t, p in partitions]
         try:
-            found = committed_offsets(self._consumer, asked, self._timeout, self._last_error)
+            results = committed_offsets(self._consumer, requested, self._timeout, self._last_error)
         except KafkaException as failed:
-            raise self._error("tell its offsets", failed) from None
-        for place in found:
-            if place.error is not None:
-                raise self._error("tell its offsets", KafkaException(place.error)) from None
-        return Offsets.of((at.topic, at.partition, at.offset) for at in found if at.offset >= 0)
+            raise self._error("return its offsets", failed) from None
+        for result in results:
+            if result.error is not None:
+                raise self._error("return its offsets", KafkaException(result.error)) from None
+        return Offsets.of((r.topic, r.partition, r.offset) for r in results if r.offset >= 0)
 
     def commit(self, offsets: Offsets) -> None:
-        """Send the group's offsets on their way; `settle` tells what became of them."""
-        places = [confluent_kafka.TopicPartition(t, p, o) for t, p, o in offsets]
-        if places:
+        """Start to commit offsets of the group; `check_commits` reports the result."""
+        positions = [confluent_kafka.TopicPartition(t, p, o) for t, p, o in offsets]
+        if positions:
             self._in_flight += 1
             try:
-                self._consumer.commit(offsets=places, asynchronous=True)
+                self._consumer.commit(offsets=positions, asynchronous=True)
             except KafkaException as failed:
                 self._in_flight -= 1
                 self._commit_error = failed.args[0]
 
     def check_commits(self, seconds: float = 0.0) -> None:
-        """Wait so long at most for what is on its way. Raises KafkaError when a commit was refused since the last call
-        (Kafka refuses them while the group has members), or, after a wait, when no answer came."""
+        """Wait at most `seconds` for commits in flight.
+
+        Raises KafkaError when a commit was refused since the last call (as Kafka does while the group has members), or,
+        after a wait, when no response came.
+        """
         deadline = time.monotonic() + seconds
         while True:
             self._commit_error = group_refusal(self._consumer) or self._commit_error
@@ -95,10 +98,10 @@ class ConsumerGroup:
                 confluent_kafka.KafkaError._TIMED_OUT
             )
         if refused is not None:
-            raise self._error("take offsets", KafkaException(refused))
+            raise self._error("commit offsets", KafkaException(refused))
 
     def close(self) -> None:
-        """Let go of the broker. Harmless when done before."""
+        """Close the connection to the broker. May be called again."""
         self._consumer.close()
 
     def __enter__(self) -> ConsumerGroup:
@@ -110,20 +113,20 @@ class ConsumerGroup:
         self.close()
 
     def _on_commit(
-        self, error: confluent_kafka.KafkaError | None, places: list[confluent_kafka.TopicPartition]
+        self, error: confluent_kafka.KafkaError | None, positions: list[confluent_kafka.TopicPartition]
     ) -> None:
         self._in_flight -= 1
-        refusals = (place.error for place in places if place.error is not None)
+        refusals = (position.error for position in positions if position.error is not None)
         self._commit_error = error or next(refusals, None) or self._commit_error
 
-    def _error(self, doing: str, failed: KafkaException) -> KafkaError:
+    def _error(self, action: str, failed: KafkaException) -> KafkaError:
         error = failed.args[0]
-        silent = error.code() in (
+        no_answer = error.code() in (
             confluent_kafka.KafkaError._TIMED_OUT,
             confluent_kafka.KafkaError._TRANSPORT,
         )
-        if silent and self._last_error.error is not None:
+        if no_answer and self._last_error.error is not None:
             error = self._last_error.error
         return KafkaError(
-            f"{self._topic.bootstrap_servers}: group '{self.name}' refuses to {doing}: {error_text(error)}"
+            f"{self._topic.bootstrap_servers}: group '{self.name}' refuses to {action}: {error_text(error)}"
         )

@@ -1,7 +1,7 @@
-"""The leader epoch of records, which Spark's source leaves out.
+"""Reads the leader epoch of records, which Spark's source omits.
 
-A partition's epochs never go down along its offsets (KIP-101), so a batch needs no more than the offsets at which a new
-one begins. They are found by reading a record here and there: two in a batch without an election.
+A partition's epochs never decrease along its offsets (KIP-101), so the offsets at which epochs begin are enough. A
+binary search reads single records to find them: two in a batch without an election.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ Beginning = tuple[str, int, int, "int | None"]
 
 
 def with_leader_epochs(records: DataFrame, topic: Topic, start: Offsets, end: Offsets) -> DataFrame:
-    """`records` of the range from `start` to `end` with the column `leaderEpoch` (int), where the table asks for it.
+    """Add the column `leaderEpoch` (int) to the records from `start` to `end`, if a metadata column reads it.
 
-    Null for records that the broker keeps no epoch of. Raises KafkaError when the broker does not answer in time.
+    It is null for records without an epoch. Raises KafkaError when the broker does not answer in time.
     """
     if not any(column.key == "leader-epoch" for column in topic.schema.metadata):
         return records
     with LeaderEpochs(topic) as epochs:
-        found = [
-            at
+        beginnings = [
+            beginning
             for name, number, stop in end
-            for at in epochs.of(name, number, start.get(name, number) or 0, stop)
+            for beginning in epochs.of(name, number, start.get(name, number) or 0, stop)
         ]
-    at = F.struct("topic", "partition")
-    newest_first = sorted(found, key=lambda b: b[2], reverse=True)
+    partition = F.struct("topic", "partition")
+    newest_first = sorted(beginnings, key=lambda b: b[2], reverse=True)
     cases = [
         F.when(
-            (at == F.struct(F.lit(name).alias("topic"), F.lit(number).alias("partition")))
+            (partition == F.struct(F.lit(name).alias("topic"), F.lit(number).alias("partition")))
             & (F.col("offset") >= offset),
             F.lit(epoch).cast("int"),
         )
@@ -59,7 +59,7 @@ def with_leader_epochs(records: DataFrame, topic: Topic, start: Offsets, end: Of
 
 
 class LeaderEpochs:
-    """A consumer that looks at single records; a context manager."""
+    """A consumer that reads single records; a context manager."""
 
     def __init__(self, topic: Topic) -> None:
         level = "read_committed" if read_committed(topic.properties) else "read_uncommitted"
@@ -74,38 +74,38 @@ class LeaderEpochs:
         self._consumer = Consumer(settings, logger=_log)
 
     def of(self, topic: str, partition: int, start: int, end: int) -> list[Beginning]:
-        """Where epochs begin among the records from `start` to `end` (exclusive), in order; [] without records."""
-        found: list[Beginning] = []
-        at = self._first(topic, partition, start, end)
-        while at is not None:
-            offset, epoch = at
-            found.append((topic, partition, offset, epoch))
-            at = self._next(topic, partition, offset, epoch, end)
-        return found
+        """Return where epochs begin from `start` to `end` (exclusive), in order; [] without records."""
+        beginnings: list[Beginning] = []
+        record = self._first(topic, partition, start, end)
+        while record is not None:
+            offset, epoch = record
+            beginnings.append((topic, partition, offset, epoch))
+            record = self._next(topic, partition, offset, epoch, end)
+        return beginnings
 
     def _next(
         self, topic: str, partition: int, offset: int, epoch: int | None, end: int
     ) -> tuple[int, int | None] | None:
-        """The first record after `offset` of another epoch."""
+        """Return offset and epoch of the first record after `offset` with another epoch; None when there is none."""
         step, low = 1, offset
         last = None
-        while last is None and end - step > low:  # what is last may be a transaction's marker, not a record
+        while last is None and end - step > low:  # the last offsets may be transaction markers
             last = self._first(topic, partition, end - step, end)
             step *= 2
         if last is None or last[1] == epoch:
             return None
-        high, found = last[0], last
+        high, first = last[0], last
         while low + 1 < high:
             middle = (low + high) // 2
-            at = self._first(topic, partition, middle, end) or last
-            if at[1] == epoch:
-                low = max(middle, at[0])
+            record = self._first(topic, partition, middle, end) or last
+            if record[1] == epoch:
+                low = max(middle, record[0])
             else:
-                high, found = middle, at
-        return found
+                high, first = middle, record
+        return first
 
     def _first(self, topic: str, partition: int, offset: int, end: int) -> tuple[int, int | None] | None:
-        """Offset and epoch of the first record at or after `offset`; None when there is none before `end`."""
+        """Return offset and epoch of the first record at or after `offset`; None when there is none before `end`."""
         if offset >= end:
             return None
         self._consumer.assign([confluent_kafka.TopicPartition(topic, partition, offset)])
@@ -121,9 +121,9 @@ class LeaderEpochs:
                 raise KafkaError(
                     f"{topic}-{partition}: its leader epochs cannot be read: {error_text(error)}"
                 )
-            at = message.offset()
-            assert at is not None
-            return (at, message.leader_epoch()) if at < end else None
+            position = message.offset()
+            assert position is not None
+            return (position, message.leader_epoch()) if position < end else None
         raise KafkaError(
             f"{topic}-{partition}: its leader epochs cannot be read: no record at offset {offset} within "
             f"{_TIMEOUT:.0f} s"

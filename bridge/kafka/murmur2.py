@@ -1,7 +1,7 @@
-"""Where Java's default partitioner puts keys, for many keys at a time.
+"""Java's default partitioner, for many keys at a time.
 
-librdkafka knows the same function, but takes the number of partitions that it has heard of last: another one in the
-middle of a batch, or in another task. Here the number is given (ADR 022).
+librdkafka has the same function, but it uses the number of partitions of its latest metadata, which may change within a
+batch and differ between tasks. Here the number is an argument (ADR 022).
 """
 
 from __future__ import annotations
@@ -20,26 +20,28 @@ ANYWHERE = -1
 
 
 def partitions_of(keys: Sequence[bytes | None], partitions: Sequence[int] | int) -> list[int]:
-    """The partition of each key, among so many (a number for all, or one for each; 0: not known); -1, librdkafka's word
-    for any, where the key is null or the number is 0. An empty key is a key."""
+    """Return the partition of each key; `partitions` is the number of them, for all keys or for each, 0 if unknown.
+
+    A null key and an unknown number give -1, with which librdkafka chooses one. An empty key is a key.
+    """
     column = pa.array(keys, pa.large_binary())
     count = np.maximum(np.asarray(partitions, dtype=np.int64), 0)
-    found = (_hashes(column) & np.uint32(0x7FFFFFFF)).astype(np.int64) % np.maximum(count, 1)
+    hashed = (_hashes(column) & np.uint32(0x7FFFFFFF)).astype(np.int64) % np.maximum(count, 1)
     anywhere = count == 0
     if column.null_count:
         anywhere = anywhere | column.is_null().to_numpy(zero_copy_only=False)
-    placed: list[int] = np.where(anywhere, ANYWHERE, found).tolist()
+    placed: list[int] = np.where(anywhere, ANYWHERE, hashed).tolist()
     return placed
 
 
 def _hashes(column: Any) -> Any:
-    """murmur2 of each value; of nulls anything."""
+    """Return murmur2 of each value, and any number for nulls."""
     offsets = np.frombuffer(column.buffers()[1], dtype=np.int64)[
         column.offset : column.offset + len(column) + 1
     ]
     lengths = np.diff(offsets)
     end = int(offsets[-1])
-    # Four bytes more, so that a word may be read wherever a value begins.
+    # Four more bytes, so that a word can be read wherever a value begins.
     data = np.zeros(end + 4, dtype=np.uint8)
     if end:
         data[:end] = np.frombuffer(column.buffers()[2], dtype=np.uint8)[:end]

@@ -1,4 +1,4 @@
-"""Whether a topic still holds what progress asks for."""
+"""Checks that a topic still has the records after the offsets of a pipeline's progress."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ from bridge.offsets import Offsets
 __all__ = ["check_offsets_available"]
 
 _SHOWN = 10
-"""A message names so many partitions."""
+"""A message names at most this many partitions."""
 
 
-def check_offsets_available(wanted: Offsets, state: TopicState, ids: Mapping[str, str] | None = None) -> None:
-    """Make sure that reading on at `wanted` misses nothing; `ids` are the topic ids known from before, and a partition
-    of these topics that `wanted` does not name was added since: it is to be read from its first record.
+def check_offsets_available(
+    progress: Offsets, state: TopicState, ids: Mapping[str, str] | None = None
+) -> None:
+    """Raise GapError unless reading on at `progress` misses no record.
 
-    Raises GapError when a topic was created anew, a partition is gone, offsets have expired, or the topic
-    ends before `wanted`; it names what was wanted and what is there, for each partition, and the way out.
+    `ids` are the topic ids recorded with the progress. A partition of these topics without progress was added since and
+    must be complete from its first record. A gap is a recreated topic, a missing partition, expired offsets, or a topic
+    that ends before `progress`; the message has both offsets for each partition, and the way out.
     """
-    for name, known in (ids or {}).items():
-        if known and state.ids.get(name, known) != known:
+    for name, id in (ids or {}).items():
+        if id and state.ids.get(name, id) != id:
             raise GapError(
-                f"topic '{name}' was deleted and created anew (id {known}, now {state.ids[name]}); {REBUILD}"
+                f"topic '{name}' was deleted and created anew (id {id}, now {state.ids[name]}); {REBUILD}"
             )
     added = {(name, partition): 0 for name, partition in state.partitions if name in (ids or {})}
-    everything = Offsets({**added, **wanted.by_partition})
+    everything = Offsets({**added, **progress.by_partition})
     gaps = [gap for name, partition, offset in everything if (gap := _gap(name, partition, offset, state))]
     if gaps:
         more = f"; and {len(gaps) - _SHOWN} more partitions" if len(gaps) > _SHOWN else ""
@@ -35,13 +37,13 @@ def check_offsets_available(wanted: Offsets, state: TopicState, ids: Mapping[str
 
 
 def _gap(name: str, partition: int, offset: int, state: TopicState) -> str | None:
-    """Why a reader cannot go on at `offset`; None where it can."""
+    """Return why a reader cannot continue at `offset`; None where it can."""
     first, end = state.earliest.get(name, partition), state.end.get(name, partition)
-    wish = f"{name}-{partition} is to be read from offset {offset}, but"
+    need = f"{name}-{partition} is to be read from offset {offset}, but"
     if first is None or end is None:
-        return f"{wish} is not there any more"
+        return f"{need} no longer exists"
     if offset < first:
-        return f"{wish} begins at {first}: {first - offset} offsets have expired"
+        return f"{need} begins at {first}: {first - offset} offsets have expired"
     if offset > end:
-        return f"{wish} ends at {end}: the topic was created anew or lost records"
+        return f"{need} ends at {end}: the topic was created anew or lost records"
     return None

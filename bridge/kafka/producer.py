@@ -1,4 +1,4 @@
-"""The sending end: one librdkafka producer that takes records in order and gives account of every one.
+"""One librdkafka producer that sends records in order and accounts for every one of them.
 
 No Spark here: this runs inside executors' Python workers, and may run anywhere.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
@@ -23,12 +23,12 @@ from bridge.partitioners import Partitioner
 
 __all__ = ["RecordProducer"]
 
-_METADATA_SECONDS = 20.0
+METADATA_SECONDS = 20.0
 _RESET_SECONDS = 2.0
 
 
 class _Deliveries:
-    """What librdkafka's callbacks told; it refers to no producer, which could then not end."""
+    """Results that librdkafka's callbacks report. It holds no reference to the producer, which would keep it alive."""
 
     def __init__(self, checked: bool) -> None:
         self.checked = checked
@@ -55,13 +55,14 @@ class _Deliveries:
 
 
 class RecordProducer:
-    """Sends records in the order given; a context manager that ends only when all of them are accounted for.
+    """Sends records in the given order; a context manager that ends when every record is delivered or failed.
 
-    With `checked`, the first delivery that fails raises KafkaError with topic, partition and the reason,
-    never a payload; what is still queued is thrown away. Without, failures are counted in `sent.lost`.
-    `partitioner` (see `partitioners.opened`) chooses each record's partition; None puts keys where Java's default
-    partitioner does. Both go by `counts`, how many partitions each topic has, whatever it gains meanwhile; for a topic
-    that is not in it by librdkafka's own count.
+    With `checked`, the first failed delivery raises KafkaError with topic, partition and reason, never a payload, and
+    queued records are discarded. Without, failures are counted in `counts.lost`. `partitioner` (see
+    `partitioners.opened`) chooses each record's partition; None is Java's default partitioner. Both use
+    `partition_counts`, each topic's number of partitions, even if a topic gains partitions meanwhile; for other topics
+    they use librdkafka's own number. `client` creates librdkafka's producer, which must know as many partitions within
+    `metadata_seconds`.
     """
 
     def __init__(
@@ -71,28 +72,31 @@ class RecordProducer:
         checked: bool = True,
         partitioner: Partitioner | None = None,
         partition_counts: Mapping[str, int] | None = None,
+        client: Callable[[dict[str, Any]], Producer] = Producer,
+        metadata_seconds: float = METADATA_SECONDS,
     ) -> None:
         self.counts = SendCounts()
         self._partitioner = partitioner
         self._partition_counts = dict(partition_counts or {})
         self._partitions: dict[str, tuple[int, ...]] = {}
         self._topics: set[str] = set()
-        """Those it was ever given records for."""
+        """All topics that it has sent records to."""
+        self._metadata_seconds = metadata_seconds
         self._deliveries = _Deliveries(checked)
         try:
             callbacks = {"on_delivery": self._deliveries.on_delivery, "error_cb": self._deliveries.on_error}
-            self._producer = Producer({**settings, **callbacks, "log_level": 2})
+            self._producer = client({**settings, **callbacks, "log_level": 2})
         except KafkaException as refused:
             raise KafkaError(f"librdkafka refuses the 'properties.*': {refused.args[0].str()}") from None
 
     @property
     def producer(self) -> Producer:
-        """librdkafka's producer, for transactions around what is sent."""
+        """librdkafka's producer, for transactions around the records."""
         return self._producer
 
     @property
     def last_error(self) -> confluent_kafka.KafkaError | None:
-        """What was behind the last KafkaError, if it was the broker or librdkafka."""
+        """The broker's or librdkafka's error that caused the last KafkaError, if any."""
         return self._deliveries.error
 
     def __enter__(self) -> RecordProducer:
@@ -109,9 +113,11 @@ class RecordProducer:
     def reset(
         self, partitioner: Partitioner | None, partition_counts: Mapping[str, int] | None = None
     ) -> bool:
-        """Make ready for other records, as if it were new, once all before are accounted for; it then knows the
-        partitions that the topics it has sent to have by now, which may be new topics of the same name. False when it
-        is better thrown away: librdkafka has told of an error, or the partitions cannot be learnt soon."""
+        """Prepare for other records as a new producer would, once all earlier ones are accounted for.
+
+        It refreshes the partitions of the topics it has sent to, which may be new topics of the same name. Returns
+        False when it must not be reused: librdkafka has reported an error, or the broker does not answer soon.
+        """
         self._producer.poll(0)
         if self._deliveries.lost or self._deliveries.client_error is not None:
             return False
@@ -119,7 +125,7 @@ class RecordProducer:
             self._partitions = {topic: self._list_partitions(topic, _RESET_SECONDS) for topic in self._topics}
         except KafkaError:
             return False
-        # The topics stay: one that this block leaves alone may be sent to by the next, and librdkafka knows it still.
+        # `_topics` is not cleared: a later block may send to a topic of an earlier one, which librdkafka still caches.
         self.counts, self._partitioner, self._partition_counts = (
             SendCounts(),
             partitioner,
@@ -128,22 +134,24 @@ class RecordProducer:
         return True
 
     def send(self, records: Records) -> None:
-        """Hand records over, waiting while the buffer is full. Raises KafkaError as the class says."""
-        where = self._choose_partitions(records)
+        """Queue records for sending; waits while the queue is full. Raises KafkaError as described at the class."""
+        partitions = self._choose_partitions(records)
         if records.timestamps is None and records.headers is None and self._partitioner is None:
-            # One call per record: produce_batch() wants a dict for each, which costs more than the calls.
+            # One call per record: produce_batch() needs a dict for each, which costs more than the calls.
             produce = self._producer.produce
-            for topic, key, value, place in zip(
-                records.topics, records.keys, records.values, where, strict=True
+            for topic, key, value, partition in zip(
+                records.topics, records.keys, records.values, partitions, strict=True
             ):
                 try:
-                    produce(topic, value, key, place)
-                except (BufferError, KafkaException) as busy:
-                    self._retry_produce(busy, topic, key, value, {"partition": place})
+                    produce(topic, value, key, partition)
+                except (BufferError, KafkaException) as error:
+                    self._retry_produce(error, topic, key, value, {"partition": partition})
         else:
-            for (topic, key, value, timestamp, headers), place in zip(records.rows(), where, strict=True):
+            for (topic, key, value, timestamp, headers), partition in zip(
+                records.rows(), partitions, strict=True
+            ):
                 more: dict[str, Any] = {"headers": headers} if headers else {}
-                more["partition"] = place
+                more["partition"] = partition
                 if timestamp is not None:
                     more["timestamp"] = _checked_timestamp(timestamp, topic)
                 if self._partitioner is not None:
@@ -152,8 +160,8 @@ class RecordProducer:
                     )
                 try:
                     self._producer.produce(topic, value, key, **more)
-                except (BufferError, KafkaException) as busy:
-                    self._retry_produce(busy, topic, key, value, more)
+                except (BufferError, KafkaException) as error:
+                    self._retry_produce(error, topic, key, value, more)
         self._producer.poll(0)
         self._raise_failure()
         self._topics.update(records.topics)
@@ -164,22 +172,22 @@ class RecordProducer:
         )
 
     def _retry_produce(
-        self, busy: Exception, topic: str, key: bytes | None, value: bytes | None, more: dict[str, Any]
+        self, error: Exception, topic: str, key: bytes | None, value: bytes | None, more: dict[str, Any]
     ) -> None:
-        """Send a record again until the full buffer takes it; every other refusal is final."""
-        while isinstance(busy, BufferError):
+        """Produce a record again until the full queue accepts it; every other error is final."""
+        while isinstance(error, BufferError):
             self._producer.poll(0.05)  # returns as soon as a delivery makes room
             self._raise_failure()
             try:
                 self._producer.produce(topic, value, key, **more)
                 return
-            except (BufferError, KafkaException) as still:
-                busy = still
-        self._deliveries.error = busy.args[0]
-        raise _refused(topic, key, value, busy.args[0]) from None
+            except (BufferError, KafkaException) as next_error:
+                error = next_error
+        self._deliveries.error = error.args[0]
+        raise _refused(topic, key, value, error.args[0]) from None
 
     def _choose_partitions(self, records: Records) -> list[int]:
-        """The partition of each record by `counts`; -1 is librdkafka's choice."""
+        """Return the partition of each record by `partition_counts`; -1 leaves the choice to librdkafka."""
         topics = set(records.topics)
         for topic in topics & self._partition_counts.keys():
             self._await_partitions(topic, self._partition_counts[topic])
@@ -193,54 +201,55 @@ class RecordProducer:
         return partitions_of(records.keys, [self._partition_counts.get(topic, 0) for topic in records.topics])
 
     def _await_partitions(self, topic: str, count: int) -> None:
-        """Wait until librdkafka knows so many partitions: it refuses records for one that it has not heard of."""
-        deadline = time.monotonic() + _METADATA_SECONDS
+        """Wait until librdkafka knows `count` partitions: it refuses records for partitions it does not know."""
+        deadline = time.monotonic() + self._metadata_seconds
         while len(self._partitions.get(topic, ())) < count:
             if time.monotonic() > deadline:
                 raise KafkaError(
-                    f"'{topic}' had {count} partitions when the batch began, and the broker that is asked knows of "
-                    f"{len(self._partitions[topic])}: it was made anew, or its metadata are behind. Run again"
+                    f"'{topic}' had {count} partitions when the batch began, and the broker now reports "
+                    f"{len(self._partitions[topic])}: the topic was recreated, or the broker's metadata are stale. "
+                    "Run again"
                 )
             if topic in self._partitions:
                 time.sleep(0.02)
-            self._partitions[topic] = self._list_partitions(topic, _METADATA_SECONDS)
+            self._partitions[topic] = self._list_partitions(topic, self._metadata_seconds)
 
     def _partitions_of(self, topic: str) -> tuple[int, ...]:
         if topic not in self._partitions:
-            self._partitions[topic] = self._list_partitions(topic, _METADATA_SECONDS)
+            self._partitions[topic] = self._list_partitions(topic, self._metadata_seconds)
         return self._partitions[topic][: self._partition_counts.get(topic)]
 
     def _list_partitions(self, topic: str, seconds: float) -> tuple[int, ...]:
         try:
-            found = self._producer.list_topics(topic, timeout=seconds).topics[topic]
-        except KafkaException as silent:
+            metadata = self._producer.list_topics(topic, timeout=seconds).topics[topic]
+        except KafkaException as failed:
             self._raise_failure()
             raise KafkaError(
-                f"the partitions of '{topic}' are not known: {error_text(silent.args[0])}"
+                f"the partitions of '{topic}' are not known: {error_text(failed.args[0])}"
             ) from None
-        if found.error is not None or not found.partitions:
-            told = error_text(found.error) if found.error is not None else "there are none"
-            raise KafkaError(f"the partitions of '{topic}' are not known: {told}")
-        return tuple(sorted(found.partitions))
+        if metadata.error is not None or not metadata.partitions:
+            reason = error_text(metadata.error) if metadata.error is not None else "there are none"
+            raise KafkaError(f"the partitions of '{topic}' are not known: {reason}")
+        return tuple(sorted(metadata.partitions))
 
     def flush(self) -> None:
-        """Wait until nothing is outstanding; `delivery.timeout.ms` bounds the wait, record by record."""
+        """Wait until every record is delivered or failed; `delivery.timeout.ms` bounds the wait for each record."""
         while self._producer.flush(1.0):
             self._raise_failure()
         self._raise_failure()
         self.counts.lost = self._deliveries.lost
 
     def _purge(self) -> None:
-        """Nothing of a failed attempt may still go out while the next one is already sending."""
+        """Discard queued records, so that none is sent while the next attempt is already sending."""
         self._deliveries.checked = False
         self._producer.purge()
         self._producer.flush(1.0)
 
     def abandon(self, seconds: float = 5.0) -> None:
-        """Throw away what is queued and take an open transaction back, as far as the broker answers in time."""
+        """Discard queued records and abort the open transaction, if the broker answers in time."""
         self._deliveries.checked = False
-        # It fails when none was open, when we are fenced, and when the broker is away: then its timeout ends it.
-        # A SystemError is what the client makes of a fatal error that meets further callbacks.
+        # Aborting fails without an open transaction, for a fenced producer, and when the broker is away: then the
+        # transaction's timeout ends it. The client raises SystemError for a fatal error amid other callbacks.
         with suppress(KafkaException, SystemError):
             self._producer.purge()
             self._producer.abort_transaction(seconds)
@@ -251,7 +260,7 @@ class RecordProducer:
 
 
 def _checked_timestamp(milliseconds: int, topic: str) -> int:
-    # Kafka knows no time before 1970, and librdkafka takes 0 for "now".
+    # Kafka has no timestamps before 1970, and librdkafka replaces 0 by the current time.
     if milliseconds <= 0:
         raise KafkaError(f"a record for '{topic}' has a timestamp not after 1970-01-01T00:00:00Z")
     return milliseconds

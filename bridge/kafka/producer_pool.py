@@ -1,13 +1,13 @@
-"""Producers that outlive the task that made them, in a Python worker that Spark uses again (ADR 015).
+"""Producers that outlive their task, in a Python worker that Spark reuses (ADR 015).
 
-librdkafka waits half a second, by a timer that no setting moves, before an idempotent producer without transactions has
-its id and sends its first record. A batch every second should pay that once, not each time.
+An idempotent producer without transactions waits half a second for its id before it sends its first record, by a timer
+that no setting changes. A batch every second should pay that once, not each time.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +16,12 @@ from bridge.kafka.arrow_records import ArrowRecords
 from bridge.kafka.producer import RecordProducer
 from bridge.partitioners import Partitioner
 
-__all__ = ["pooled_producer"]
+__all__ = ["ProducerPool", "pooled_producer"]
 
-_IDLE_SECONDS = 60.0
-"""As long as Spark keeps a Python worker that has nothing to do."""
+IDLE_SECONDS = 60.0
+"""As long as Spark keeps an idle Python worker."""
+MAX_IDLE = 8
+"""A worker runs one task at a time, so several idle producers belong to several pipelines."""
 
 
 @dataclass(frozen=True)
@@ -31,51 +33,64 @@ class _IdleProducer:
     since: float
 
 
-_MAX_IDLE = 8
-_idle: list[_IdleProducer] = []
-"""The last that were left; a worker runs one task at a time, so more than one are of different pipelines."""
+class ProducerPool:
+    """Keeps producers for reuse, at most MAX_IDLE of them and each for `idle_seconds`."""
+
+    def __init__(
+        self, idle_seconds: float = IDLE_SECONDS, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._idle_seconds, self._clock = idle_seconds, clock
+        self._idle: list[_IdleProducer] = []
+
+    @property
+    def idle_topics(self) -> list[tuple[str, ...]]:
+        """The topics of the idle producers, oldest first."""
+        return [idle.packing.topics for idle in self._idle]
+
+    @contextmanager
+    def producer(
+        self,
+        packing: ArrowRecords,
+        settings: Mapping[str, Any],
+        *,
+        checked: bool = True,
+        partitioner: Partitioner | None = None,
+        partition_counts: Mapping[str, int] | None = None,
+    ) -> Iterator[RecordProducer]:
+        """Provide a RecordProducer for the `with` block, with its guarantees and errors.
+
+        It is new, or an idle one with the same topics and settings, which first refreshes the partitions of its topics.
+        A producer is not reused when its block failed, when it has reported any error, after `idle_seconds`, or when
+        MAX_IDLE others became idle since.
+        """
+        own_settings = dict(settings)
+        producer = self._take_idle(packing, own_settings, checked, partitioner, partition_counts)
+        if producer is None:
+            producer = RecordProducer(
+                own_settings, checked=checked, partitioner=partitioner, partition_counts=partition_counts
+            )
+        with producer:
+            yield producer
+        self._idle.append(_IdleProducer(packing, own_settings, checked, producer, self._clock()))
+        del self._idle[:-MAX_IDLE]
+
+    def _take_idle(
+        self,
+        packing: ArrowRecords,
+        settings: dict[str, Any],
+        checked: bool,
+        partitioner: Partitioner | None,
+        partition_counts: Mapping[str, int] | None,
+    ) -> RecordProducer | None:
+        oldest = self._clock() - self._idle_seconds
+        self._idle[:] = [idle for idle in self._idle if idle.since > oldest]
+        for idle in list(self._idle):
+            if (idle.packing, idle.settings, idle.checked) == (packing, settings, checked):
+                self._idle.remove(idle)
+                if idle.producer.reset(partitioner, partition_counts):
+                    return idle.producer
+        return None
 
 
-@contextmanager
-def pooled_producer(
-    packing: ArrowRecords,
-    settings: Mapping[str, Any],
-    *,
-    checked: bool = True,
-    partitioner: Partitioner | None = None,
-    partition_counts: Mapping[str, int] | None = None,
-) -> Iterator[RecordProducer]:
-    """A Writer for the `with` block: a new one, or one that an earlier block of this process with the same topics and
-    settings has left in good order. What Writer guarantees holds for the block; it raises what Writer raises.
-
-    One that was left is asked for the partitions of its topics first, so that it knows those that were added. One whose
-    block failed, or that has told of any error, is never used again; nor is one after a minute, or when eight others
-    were left since.
-    """
-    made = dict(settings)
-    producer = _take_idle(packing, made, checked, partitioner, partition_counts)
-    if producer is None:
-        producer = RecordProducer(
-            made, checked=checked, partitioner=partitioner, partition_counts=partition_counts
-        )
-    with producer:
-        yield producer
-    _idle.append(_IdleProducer(packing, made, checked, producer, time.monotonic()))
-    del _idle[:-_MAX_IDLE]
-
-
-def _take_idle(
-    packing: ArrowRecords,
-    settings: dict[str, Any],
-    checked: bool,
-    partitioner: Partitioner | None,
-    counts: Mapping[str, int] | None,
-) -> RecordProducer | None:
-    oldest = time.monotonic() - _IDLE_SECONDS
-    _idle[:] = [idle for idle in _idle if idle.since > oldest]
-    for idle in list(_idle):
-        if (idle.packing, idle.settings, idle.checked) == (packing, settings, checked):
-            _idle.remove(idle)
-            if idle.producer.reset(partitioner, counts):
-                return idle.producer
-    return None
+pooled_producer = ProducerPool().producer
+"""The pool of this process; see ProducerPool.producer."""

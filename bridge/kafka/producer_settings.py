@@ -19,11 +19,11 @@ _DEFAULTS = {
 
 
 def producer_settings(user: Mapping[str, str], *, checked: bool) -> dict[str, Any]:
-    """librdkafka settings of a producer: `user` (librdkafka's names) over the bridge's defaults.
+    """Return librdkafka's settings of a producer: `user` (librdkafka's names) over the bridge's defaults.
 
-    Unless the user asks for other `acks` or for `enable.idempotence` = false, sending is idempotent, so a
-    retry neither repeats nor reorders. Where it is not, one request at a time keeps the order. `checked`
-    False (sink.delivery-guarantee none) waits for the leader only, unless idempotence is asked for.
+    Unless the user sets other `acks` or `enable.idempotence` = false, sending is idempotent, so a retry neither repeats
+    nor reorders records. Without idempotence, one request at a time preserves the order. `checked` False
+    ('sink.delivery-guarantee' = 'none') waits for the leader only, unless the user sets idempotence.
     """
     waits = checked or user.get("enable.idempotence") == "true"
     made: dict[str, Any] = {**_DEFAULTS, **({} if waits else {"acks": "1"}), **user}
@@ -31,7 +31,7 @@ def producer_settings(user: Mapping[str, str], *, checked: bool) -> dict[str, An
     made["enable.idempotence"] = str(idempotent).lower()
     if not idempotent:
         made.setdefault("max.in.flight.requests.per.connection", "1")
-    # As Java's default partitioner (librdkafka's own is CRC32): a key stays where other writers put it.
+    # As Java's default partitioner (librdkafka's own is CRC32): all producers put a key into the same partition.
     made["partitioner"] = "murmur2_random"
     made["delivery.report.only.error"] = True  # successes are counted by librdkafka, without a call of Python
     return made

@@ -1,4 +1,4 @@
-"""Records on their way to a topic, column by column, and what became of them."""
+"""Records to send to a topic, column by column, and counts of sent records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Record: TypeAlias = tuple[
 
 @dataclass
 class Records:
-    """Records to send, in order, column by column; a null value is a tombstone, a missing column all null."""
+    """Records to send, in order, column by column; a null value is a tombstone. A missing column is all null."""
 
     topics: list[str]
     keys: list[bytes | None]
@@ -26,6 +26,7 @@ class Records:
     headers: list[list[tuple[str, bytes | None]] | None] | None = None
 
     def rows(self) -> Iterator[Record]:
+        """Yield the records row by row."""
         nothing: list[None] = [None] * len(self.keys)
         more = (self.timestamps or nothing, self.headers or nothing)
         return zip(self.topics, self.keys, self.values, *more, strict=True)
@@ -33,7 +34,7 @@ class Records:
 
 @dataclass
 class SendCounts:
-    """What a writer was given (records, tombstones among them, bytes of keys and values), what was lost."""
+    """Counts of the records given to a producer, tombstones among them, bytes of keys and values, lost records."""
 
     records: int = 0
     tombstones: int = 0

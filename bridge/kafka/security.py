@@ -1,8 +1,8 @@
-"""TLS and SASL properties of the Java client, for librdkafka.
+"""Converts TLS and SASL properties of the Java client for librdkafka.
 
-Java keeps keys in stores and logs in through JAAS modules; librdkafka reads PEM, or a key in a PKCS#12 file, and
-takes a user name and a password. Stores are converted in memory. What has no counterpart is refused with the way
-out, because a security setting that silently does nothing on one side is worse than none.
+Java reads keys from stores and logs in through JAAS modules; librdkafka reads PEM, or a key in a PKCS#12 file, and
+takes a user name and a password. Stores are converted in memory. A property without a counterpart is refused with the
+way out, because a security setting that has no effect in one of the clients is worse than none.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 
 
 def for_java(plain: Mapping[str, str]) -> dict[str, str]:
-    """What Java's client must be told otherwise than the definition says it, secrets in clear.
+    """Return the settings whose values differ for Java's client, secrets in clear text.
 
-    Names of Flink's shaded classes become Kafka's, and a login by OAUTHBEARER with an endpoint asks there for its
-    token, as librdkafka does, even where the definition names no handler.
+    Names of Flink's shaded classes become Kafka's. A login by OAUTHBEARER with an endpoint requests its token there, as
+    librdkafka does, even if the definition names no handler.
     """
     made = {}
     if "sasl.jaas.config" in plain:
@@ -40,7 +40,9 @@ def for_java(plain: Mapping[str, str]) -> dict[str, str]:
 
 
 def for_librdkafka(plain: Mapping[str, str]) -> dict[str, str]:
-    """librdkafka's settings for stores and login, secrets in clear. Raises OptionError for what it cannot do."""
+    """Return librdkafka's settings for stores and login, secrets in clear text.
+
+    Raises OptionError for a store that cannot be read."""
     return _truststore(plain) | _keystore(plain) | _login(plain)
 
 
@@ -102,16 +104,18 @@ def _keystore(plain: Mapping[str, str]) -> dict[str, str]:
 
 
 def _login(plain: Mapping[str, str]) -> dict[str, str]:
-    found = login(plain)
-    if found is None:
+    credentials = login(plain)
+    if credentials is None:
         return {}
-    if found.mechanism == "OAUTHBEARER":
+    if credentials.mechanism == "OAUTHBEARER":
         made = {"sasl.oauthbearer.method": "oidc"}
-        wanted = {
+        names = {
             "clientId": "sasl.oauthbearer.client.id",
             "clientSecret": "sasl.oauthbearer.client.secret",
             "scope": "sasl.oauthbearer.scope",
         }
     else:
-        made, wanted = {}, {"username": "sasl.username", "password": "sasl.password"}
-    return made | {target: found.options[name] for name, target in wanted.items() if name in found.options}
+        made, names = {}, {"username": "sasl.username", "password": "sasl.password"}
+    return made | {
+        target: credentials.options[name] for name, target in names.items() if name in credentials.options
+    }

@@ -1,4 +1,4 @@
-"""One shard of an exactly-once publish: a transactional producer that knows how far its share has got.
+"""One shard of an exactly-once publish: a transactional producer that continues at the shard's cursor.
 
 No Spark here: this runs inside the executors' Python workers. A shard's records have one fixed order (version, then
 key), so a count tells which of them are in the topic already. Each transaction commits some records together with the
@@ -29,10 +29,8 @@ __all__ = ["TransactionalShard"]
 
 _Code = confluent_kafka.KafkaError
 _WAIT = 30.0
-_PATIENCE_SECONDS = 120.0
+_RETRY_SECONDS = 120.0
 _T = TypeVar("_T")
-MAX_BYTES = 64 * 1024 * 1024
-"""A transaction holds not much more; it is kept in memory, to be sent again when its fate is unknown."""
 
 _FINAL = (
     _Code._AUTHENTICATION,
@@ -50,28 +48,32 @@ _FINAL = (
     _Code._UNKNOWN_PARTITION,
     _Code._UNKNOWN_TOPIC,
 )
-"""A new producer would hear the same."""
+"""Errors that a new producer would meet again."""
 
 
 class TransactionalShard:
     """Sends records in transactions; a context manager that commits the last one, or none after an error.
 
-    `add` what is to be sent, in the shard's order, beginning after `cursor`. Whatever happens between, each record
-    is in the topic once for a reader of committed records. After a failure, or an answer that got lost, the producer
-    is thrown away, the next one looks where the shard stands, and the open transaction's records are sent again or
-    not. Raises ConcurrentRunError when another run took over, KafkaError when the broker refuses a record or stays
-    away for two minutes.
+    `add` takes the records after `cursor`, in the shard's order. A reader of committed records sees each of them once,
+    whatever fails. After a failure or a lost response the shard opens a new producer, which reads the committed cursor,
+    and sends the open transaction's records again unless they are committed. Raises ConcurrentRunError when another run
+    took over, KafkaError when the broker refuses a record or is away for two minutes.
     """
 
     def __init__(
-        self, spec: ShardSpec, number: int, make_producer: Callable[[Mapping[str, Any]], RecordProducer]
+        self,
+        spec: ShardSpec,
+        number: int,
+        make_producer: Callable[[Mapping[str, Any]], RecordProducer],
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.counts = SendCounts()
-        """What is committed."""
-        self._spec, self._number, self._make_producer = spec, number, make_producer
+        """What has been committed."""
+        self._spec, self._number, self._make_producer, self._clock = spec, number, make_producer, clock
         self._id = spec.group(number)
         self._settings = transactional_settings(spec.producer, self._id)
-        # The broker ends a transaction by itself after its timeout; long before that we do.
+        # The broker aborts a transaction after its timeout; the shard commits long before that.
         self._max_seconds = int(self._settings["transaction.timeout.ms"]) / 1000 / 3
         self._offset_metadata = OffsetMetadataStore(spec.consumer, self._id, spec.topics)
         self._producer: RecordProducer | None = None
@@ -83,7 +85,7 @@ class TransactionalShard:
         if self._superseded():
             raise ConcurrentRunError(taken_over_message(spec.prefix))
         self.cursor: Cursor = self._with_retries(self._open, self._open)
-        """What is committed ends here."""
+        """The position after the last committed record."""
 
     def __enter__(self) -> TransactionalShard:
         return self
@@ -99,97 +101,93 @@ class TransactionalShard:
             self._offset_metadata.close()
 
     def add(self, records: Records, upto: Cursor) -> None:
-        """Send records, which end at `upto`; now and then this commits."""
+        """Send records that end at `upto`; commits when the transaction has reached its maximum size or age."""
         self._uncommitted.append((records, upto))
         self._rows += len(records.keys)
         self._bytes += _size(records)
         if len(self._uncommitted) == 1:
-            self._transaction_start = time.monotonic()
-            self._with_new_producer(self._resend, self._resend)
+            self._transaction_start = self._clock()
+            self._with_new_producer(self._send_uncommitted, self._send_uncommitted)
         else:
-            self._with_new_producer(lambda: self._hand_over(records), self._resend)
-        if self.cursor == upto:  # another attempt of our task has sent the very same
+            self._with_new_producer(lambda: self._send(records), self._send_uncommitted)
+        if self.cursor == upto:  # another attempt of the same task has committed these records
             self._clear()
         elif self._full():
             self.commit()
 
     def commit(self) -> None:
-        """End the open transaction, if there is one: its records and the cursor after them, or neither."""
+        """Commit the open transaction, if any: its records and the cursor after them, or neither."""
         if not self._uncommitted:
             return
         upto = self._uncommitted[-1][1]
         failpoints.hit("shard.before-commit")
         self._uncommitted_counts = SendCounts()
-        self._with_new_producer(lambda: self._commit(upto), lambda: self._recommit(upto))
+        self._with_new_producer(lambda: self._commit(upto), lambda: self._resend_and_commit(upto))
         failpoints.hit("shard.after-commit")
         self.cursor = upto
         self.counts += self._uncommitted_counts
         self._clear()
 
     def _clear(self) -> None:
-        """What is held is committed."""
         self._uncommitted.clear()
         self._rows = self._bytes = 0
 
     def _full(self) -> bool:
-        late = time.monotonic() - self._transaction_start > self._max_seconds
-        return late or self._rows >= self._spec.max_rows or self._bytes >= MAX_BYTES
+        late = self._clock() - self._transaction_start > self._max_seconds
+        return late or self._rows >= self._spec.max_rows or self._bytes >= self._spec.max_bytes
 
     def _open(self) -> Cursor:
-        """A producer of our own, which fences all others of this id, and where they left off."""
+        """Open a producer, which fences all others of this id, and return the committed cursor."""
         self._producer = self._make_producer(self._settings)
         init_transactions(self._producer.producer, self._spec.topics[0])
         failpoints.hit("shard.opened")
-        return self._read()
-
-    def _read(self) -> Cursor:
         return self._spec.cursor_from(self._offset_metadata.read(), self._id)
 
-    def _resend(self) -> None:
-        """Begin a transaction and send all that is held for it."""
-        writer = self._open_producer()
-        writer.counts = SendCounts()
-        self._buffer = self._new_buffer(writer)
-        writer.producer.begin_transaction()
+    def _send_uncommitted(self) -> None:
+        """Begin a transaction and send all uncommitted records in it."""
+        producer = self._open_producer()
+        producer.counts = SendCounts()
+        self._buffer = self._new_buffer(producer)
+        producer.producer.begin_transaction()
         for records, _ in self._uncommitted:
-            self._hand_over(records)
+            self._send(records)
 
-    def _hand_over(self, records: Records) -> None:
+    def _send(self, records: Records) -> None:
         if self._buffer is None:
             self._open_producer().send(records)
         else:
             self._buffer.add(records)
 
-    def _new_buffer(self, writer: RecordProducer) -> FlushBuffer | None:
-        share = self._spec
-        if not share.buffer_rows:
-            return None
-        return FlushBuffer(writer.send, max_rows=share.buffer_rows, interval_ms=share.buffer_interval_ms)
+    def _new_buffer(self, producer: RecordProducer) -> FlushBuffer | None:
+        rows, interval_ms = self._spec.buffer_rows, self._spec.buffer_interval_ms
+        return FlushBuffer(producer.send, max_rows=rows, interval_ms=interval_ms) if rows else None
 
     def _commit(self, upto: Cursor) -> None:
-        writer = self._open_producer()
+        producer = self._open_producer()
         if self._buffer is not None:
             self._buffer.flush()
-        writer.flush()
+        producer.flush()
         failpoints.hit("shard.sent")
-        self._uncommitted_counts = writer.counts
-        self._offset_metadata.write(writer.producer, upto.version + 1, self._spec.offset_metadata(upto))
-        writer.producer.commit_transaction(_WAIT)
+        self._uncommitted_counts = producer.counts
+        metadata = self._spec.offset_metadata(upto)
+        self._offset_metadata.write(producer.producer, upto.version + 1, metadata)
+        producer.producer.commit_transaction(_WAIT)
 
-    def _recommit(self, upto: Cursor) -> None:
-        self._resend()
+    def _resend_and_commit(self, upto: Cursor) -> None:
+        self._send_uncommitted()
         self._commit(upto)
 
     def _open_producer(self) -> RecordProducer:
         assert self._producer is not None
         return self._producer
 
-    def _with_new_producer(self, action: Callable[[], None], again: Callable[[], None]) -> None:
-        """Do `action`; when it fails, `again` with a new producer, until it works or need not be done."""
-        self._with_retries(action, lambda: self._reopen(again))
+    def _with_new_producer(self, action: Callable[[], None], retry: Callable[[], None]) -> None:
+        """Run `action`; after a failure open a new producer and run `retry`, unless the transaction is committed."""
+        self._with_retries(action, lambda: self._reopen(retry))
 
-    def _with_retries(self, action: Callable[[], _T], again: Callable[[], _T]) -> _T:
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+    def _with_retries(self, action: Callable[[], _T], retry: Callable[[], _T]) -> _T:
+        """Run `action`, and after a failure `retry` until it succeeds."""
+        deadline = time.monotonic() + _RETRY_SECONDS
         attempt = action
         while True:
             try:
@@ -197,58 +195,58 @@ class TransactionalShard:
             except (KafkaException, KafkaError, SystemError) as failed:
                 self._raise_if_final(root_error(failed), deadline)
                 time.sleep(0.2)
-                attempt = again
+                attempt = retry
 
-    def _reopen(self, action: Callable[[], None]) -> None:
-        """With a new producer: the transaction was committed after all, or `action` makes it again."""
+    def _reopen(self, retry: Callable[[], None]) -> None:
+        """Open a new producer, and run `retry` unless the failed transaction was committed after all."""
         before = self.cursor
         self.cursor = self._open()
         if self.cursor == self._uncommitted[-1][1]:
             return
         if self.cursor != before:
             raise ConcurrentRunError(taken_over_message(self._spec.prefix))
-        action()
+        retry()
 
     def _raise_if_final(self, failed: KafkaException | KafkaError, deadline: float) -> None:
-        heard = self._producer.last_error if self._producer is not None else None
-        reason = failed.args[0] if isinstance(failed, KafkaException) else heard
+        """Abandon the producer, and raise an error that a new producer cannot solve or that lasts until `deadline`."""
+        last_error = self._producer.last_error if self._producer is not None else None
+        cause = failed.args[0] if isinstance(failed, KafkaException) else last_error
         self._abandon_producer()
-        ours = (
-            failed
-            if isinstance(failed, KafkaError)
-            else KafkaError(f"a transaction of '{self._id}' failed: {error_text(failed.args[0])}")
-        )
-        if reason is None or reason.code() in _FINAL:
-            raise ours from None
+        if isinstance(failed, KafkaError):
+            error = failed
+        else:
+            error = KafkaError(f"a transaction of '{self._id}' failed: {error_text(failed.args[0])}")
+        if cause is None or cause.code() in _FINAL:
+            raise error from None
         if time.monotonic() > deadline:
             raise KafkaError(
-                f"{ours}; for {_PATIENCE_SECONDS:.0f} s nothing more of {', '.join(self._spec.topics)} could be sent. "
-                "See to the broker (its log says why it does not answer, or has ended), then start again: what is "
-                "committed stays, the rest is sent then"
+                f"{error}; no more records of {', '.join(self._spec.topics)} could be sent for {_RETRY_SECONDS:.0f} s. "
+                "Check the broker (its log names the reason), then start the publish again: committed records stay, "
+                "the others are sent then"
             ) from None
         if self._superseded():
             raise ConcurrentRunError(taken_over_message(self._spec.prefix)) from None
 
     def _superseded(self) -> bool:
-        """True when the driver that sent us is not the youngest any more: then it is not for us to fence others."""
-        notes = OffsetMetadataStore(self._spec.consumer, self._spec.prefix, self._spec.topics)
+        """Return True when a newer run has recorded progress: this shard must not fence that run's shards."""
+        store = OffsetMetadataStore(self._spec.consumer, self._spec.prefix, self._spec.topics)
         try:
-            there = latest_progress(notes.read(), self._spec.prefix)
+            progress = latest_progress(store.read(), self._spec.prefix)
         except KafkaException:
             return False
         finally:
-            notes.close()
-        return there is not None and there.run != self._spec.run
+            store.close()
+        return progress is not None and progress.run != self._spec.run
 
     def _abandon_producer(self) -> None:
-        """Leave the producer without a trace: an open transaction is taken back, if the broker is there."""
-        writer, self._producer = self._producer, None
-        if writer is not None:
-            writer.abandon()
+        """Drop the producer and abort its open transaction, if the broker answers."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.abandon()
 
 
 def _size(records: Records) -> int:
-    """Bytes of keys, values and headers, which all stay in memory; a tombstone has a key, too."""
+    """Return the bytes of keys, values and headers, all of which stay in memory."""
     parts = sum(len(part) for column in (records.keys, records.values) for part in column if part)
     headers = (header for row in records.headers or () for header in row or ())
     return parts + sum(len(name) + len(value or b"") for name, value in headers)

@@ -1,6 +1,6 @@
-"""Records -> topic: every task sends its share with a producer of its own, keys never change tasks.
+"""Sends records to a topic without transactions (see `exactly_once` for those): one producer per task.
 
-Without transactions; with them see `exactly_once`.
+All records of a key are in one task.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ __all__ = [
 ]
 
 COUNTS_SCHEMA = "records bigint, tombstones bigint, bytes bigint, lost bigint"
-_ASK_SECONDS = 5.0
+_FATAL_ERROR_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class ProduceResult:
-    """What went out: records, how many of them tombstones, bytes of keys and values before compression.
+    """What was sent: records, tombstones among them, bytes of keys and values before compression.
 
-    `lost` counts deliveries that failed; it can only be above 0 with sink.delivery-guarantee none.
+    `lost` counts failed deliveries; it is above 0 only with 'sink.delivery-guarantee' = 'none'.
     """
 
     records: int = 0
@@ -60,27 +60,29 @@ class ProduceResult:
     lost: int = 0
 
 
-def counts_batch(sent: SendCounts) -> pa.RecordBatch:
-    """What a task gives back: one row of COUNTS."""
-    return pa.RecordBatch.from_pydict({name: [count] for name, count in asdict(sent).items()})
+def counts_batch(counts: SendCounts) -> pa.RecordBatch:
+    """Return a task's result: one row of COUNTS_SCHEMA."""
+    return pa.RecordBatch.from_pydict({name: [count] for name, count in asdict(counts).items()})
 
 
-def collect_counts(counts: DataFrame, remote: TaskErrors) -> ProduceResult:
-    """Run the tasks behind `counts` and add up what they sent. Raises what is ours of what they raise, as `remote`
-    finds it."""
+def collect_counts(counts: DataFrame, task_errors: TaskErrors) -> ProduceResult:
+    """Run the tasks of `counts` and return the sum of what they sent.
+
+    Raises the bridge's error of a task where `task_errors` finds one, else Spark's.
+    """
     try:
-        # One row per task; collected, since an aggregate would need a second stage.
+        # One row per task, collected because an aggregate would need a second stage.
         rows = counts.collect()
     except (PySparkException, Py4JJavaError) as failed:
-        ours = remote.error(failed)
-        if ours is None:
+        error = task_errors.error(failed)
+        if error is None:
             raise
-        raise ours from None
+        raise error from None
     return ProduceResult(*(sum(row[i] for row in rows) for i in range(4)))
 
 
 def refuse_speculation(spark: SparkSession) -> None:
-    """Raise KafkaError where Spark may run a task twice at the same time."""
+    """Raise KafkaError when Spark may run two attempts of a task at the same time."""
     if str(spark.conf.get("spark.speculation", "false")).lower() == "true":
         raise KafkaError(
             "spark.speculation must be false: a second attempt of a task sends old values behind new ones"
@@ -89,7 +91,7 @@ def refuse_speculation(spark: SparkSession) -> None:
 
 @dataclass(frozen=True)
 class SendTask:
-    """All a task needs, as plain values. Holds secrets in clear: never shown, so no repr of its fields."""
+    """Everything a task needs, as plain values. Contains secrets in clear text, so `repr` hides them."""
 
     settings: Mapping[str, Any]
     packing: ArrowRecords
@@ -98,73 +100,76 @@ class SendTask:
     buffer_interval_ms: int
     partitioner: str = "default"
     partition_counts: Mapping[str, int] = field(default_factory=dict)
-    """How many partitions each topic had when the batch began."""
+    """Each topic's number of partitions when the batch began."""
     tasks: int = 1
-    """How many tasks send; what a partitioner may want to know."""
+    """How many tasks send; some partitioners use it."""
 
     def __repr__(self) -> str:
-        return f"_Task({self.packing.pattern or ', '.join(self.packing.topics)})"
+        return f"SendTask({self.packing.pattern or ', '.join(self.packing.topics)})"
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        """Send all records of `batches` and yield one row of counts. Raises KafkaError, ConcurrentRunError."""
         try:
             yield self._send(batches)
         except (KafkaException, SystemError) as failed:
-            reason = root_error(failed)
-            if isinstance(reason, KafkaError):
-                raise reason from None
-            error = reason.args[0]
+            cause = root_error(failed)
+            if isinstance(cause, KafkaError):
+                raise cause from None
+            error = cause.args[0]
             if error.code() == confluent_kafka.KafkaError._FAIL:
-                error = self._ask_for_error() or error
+                error = self._fatal_error() or error
             raise KafkaError(self._error_message(error)) from None
 
-    def _ask_for_error(self) -> confluent_kafka.KafkaError | None:
-        """Why the broker refuses the producer; None when it does not say so soon. With nothing to send there is no
-        other callback that could meet a fatal error, and lose it."""
+    def _fatal_error(self) -> confluent_kafka.KafkaError | None:
+        """Return why the broker refuses a producer, by a new producer; None when it does not answer soon.
+
+        With nothing to send, no other callback can coincide with a fatal error and hide it.
+        """
         producer = confluent_kafka.Producer({**self.settings, "log_level": 2})
-        deadline = time.monotonic() + _ASK_SECONDS
+        deadline = time.monotonic() + _FATAL_ERROR_SECONDS
         try:
             while time.monotonic() < deadline:
                 producer.poll(0.2)
-        except KafkaException as told:
-            return cast(confluent_kafka.KafkaError, told.args[0])
+        except KafkaException as refused:
+            return cast(confluent_kafka.KafkaError, refused.args[0])
         return None
 
     def _error_message(self, error: confluent_kafka.KafkaError) -> str:
-        where = self.packing.pattern or ", ".join(self.packing.topics)
+        topic = self.packing.pattern or ", ".join(self.packing.topics)
         if error.code() == confluent_kafka.KafkaError.CLUSTER_AUTHORIZATION_FAILED:
             return (
-                f"the login may not send to {where}: {error_text(error)}; give it WRITE on the topic "
+                f"the login may not send to {topic}: {error_text(error)}; give it WRITE on the topic "
                 "(before Kafka 2.8 also IDEMPOTENT_WRITE on the cluster)"
             )
-        return f"the producer to {where} failed: {error_text(error)}"
+        return f"the producer to {topic} failed: {error_text(error)}"
 
     def _send(self, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
         context = TaskContext.get()
         partitioner = opened(self.partitioner, context.partitionId() if context else 0, self.tasks)
         with (
-            StallDetector() as pulse,
+            StallDetector() as stall_detector,
             pooled_producer(
                 self.packing,
                 self.settings,
                 checked=self.checked,
                 partitioner=partitioner,
                 partition_counts=self.partition_counts,
-            ) as writer,
+            ) as producer,
         ):
             if self.buffer_rows:
                 buffer = FlushBuffer(
-                    writer.send, max_rows=self.buffer_rows, interval_ms=self.buffer_interval_ms
+                    producer.send, max_rows=self.buffer_rows, interval_ms=self.buffer_interval_ms
                 )
                 for batch in batches:
-                    pulse.check()
+                    stall_detector.check()
                     buffer.add(self.packing.records(batch))
                 buffer.flush()
             else:
                 for batch in batches:
-                    pulse.check()
+                    stall_detector.check()
                     failpoints.hit("sink.sending")
-                    writer.send(self.packing.records(batch))
-        return counts_batch(writer.counts)
+                    producer.send(self.packing.records(batch))
+        return counts_batch(producer.counts)
 
 
 def produce(
@@ -172,16 +177,16 @@ def produce(
 ) -> ProduceResult:
     """Send `records` (key, value; optional timestamp, headers, topic; columns of `order_by`) and wait for it.
 
-    All records of a key go out from one task in the order of `order_by`, to the partition that Java's default
-    partitioner (or `sink.partitioner`) gives it by the number of partitions that its topic has when this is called.
-    Without a key format `__route` takes its place, and without that any task sends any record. `once` says that no key
-    has two records: where the key alone decides the partition they are sent by the tasks that make them.
+    One task sends all records of a key, in the order of `order_by`, to the partition that Java's default partitioner
+    (or `sink.partitioner`) chooses for it by the topic's number of partitions at the time of this call. Without a key
+    format `__route` takes the key's place, and without that any task sends any record. `unique_keys` promises that no
+    key has two records: where the key alone decides the partition, the tasks that make the records send them.
 
-    It returns after the broker has acknowledged every record (with the guarantee `none`: after all have been tried,
-    failures counted); a repeated task sends its records again, in order. A task that finds that it was stopped for
-    seconds throws away what is not sent, and ends with ConcurrentRunError. Buffering (`sink.buffer-flush.*`) keeps the
-    last record of a key per task and flush. Raises KafkaError when a record cannot be delivered, naming topic,
-    partition and reason; the rest may then have been sent or not.
+    Returns after the broker has acknowledged every record (with the guarantee `none`: after all have been tried,
+    failures counted). A repeated task sends its records again, in order. A task that was stopped for seconds discards
+    what is not sent and raises ConcurrentRunError. Buffering (`sink.buffer-flush.*`) sends the last record of a key per
+    task and flush. Raises KafkaError when a record cannot be delivered, with topic, partition and reason; other records
+    may have been sent or not.
     """
     guarantee = topic.sink.delivery_guarantee
     spark = records.sparkSession
@@ -206,7 +211,7 @@ def produce(
     elif ROUTE in records.columns:
         assigned = records.repartition(tasks, ROUTE)
     elif topic.sink.parallelism or topic.sink.partitioner not in BUILT_IN:
-        assigned = records.repartition(tasks)  # a partitioner is told how many tasks there are
+        assigned = records.repartition(tasks)  # a partitioner depends on the number of tasks
     if order_by:
         assigned = assigned.sortWithinPartitions(*order_by)
     columns = [c for c in RECORD_COLUMNS if c in records.columns]

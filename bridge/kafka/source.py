@@ -1,4 +1,4 @@
-"""Topic -> records: Spark's Kafka source, told exactly where to start and, for a batch, where to end."""
+"""Reads records with Spark's Kafka source, from exact start offsets and, for a batch, to exact end offsets."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ RECORDS = (
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 """Their names."""
 
-_EARLIEST = -2  # Spark's word for it in an offset vector
+_EARLIEST = -2  # Spark's notation for it in an offset vector
 
 
 def stream(spark: SparkSession, topic: Topic, start: Offsets, *, max_offsets: int | None = None) -> DataFrame:
-    """An unbounded frame of records from `start` on; order within a partition is the topic's.
+    """Return an unbounded frame of records from `start` on; within a partition they have the topic's order.
 
     Partitions that `start` does not name, and those added later, are read from their earliest offset, unless
-    `scan.topic-partition-discovery.interval` is 0: then only the partitions of now are read. Spark looks for
-    new partitions with every batch, which no interval makes slower. `max_offsets` limits one batch over all
-    partitions. Expired offsets fail the query (failOnDataLoss). A checkpoint wins over `start`.
+    `scan.topic-partition-discovery.interval` is 0: then only the current partitions are read. Spark looks for
+    new partitions with every batch, whatever the interval. `max_offsets` limits one batch over all partitions.
+    Expired offsets fail the query (failOnDataLoss). A checkpoint takes precedence over `start`.
     """
     everything = Offsets({key: _EARLIEST for key in describe(topic).partitions} | dict(start.by_partition))
     options = _options(topic)
@@ -45,11 +45,11 @@ def stream(spark: SparkSession, topic: Topic, start: Offsets, *, max_offsets: in
 
 
 def read(spark: SparkSession, topic: Topic, start: Offsets, end: Offsets) -> DataFrame:
-    """The records from `start` (inclusive) to `end` (exclusive): the partitions `end` names, no others.
+    """Return the records from `start` (inclusive) to `end` (exclusive) of the partitions in `end`.
 
-    A partition absent from `start` is read from its earliest offset; one that starts at or after its end
-    gives nothing. The range ends by position: transaction markers, aborted records and compacted offsets in
-    it neither show nor keep the read waiting. Offsets that have expired fail the job, not this call.
+    A partition without a start is read from its earliest offset; one that starts at or after its end has no records.
+    The range ends by position: transaction markers, aborted records and compacted offsets in it are neither returned
+    nor waited for. Expired offsets fail the job, not this call.
     """
     ranges = {
         (name, partition): (_EARLIEST if at is None else at, stop)

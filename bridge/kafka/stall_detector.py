@@ -1,6 +1,6 @@
-"""Whether this process stood still: stopped by a signal, swapped out, on a machine that slept.
+"""Detects that this process was suspended: stopped by a signal, swapped out, or on a machine that slept.
 
-What it had in hand may be older by now than what another run has sent, so it is to let go of it.
+Records that it has not sent yet may then be older than those of another run, so it must discard them.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ __all__ = ["StallDetector"]
 
 _EVERY_SECONDS = 0.5
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Linux' other clocks stand still while the machine sleeps."""
+"""Linux's other clocks stop while the machine sleeps."""
 
 
 class StallDetector:
-    """A context manager with a thread that looks at the clock twice a second. Whoever is busy or waits does not stand
-    still: the thread goes on."""
+    """A context manager with a thread that reads the clock twice a second.
+
+    The thread runs on while the process computes or waits, so only a suspended process misses a beat."""
 
     def __init__(self, patience: float = 6.0) -> None:
-        """`patience`: as many seconds as a lease on a local disk is left to whoever does not beat."""
+        """`patience` is in seconds; the default is as long as a lease on a local disk survives without a heartbeat."""
         self._patience = patience
         self._longest = 0.0
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="stall-detector", daemon=True)
 
     def __enter__(self) -> StallDetector:
         self._last = time.clock_gettime(_CLOCK)
@@ -41,12 +42,12 @@ class StallDetector:
         self._thread.join()
 
     def check(self) -> None:
-        """Raise ConcurrentRunError when the process has stood still for longer than its patience since it began."""
-        stood = max(self._longest, time.clock_gettime(_CLOCK) - self._last)
-        if stood > self._patience:
+        """Raise ConcurrentRunError when the process was suspended for longer than `patience` since the block began."""
+        stalled = max(self._longest, time.clock_gettime(_CLOCK) - self._last)
+        if stalled > self._patience:
             raise ConcurrentRunError(
-                f"a task that sends records stood still for {stood:.0f} s (a stopped process, a machine that slept): "
-                "another run may have taken over, so it has thrown away what was not sent"
+                f"a task that sends records stood still for {stalled:.0f} s (a stopped process, a machine that slept): "
+                "another run may have taken over, so the task has discarded the records that it had not sent"
             )
 
     def _run(self) -> None:

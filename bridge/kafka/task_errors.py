@@ -1,8 +1,8 @@
-"""Errors of tasks, brought home from executors whole: their class, their message and their fields.
+"""Transfers errors of tasks from executors to the driver: class, message and fields.
 
-Of what a Python worker raises the driver gets a text: Spark's words, a trace, and whatever the exception says. One line
-in it is ours: a mark that is drawn for this one job, so that nothing else can know it, and behind it JSON, which has no
-line breaks. What a record, a user's class or a library says can thus not pass for an error of the bridge.
+Spark gives the driver one text for an exception of a Python worker: its own message, a stack trace and the exception's
+message. The bridge adds a line of a random mark, drawn for each job, followed by JSON, which has no line breaks. Text
+of a record, a user's class or a library cannot contain the mark, so it is never mistaken for an error of the bridge.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ __all__ = ["TaskErrors", "error_as_json"]
 
 Run: TypeAlias = Callable[[Iterable[Any]], Iterable[Any]]
 _PACKAGES = {"bridge": "changelog-bridge", "confluent_kafka": "confluent-kafka"}
-"""What is to be installed for a module, where that is not its own name."""
+"""The package of a module, where it has another name."""
 
 
 class TaskErrors:
-    """One job's tasks, and what they raise."""
+    """Encodes the errors of one job's tasks, and decodes them in the driver."""
 
     def __init__(self) -> None:
         self._mark = f"bridge-error/1 {secrets.token_hex(16)} "
 
     def task(self, run: Run) -> Run:
-        """`run` for mapInArrow; what it raises of ours, and a module that it lacks, `error` finds again.
+        """Wrap `run` for mapInArrow, so that `error` finds its errors of the bridge and missing modules.
 
-        It travels as code, with `run` as bytes in it: so it works where neither the bridge nor what the bridge needs
-        can be imported, and says so.
+        The wrapper contains `run` as bytes. So it also runs, and reports the missing module, on executors where the
+        bridge or one of its dependencies cannot be imported.
         """
         mark, pickled = self._mark, cloudpickle.dumps(run)  # type: ignore[no-untyped-call]
 
@@ -46,8 +46,8 @@ class TaskErrors:
             try:
                 yield from pickle.loads(pickled)(batches)
             except ImportError as missing:
-                told = {"module": missing.name, "why": str(missing)}
-                raise RuntimeError(mark + json.dumps(told)) from missing
+                fields = {"module": missing.name, "why": str(missing)}
+                raise RuntimeError(mark + json.dumps(fields)) from missing
             except Exception as failed:
                 from bridge.kafka.task_errors import error_as_json
 
@@ -59,33 +59,38 @@ class TaskErrors:
         return guarded
 
     def error(self, failure: BaseException) -> BridgeError | None:
-        """The bridge's error in what Spark raised for a task of this job; None where there is none. Where an executor
-        lacks a module, it is a KafkaError that names the package and the way out."""
+        """Return the bridge's error in Spark's `failure` of a task of this job; None where there is none.
+
+        For a module that an executor lacks it is a KafkaError that names the package and the way out.
+        """
         lines = re.findall(rf"{self._mark}(\{{.*\}})\s*$", str(failure), re.MULTILINE)
         if not lines:
             return None
-        told = json.loads(lines[-1])
-        return _missing(**told) if "module" in told else _restored(**told)
+        fields = json.loads(lines[-1])
+        return _missing_module(**fields) if "module" in fields else _restore(**fields)
 
 
 def error_as_json(failed: BaseException) -> str | None:
-    """An error of the bridge as one line of JSON in ASCII; None for every other exception. A subclass that is not of
-    `bridge.errors` is carried as the class that is."""
+    """Return an error of the bridge as one line of JSON in ASCII; None for every other exception.
+
+    An instance of a subclass outside of `bridge.errors` becomes one of its base class in `bridge.errors`.
+    """
     for kind in type(failed).__mro__:
         if kind.__module__ == errors.__name__:
-            told = {"kind": kind.__name__, "args": failed.args, "fields": vars(failed)}
-            return json.dumps(told, default=str)
+            encoded = {"kind": kind.__name__, "args": failed.args, "fields": vars(failed)}
+            return json.dumps(encoded, default=str)
     return None
 
 
-def _restored(kind: str, args: list[Any], fields: dict[str, Any]) -> BridgeError:
-    found = getattr(errors, kind)
-    made: BridgeError = found.__new__(found, *args)  # not by __init__, which may not know what a subclass had
-    vars(made).update(fields)
-    return made
+def _restore(kind: str, args: list[Any], fields: dict[str, Any]) -> BridgeError:
+    error_class = getattr(errors, kind)
+    # Not by __init__, which may have other parameters than the subclass that was encoded.
+    error: BridgeError = error_class.__new__(error_class, *args)
+    vars(error).update(fields)
+    return error
 
 
-def _missing(module: str | None, why: str) -> KafkaError:
+def _missing_module(module: str | None, why: str) -> KafkaError:
     name = (module or "").partition(".")[0]
     package = _PACKAGES.get(name, name)
     if package and why.startswith("No module named"):

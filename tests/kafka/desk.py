@@ -1,8 +1,9 @@
-"""A topic, what is to be sent to it through one shard, and what must be found there."""
+"""A topic, the records to send to it through one shard, and the expected result."""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,25 +27,28 @@ EXPECTED = {id: [f"v{version}" for version in VERSIONS] for id in IDS}
 
 @dataclass
 class Desk:
-    """A topic, and all that is to be sent to it, as a task hands it over: three records a call."""
+    """A topic and the records for it, in calls of three records as a task makes them."""
 
     broker: Broker
     topic: str
     prefix: str
 
-    def share(self, **more: Any) -> ShardSpec:
+    def spec(self, **more: Any) -> ShardSpec:
         servers = {"bootstrap.servers": self.broker.bootstrap}
         settings = {
             "producer": producer_settings(servers, checked=True),
             "consumer": consumer_settings(servers),
         }
-        told = {"run": "run-1", "shards": 2, "first": 1, "max_rows": 6}
-        return ShardSpec(**{"prefix": self.prefix, "topics": (self.topic,), **settings, **told, **more})
+        defaults = {"run": "run-1", "shards": 2, "first": 1, "max_rows": 6}
+        return ShardSpec(**{"prefix": self.prefix, "topics": (self.topic,), **settings, **defaults, **more})
 
     def shard(
-        self, make_writer: Callable[[Mapping[str, Any]], RecordProducer] = RecordProducer, **more: Any
+        self,
+        make_producer: Callable[[Mapping[str, Any]], RecordProducer] = RecordProducer,
+        clock: Callable[[], float] = time.monotonic,
+        **more: Any,
     ) -> TransactionalShard:
-        return TransactionalShard(self.share(**more), 0, make_writer)
+        return TransactionalShard(self.spec(**more), 0, make_producer, clock=clock)
 
     def adds(self) -> list[tuple[Records, Cursor]]:
         return [
@@ -59,7 +63,7 @@ class Desk:
         return Records([self.topic] * len(ids), list(keys), list(values))
 
     def rest(self, shard: TransactionalShard) -> None:
-        """Add what the shard has not sent yet."""
+        """Add the records after the shard's cursor."""
         for records, upto in self.adds():
             if upto > shard.cursor:
                 shard.add(records, upto)

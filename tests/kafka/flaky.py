@@ -1,4 +1,4 @@
-"""A producer between us and librdkafka's that loses answers, as a network does."""
+"""A wrapper of librdkafka's producer that loses requests and responses, as a network does."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["Flaky", "silent"]
 
 
 def silent() -> KafkaException:
-    """What a client says that waited for nothing."""
+    """Return the error of a client whose request timed out."""
     return KafkaException(
         confluent_kafka.KafkaError(confluent_kafka.KafkaError._TIMED_OUT, "no answer", False, True, False)
     )
 
 
 class Flaky:
-    """Hands all calls on, but those of `method` fail as `losing` says, as long as `times` is above zero.
+    """Delegates all calls, but loses those of `method` as long as `times[0]` is above zero.
 
-    "request": the call never gets there; "answer": it is done, and nobody hears of it. `meanwhile` is called before
-    the failure is raised.
+    `losing` is "request" for a call that never reaches the producer, "answer" for one whose result is lost. `meanwhile`
+    is called before the failure is raised.
     """
 
     def __init__(
@@ -32,10 +32,10 @@ class Flaky:
         losing: str,
         *,
         times: list[int],
-        meanwhile: Callable[[], None] = lambda: None,
+        meanwhile: Callable[[], object] = lambda: None,
     ) -> None:
-        self._producer, self._method, self._losing = producer, method, losing
-        self._times, self._meanwhile = times, meanwhile
+        self._producer, self._method = producer, method
+        self.losing, self.times, self.meanwhile = losing, times, meanwhile
 
     def __getattr__(self, name: str) -> Any:
         real = getattr(self._producer, name)
@@ -46,12 +46,12 @@ class Flaky:
 
     def _lossy(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*given: Any, **more: Any) -> Any:
-            if not self._times[0]:
+            if not self.times[0]:
                 return real(*given, **more)
-            self._times[0] -= 1
-            if self._losing == "answer":
+            self.times[0] -= 1
+            if self.losing == "answer":
                 real(*given, **more)
-            self._meanwhile()
+            self.meanwhile()
             raise silent()
 
         return call

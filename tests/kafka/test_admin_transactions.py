@@ -120,14 +120,10 @@ class _NoJvm:
         raise RuntimeError("[JVM_ATTRIBUTE_NOT_SUPPORTED]")
 
 
-def test_where_kafka_s_client_cannot_be_reached(
-    spark: SparkSession, broker: Broker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_kafka_s_client_cannot_be_reached(spark: SparkSession, broker: Broker) -> None:
     topic = _topic(broker, "t", "p")
     with pytest.raises(UnsupportedError, match=r"from Spark Connect: .*kafka-transactions\.sh"):
         admin_transactions.list_transactions(_NoJvm(), topic)  # type: ignore[arg-type]
-    monkeypatch.setattr(admin_transactions, "_SHADINGS", ("nowhere.",))
     with pytest.raises(UnsupportedError, match="from a Spark without Kafka's AdminClient"):
-        admin_transactions.list_transactions(spark, topic)
-    monkeypatch.setattr(admin_transactions, "_SHADINGS", ("nowhere.", ""))
-    assert admin_transactions.list_transactions(spark, topic) == []
+        admin_transactions.list_transactions(spark, topic, shadings=("nowhere.",))
+    assert admin_transactions.list_transactions(spark, topic, shadings=("nowhere.", "")) == []

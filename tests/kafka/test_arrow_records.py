@@ -53,7 +53,7 @@ def test_times_are_milliseconds_or_none() -> None:
 @pytest.mark.parametrize(
     ("micros", "value"),
     [
-        (0, "is 1970-01-01T00:00:00Z, in the place of which .* the present time"),
+        (0, "is 1970-01-01T00:00:00Z, which .* replaces by the current time"),
         (999, "is 1970-01-01T00:00:00Z, "),
         (-5_000, "is 5 ms before 1970-01-01T00:00:00Z"),
     ],
@@ -62,7 +62,7 @@ def test_times_are_milliseconds_or_none() -> None:
     ("primary", "past"),
     [
         (("at",), "another value in the table .* then `bridge resync FILE`.* Or declare 'at' VIRTUAL"),
-        ((), "to get past this one, declare .*'at-least-once'.* 'at' VIRTUAL"),
+        ((), "to skip this one, declare .*'at-least-once'.* 'at' VIRTUAL"),
     ],
 )
 def test_a_time_that_cannot_be_sent_names_the_ways_out(

@@ -1,14 +1,16 @@
-"""The youngest Control of a prefix is the only one that can record, and what it recorded is there."""
+"""Only the newest Control of a prefix can record progress, and the next one reads it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
+from bridge.definition import Topic
 from bridge.embedded.broker import Broker
 from bridge.errors import ConcurrentRunError, DefinitionError, KafkaError
 from bridge.kafka.control import Control
@@ -20,7 +22,26 @@ from tests.kafka.topics import topic_of
 BEGUN = PublishProgress("p", "table", 3, 1).opened(PublishRange(4, 5, shards=2))
 DONE = replace(BEGUN.closed(), batch=2)
 
-Make = Callable[..., Control]
+
+class LossyControl(Control):
+    """A Control whose next commit can be lost; tests know its topic and prefix."""
+
+    def __init__(self, topic: Topic, prefix: str, pipeline: str) -> None:
+        self.topic, self.prefix = topic, prefix
+        self.flaky: Flaky | None = None
+        super().__init__(topic, prefix, pipeline, client=self._flaky_client)
+
+    def _flaky_client(self, settings: dict[str, Any]) -> Any:
+        self.flaky = Flaky(Producer(settings), "commit_transaction", "answer", times=[0])
+        return self.flaky
+
+    def lose_commit(self, losing: str, meanwhile: Callable[[], object] = lambda: None) -> None:
+        """Lose the next commit; only after take_over()."""
+        assert self.flaky is not None
+        self.flaky.times[0], self.flaky.losing, self.flaky.meanwhile = 1, losing, meanwhile
+
+
+Make = Callable[..., LossyControl]
 
 
 @pytest.fixture
@@ -30,22 +51,14 @@ def make(broker: Broker, unique: Callable[[str], str]) -> Iterator[Make]:
     broker.create_topic(topic)
     with ExitStack() as stack:
 
-        def made(pipeline: str = "p", *, topics: tuple[str, ...] = (), **properties: str) -> Control:
-            told = {name.replace("_", "."): value for name, value in properties.items()}
-            where = topic_of(*(topics or (topic,)), servers=broker.bootstrap, properties=told)
-            return stack.enter_context(Control(where, prefix, pipeline))
+        def made(pipeline: str = "p", *, topics: tuple[str, ...] = (), **options: str) -> LossyControl:
+            properties = {name.replace("_", "."): value for name, value in options.items()}
+            definition = topic_of(*(topics or (topic,)), servers=broker.bootstrap, properties=properties)
+            control = LossyControl(definition, prefix, pipeline)
+            stack.enter_context(control)
+            return control
 
         yield made
-
-
-def flaky(control: Control, losing: str, meanwhile: Callable[[], object] = lambda: None) -> None:
-    """Lose the next commit of a Control that has taken over."""
-
-    def call() -> None:
-        meanwhile()
-
-    producer = Flaky(control._producer, "commit_transaction", losing, times=[1], meanwhile=call)
-    control._producer = producer  # type: ignore[assignment]
 
 
 def test_the_next_run_finds_what_was_recorded(make: Make) -> None:
@@ -56,7 +69,7 @@ def test_the_next_run_finds_what_was_recorded(make: Make) -> None:
     assert make().take_over() == replace(DONE, run=first.run)
 
 
-def test_the_youngest_alone_records(make: Make) -> None:
+def test_only_the_newest_records(make: Make) -> None:
     """As soon as it has begun, and for good; nothing of the older one's is there."""
     old, young = make(), make()
     old.take_over()
@@ -75,14 +88,14 @@ def test_a_commit_whose_answer_got_lost(make: Make, losing: str) -> None:
     control = make()
     control.take_over()
     control.record(BEGUN)
-    flaky(control, losing)
+    control.lose_commit(losing)
     control.record(DONE)
     control.record(replace(DONE, batch=3))
     assert make().take_over() == replace(DONE, batch=3, run=control.run)
 
 
 @pytest.mark.parametrize("losing", ["answer", "request"])
-def test_a_zombie_that_heard_nothing_does_not_take_it_back(make: Make, losing: str) -> None:
+def test_a_zombie_without_a_response_records_nothing(make: Make, losing: str) -> None:
     """Stopped within its commit, it wakes to a timeout, which does not say that another has taken over."""
     zombie, heir = make(), make()
     zombie.take_over()
@@ -93,44 +106,46 @@ def test_a_zombie_that_heard_nothing_does_not_take_it_back(make: Make, losing: s
         assert found is not None
         heir.record(replace(found, batch=8))
 
-    flaky(zombie, losing, inherit)
+    zombie.lose_commit(losing, inherit)
     with pytest.raises(ConcurrentRunError, match="taken over"):
         zombie.record(DONE)
     heir.record(replace(DONE, batch=9))
     assert make().take_over() == replace(DONE, batch=9, run=heir.run)
 
 
-def noted(control: Control, number: int) -> list[str]:
-    """What a shard's group holds."""
-    topic = control._topic
-    notes = OffsetMetadataStore(
-        consumer_settings(topic.properties), f"{control._prefix}-{number}", topic.names
-    )
+def shard_offset_metadata(control: LossyControl, number: int) -> list[str]:
+    """Return the offset metadata in a shard's group."""
+    group, topic = f"{control.prefix}-{number}", control.topic
+    store = OffsetMetadataStore(consumer_settings(topic.properties), group, topic.names)
     try:
-        return notes.read()
+        return store.read()
     finally:
-        notes.close()
+        store.close()
 
 
 @pytest.mark.parametrize("losing", [None, "answer", "request"])
-def test_slots_are_noted_with_the_progress(make: Make, losing: str | None) -> None:
-    """Both are there or neither; the next word leaves them as they are."""
+def test_cursors_are_recorded_with_the_progress(make: Make, losing: str | None) -> None:
+    """Both are there or neither; the next record leaves them as they are."""
     control = make()
     control.take_over()
     if losing:
-        flaky(control, losing)
-    control.record(BEGUN, {f"{control._prefix}-{n}": f"shard {n}" for n in (0, 7)})
-    assert (noted(control, 0), noted(control, 1), noted(control, 7)) == (["shard 0"], [], ["shard 7"])
-    control.record(DONE, {f"{control._prefix}-1": "new"})
+        control.lose_commit(losing)
+    control.record(BEGUN, {f"{control.prefix}-{n}": f"shard {n}" for n in (0, 7)})
+    assert (
+        shard_offset_metadata(control, 0),
+        shard_offset_metadata(control, 1),
+        shard_offset_metadata(control, 7),
+    ) == (["shard 0"], [], ["shard 7"])
+    control.record(DONE, {f"{control.prefix}-1": "new"})
     control.record(DONE)
-    assert (noted(control, 0), noted(control, 1)) == (["shard 0"], ["new"])
+    assert (shard_offset_metadata(control, 0), shard_offset_metadata(control, 1)) == (["shard 0"], ["new"])
 
 
 @pytest.mark.parametrize("losing", [None, "answer", "request"])
-def test_a_zombie_takes_no_slot_back(make: Make, losing: str | None) -> None:
-    """What shards of its heir have sent by then is not forgotten."""
+def test_a_zombie_resets_no_shard(make: Make, losing: str | None) -> None:
+    """The cursors that its heir's shards have recorded by then stay."""
     zombie, heir = make(), make()
-    shard = f"{zombie._prefix}-0"
+    shard = f"{zombie.prefix}-0"
     zombie.take_over()
     zombie.record(BEGUN, {shard: "zombie's"})
 
@@ -139,12 +154,12 @@ def test_a_zombie_takes_no_slot_back(make: Make, losing: str | None) -> None:
         heir.record(replace(BEGUN, batch=8), {shard: "heir's"})
 
     if losing:
-        flaky(zombie, losing, inherit)
+        zombie.lose_commit(losing, inherit)
     else:
         inherit()
     with pytest.raises(ConcurrentRunError, match="taken over"):
         zombie.record(DONE, {shard: "zombie's again"})
-    assert noted(heir, 0) == ["heir's"]
+    assert shard_offset_metadata(heir, 0) == ["heir's"]
 
 
 def test_a_prefix_of_another_pipeline(make: Make) -> None:
@@ -159,7 +174,7 @@ def test_a_prefix_of_another_pipeline(make: Make) -> None:
 
 def test_offsets_of_a_stranger(make: Make, broker: Broker) -> None:
     control = make()
-    group, topic = control._prefix, control._topic.names[0]
+    group, topic = control.prefix, control.topic.names[0]
     stranger = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group})
     stranger.commit(offsets=[TopicPartition(topic, 0, 7, "checkpoint 7")], asynchronous=False)
     stranger.close()
@@ -169,8 +184,8 @@ def test_offsets_of_a_stranger(make: Make, broker: Broker) -> None:
         control.take_over()
 
 
-def test_the_furthest_note_counts(make: Make, broker: Broker, unique: Callable[[str], str]) -> None:
-    """A sink to several topics notes under the first; the statement may name them in another order next time."""
+def test_the_furthest_progress_counts(make: Make, broker: Broker, unique: Callable[[str], str]) -> None:
+    """A sink to several topics records under the first; the next statement may name them in another order."""
     one, two = unique("one"), unique("two")
     broker.create_topic(one)
     broker.create_topic(two)
@@ -197,6 +212,6 @@ def test_acks_that_transactions_cannot_have(make: Make) -> None:
         make(acks="1")
 
 
-def test_a_recovery_that_would_wait_for_ever(make: Make) -> None:
+def test_a_recovery_that_would_wait_forever(make: Make) -> None:
     with pytest.raises(KafkaError, match=r"needs 'properties\.metadata\.recovery\.strategy' = 'none'"):
         make(metadata_recovery_strategy="rebootstrap")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +13,7 @@ from bridge.definition import FormatSpec, Sink
 from bridge.embedded.broker import Broker
 from bridge.encode import encode
 from bridge.errors import KafkaError
-from bridge.kafka import exactly_once
-from bridge.kafka.exactly_once import TransactionalSink, produce_files, produce_once
+from bridge.kafka.exactly_once import WHOLE_FILES, TransactionalSink, produce_files, produce_once
 from bridge.kafka.sink import ProduceResult
 from bridge.publish_progress import PublishRange
 from bridge.schema import (
@@ -39,12 +38,10 @@ def test_records_of_one_rank_come_in_any_order(
     broker: Broker,
     unique: Callable[[str], str],
     arm: Callable[[str, str], Path],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Hashes of two bits, so that most share theirs: a run that dies behind its first transaction left none of them
     half sent, and the next finds them in another order. One shard: a second one would go on for a while behind the
     failure of the first, and nobody could say how much was left to send."""
-    monkeypatch.setattr(exactly_once, "_HASH", 3)
     name, prefix = unique("ranks"), unique("tx")
     broker.create_topic(name, partitions=2)
     topic = topic_of(name, servers=broker.bootstrap)
@@ -53,7 +50,7 @@ def test_records_of_one_rank_come_in_any_order(
         publish_range = PublishRange(4, 5, shards=1)
         records = _records(spark.range(0, 120, 1, 1).selectExpr(f"{order} AS n"))
         return produce_once(
-            records, topic, publish_range, TransactionalSink(prefix, "r", 5), unique=True
+            records, topic, publish_range, TransactionalSink(prefix, "r", 5), unique=True, hash_mask=3
         ).records
 
     hit = arm("shard.after-commit", "raise")
@@ -131,7 +128,9 @@ class Files:
         self.rows = spark.read.parquet(str(self.folder))
         self.uris = sorted(self.rows.inputFiles())
 
-    def send(self, files: list[str] | None = None) -> ProduceResult:
+    def send(
+        self, files: list[str] | None = None, read_settings: Mapping[str, str] = WHOLE_FILES
+    ) -> ProduceResult:
         rows = self.rows.selectExpr("id AS n", "padding")
         records = rows.selectExpr(
             """CAST(concat('{"id":', n, '}') AS BINARY) AS key""",
@@ -139,8 +138,9 @@ class Files:
         )
         uris = self.uris if files is None else files
         topic = topic_of(self.name, servers=self.broker.bootstrap)
-        sender = TransactionalSink(f"tx-{self.name}", "r", 5)
-        return produce_files(records, topic, PublishRange(7, 7, shards=len(uris)), sender, uris)
+        sink = TransactionalSink(f"tx-{self.name}", "r", 5)
+        publish_range = PublishRange(7, 7, shards=len(uris))
+        return produce_files(records, topic, publish_range, sink, uris, read_settings=read_settings)
 
     def there(self) -> dict[int, int]:
         """How many records each id has."""
@@ -170,21 +170,19 @@ def test_files_that_were_half_sent_are_sent_on(
     assert files.send().records == 0
 
 
-def test_several_files_of_one_task(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_files_of_one_task(files: Files) -> None:
     """Spark may be told to put files together: each keeps its shard."""
-    monkeypatch.setattr(exactly_once, "_WHOLE_FILES", {"spark.sql.files.maxPartitionNum": "1"})
-    assert files.send().records == 240
+    assert files.send(read_settings={"spark.sql.files.maxPartitionNum": "1"}).records == 240
     assert files.there() == dict.fromkeys(range(240), 1)
     assert files.send().records == 0
 
 
-def test_a_file_in_two_tasks_is_refused(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_in_two_tasks_is_refused(files: Files) -> None:
     """Both would count from the file's first row on."""
-    monkeypatch.setattr(exactly_once, "_WHOLE_FILES", {"spark.sql.files.maxPartitionBytes": "65536"})
-    with pytest.raises(KafkaError, match="not the next ones of a data file: nothing of them is sent"):
-        files.send()
+    with pytest.raises(KafkaError, match="rows that do not continue a data file: none of them is sent"):
+        files.send(read_settings={"spark.sql.files.maxPartitionBytes": "65536"})
 
 
 def test_a_file_that_nobody_named_is_refused(files: Files) -> None:
-    with pytest.raises(KafkaError, match="not the next ones of a data file: nothing of them is sent"):
+    with pytest.raises(KafkaError, match="rows that do not continue a data file: none of them is sent"):
         files.send(files.uris[1:])

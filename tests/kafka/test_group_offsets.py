@@ -47,7 +47,7 @@ def test_a_group_with_members_takes_no_offsets_from_outside(broker: Broker, uniq
         with ConsumerGroup(topic_of(name, servers=broker.bootstrap, properties={"group.id": named})) as group:
             group.commit(Offsets({(name, 0): 1}))
             with pytest.raises(
-                KafkaError, match=f"group '{named}' refuses to take offsets: .*UNKNOWN_MEMBER"
+                KafkaError, match=f"group '{named}' refuses to commit offsets: .*UNKNOWN_MEMBER"
             ):
                 group.check_commits(10)
             group.check_commits(1)
@@ -58,7 +58,9 @@ def test_a_group_with_members_takes_no_offsets_from_outside(broker: Broker, uniq
 def test_no_broker() -> None:
     with (
         ConsumerGroup(topic_of("t", servers="127.0.0.1:9"), timeout=0.5) as group,
-        pytest.raises(KafkaError, match=r"127\.0\.0\.1:9: group 'KafkaSource-t' refuses to tell its offsets"),
+        pytest.raises(
+            KafkaError, match=r"127\.0\.0\.1:9: group 'KafkaSource-t' refuses to return its offsets"
+        ),
     ):
         group.committed([("t", 0)])
 
@@ -67,5 +69,5 @@ def test_no_broker() -> None:
 def test_no_broker_to_commit_to() -> None:
     with ConsumerGroup(topic_of("t", servers="127.0.0.1:9"), timeout=0.5) as group:
         group.commit(Offsets({("t", 0): 1}))
-        with pytest.raises(KafkaError, match="refuses to take offsets"):
+        with pytest.raises(KafkaError, match="refuses to commit offsets"):
             group.check_commits(0.5)

@@ -15,7 +15,7 @@ from bridge.offsets import Offsets
     [
         ({("t", 0): 4}, None, r"t-0 is to be read from offset 4, but begins at 5: 1 offsets have expired"),
         ({("t", 0): 10}, None, r"t-0 is to be read from offset 10, but ends at 9"),
-        ({("t", 1): 0}, None, r"t-1 is to be read from offset 0, but is not there any more"),
+        ({("t", 1): 0}, None, r"t-1 is to be read from offset 0, but no longer exists"),
         ({}, {"t": "new"}, r"t-0 is to be read from offset 0, but begins at 5: 5 offsets have expired"),
         ({("t", 0): 6}, {"t": "old"}, r"topic 't' was deleted and created anew \(id old, now new\)"),
     ],

@@ -169,7 +169,7 @@ def test_a_right_to_read_that_is_taken_away_in_mid_run(guest: Guest) -> None:
 
 @pytest.fixture
 def expired(place: Place) -> Iterator[str]:
-    """The address of a server whose certificate was good until yesterday."""
+    """The address of a server whose certificate was valid until yesterday."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(place.stores["expired PEM"])
     over = threading.Event()
@@ -204,7 +204,7 @@ def test_an_expired_certificate(guest: Guest, expired: str) -> None:
     }
     guest.options(**tls)
     for run in (ingest, publish):
-        guest.refused(run, "refuses the login", "has expired: it was good until")
+        guest.refused(run, "refuses the login", "has expired: it was valid until")
 
 
 @pytest.mark.slow

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from bridge.embedded.broker import Broker
 from bridge.errors import ConcurrentRunError, KafkaError
-from bridge.kafka import shard as shards
 from bridge.kafka.producer import RecordProducer
 from bridge.kafka.records import Records
-from bridge.kafka.shard import TransactionalShard
-from bridge.kafka.shard_state import Cursor
+from bridge.kafka.shard_state import Cursor, ShardSpec
+from bridge.kafka.transactions import OffsetMetadataStore, transactional_settings
 from bridge.publish_progress import PublishProgress
 from tests.kafka.desk import EXPECTED, IDS, Desk
 from tests.kafka.flaky import Flaky
@@ -29,13 +29,14 @@ def desk(broker: Broker, unique: Callable[[str], str]) -> Desk:
 def losing(
     method: str, what: str, left: list[int] | None = None
 ) -> Callable[[Mapping[str, Any]], RecordProducer]:
-    """Makes writers whose producers lose `left[0]` (one) calls of `method`, all together."""
-    left = [1] if left is None else left
+    """Makes producers that lose `left[0]` (one) calls of `method`, all together."""
+    times = [1] if left is None else left
+
+    def client(settings: dict[str, Any]) -> Any:
+        return Flaky(Producer(settings), method, what, times=times)
 
     def make(settings: Mapping[str, Any]) -> RecordProducer:
-        writer = RecordProducer(settings)
-        writer._producer = Flaky(writer._producer, method, what, times=left)  # type: ignore[assignment]
-        return writer
+        return RecordProducer(settings, client=client)
 
     return make
 
@@ -49,7 +50,7 @@ def losing(
         ("init_transactions", "answer"),
     ],
 )
-def test_what_got_lost_is_found_out(desk: Desk, method: str, what: str) -> None:
+def test_a_lost_request_or_response(desk: Desk, method: str, what: str) -> None:
     with desk.shard(losing(method, what, [2])) as shard:
         desk.rest(shard)
     assert desk.found() == EXPECTED
@@ -57,8 +58,8 @@ def test_what_got_lost_is_found_out(desk: Desk, method: str, what: str) -> None:
 
 
 def test_the_ledger_would_see_a_lost_answer(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The guard off: whoever does not read where the shard stands sends a committed transaction again."""
-    monkeypatch.setattr(TransactionalShard, "_read", lambda _: Cursor())
+    """Without the guard, a shard that does not read its cursor sends a committed transaction again."""
+    monkeypatch.setattr(ShardSpec, "cursor_from", lambda *_: Cursor())
     with desk.shard(losing("commit_transaction", "answer")) as shard:
         desk.rest(shard)
     found = desk.found()
@@ -83,20 +84,17 @@ def test_a_client_that_lost_the_reason(desk: Desk) -> None:
     def muddle() -> None:
         raise SystemError("returned NULL without setting an exception")
 
-    def make(settings: Mapping[str, Any]) -> RecordProducer:
-        writer = RecordProducer(settings)
-        producer = Flaky(writer._producer, "flush", "answer", times=left, meanwhile=muddle)
-        writer._producer = producer  # type: ignore[assignment]
-        return writer
+    def client(settings: dict[str, Any]) -> Any:
+        return Flaky(Producer(settings), "flush", "answer", times=left, meanwhile=muddle)
 
     left = [1]
-    with desk.shard(make) as shard:
+    with desk.shard(lambda settings: RecordProducer(settings, client=client)) as shard:
         desk.rest(shard)
     assert desk.found() == EXPECTED
 
 
-@pytest.mark.parametrize("noticed", ["add", "commit"])
-def test_a_twin_that_commits_the_same_transaction(desk: Desk, noticed: str) -> None:
+@pytest.mark.parametrize("failing_call", ["add", "commit"])
+def test_a_twin_that_commits_the_same_transaction(desk: Desk, failing_call: str) -> None:
     """The shard is in the middle of a transaction that its twin has finished: its last records come after that."""
     adds = desk.adds()
     failing = [0]
@@ -105,13 +103,13 @@ def test_a_twin_that_commits_the_same_transaction(desk: Desk, noticed: str) -> N
         with desk.shard() as twin:
             twin.add(*adds[0])
             twin.add(*adds[1])
-        failing[0] = int(noticed == "add")
+        failing[0] = int(failing_call == "add")
         for add in adds[1:]:
             shard.add(*add)
     assert desk.found() == EXPECTED
 
 
-def test_a_twin_that_went_further_ends_the_slot(desk: Desk) -> None:
+def test_a_twin_that_went_further_ends_the_shard(desk: Desk) -> None:
     adds = desk.adds()
     shard = desk.shard()
     shard.add(*adds[0])
@@ -126,7 +124,7 @@ def test_a_twin_that_went_further_ends_the_slot(desk: Desk) -> None:
     assert desk.found() == EXPECTED
 
 
-def test_a_younger_run_ends_the_slot(desk: Desk) -> None:
+def test_a_younger_run_ends_the_shard(desk: Desk) -> None:
     """The zombie sends nothing more, and leaves the younger run's shard alone."""
     with desk.control() as old:
         old.take_over()
@@ -150,13 +148,10 @@ def test_a_younger_run_ends_the_slot(desk: Desk) -> None:
     assert heir.counts.records == 12
 
 
-def test_a_slot_that_died_in_a_transaction(desk: Desk) -> None:
+def test_a_shard_that_died_in_a_transaction(desk: Desk) -> None:
     dead = desk.shard()
     for add in desk.adds()[:3]:
         dead.add(*add)
-    assert dead._producer is not None
-    dead._producer.producer.flush(10)
-    dead._producer = None  # no abort: the broker holds the transaction open
     assert desk.found() == {id: ["v1"] for id in IDS}
     with desk.shard() as shard:
         desk.rest(shard)
@@ -180,11 +175,11 @@ def test_a_record_that_the_broker_refuses(broker: Broker, desk: Desk, unique: Ca
     desk.topic = unique("small")
     broker.create_topic(desk.topic, config={"max.message.bytes": "2000"})
     large = Records([desk.topic], [b'{"id":0}'], [b"0123456789" * 300])
-    shard = desk.shard(producer={**desk.share().producer, "compression.type": "none"})
+    shard = desk.shard(producer={**desk.spec().producer, "compression.type": "none"})
     shard.add(*desk.adds()[0])
-    told = r"small-\S+-0 did not take a record: MSG_SIZE_TOO_LARGE"
+    message = r"small-\S+-0 did not take a record: MSG_SIZE_TOO_LARGE"
     shard.add(large, Cursor(1, 0, 4))
-    with pytest.raises(KafkaError, match=told) as raised, shard:
+    with pytest.raises(KafkaError, match=message) as raised, shard:
         shard.commit()
     assert "0123456789" not in str(raised.value)
     assert desk.found() == {}
@@ -194,13 +189,13 @@ def test_a_record_that_librdkafka_refuses(desk: Desk) -> None:
     large = Records([desk.topic], [b'{"id":0}'], [b"0" * 2_000_000])
     shard = desk.shard()
     shard.add(*desk.adds()[0])
-    told = r"a record of 2000008 bytes for 'shard-\S+' \(key's SHA-256 begins \w+\) is refused: MSG_SIZE_TOO_LARGE"
-    with pytest.raises(KafkaError, match=told), shard:
+    message = r"a record of 2000008 bytes for 'shard-\S+' \(key's SHA-256 begins \w+\) is refused: MSG_SIZE_TOO_LARGE"
+    with pytest.raises(KafkaError, match=message), shard:
         shard.add(large, Cursor(1, 0, 4))
     assert desk.found() == {}
 
 
-def test_another_number_of_slots_in_the_middle_of_a_stretch(desk: Desk) -> None:
+def test_another_number_of_shards_in_the_middle_of_a_range(desk: Desk) -> None:
     with desk.shard() as shard:
         for add in desk.adds()[:3]:
             shard.add(*add)
@@ -212,7 +207,7 @@ def test_another_number_of_slots_in_the_middle_of_a_stretch(desk: Desk) -> None:
         assert shard.cursor == Cursor(2, 0, 3)
 
 
-def test_another_pipeline_file_in_the_middle_of_a_stretch(desk: Desk) -> None:
+def test_another_pipeline_file_in_the_middle_of_a_range(desk: Desk) -> None:
     """As many records as it has sent would be others now: some would be lost, some sent again."""
     with desk.shard(plan_fingerprint="upserts") as shard:
         for add in desk.adds()[:3]:
@@ -229,11 +224,16 @@ def test_another_pipeline_file_in_the_middle_of_a_stretch(desk: Desk) -> None:
 
 
 def test_offsets_of_a_stranger(desk: Desk) -> None:
-    with desk.shard() as shard:
-        writer = shard._open_producer()
-        writer.producer.begin_transaction()
-        shard._offset_metadata.write(writer.producer, 7, "checkpoint 7")
-        writer.producer.commit_transaction(10)
+    with desk.shard():
+        pass  # creates the group's coordinator
+    spec = desk.spec()
+    store = OffsetMetadataStore(spec.consumer, spec.group(0), spec.topics)
+    stranger = Producer(transactional_settings(spec.producer, spec.group(0)))
+    stranger.init_transactions(20)
+    stranger.begin_transaction()
+    store.write(stranger, 7, "checkpoint 7")
+    stranger.commit_transaction(20)
+    store.close()
     with pytest.raises(
         KafkaError, match=r"group '\S+-0' holds offsets that the bridge did not write; choose"
     ):
@@ -241,21 +241,19 @@ def test_offsets_of_a_stranger(desk: Desk) -> None:
 
 
 def test_a_transaction_ends_before_its_timeout(desk: Desk) -> None:
-    settings = {**desk.share().producer, "transaction.timeout.ms": "3000"}
-    with desk.shard(producer=settings) as shard:
+    settings = {**desk.spec().producer, "transaction.timeout.ms": "3000"}
+    seconds = [0.0]
+    with desk.shard(producer=settings, clock=lambda: seconds[0]) as shard:
         adds = desk.adds()
         shard.add(*adds[0])
-        shard._transaction_start -= 1.5
+        seconds[0] += 1.5
         shard.add(*adds[1])
         assert shard.cursor == adds[1][1]
 
 
 @pytest.mark.parametrize("large", ["keys", "values", "headers"])
-def test_a_transaction_is_bounded_whatever_makes_it_large(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, large: str
-) -> None:
-    """All that is held for it takes memory: tombstones have keys, too, and a row's headers may be its largest part."""
-    monkeypatch.setattr(shards, "MAX_BYTES", 1500)
+def test_a_transaction_is_bounded_whatever_makes_it_large(desk: Desk, large: str) -> None:
+    """All its records stay in memory: tombstones have keys, too, and a row's headers may be its largest part."""
     much, little = [b"x" * 800], [b"1"]
     records = Records(
         [desk.topic],
@@ -263,7 +261,7 @@ def test_a_transaction_is_bounded_whatever_makes_it_large(
         list(much) if large == "values" else [None],
         headers=[[("h", much[0]), ("n", None)]] if large == "headers" else None,
     )
-    with desk.shard() as shard:
+    with desk.shard(max_bytes=1500) as shard:
         shard.add(records, Cursor(1, 0, 1))
         assert shard.counts.records == 0
         shard.add(records, Cursor(1, 0, 2))
