@@ -1,7 +1,7 @@
-"""The classes of Spark's JVM, laid out ahead of time in one file (Java's AppCDS): a cold start is mostly loading them.
+"""The AppCDS archive of Spark's classes, which shortens the JVM's start: loading classes takes most of its time.
 
-`bridge.demo.rehearsal` makes the file, once for a Java and a Spark; the JVM itself makes sure that it fits and goes
-without it where it does not.
+`bridge.demo.rehearsal` creates the archive once for each pair of Java and Spark versions. The JVM itself verifies that
+the archive matches, and ignores it otherwise.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from bridge import jars
 
 __all__ = ["archive", "java_options", "java_options_to_create"]
 
-# What does not fit is no news to anybody who reads a log.
+# An archive that does not match is not worth a message.
 _SILENT = "-Xlog:cds*=off"
 
 
 def archive() -> Path:
-    """Where the file is for the Java and the Spark that are installed, or will be.
+    """Return the archive's path for the installed Java and Spark, whether it exists or not.
 
-    Raises BridgeError when there is no Java."""
+    Raises BridgeError without Java."""
     java = Path(jars.java()).resolve()
     parts = [version("pyspark"), str(java), str(java.stat().st_mtime_ns if java.exists() else 0)]
     return jars.home() / "classes" / f"spark-{hashlib.sha256('|'.join(parts).encode()).hexdigest()[:12]}.jsa"
 
 
 def java_options() -> str:
-    """Java options with which a JVM takes its classes from the file; '' where there is none."""
+    """Return the Java options that use the archive; '' without one."""
     file = archive()
     return f"-XX:SharedArchiveFile={file} {_SILENT}" if _usable(file) and file.is_file() else ""
 
 
 def java_options_to_create(file: Path) -> str:
-    """Java options with which a JVM writes `file` when it ends; '' for a path that Java options cannot name."""
+    """Return the Java options that create the archive `file` at exit; '' for a path with spaces or quotes."""
     return f"-XX:ArchiveClassesAtExit={file} {_SILENT}" if _usable(file) else ""
 
 

@@ -1,12 +1,12 @@
-"""Named places where a test may stop, delay or kill the process. Off unless BRIDGE_FAILPOINTS names a folder.
+"""Named places where a test can stop, delay or kill the process. Off unless BRIDGE_FAILPOINTS names a folder.
 
-A file in that folder arms the failpoint of its name; it holds one word, and `after N` to let N hits pass first:
+A file in that folder arms the failpoint of its name. It contains an action, and optionally `after N` to ignore N hits:
 
     kill     the process dies at once, as by kill -9
     raise    the call raises RuntimeError
-    pause    the call waits for as long as `<name>.hit` exists
+    pause    the call waits while `<name>.hit` exists
 
-Whoever fires it renames the file to `<name>.hit`, so of many processes one fires, once.
+A failpoint that fires renames the file to `<name>.hit`, so one of many processes fires, once.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pathlib import Path
 __all__ = ["hit"]
 
 _FOLDER = os.environ.get("BRIDGE_FAILPOINTS")
-_passed: Counter[tuple[str, int]] = Counter()
-"""Hits that each arming let pass. An arming is told by its file's time: it starts to count at 0."""
+_hits: Counter[tuple[str, int]] = Counter()
+"""Hits by failpoint and its file's modification time: a file that is written again starts to count at 0."""
 
 
-def _off(name: str) -> None:
-    """Nothing is armed, ever: production."""
+def ignore(name: str) -> None:
+    """Do nothing: `hit` in production."""
 
 
 def _hit(name: str) -> None:
@@ -35,13 +35,13 @@ def _hit(name: str) -> None:
         arming = name, armed.stat().st_mtime_ns
     except OSError:
         return
-    _passed[arming] += 1
-    if _passed[arming] <= int(after or 0):
+    _hits[arming] += 1
+    if _hits[arming] <= int(after or 0):
         return
     fired = armed.with_name(f"{name}.hit")
     try:
         armed.rename(fired)
-    except OSError:  # another process was faster
+    except OSError:  # another process has fired it
         return
     if action == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -54,5 +54,5 @@ def _hit(name: str) -> None:
         raise ValueError(f"failpoint {name}: {action!r} is unknown; legal are kill, raise, pause")
 
 
-hit = _hit if _FOLDER else _off
-"""Call it with the failpoint's name, at the place it stands for."""
+hit = _hit if _FOLDER else ignore
+"""Call it with the failpoint's name at the failpoint."""

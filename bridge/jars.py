@@ -1,9 +1,9 @@
-"""Java parts by Maven coordinates: derived from the installed Python packages, fetched once, kept in a folder.
+"""Fetches jars by Maven coordinates, which follow from the installed Python packages, once into a folder.
 
-Ivy does the fetching, from the copy that ships inside pyspark, so a machine with Python and Java needs nothing
-else. `python -m bridge.jars` fetches everything ahead of time (that is what `make setup` calls).
+Ivy fetches them, from the copy that pyspark ships, so a machine needs only Python and Java. `python -m bridge.jars`
+fetches everything ahead of time, as `make setup` does.
 
-BRIDGE_HOME          where jars are kept (default: ~/.cache/changelog-bridge)
+BRIDGE_HOME          the folder of the jars (default: ~/.cache/changelog-bridge)
 BRIDGE_IVY_SETTINGS  an ivysettings.xml, for machines that reach artifacts through a mirror
 """
 
@@ -41,7 +41,7 @@ _ATTEMPTS = 3
 
 
 def spark_coordinates() -> list[str]:
-    """What Spark needs besides itself, in the versions that match the installed pyspark and delta-spark."""
+    """Return the coordinates of Spark's extensions that match the installed pyspark and delta-spark."""
     spark, delta = version("pyspark"), version("delta-spark")
     return [
         f"io.delta:delta-spark_{_SCALA}:{delta}",
@@ -51,46 +51,46 @@ def spark_coordinates() -> list[str]:
 
 
 def broker_coordinates() -> list[str]:
-    """The Kafka broker and its storage tool."""
+    """Return the coordinates of the Kafka broker and its storage tool."""
     return [f"org.apache.kafka:kafka_{_SCALA}:{KAFKA_BROKER}", f"org.apache.kafka:kafka-tools:{KAFKA_BROKER}"]
 
 
 def registry_coordinate() -> str:
-    """The schema registry, as an archive that holds all it needs: group:artifact:version:classifier:type."""
+    """Return the coordinate of the schema registry's archive: group:artifact:version:classifier:type."""
     return f"io.apicurio:apicurio-registry-app:{SCHEMA_REGISTRY}:all:tar.gz"
 
 
 def home() -> Path:
-    """The folder that keeps jars between runs (BRIDGE_HOME)."""
+    """Return the folder of files between runs (BRIDGE_HOME)."""
     return Path(os.environ.get("BRIDGE_HOME") or Path.home() / ".cache" / "changelog-bridge")
 
 
 def java() -> str:
-    """The java command: of JAVA_HOME where that is set, else the one on PATH.
+    """Return the java command: JAVA_HOME's if that is set, else the one on PATH.
 
-    Raises BridgeError when there is none.
+    Raises BridgeError without one.
     """
     if os.environ.get("JAVA_HOME"):
         return str(Path(os.environ["JAVA_HOME"]) / "bin" / "java")
-    found = shutil.which("java")
-    if not found:
+    command = shutil.which("java")
+    if not command:
         raise BridgeError("no java found: install Java 17 and put it on PATH, or set JAVA_HOME")
-    return found
+    return command
 
 
-def fetch(name: str, coordinates: Sequence[str], *, transitive: bool = True) -> list[Path]:
-    """The jars of `coordinates` with all they need at run time, as local paths in alphabetical order; without
-    `transitive` these jars alone.
+def fetch(
+    name: str, coordinates: Sequence[str], *, transitive: bool = True, attempts: int = _ATTEMPTS
+) -> list[Path]:
+    """Return the jars of `coordinates` and, with `transitive`, their run-time dependencies, in alphabetical order.
 
-    Fetched at most once per set of coordinates; the folder appears whole or not at all. Jars that pyspark
-    itself ships are not in the folder of `spark`. Raises BridgeError with Ivy's last words when it fails.
+    Each set of coordinates is fetched at most once; its folder appears complete or not at all. The folder of `spark`
+    has no jars that pyspark itself ships. Raises BridgeError with Ivy's last lines after so many failed `attempts`.
     """
 
     def jars(scratch: Path) -> Path:
         settings = None if transitive else _without_poms(scratch)
-        _retrieve(
-            coordinates, scratch, "".join(_module(c, transitive) for c in coordinates), settings=settings
-        )
+        dependencies = "".join(_module(c, transitive) for c in coordinates)
+        _retrieve(coordinates, scratch, dependencies, settings=settings, attempts=attempts)
         if name == "spark":
             _drop_shipped(scratch / "jars")
         return scratch / "jars"
@@ -99,9 +99,9 @@ def fetch(name: str, coordinates: Sequence[str], *, transitive: bool = True) -> 
 
 
 def fetch_application(name: str, coordinate: str) -> Path:
-    """The folder of a Java application that comes as one archive (see `registry_coordinate`), unpacked.
+    """Return the folder of a Java application that is one archive (see `registry_coordinate`), unpacked.
 
-    Fetched and kept as `fetch` does it, but without what the archive's module says it depends on.
+    It is fetched as `fetch` does, but without the dependencies of the archive's module.
     """
 
     def unpacked(scratch: Path) -> Path:
@@ -115,7 +115,7 @@ def fetch_application(name: str, coordinate: str) -> Path:
 
 
 def _without_poms(scratch: Path) -> Path:
-    """Ivy settings that read no pom: the parents of some cannot be had everywhere, and a single artifact needs none."""
+    """Write Ivy settings that read no pom: some mirrors lack the parents of some, and a single artifact needs none."""
     settings = scratch / "ivysettings.xml"
     settings.write_text(
         "<ivysettings><settings defaultResolver='public'/><resolvers>"
@@ -125,17 +125,17 @@ def _without_poms(scratch: Path) -> Path:
 
 
 def _once(name: str, coordinates: Sequence[str], make: Callable[[Path], Path]) -> Path:
-    """The kept folder of `coordinates`; where there is none, the one that `make` makes in a scratch folder."""
+    """Return the folder of `coordinates`; where it is missing, `make` creates it in a scratch folder."""
     digest = hashlib.sha256("\n".join(coordinates).encode()).hexdigest()[:12]
     folder = home() / "jars" / f"{name}-{digest}"
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{name}-") as scratch:
-            made = make(Path(scratch))
+            complete = make(Path(scratch))
             try:
-                made.rename(folder)
+                complete.rename(folder)
             except OSError:
-                if not folder.is_dir():  # another process may have finished first; then its copy serves
+                if not folder.is_dir():  # another process has finished first
                     raise
     return folder
 
@@ -165,9 +165,14 @@ def _archive(coordinate: str) -> str:
 
 
 def _retrieve(
-    coordinates: Sequence[str], scratch: Path, dependencies: str, *, settings: Path | None = None
+    coordinates: Sequence[str],
+    scratch: Path,
+    dependencies: str,
+    *,
+    settings: Path | None = None,
+    attempts: int = _ATTEMPTS,
 ) -> None:
-    """Have Ivy put what `dependencies` say into `scratch`/jars; BRIDGE_IVY_SETTINGS wins over `settings`."""
+    """Let Ivy fetch `dependencies` into `scratch`/jars; BRIDGE_IVY_SETTINGS takes precedence over `settings`."""
     (scratch / "ivy.xml").write_text(
         "<ivy-module version='2.0' xmlns:m='http://ant.apache.org/ivy/maven'>"
         "<info organisation='bridge' module='jars'/>"
@@ -180,14 +185,14 @@ def _retrieve(
     command += ["-cache", str(home() / "ivy"), "-ivy", str(scratch / "ivy.xml"), "-confs", "default"]
     command += ["-types", "jar", "bundle", "tar.gz"]
     command += ["-retrieve", str(scratch / "jars" / "[artifact]-[revision](-[classifier]).[ext]")]
-    for attempt in range(1, _ATTEMPTS + 1):
+    for attempt in range(1, attempts + 1):
         done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
         if done.returncode == 0:
             return
-        if attempt == _ATTEMPTS:
-            words = [line for line in (done.stdout + done.stderr).splitlines() if line.strip(" .\t")]
+        if attempt == attempts:
+            lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip(" .\t")]
             raise BridgeError(
-                f"could not fetch {', '.join(coordinates)}:\n  " + "\n  ".join(words[-8:]) + "\n"
+                f"could not fetch {', '.join(coordinates)}:\n  " + "\n  ".join(lines[-8:]) + "\n"
                 "check the network, or point BRIDGE_IVY_SETTINGS at an ivysettings.xml for your mirror"
             )
 
@@ -204,11 +209,11 @@ def _artifact(jar: Path) -> str:
 
 
 def main() -> int:
-    """Fetch all jars, saying what is done."""
+    """Fetch all jars and print their folders."""
     for name, coordinates in (("spark", spark_coordinates()), ("broker", broker_coordinates())):
         print(f"jars for {name}: {', '.join(coordinates)}", flush=True)
-        found = fetch(name, coordinates)
-        print(f"  {len(found)} jars in {found[0].parent}", flush=True)
+        fetched = fetch(name, coordinates)
+        print(f"  {len(fetched)} jars in {fetched[0].parent}", flush=True)
     print(f"schema registry: {registry_coordinate()}", flush=True)
     print(f"  in {fetch_application('registry', registry_coordinate())}", flush=True)
     return 0

@@ -1,6 +1,6 @@
-"""Offset vectors: where a reader stands in the partitions of one or more topics.
+"""Offset vectors: the positions of a reader in the partitions of one or more topics.
 
-An offset is always that of the *next* record to be read, as in Kafka's own committed offsets.
+An offset is always that of the *next* record to read, as in Kafka's own committed offsets.
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ class Offsets:
         return len(self.by_partition)
 
     def get(self, topic: str, partition: int) -> int | None:
-        """The offset of a partition, or None where the vector does not name it."""
+        """Return the offset of a partition, None for a partition without one."""
         return self.by_partition.get((topic, partition))
 
     def advanced(self, other: Offsets) -> Offsets:
-        """Both vectors' partitions, each at the larger offset: progress never goes back."""
+        """Return both vectors' partitions, each at the larger offset: progress never goes back."""
         merged = dict(self.by_partition)
         for key, offset in other.by_partition.items():
             merged[key] = max(offset, merged.get(key, offset))
         return Offsets(merged)
 
     def capped(self, limit: Offsets) -> Offsets:
-        """The same partitions, each at most at `limit`'s offset where `limit` names it."""
+        """Return the same partitions, each at most at its offset in `limit`, if it has one there."""
         return Offsets({k: min(o, limit.by_partition.get(k, o)) for k, o in self.by_partition.items()})
 
     def reaches(self, other: Offsets) -> bool:
-        """True when every partition of `other` is here, at its offset or beyond."""
+        """Return True when this vector has every partition of `other`, at its offset or a later one."""
         return all(self.by_partition.get(k, -1) >= o for k, o in other.by_partition.items())
 
     def lag(self, end: Offsets) -> int:
-        """How many offsets lie between this vector and `end` (a partition not named here counts from 0).
+        """Return the number of offsets between this vector and `end`; a missing partition counts from 0.
 
-        Offsets are not dense (transaction markers, compaction), so this is an upper bound of records.
+        Offsets are not dense (transaction markers, compaction), so this is an upper bound of the number of records.
         """
         return sum(max(0, o - self.by_partition.get(k, 0)) for k, o in end.by_partition.items())
 
     def to_json(self) -> str:
-        """Spark's Kafka-source form: {"topic": {"0": 23, ...}}, partitions in numeric order."""
+        """Return the form of Spark's Kafka source: {"topic": {"0": 23, ...}}, partitions in numeric order."""
         tree: dict[str, dict[str, int]] = {}
         for topic, partition, offset in self:
             tree.setdefault(topic, {})[str(partition)] = offset
@@ -68,7 +68,7 @@ class Offsets:
 
     @classmethod
     def from_json(cls, text: str) -> Offsets:
-        """Read what `to_json` wrote; raises ValueError on anything else."""
+        """Parse the result of `to_json`. Raises ValueError for other texts."""
         tree = json.loads(text)
         if not isinstance(tree, dict):
             raise ValueError("an offset vector is a JSON object {topic: {partition: offset}}")

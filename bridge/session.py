@@ -1,8 +1,8 @@
-"""The Spark session a pipeline runs in.
+"""Builds the Spark session of a pipeline.
 
-On a laptop or in a container the bridge starts Spark itself. Under spark-submit it completes the session that is
-being built. On Databricks (or in any process with a session already) it uses that session and changes nothing in
-it: pipelines always work in a child session with settings of their own.
+On a laptop or in a container the bridge starts Spark itself. Under spark-submit it adds its settings to the session
+that is being built. On Databricks (or in any process with a session) it uses that session and does not change it:
+pipelines run in a child session with their own settings.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
@@ -25,10 +25,10 @@ __all__ = ["build_session", "child_session", "log_file", "session_settings"]
 _EVERYWHERE = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # On, each column that Python makes tells the JVM the line it comes from: seven calls more, thousands in a batch.
+    # When on, each column made in Python sends its source line to the JVM: seven more calls, thousands in a batch.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
-    # A batch has some 160 generated classes. Of Spark's 100 none would be left when the next batch wants it, and each
-    # would be compiled again, and be slow again, in every batch.
+    # A batch has about 160 generated classes. A cache of 100 (Spark's default) would evict each class before the next
+    # batch uses it, and every batch would compile all of them again.
     "spark.sql.codegen.cache.maxEntries": "1000",
 }
 _LOCAL = {
@@ -36,7 +36,7 @@ _LOCAL = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    # Fifty tasks to read the log of a small table cost more than the batch.
+    # The default of fifty tasks for the log of a small table costs more than the batch.
     "spark.databricks.delta.snapshotPartitions": "2",
 }
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -58,18 +58,17 @@ appender.file.strategy.max = 3
 
 
 def log_file() -> Path:
-    """Where Spark's own log goes when the bridge starts Spark: BRIDGE_LOG, or bridge.log in BRIDGE_HOME."""
+    """Return the file of Spark's log when the bridge starts Spark: BRIDGE_LOG, or logs/bridge.log in BRIDGE_HOME."""
     return Path(os.environ.get("BRIDGE_LOG") or jars.home() / "logs" / "bridge.log").absolute()
 
 
 def build_session(
     app_name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A session with Delta and the Kafka source, in UTC; see the module's words for which one.
+    """Return a session with Delta and the Kafka source, in UTC: a child session of the one described at the module.
 
-    `conf` wins over the bridge's own settings; neither changes a session that exists already. Spark's log
-    goes to `log_file()` and not to the terminal. Raises BridgeError when the Java parts cannot be had, or Spark finds
-    its heap too small.
+    `conf` overrides the bridge's own settings; neither changes an existing session. Spark's log goes to `log_file()`,
+    not to the terminal. Raises BridgeError when the jars cannot be fetched, or the heap is too small for Spark.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -77,62 +76,62 @@ def build_session(
     under_submit = "PYSPARK_GATEWAY_PORT" in os.environ
     builder = SparkSession.builder.appName(app_name)
     settings = dict(_EVERYWHERE)
-    found = [str(p) for p in jars.fetch("spark", jars.spark_coordinates())]
+    spark_jars = [str(p) for p in jars.fetch("spark", jars.spark_coordinates())]
     if under_submit:
-        _extend_class_path(found)
+        _extend_class_path(spark_jars)
     else:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         settings |= {**_LOCAL, "spark.master": master or os.environ.get("SPARK_MASTER") or "local[*]"}
         settings["spark.driver.memory"] = os.environ.get("SPARK_DRIVER_MEMORY", "2g")
         settings[_JAVA_OPTIONS] = _java_options(conf or {})
-    settings["spark.jars"] = ",".join(found)
+    settings["spark.jars"] = ",".join(spark_jars)
     for key, value in _merged(settings, conf or {}).items():
         builder = builder.config(key, value)
-    with _quiet_start() if not under_submit else _as_it_is():
+    with _quiet_start() if not under_submit else nullcontext():
         try:
             session = builder.getOrCreate()
         except Py4JJavaError as failed:
             if "INVALID_DRIVER_MEMORY" not in str(failed.java_exception):
                 raise
             raise BridgeError(
-                "Spark does not start with so little memory: give spark.driver.memory 500m or more"
+                "Spark does not start with so little memory: set spark.driver.memory to 500m or more"
             ) from failed
     return child_session(session)
 
 
-def _merged(ours: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
-    """`conf` wins, but Java options add up: ours say where the log goes."""
-    merged = {**ours, **conf}
-    if _JAVA_OPTIONS in ours and _JAVA_OPTIONS in conf:
-        merged[_JAVA_OPTIONS] = f"{ours[_JAVA_OPTIONS]} {conf[_JAVA_OPTIONS]}"
+def _merged(defaults: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings with `conf` over `defaults`; Java options, which configure the log file, are concatenated."""
+    merged = {**defaults, **conf}
+    if _JAVA_OPTIONS in defaults and _JAVA_OPTIONS in conf:
+        merged[_JAVA_OPTIONS] = f"{defaults[_JAVA_OPTIONS]} {conf[_JAVA_OPTIONS]}"
     return merged
 
 
 def child_session(spark: SparkSession) -> SparkSession:
-    """A new session on the same Spark with its own settings: time zone UTC, and for local Spark few partitions.
+    """Return a new session on the same Spark with its own settings: time zone UTC, and few partitions on local Spark.
 
-    Temporary settings of a pipeline (Delta's txnAppId among them) never leak into the parent.
+    Temporary settings of a pipeline (such as Delta's txnAppId) never reach the parent.
     """
-    own = spark.newSession()
-    own.conf.set("spark.sql.session.timeZone", "UTC")
-    # A format's expressions are deep (variables in variables); the deepest need more rounds than Spark's 100.
-    own.conf.set("spark.sql.analyzer.maxIterations", "1000")
-    # What Spark writes by itself (INT96) delta-rs misreads before 1678 and after 2261 (`delta/moments.py`).
-    own.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-    # Longer methods are never compiled by the JVM: from there on Spark is faster with several short ones.
-    own.conf.set("spark.sql.codegen.hugeMethodLimit", "8000")
+    child = spark.newSession()
+    child.conf.set("spark.sql.session.timeZone", "UTC")
+    # A format's expressions are nested; the deepest need more iterations of the analyzer than Spark's 100.
+    child.conf.set("spark.sql.analyzer.maxIterations", "1000")
+    # delta-rs misreads Spark's default, INT96, before 1678 and after 2261.
+    child.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    # The JVM does not compile longer methods, so Spark is faster with several short ones.
+    child.conf.set("spark.sql.codegen.hugeMethodLimit", "8000")
     if str(spark.sparkContext.master).startswith("local"):
-        own.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
-    return own
+        child.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
+    return child
 
 
 @contextmanager
-def session_settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
-    """Settings of the session for one statement; afterwards they are what they were."""
-    before = [(key, spark.conf.get(key, None)) for key in wanted]
+def session_settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Set session settings within the `with` block, and restore the previous ones after it."""
+    before = [(key, spark.conf.get(key, None)) for key in values]
     try:
-        for key, value in wanted.items():
+        for key, value in values.items():
             spark.conf.set(key, value)
         yield
     finally:
@@ -143,8 +142,8 @@ def session_settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator
                 spark.conf.set(key, old)
 
 
-def _extend_class_path(found: list[str]) -> None:
-    """Let a JVM that spark-submit started without --packages see the jars."""
+def _extend_class_path(spark_jars: list[str]) -> None:
+    """Add the jars to the class path of a JVM that spark-submit started without --packages."""
     SparkContext._ensure_initialized()
     jvm = SparkContext._jvm
     assert jvm is not None
@@ -152,20 +151,20 @@ def _extend_class_path(found: list[str]) -> None:
     try:
         jvm.java.lang.Class.forName("io.delta.sql.DeltaSparkSessionExtension", True, loader)
         return
-    except Exception:  # py4j wraps ClassNotFoundException; absence is what is asked here
+    except Exception:  # py4j wraps ClassNotFoundException: the class is missing
         pass
     if not hasattr(loader, "addURL"):
         raise BridgeError(
             "Delta is not on the class path: add --packages " + ",".join(jars.spark_coordinates())
         )
-    for jar in found:
+    for jar in spark_jars:
         loader.addURL(jvm.java.io.File(jar).toURI().toURL())
 
 
 def _java_options(conf: Mapping[str, str]) -> str:
-    # A JVM that is to write its classes down takes none.
-    quick = "" if "ArchiveClassesAtExit" in conf.get(_JAVA_OPTIONS, "") else appcds.java_options()
-    return f"{_logging_options()} {quick}".strip()
+    # A JVM that creates the AppCDS archive cannot use one.
+    cds_options = "" if "ArchiveClassesAtExit" in conf.get(_JAVA_OPTIONS, "") else appcds.java_options()
+    return f"{_logging_options()} {cds_options}".strip()
 
 
 def _logging_options() -> str:
@@ -177,14 +176,10 @@ def _logging_options() -> str:
 
 
 @contextmanager
-def _as_it_is() -> Iterator[None]:
-    yield
-
-
-@contextmanager
 def _quiet_start() -> Iterator[None]:
-    """Give the JVM the log file for its standard output and error, which it inherits (Delta's VACUUM talks to the
-    former); Python keeps the terminal."""
+    """Start the JVM with standard output and error in the log file; Delta's VACUUM writes to them.
+
+    Python's own stay on the terminal."""
     sys.stdout.flush()
     sys.stderr.flush()
     terminals = {stream: os.dup(stream) for stream in (1, 2)}

@@ -1,4 +1,4 @@
-"""Small text files wherever Spark keeps data: local disk, object stores, DBFS, through Hadoop's FileSystem."""
+"""Small text files on local disk, object stores or DBFS, through Hadoop's FileSystem."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ __all__ = [
 
 
 class TextFile:
-    """One small file that is read and written often: where it is, is looked up once.
+    """One small file that is read and written often; its file system is resolved once.
 
-    Any thread may use it. Raises what the file system does, which on a local disk is an OSError.
+    Any thread may use it. Raises the file system's own errors, which on a local disk are OSErrors.
     """
 
     def __init__(self, spark: SparkSession, path: str) -> None:
@@ -35,12 +35,12 @@ class TextFile:
         self._system, self._where = _open(spark, path)
         qualified = self._system.makeQualified(self._where)
         self.local = _is_local(self._system)
-        """Whether it is on a local disk, where neither a read nor a write costs anything to speak of."""
+        """Whether it is on a local disk, where reads and writes are cheap."""
         self._path = Path(qualified.toUri().getPath())
         self.name = str(self._path) if self.local else str(qualified)
 
     def read(self) -> str | None:
-        """All of it; None when it is not there."""
+        """Return the content; None for a missing file."""
         try:
             if self.local:
                 return self._path.read_text(encoding="utf-8")
@@ -49,8 +49,7 @@ class TextFile:
             return None
 
     def write(self, text: str) -> None:
-        """Put `text` in the place of what was there. Whole on a local disk and in object stores; in HDFS a reader may
-        see half of it for a moment."""
+        """Replace the content. Atomic on a local disk and in object stores; in HDFS a reader may see a part of it."""
         if self.local:
             self._replace(text)
             return
@@ -84,12 +83,12 @@ def _is_local(system: Any) -> bool:
 
 
 def is_local(spark: SparkSession, path: str) -> bool:
-    """Whether `path` is on a local disk."""
+    """Return whether `path` is on a local disk."""
     return _is_local(_open(spark, path)[0])
 
 
 def read_text(spark: SparkSession, path: str) -> str:
-    """The whole file as UTF-8 text. Raises FileNotFoundError when it is not there."""
+    """Return the content of a file as UTF-8 text. Raises FileNotFoundError."""
     return _text(spark, *_open(spark, path))
 
 
@@ -106,13 +105,13 @@ def _text(spark: SparkSession, system: Any, where: Any) -> str:
 
 
 def modified_ms(spark: SparkSession, path: str) -> int | None:
-    """When the file was written, in epoch milliseconds; None when it is not there."""
+    """Return when the file was written, in epoch milliseconds; None for a missing file."""
     system, where = _open(spark, path)
     return int(system.getFileStatus(where).getModificationTime()) if system.exists(where) else None
 
 
 def list_names(spark: SparkSession, folder: str) -> list[str]:
-    """The names in `folder`, sorted; none where there is no such folder."""
+    """Return the names in `folder`, sorted; [] for a missing folder."""
     system, where = _open(spark, folder)
     if not system.exists(where):
         return []
@@ -120,8 +119,7 @@ def list_names(spark: SparkSession, folder: str) -> list[str]:
 
 
 def delete_file(spark: SparkSession, path: str) -> None:
-    """Remove one file; nothing happens when it is not there. Raises what the file system does where it is a folder
-    that holds something."""
+    """Delete a file, if it exists. Raises the file system's error for a folder that is not empty."""
     system, where = _open(spark, path)
     system.delete(where, False)
 
@@ -131,7 +129,7 @@ def create_owned_folder(spark: SparkSession, folder: str, pipeline: str) -> None
 
     Raises FileExistsError for a folder that has files."""
     if list_names(spark, folder):
-        raise FileExistsError(f"{folder} holds files, so it does not become a working folder of {pipeline!r}")
+        raise FileExistsError(f"{folder} holds files, so it cannot become a working folder of {pipeline!r}")
     TextFile(spark, f"{folder}/{OWNER_FILE}").write(json.dumps({"pipeline": pipeline}))
 
 
@@ -143,7 +141,7 @@ def delete_owned_folder(spark: SparkSession, folder: str, pipeline: str) -> bool
         return False
     system, where = _open(spark, folder)
     for name in list_names(spark, folder):
-        if name != OWNER_FILE:  # last, so that a deletion that was cut short is still known as ours
+        if name != OWNER_FILE:  # deleted last, so that an interrupted deletion can be repeated
             system.delete(_open(spark, f"{folder}/{name}")[1], True)
     system.delete(where, True)
     return True
@@ -155,8 +153,8 @@ def _owner(spark: SparkSession, folder: str) -> str | None:
         return None
     text = TextFile(spark, f"{folder}/{OWNER_FILE}").read()
     try:
-        told = json.loads(text or "")
+        owner = json.loads(text or "")
     except ValueError:
         return None
-    name = told.get("pipeline") if isinstance(told, dict) else None
+    name = owner.get("pipeline") if isinstance(owner, dict) else None
     return name if isinstance(name, str) else None

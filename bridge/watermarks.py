@@ -1,6 +1,6 @@
-"""How far event time has got, as Flink's sources count it: per partition, the slowest one decides.
+"""Watermarks of event time as in Flink's sources: one for each partition, of which the smallest counts.
 
-Plain arithmetic on milliseconds; the caller says what time it is.
+All times are milliseconds; the caller passes the current time.
 """
 
 from __future__ import annotations
@@ -15,32 +15,33 @@ __all__ = ["Watermarks"]
 
 @dataclass
 class Watermarks:
-    """The watermark of each partition of a run, which never goes back.
+    """The watermark of each partition of a run; none ever decreases.
 
-    `delay_ms` is what the WATERMARK clause takes off; `idle_timeout_ms` (0: never) is how long a partition without
-    records still holds the others back (Flink: scan.watermark.idle-timeout).
+    `delay_ms` is the interval that the WATERMARK clause subtracts. A partition without records for `idle_timeout_ms`
+    (0: never) is idle and ignored (Flink: scan.watermark.idle-timeout).
     """
 
     delay_ms: int
     idle_timeout_ms: int = 0
-    _of: dict[TopicPartition, int] = field(default_factory=dict)
-    _seen: dict[TopicPartition, int] = field(default_factory=dict)
+    _watermarks: dict[TopicPartition, int] = field(default_factory=dict)
+    _last_record_ms: dict[TopicPartition, int] = field(default_factory=dict)
 
     def watch(self, partition: TopicPartition, now_ms: int) -> None:
-        """A partition that is read: until its first record, or until it counts as idle, there is no watermark."""
-        self._seen.setdefault(partition, now_ms)
+        """Add a partition: until its first record, or until it is idle, there is no watermark."""
+        self._last_record_ms.setdefault(partition, now_ms)
 
     def advance(self, newest_ms: Mapping[TopicPartition, int], now_ms: int) -> None:
-        """A batch: the newest event time of each partition that had records."""
+        """Add a batch: the newest event time of each partition that has records."""
         for partition, newest in newest_ms.items():
-            self._seen[partition] = now_ms
-            self._of[partition] = max(newest - self.delay_ms, self._of.get(partition, newest - self.delay_ms))
+            self._last_record_ms[partition] = now_ms
+            watermark = newest - self.delay_ms
+            self._watermarks[partition] = max(watermark, self._watermarks.get(partition, watermark))
 
     def current(self, now_ms: int) -> int | None:
-        """The smallest watermark of all partitions that are not idle; None while one has none, or all are idle."""
-        active = [p for p, seen in self._seen.items() if not self._idle(seen, now_ms)]
-        known = [self._of[p] for p in active if p in self._of]
-        return min(known) if known and len(known) == len(active) else None
+        """Return the smallest watermark of partitions that are not idle; None while one has none, or all are idle."""
+        active = [p for p, last_ms in self._last_record_ms.items() if not self._idle(last_ms, now_ms)]
+        watermarks = [self._watermarks[p] for p in active if p in self._watermarks]
+        return min(watermarks) if watermarks and len(watermarks) == len(active) else None
 
-    def _idle(self, seen_ms: int, now_ms: int) -> bool:
-        return 0 < self.idle_timeout_ms <= now_ms - seen_ms
+    def _idle(self, last_record_ms: int, now_ms: int) -> bool:
+        return 0 < self.idle_timeout_ms <= now_ms - last_record_ms

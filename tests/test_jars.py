@@ -35,9 +35,8 @@ def test_an_unreachable_repository_is_named_with_the_way_out(
     )
     monkeypatch.setenv("BRIDGE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("BRIDGE_IVY_SETTINGS", str(settings))
-    monkeypatch.setattr(jars, "_ATTEMPTS", 1)
     with pytest.raises(BridgeError, match=r"could not fetch a:b:1.*(?s:.*)BRIDGE_IVY_SETTINGS"):
-        jars.fetch("test", ["a:b:1"])
+        jars.fetch("test", ["a:b:1"], attempts=1)
     assert not list((tmp_path / "home" / "jars").glob("test-*"))
 
 

@@ -38,10 +38,10 @@ def test_only_a_folder_that_was_made_for_the_pipeline_is_deleted(spark: SparkSes
     made, others, torn = tmp_path / "made", tmp_path / "others", tmp_path / "torn"
     storage.create_owned_folder(spark, str(made), "orders")
     (made / "state" / "0").mkdir(parents=True)
-    for folder, told in ((others, None), (torn, '{"pipel'), (tmp_path / "list", "[]")):
+    for folder, content in ((others, None), (torn, '{"pipel'), (tmp_path / "list", "[]")):
         folder.mkdir()
-        if told:
-            (folder / OWNER_FILE).write_text(told, encoding="utf-8")
+        if content:
+            (folder / OWNER_FILE).write_text(content, encoding="utf-8")
         assert not storage.delete_owned_folder(spark, str(folder), "orders") and folder.is_dir()
     with pytest.raises(FileExistsError, match="torn holds files"):
         storage.create_owned_folder(spark, str(torn), "orders")

@@ -1,6 +1,6 @@
-"""A real Kafka broker in a folder: one process, one node, KRaft; for demos and tests, not for production.
+"""Runs a real Kafka broker in a folder: one process, one node, KRaft; for demos and tests, not for production.
 
-The folder keeps everything (data, cluster id, port, log), so a broker started on it again carries on.
+The folder contains everything (data, cluster id, port, log), so a broker that is started on it again continues.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ __all__ = ["Broker"]
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 15.0
-# Kafka's pom leaves the binding of slf4j to the distribution; Spark ships one, so nothing else is fetched.
+# Kafka's pom has no slf4j binding, which its distribution adds; Spark ships one, so nothing else is fetched.
 _LOGGING = ("slf4j-api-2.*.jar", "log4j-slf4j2-impl-*.jar", "log4j-api-2.*.jar", "log4j-core-2.*.jar")
 _JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
-# Retention goes by the records' own timestamps: tests and demos that set old ones would lose them.
+# Retention uses the records' own timestamps, so old ones of tests and demos would expire.
 _SERVER = """\
 process.roles=broker,controller
 node.id=1
@@ -73,12 +73,12 @@ appender.file.strategy.max = 1
 
 
 class Broker:
-    """A broker on 127.0.0.1 that lives in `folder` and ends with this process, whatever ends it.
+    """A broker on 127.0.0.1 with its data in `folder`, which ends with this process, however that ends.
 
-    `port` None keeps the folder's port where that is still free, else takes a free one. Use it as a context
-    manager, or call start() and stop(). Topics are never created by accident: see `create_topic`.
-    `listeners` are further ways in; the open one stays, and the users are those of the folder's first start. `settings`
-    are the broker's own, over those of here.
+    `port` None uses the folder's port if that is still free, else a free one. Use it as a context manager, or call
+    start() and stop(). Topics are not created automatically: see `create_topic`. `listeners` are added to the one
+    without authentication; their users are those of the folder's first start. `settings` override the broker settings
+    of this module.
     """
 
     def __init__(
@@ -112,20 +112,20 @@ class Broker:
 
     @property
     def pid(self) -> int | None:
-        """The broker's process, while it runs."""
+        """The broker's process id, while it runs."""
         return self._process.pid if self._process and self.running else None
 
     @property
     def cluster_id(self) -> str | None:
-        """The cluster id the folder was prepared with; None before the first start()."""
-        kept = self.folder / "data" / "meta.properties"
-        lines = kept.read_text().splitlines() if kept.exists() else []
+        """The cluster id of the folder; None before the first start()."""
+        properties = self.folder / "data" / "meta.properties"
+        lines = properties.read_text().splitlines() if properties.exists() else []
         return next((x.partition("=")[2] for x in lines if x.startswith("cluster.id=")), None)
 
     def start(self) -> Broker:
-        """Start, or do nothing when running; returns when the broker answers.
+        """Start the broker unless it runs; returns when it answers.
 
-        Raises KafkaError with the log file and its last words when it does not within 60 seconds.
+        Raises KafkaError with the log file and its last error when it does not answer within 60 seconds.
         """
         if self.running:
             return self
@@ -137,10 +137,10 @@ class Broker:
         if self._listeners is not None:
             others, more = self._listeners.server_properties()
             listeners = f"{listeners},{others}"
-        made = _SERVER.format(host=HOST, listeners=listeners, controller=free_port(), data=data)
+        text = _SERVER.format(host=HOST, listeners=listeners, controller=free_port(), data=data)
         server.touch(mode=0o600)
-        own = "".join(f"{name}={value}\n" for name, value in self._settings.items())
-        server.write_text(made + more + own)
+        overrides = "".join(f"{name}={value}\n" for name, value in self._settings.items())
+        server.write_text(text + more + overrides)
         (self.folder / "log4j2.properties").write_text(_LOG4J.format(file=self.log))
         if self.cluster_id is None:
             self._format(server)
@@ -150,7 +150,7 @@ class Broker:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
-                start_new_session=True,  # Ctrl-C in a terminal is for us; we stop the broker when we are done
+                start_new_session=True,  # Ctrl-C in a terminal ends this process, which then stops the broker
             )
         self._watchdog = start_watchdog(self._process.pid)
         try:
@@ -162,13 +162,13 @@ class Broker:
         return self
 
     def stop(self) -> None:
-        """End the broker in good order, within 15 seconds by force. Harmless when stopped."""
+        """Stop the broker, by force after 15 seconds. May be called again."""
         process, self._process = self._process, None
         watchdog, self._watchdog = self._watchdog, None
         stop_process(process, watchdog, _STOP_SECONDS)
 
     def kill(self) -> None:
-        """End the broker as a power cut would (SIGKILL); data in the folder is kept."""
+        """Kill the broker (SIGKILL), as a power failure would; its data stay in the folder."""
         if self._process is not None and self.running:
             self._process.kill()
             self._process.wait()
@@ -190,33 +190,32 @@ class Broker:
     def _choose_port(self) -> int:
         if self._port is not None:
             return self._port
-        kept = self.folder / "port"
-        if kept.exists() and is_port_free(wanted := int(kept.read_text())):
-            return wanted
+        port_file = self.folder / "port"
+        if port_file.exists() and is_port_free(last_port := int(port_file.read_text())):
+            return last_port
         return free_port()
 
     def _command(self, *arguments: str) -> list[str]:
         shipped = find_spec("pyspark")
         folders = (shipped.submodule_search_locations if shipped else None) or []
         spark_jars = Path(next(iter(folders))) / "jars"
-        parts = [p for pattern in _LOGGING for p in sorted(spark_jars.glob(pattern))]
-        parts += jars.fetch("broker", jars.broker_coordinates())
+        class_path = [p for pattern in _LOGGING for p in sorted(spark_jars.glob(pattern))]
+        class_path += jars.fetch("broker", jars.broker_coordinates())
         logging = (self.folder / "log4j2.properties").as_uri()
         heap = f"-Xmx{self._heap_mb}m"
-        class_path = os.pathsep.join(map(str, parts))
         return [
             jars.java(),
             heap,
             *_JVM,
             f"-Dlog4j2.configurationFile={logging}",
             "-cp",
-            class_path,
+            os.pathsep.join(map(str, class_path)),
             *arguments,
         ]
 
     def _format(self, server: Path) -> None:
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        # With `=`, because an id may start with a dash.
+        # With `=`, because an id may begin with a dash.
         options = [f"--cluster-id={cluster}", "--config", str(server)]
         if self._listeners is not None:
             options += self._listeners.format_options()
@@ -227,7 +226,7 @@ class Broker:
             raise self._failed("could not prepare its folder")
 
     def _wait_until_up(self, process: subprocess.Popen[bytes]) -> None:
-        """Until this very process holds the port and answers; another broker's answer does not count."""
+        """Wait until this process answers, by its cluster id: another broker may have the port."""
         deadline = time.monotonic() + _START_SECONDS
         client = AdminClient(
             {"bootstrap.servers": self.bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 200}
@@ -245,8 +244,6 @@ class Broker:
 
     def _failed(self, what: str) -> KafkaError:
         lines = [x for x in self.log.read_text(errors="replace").splitlines() if x.strip()]
-        telling = [
-            x for x in lines if re.search(r"ERROR|FATAL|Error|Exception", x) and not x.startswith("\t")
-        ]
-        last = (telling or lines or ["(the log is empty)"])[-1].strip()
+        errors = [x for x in lines if re.search(r"ERROR|FATAL|Error|Exception", x) and not x.startswith("\t")]
+        last = (errors or lines or ["(the log is empty)"])[-1].strip()
         return KafkaError(f"the broker on {self.bootstrap} {what}: {last}\nits log is {self.log}")

@@ -1,4 +1,4 @@
-"""Listeners of the embedded broker that ask for a password or a certificate, beside the open one."""
+"""Configures listeners of the embedded broker that require a password or a client certificate."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ listener.name.sasl_ssl.ssl.client.auth=none
 
 @dataclass(frozen=True)
 class Listeners:
-    """Who may come in: `users` (name to password) by PLAIN and SCRAM-SHA-256, certificates of `authority` by SSL.
+    """Accepts `users` (name to password) by PLAIN and SCRAM-SHA-256, and client certificates of `authority` by SSL.
 
-    `certificate` is the broker's own, with its key; both files are PEM. The SSL listener wants a certificate
-    of its clients, too. Ports are free ones.
+    `certificate` is the broker's own, with its key; both files are PEM. The SSL listener requires a client certificate.
+    The ports are free ones.
     """
 
     users: Mapping[str, str] = field(repr=False)
     certificate: Path
     authority: Path
     super_users: tuple[str, ...] = ()
-    """With any, all others may do only what ACLs allow them, except on the open listener. The owner of a certificate is
-    called by its subject, as CN=name."""
+    """With any, all other users need ACLs, except on the listener without authentication. The user name of a client
+    certificate is its subject, such as CN=name."""
     ports: Mapping[str, int] = field(default_factory=lambda: {p: free_port() for p in PROTOCOLS})
 
     def address(self, protocol: str) -> str:
-        """`host:port` of the listener for `protocol`."""
+        """Return `host:port` of the listener for `protocol`."""
         return f"{HOST}:{self.ports[protocol]}"
 
     def server_properties(self) -> tuple[str, str]:
-        """The listeners in Kafka's notation, and the settings they need besides."""
+        """Return the listeners in Kafka's notation, and their other settings."""
         listeners = ",".join(f"{protocol}://{self.address(protocol)}" for protocol in PROTOCOLS)
-        known = "".join(f' user_{name}="{password}"' for name, password in self.users.items())
+        logins = "".join(f' user_{name}="{password}"' for name, password in self.users.items())
         modules = {
-            "plain": f"{_MODULES}.plain.PlainLoginModule required{known};",
+            "plain": f"{_MODULES}.plain.PlainLoginModule required{logins};",
             "scram-sha-256": f"{_MODULES}.scram.ScramLoginModule required;",
         }
         lines = [
@@ -64,12 +64,12 @@ class Listeners:
             protocols=",".join(f"{protocol}:{protocol}" for protocol in PROTOCOLS),
         )
         if self.super_users:
-            free = [f"User:{name}" for name in ("ANONYMOUS", *self.super_users)]
-            lines += [f"authorizer.class.name={_AUTHORIZER}\n", f"super.users={';'.join(free)}\n"]
+            names = [f"User:{name}" for name in ("ANONYMOUS", *self.super_users)]
+            lines += [f"authorizer.class.name={_AUTHORIZER}\n", f"super.users={';'.join(names)}\n"]
         return listeners, config + "".join(lines)
 
     def format_options(self) -> list[str]:
-        """What tells the storage tool the users' passwords."""
+        """Return the options of the storage tool that set the users' passwords."""
         return [
             f"--add-scram=SCRAM-SHA-256=[name={name},password={password}]"
             for name, password in self.users.items()

@@ -1,4 +1,4 @@
-"""Servers of our own on this machine: ports that are free, and processes that never outlive us."""
+"""Free ports, and server processes that never outlive this process."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ HOST = "127.0.0.1"
 
 
 def start_watchdog(pid: int) -> subprocess.Popen[bytes]:
-    """A shell that ends `pid` when our end of its standard input closes: no way of dying can prevent that.
+    """Start a shell that ends process `pid` when this process ends, in whatever way, and so closes the shell's input.
 
-    PR_SET_PDEATHSIG would do it without a process, but fires when the *thread* that started the server ends.
+    PR_SET_PDEATHSIG needs no process, but fires when the *thread* that started the server ends.
     """
     script = "cat >/dev/null; kill -TERM $0; sleep 5; kill -KILL $0"
     return subprocess.Popen(
@@ -30,9 +30,9 @@ def start_watchdog(pid: int) -> subprocess.Popen[bytes]:
 def stop_process(
     process: subprocess.Popen[bytes] | None, watchdog: subprocess.Popen[bytes] | None, seconds: float
 ) -> None:
-    """End a server and its watchdog in good order, by force after `seconds`. Harmless when both are gone."""
+    """Stop a server and its watchdog, by force after `seconds`. Does nothing when both have ended."""
     if watchdog is not None:
-        # Before the server: its process id may be another's as soon as we have waited for it.
+        # Before the server, whose process id may be reused as soon as its end is known.
         os.killpg(watchdog.pid, signal.SIGKILL)
         watchdog.communicate()
     if process is None:
@@ -46,16 +46,16 @@ def stop_process(
 
 
 def free_port() -> int:
-    """A port that nobody had a moment ago."""
+    """Return a port that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
 
 
 def is_port_free(port: int) -> bool:
-    """Whether a server could have the port."""
+    """Return whether a server can bind the port."""
     with socket.socket() as probe:
-        # As servers bind: a port in TIME_WAIT after a restart is free.
+        # As servers do: a port in TIME_WAIT after a restart is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))

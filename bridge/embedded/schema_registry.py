@@ -1,6 +1,6 @@
-"""A real schema registry in one process, with Confluent's API; for demos and tests, not for production.
+"""Runs a real schema registry server in one process, with Confluent's API; for demos and tests, not for production.
 
-Schemas are kept in memory: a registry that is started again knows none.
+Schemas are stored in memory: a server that is started again has none.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true
 
 
 class SchemaRegistryServer:
-    """A registry on 127.0.0.1 that ends with this process, whatever ends it; its log is in `folder`.
+    """A schema registry server on 127.0.0.1 that ends with this process, however that ends; its log is in `folder`.
 
-    `port` None takes a free one. Use it as a context manager, or call start() and stop(). Every schema is
-    accepted under every subject: compatibility is not checked until a client asks for it.
+    `port` None uses a free one. Use it as a context manager, or call start() and stop(). It accepts every schema under
+    every subject: it checks compatibility only when a client configures it.
     """
 
     def __init__(self, folder: Path, *, port: int | None = None, heap_mb: int = 256) -> None:
@@ -40,7 +40,7 @@ class SchemaRegistryServer:
 
     @property
     def url(self) -> str:
-        """What clients and the option `url` of avro-confluent take; raises KafkaError before the first start()."""
+        """The URL for clients and the option `avro-confluent.url`; raises KafkaError before the first start()."""
         if self._port is None:
             raise KafkaError("the schema registry has no address before it is started")
         return f"http://{HOST}:{self._port}{_API}"
@@ -51,13 +51,13 @@ class SchemaRegistryServer:
 
     @property
     def pid(self) -> int | None:
-        """The registry's process, while it runs."""
+        """The server's process id, while it runs."""
         return self._process.pid if self._process and self.running else None
 
     def start(self) -> SchemaRegistryServer:
-        """Start, or do nothing when running; returns when the registry answers.
+        """Start the server unless it runs; returns when it answers.
 
-        Raises KafkaError with the log file and its last words when it does not within 90 seconds.
+        Raises KafkaError with the log file and its last error when it does not answer within 90 seconds.
         """
         if self.running:
             return self
@@ -65,7 +65,7 @@ class SchemaRegistryServer:
         if self._port is None:
             self._port = free_port()
         if not is_port_free(self._port):
-            # Quarkus binds last: until then the other server's answers would look like ours.
+            # Quarkus binds the port last: until then the other server's responses would be taken for this one's.
             raise KafkaError(f"the schema registry cannot have port {self._port} on {HOST}: it is in use")
         with self.log.open("ab") as out:
             self._process = subprocess.Popen(
@@ -73,7 +73,7 @@ class SchemaRegistryServer:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
-                start_new_session=True,  # Ctrl-C in a terminal is for us; we stop the registry when we are done
+                start_new_session=True,  # Ctrl-C in a terminal ends this process, which then stops the server
             )
         self._watchdog = start_watchdog(self._process.pid)
         try:
@@ -84,7 +84,7 @@ class SchemaRegistryServer:
         return self
 
     def stop(self) -> None:
-        """End the registry, within 10 seconds by force. Harmless when stopped."""
+        """Stop the server, by force after 10 seconds. May be called again."""
         process, self._process = self._process, None
         watchdog, self._watchdog = self._watchdog, None
         stop_process(process, watchdog, _STOP_SECONDS)
@@ -121,5 +121,5 @@ class SchemaRegistryServer:
 
     def _failed(self, what: str) -> KafkaError:
         lines = [x.strip() for x in self.log.read_text(errors="replace").splitlines() if x.strip()]
-        telling = [x for x in lines if "ERROR" in x or "Exception" in x] or lines or ["(the log is empty)"]
-        return KafkaError(f"the schema registry on {self.url} {what}: {telling[-1]}\nits log is {self.log}")
+        errors = [x for x in lines if "ERROR" in x or "Exception" in x] or lines or ["(the log is empty)"]
+        return KafkaError(f"the schema registry on {self.url} {what}: {errors[-1]}\nits log is {self.log}")

@@ -1,4 +1,4 @@
-"""Schemas by id and subject from a schema registry, remembered for the life of the process."""
+"""Client of a schema registry: Avro schemas by id and subject, cached for the life of the process."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ __all__ = ["RegistryClient", "WriterSchema", "registry_client"]
 T = TypeVar("T")
 
 _NOT_FOUND = 404
-_NEWEST = 5
+_NEWEST_VERSIONS = 5
 _lock = threading.Lock()
-_registries: dict[RegistrySettings, RegistryClient] = {}
+_clients: dict[RegistrySettings, RegistryClient] = {}
 
 
 @dataclass(frozen=True)
 class WriterSchema:
-    """What is under an id: the Avro schema's text, or the reason why it is of no use here."""
+    """The Avro schema of an id as JSON, or the reason why documents with this id cannot be decoded."""
 
     text: str = ""
     problem: str = ""
 
 
 def registry_client(settings: RegistrySettings) -> RegistryClient:
-    """The process's one client for these settings."""
+    """Return this process's client for the settings."""
     with _lock:
-        if settings not in _registries:
-            _registries[settings] = RegistryClient(settings)
-        return _registries[settings]
+        if settings not in _clients:
+            _clients[settings] = RegistryClient(settings)
+        return _clients[settings]
 
 
 class RegistryClient:
-    """A registry. Every method may raise KafkaError, which names the address and never the credentials.
+    """A schema registry's client. Every method may raise KafkaError, with the address but never the credentials.
 
-    What an id means never changes, so it is asked for once. Safe to use from several threads.
+    An id's schema never changes, so it is requested once. Safe to use from several threads.
     """
 
     def __init__(self, settings: RegistrySettings) -> None:
@@ -56,11 +56,11 @@ class RegistryClient:
         self._registered: dict[tuple[str, str], int] = {}
 
     def schemas_of_subject(self, subject: str | None) -> dict[int, WriterSchema]:
-        """The ids that documents under `subject` have had so far; at first those of its newest versions."""
+        """Return the schemas that documents of `subject` have used so far; at first those of its newest versions."""
         if subject is not None and subject not in self._ids_by_subject:
             versions = self._call(f"the versions of '{subject}'", lambda c: c.get_versions(subject)) or []
             ids = []
-            for number in versions[-_NEWEST:]:
+            for number in versions[-_NEWEST_VERSIONS:]:
                 version = self._version(subject, number)
                 if version is not None and version.schema_id is not None:
                     ids.append(version.schema_id)
@@ -68,15 +68,15 @@ class RegistryClient:
         return self.schemas_by_id(self._ids_by_subject.get(subject or "", ()), subject)
 
     def schemas_by_id(self, ids: Iterable[int], subject: str | None) -> dict[int, WriterSchema]:
-        """What these ids mean, those left out that the registry does not know."""
-        found = {id: made for id in ids if (made := self._schema(id)) is not None}
-        self._ids_by_subject.setdefault(subject or "", {}).update(dict.fromkeys(found))
-        return found
+        """Return the schemas of `ids`, without unknown ids."""
+        schemas = {id: schema for id in ids if (schema := self._schema(id)) is not None}
+        self._ids_by_subject.setdefault(subject or "", {}).update(dict.fromkeys(schemas))
+        return schemas
 
     def register(self, subject: str, schema: str) -> int:
-        """The id of `schema` under `subject`: registered where it is not, unless the settings say to look only.
+        """Return the id of `schema` under `subject`; registers it unless `auto.register.schemas` is false.
 
-        With `use.latest.version` the id of the newest schema of the subject, whatever it is.
+        With `use.latest.version`, return the id of the subject's newest schema instead, whatever that is.
         """
         if self.settings.use_latest:
             latest = self._call(f"'{subject}'", lambda c: c.get_latest_version(subject))
@@ -91,21 +91,21 @@ class RegistryClient:
     def _register(self, subject: str, schema: str) -> int:
         from confluent_kafka.schema_registry import Schema
 
-        wanted, normalize = Schema(schema, "AVRO"), self.settings.normalize
+        avro_schema, normalize = Schema(schema, "AVRO"), self.settings.normalize
         if self.settings.auto_register:
-            made = self._call(
+            id = self._call(
                 f"registering under '{subject}'",
-                lambda c: c.register_schema(subject, wanted, normalize_schemas=normalize),
+                lambda c: c.register_schema(subject, avro_schema, normalize_schemas=normalize),
             )
-            if made is None:
-                raise self._failed(f"it has no subject '{subject}' and makes none")
-            return int(made)
-        found = self._call(f"'{subject}'", lambda c: c.lookup_schema(subject, wanted, normalize))
-        if found is None or found.schema_id is None:
+            if id is None:
+                raise self._failed(f"it has no subject '{subject}' and does not create it")
+            return int(id)
+        version = self._call(f"'{subject}'", lambda c: c.lookup_schema(subject, avro_schema, normalize))
+        if version is None or version.schema_id is None:
             raise self._failed(
                 f"the table's schema is not registered under '{subject}', and 'auto.register.schemas' is false"
             )
-        return int(found.schema_id)
+        return int(version.schema_id)
 
     def _version(self, subject: str, number: int | None) -> RegisteredSchema | None:
         return self._call(f"'{subject}'", lambda client: client.get_version(subject, number or "latest"))
@@ -126,26 +126,26 @@ class RegistryClient:
         return WriterSchema(json.dumps(self._inlined(schema, set())))
 
     def _inlined(self, schema: Schema, done: set[str]) -> Any:
-        """The schema with the first use of each referenced type replaced by its definition."""
+        """Return the schema with the first use of each referenced type replaced by its definition."""
         raw = json.loads(schema.schema_str or "null")
         for reference in schema.references or []:
             if reference.name in done:
                 continue
             done.add(str(reference.name))
-            found = self._version(str(reference.subject), reference.version)
-            if found is None:
-                raise self._failed(f"subject '{reference.subject}', which a schema refers to, is not there")
-            raw, _ = _replaced(raw, str(reference.name), self._inlined(found.schema, done))
+            version = self._version(str(reference.subject), reference.version)
+            if version is None:
+                raise self._failed(f"subject '{reference.subject}', which a schema refers to, does not exist")
+            raw, _ = _replace_first(raw, str(reference.name), self._inlined(version.schema, done))
         return raw
 
-    def _call(self, what: str, call: Callable[[SchemaRegistryClient], T]) -> T | None:
-        """The answer; None for what the registry does not have."""
+    def _call(self, what: str, request: Callable[[SchemaRegistryClient], T]) -> T | None:
+        """Return the response; None for what the registry does not have."""
         from confluent_kafka.schema_registry.error import SchemaRegistryError
 
         try:
             if self._client is None:
                 self._client = _connect(self.settings)
-            return call(self._client)
+            return request(self._client)
         except SchemaRegistryError as error:
             if error.http_status_code == _NOT_FOUND:
                 return None
@@ -157,7 +157,7 @@ class RegistryClient:
             raise self._failed(f"{what}: {error.error_message} ({error.http_status_code})") from None
         except KafkaError:
             raise
-        except Exception as error:  # httpx's and ssl's own, whose texts may hold the url with its credentials
+        except Exception as error:  # of httpx or ssl: their messages may contain the url with its credentials
             raise self._failed(f"{what}: it cannot be reached ({type(error).__name__})") from None
 
     def _failed(self, why: str) -> KafkaError:
@@ -171,19 +171,19 @@ def _connect(settings: RegistrySettings) -> SchemaRegistryClient:
     return SchemaRegistryClient({**conf, **pem_settings(settings)})
 
 
-def _replaced(raw: Any, name: str, definition: Any) -> tuple[Any, bool]:
-    """`raw` with the first mention of the type `name` replaced; whether there was one."""
+def _replace_first(raw: Any, name: str, definition: Any) -> tuple[Any, bool]:
+    """Return `raw` with the first use of the type `name` replaced, and whether there was one."""
     if raw == name:
         return definition, True
     if isinstance(raw, list):
         for at, part in enumerate(raw):
-            made, found = _replaced(part, name, definition)
-            if found:
-                return [*raw[:at], made, *raw[at + 1 :]], True
+            new_part, replaced = _replace_first(part, name, definition)
+            if replaced:
+                return [*raw[:at], new_part, *raw[at + 1 :]], True
     if isinstance(raw, dict):
         for key in ("type", "items", "values", "fields"):
             if key in raw:
-                made, found = _replaced(raw[key], name, definition)
-                if found:
-                    return {**raw, key: made}, True
+                new_part, replaced = _replace_first(raw[key], name, definition)
+                if replaced:
+                    return {**raw, key: new_part}, True
     return raw, False
