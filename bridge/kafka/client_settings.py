@@ -34,11 +34,11 @@ def for_spark(properties: Mapping[str, str]) -> dict[str, str]:
     """
     # Spark reads up to offsets that exist, and its readers then prefetch the records after them. The broker would delay
     # that request for half a second, and with it the next batch, which uses the same reader.
-    made = {"kafka.isolation.level": "read_committed", "kafka.fetch.max.wait.ms": "10"}
-    made |= {f"kafka.{key}": value for key, value in _for_java(properties, Client.READER).items()}
+    options = {"kafka.isolation.level": "read_committed", "kafka.fetch.max.wait.ms": "10"}
+    options |= {f"kafka.{key}": value for key, value in _for_java(properties, Client.READER).items()}
     if "group.id" in properties:
-        made["groupIdPrefix"] = properties["group.id"]
-    return made
+        options["groupIdPrefix"] = properties["group.id"]
+    return options
 
 
 def for_java_admin(properties: Mapping[str, str]) -> dict[str, str]:
@@ -54,19 +54,19 @@ def for_librdkafka(properties: Mapping[str, str], role: Role = "admin") -> dict[
     plain = _checked(properties)
     codec = plain.get("compression.type", "none")
     client = Client.PRODUCER if role == "producer" else Client.ADMIN
-    made = {}
+    options = {}
     for key, text in plain.items():
         setting = SETTINGS[key]
         if not setting.is_applied or setting.librdkafka is None or client not in setting.clients:
             continue
         if key not in LEVELS or key == f"compression.{codec}.level":
-            made[setting.librdkafka] = setting.rdkafka(text)
+            options[setting.librdkafka] = setting.rdkafka(text)
     if role == "producer" and "request.timeout.ms" in plain:
-        made["request.timeout.ms"] = made["socket.timeout.ms"]
-    made |= (security_made := security.for_librdkafka(plain))
-    if "ssl.key.pem" in security_made:
-        made.pop("ssl.key.password", None)  # the key from the store is not encrypted
-    return made
+        options["request.timeout.ms"] = options["socket.timeout.ms"]
+    options |= (security_options := security.for_librdkafka(plain))
+    if "ssl.key.pem" in security_options:
+        options.pop("ssl.key.password", None)  # the key from the store is not encrypted
+    return options
 
 
 def read_committed(properties: Mapping[str, str]) -> bool:
@@ -77,12 +77,12 @@ def read_committed(properties: Mapping[str, str]) -> bool:
 
 def _for_java(properties: Mapping[str, str], client: Client) -> dict[str, str]:
     plain = _checked(properties)
-    made = {
+    options = {
         key: SETTINGS[key].java(text)
         for key, text in plain.items()
         if SETTINGS[key].is_applied and client in SETTINGS[key].clients and key not in _NOT_FOR_SPARK
     }
-    return made | security.for_java(plain)
+    return options | security.for_java(plain)
 
 
 def _text(value: str) -> str:

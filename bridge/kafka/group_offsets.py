@@ -42,8 +42,8 @@ class ConsumerGroup:
             **for_librdkafka(topic.properties),
             "group.id": topic.group,
             "enable.auto.commit": False,
-            # It never joins a session, but librdkafka keeps a commit for this time (by default 45 s) when it reaches
-            # no coordinator (as when the login may not use the group), and `close` waits for it.
+            # The consumer never joins its group. But librdkafka keeps a commit for this time (by default 45 s) when it
+            # reaches no coordinator, as when the login may not use the group, and `close` waits for it.
             "session.timeout.ms": _SESSION_TIMEOUT_MS,
             "isolation.level": "read_committed" if read_committed(topic.properties) else "read_uncommitted",
             "error_cb": self._last_error,

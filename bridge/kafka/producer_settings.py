@@ -26,12 +26,16 @@ def producer_settings(user: Mapping[str, str], *, checked: bool) -> dict[str, An
     ('sink.delivery-guarantee' = 'none') waits for the leader only, unless the user sets idempotence.
     """
     waits = checked or user.get("enable.idempotence") == "true"
-    made: dict[str, Any] = {**_DEFAULTS, **({} if waits else {"acks": "1"}), **user}
-    idempotent = made["acks"] in ("all", "-1") and user.get("enable.idempotence", "true").lower() == "true"
-    made["enable.idempotence"] = str(idempotent).lower()
+    settings: dict[str, Any] = {**_DEFAULTS, **({} if waits else {"acks": "1"}), **user}
+    idempotent = (
+        settings["acks"] in ("all", "-1") and user.get("enable.idempotence", "true").lower() == "true"
+    )
+    settings["enable.idempotence"] = str(idempotent).lower()
     if not idempotent:
-        made.setdefault("max.in.flight.requests.per.connection", "1")
+        settings.setdefault("max.in.flight.requests.per.connection", "1")
     # As Java's default partitioner (librdkafka's own is CRC32): all producers put a key into the same partition.
-    made["partitioner"] = "murmur2_random"
-    made["delivery.report.only.error"] = True  # successes are counted by librdkafka, without a call of Python
-    return made
+    settings["partitioner"] = "murmur2_random"
+    settings["delivery.report.only.error"] = (
+        True  # successes are counted by librdkafka, without a call of Python
+    )
+    return settings

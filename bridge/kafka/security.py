@@ -27,16 +27,16 @@ def for_java(plain: Mapping[str, str]) -> dict[str, str]:
     Names of Flink's shaded classes become Kafka's. A login by OAUTHBEARER with an endpoint requests its token there, as
     librdkafka does, even if the definition names no handler.
     """
-    made = {}
+    settings = {}
     if "sasl.jaas.config" in plain:
-        made["sasl.jaas.config"] = jaas_text(plain["sasl.jaas.config"])
+        settings["sasl.jaas.config"] = jaas_text(plain["sasl.jaas.config"])
     if (
         _HANDLER not in plain
         and plain.get("sasl.mechanism", "").strip().upper() == "OAUTHBEARER"
         and _ENDPOINT in plain
     ):
-        made[_HANDLER] = HANDLER
-    return made
+        settings[_HANDLER] = HANDLER
+    return settings
 
 
 def for_librdkafka(plain: Mapping[str, str]) -> dict[str, str]:
@@ -82,7 +82,7 @@ def _truststore(plain: Mapping[str, str]) -> dict[str, str]:
         return {"ssl.ca.location": plain["ssl.truststore.location"]}
     trusted = _read_store(plain, "ssl.truststore").trusted
     if not trusted:
-        raise OptionError("'properties.ssl.truststore.location': the store holds no trusted certificate")
+        raise OptionError("'properties.ssl.truststore.location': the store has no trusted certificate")
     return {"ssl.ca.pem": "".join(trusted)}
 
 
@@ -95,12 +95,12 @@ def _keystore(plain: Mapping[str, str]) -> dict[str, str]:
     if type == "JKS":
         store = _read_store(plain, "ssl.keystore")
         if store.key is None:
-            raise OptionError("'properties.ssl.keystore.location': the store holds no private key")
+            raise OptionError("'properties.ssl.keystore.location': the store has no private key")
         return {"ssl.key.pem": store.key, "ssl.certificate.pem": "".join(store.chain)}
-    made = {"ssl.keystore.location": location}
+    settings = {"ssl.keystore.location": location}
     if "ssl.keystore.password" in plain:
-        made["ssl.keystore.password"] = plain["ssl.keystore.password"]
-    return made
+        settings["ssl.keystore.password"] = plain["ssl.keystore.password"]
+    return settings
 
 
 def _login(plain: Mapping[str, str]) -> dict[str, str]:
@@ -108,14 +108,14 @@ def _login(plain: Mapping[str, str]) -> dict[str, str]:
     if credentials is None:
         return {}
     if credentials.mechanism == "OAUTHBEARER":
-        made = {"sasl.oauthbearer.method": "oidc"}
+        settings = {"sasl.oauthbearer.method": "oidc"}
         names = {
             "clientId": "sasl.oauthbearer.client.id",
             "clientSecret": "sasl.oauthbearer.client.secret",
             "scope": "sasl.oauthbearer.scope",
         }
     else:
-        made, names = {}, {"username": "sasl.username", "password": "sasl.password"}
-    return made | {
+        settings, names = {}, {"username": "sasl.username", "password": "sasl.password"}
+    return settings | {
         target: credentials.options[name] for name, target in names.items() if name in credentials.options
     }

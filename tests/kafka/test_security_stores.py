@@ -71,7 +71,7 @@ def test_a_store_is_what_its_content_says(stores: Mapping[str, str], tmp_path: P
             {"ssl.keystore.password": PASSWORD, "ssl.key.password": "hunter2"},
             "the password of its key is wrong",
         ),
-        ("keystore", "JKS trust", {"ssl.keystore.password": PASSWORD}, "holds no private key"),
+        ("keystore", "JKS trust", {"ssl.keystore.password": PASSWORD}, "has no private key"),
         ("keystore", "PEM", {}, "'properties.ssl.keystore.type' = 'PEM'"),
         (
             "truststore",
@@ -79,7 +79,7 @@ def test_a_store_is_what_its_content_says(stores: Mapping[str, str], tmp_path: P
             {"ssl.truststore.password": "hunter2"},
             "the password is wrong or the file is",
         ),
-        ("truststore", "JKS", {"ssl.truststore.password": PASSWORD}, "holds no trusted certificate"),
+        ("truststore", "JKS", {"ssl.truststore.password": PASSWORD}, "has no trusted certificate"),
     ],
 )
 def test_a_store_that_does_not_open_is_refused(

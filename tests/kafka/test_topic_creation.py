@@ -97,7 +97,7 @@ def test_who_may_not_read_configurations_is_not_stopped(
             raise KafkaError(f"refuses to {doing}: TOPIC_AUTHORIZATION_FAILED")
         return ask(self, doing, *args, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(AdminSession, "ask", refuse)
+    monkeypatch.setattr(AdminSession, "request", refuse)
     with caplog.at_level(logging.INFO, "bridge.kafka"):
         assert topic_creation.prepare_topics(topic_of(name, servers=broker.bootstrap)) == []
     assert f"cleanup.policy of topic '{name}' is not known" in caplog.text
