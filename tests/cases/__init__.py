@@ -1,1 +1,1 @@
-"""Acceptance cases: any folder of case files, run through the real code. `python -m tests.cases`."""
+"""Runs acceptance cases, a folder of case files, through the real code: `python -m tests.cases`."""

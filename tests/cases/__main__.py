@@ -1,5 +1,5 @@
-"""Run every case file of BRIDGE_CASES_DIR: `python -m tests.cases [ID ...]`; exit 1 when any fails, or when more are
-unsupported than unsupported.yaml allows."""
+"""Runs every case file of BRIDGE_CASES_DIR: `python -m tests.cases [ID ...]`. Exits with 1 when a case fails, or when
+more are unsupported than unsupported.yaml allows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.cases.outcome import Kind, Outcome, summary, too_many
 
 
 def main(ids: list[str]) -> int:
-    """Print a line per case and the counts; ids (or their beginnings) choose cases."""
+    """Prints a line per case and the counts; ids (or prefixes) select cases."""
     os.environ["TZ"] = "UTC"
     time.tzset()
     given = os.environ.get("BRIDGE_CASES_DIR", "")
@@ -59,14 +59,14 @@ def main(ids: list[str]) -> int:
 
 
 def most_unsupported() -> int:
-    """How many cases may be unsupported: a number that only goes down, unless somebody says why not."""
+    """Returns the maximum number of unsupported cases. It only decreases; an increase needs a reason in the file."""
     most = yaml.safe_load((Path(__file__).parent / "unsupported.yaml").read_text(encoding="utf-8"))["most"]
     assert isinstance(most, int)
     return most
 
 
 def _seconds() -> float:
-    """How long a case may take; BRIDGE_CASE_SECONDS changes it."""
+    """Returns the time limit of a case; BRIDGE_CASE_SECONDS sets it."""
     return float(os.environ.get("BRIDGE_CASE_SECONDS", "300"))
 
 

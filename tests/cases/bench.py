@@ -1,4 +1,4 @@
-"""Where a case happens: one topic and one table of its own, on the session and broker of the run."""
+"""Provides the environment of a case: topics and a table of its own, on the session and broker of the run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _count = itertools.count(1)
 
 @dataclass(frozen=True)
 class World:
-    """What all cases of a run share."""
+    """Resources that all cases of a run share."""
 
     spark: SparkSession
     broker: Broker
@@ -44,7 +44,7 @@ class World:
 
 @dataclass(frozen=True)
 class Wire:
-    """A record as a plain consumer saw it."""
+    """A record as read by a plain consumer."""
 
     partition: int
     offset: int
@@ -56,21 +56,21 @@ class Wire:
 
 @dataclass
 class Bench:
-    """One case's own place. Topics are named after `label`, and no other case gets the same."""
+    """The environment of one case. Topics are named after `label`, uniquely."""
 
     world: World
     label: str
     name: str = field(init=False)
     folder: Path = field(init=False)
     schemas: dict[str, Any] = field(init=False, default_factory=dict)
-    """Avro schemas by the names that the case's records use."""
+    """Avro schemas by the names in the case's records."""
 
     def __post_init__(self) -> None:
         self.name = f"{re.sub(r'[^A-Za-z0-9]+', '-', self.label).lower()}-{next(_count)}"
         self.folder = self.world.folder / self.name
 
     def topic(self, partitions: int = 1, suffix: str = "") -> str:
-        """Create a topic and return its name. Time and size retention are off: cases carry old timestamps."""
+        """Creates a topic without retention, since cases have old timestamps, and returns its name."""
         name = f"{self.name}{suffix}"
         kept = {"retention.ms": "-1", "message.timestamp.before.max.ms": "9223372036854775807"}
         self.world.broker.create_topic(name, partitions=partitions, config=kept)
@@ -87,7 +87,7 @@ class Bench:
         sections: str = "",
         follows: bool = False,
     ) -> Definition:
-        """Write the case's pipeline file for `topic` and load it; raises what config.load raises."""
+        """Writes the case's pipeline file for `topic` and loads it; raises what config.load raises."""
         options = self.reachable(pipeline.options_of(part, topic, self.world.broker.bootstrap))
         statement = pipeline.create_table(part, options, writes=writes)
         return pipeline.write(
@@ -95,17 +95,17 @@ class Bench:
         )
 
     def reachable(self, options: dict[str, str]) -> dict[str, str]:
-        """`options` with the address of the run's schema registry where they name one that is not there."""
+        """Returns `options` with the URL of the run's schema registry in place of the placeholder."""
         return {k: self.world.schemas.url if v == pipeline.REGISTRY else v for k, v in options.items()}
 
     def learn_schemas(self, part: Part) -> None:
-        """Take the schemas of a case: those that its records name, and those that have to have an id."""
+        """Reads the schemas of a case: those that its records name, and those that need a given id."""
         self.schemas = part.take("schemas") or {}
         for entry in part.take("schema_registry") or []:
             self.world.schemas.place(entry["id"], entry["subject"], entry["schema"])
 
     def produce(self, topic: str, records: Iterable[dict[str, Any]]) -> None:
-        """Send records in order, each to its partition (none given: murmur2 of the key), and wait."""
+        """Sends records in order, each to its partition (by default murmur2 of the key), and waits."""
         producer = Producer(
             {"bootstrap.servers": self.world.broker.bootstrap, "partitioner": "murmur2_random"}
         )
@@ -134,27 +134,27 @@ class Bench:
         return payload(given)
 
     def consume(self, topic: str) -> list[Wire]:
-        """All records of the topic, partition by partition, by a consumer that knows no bridge."""
+        """Reads all records of the topic, partition by partition, with a plain consumer."""
         return [_wire(message) for message in messages(self.world.broker.bootstrap, topic)]
 
     def delete_records(self, topic: str, before: dict[str, int]) -> None:
-        """Make the broker forget the records before the given offset of each partition."""
+        """Deletes the records before the given offset of each partition."""
         admin = AdminClient({"bootstrap.servers": self.world.broker.bootstrap})
         wanted = [TopicPartition(topic, int(number), offset) for number, offset in before.items()]
         for future in admin.delete_records(wanted, request_timeout=_SECONDS).values():
             future.result()
 
     def table(self, definition: Definition) -> DataFrame:
-        """The newest version of the Delta table, read by plain Spark."""
+        """Reads the newest version of the Delta table with plain Spark."""
         return self.world.spark.read.format("delta").load(str(definition.delta.path))
 
     def rows(self, definition: Definition, shape: Sequence[tuple[str, DataType]]) -> list[tuple[Any, ...]]:
-        """The table's rows over the columns of `shape`, in comparable form."""
+        """Returns the table's rows with the columns of `shape`, in comparable form."""
         return rows_of(self.table(definition), shape)
 
 
 def rows_of(frame: DataFrame, shape: Sequence[tuple[str, DataType]]) -> list[tuple[Any, ...]]:
-    """A frame's rows over the columns of `shape`, in comparable form."""
+    """Returns a frame's rows with the columns of `shape`, in comparable form."""
     found = frame.select(*[col(name) for name, _ in shape]).collect()
     return [tuple(comparable(v, t) for v, (_, t) in zip(row, shape, strict=True)) for row in found]
 

@@ -1,4 +1,4 @@
-"""Case files as data, and the memory of which of their keys a run has looked at."""
+"""Loads case files, and tracks which of their keys a run has read."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ DOCUMENTATION = frozenset(
     {"id", "name", "kind", "source", "licence", "derived", "notes", "note", "why", "formats_upstream"}
     | {"changes_note", "divergence", "role", "partition_keys"}
 )
-"""Keys that tell people something (partition keys: how a table's files lie, which no row shows); every other key of a
-case asks something of the bridge."""
+"""Keys that only document a case (partition keys: the layout of files, which rows do not show). Every other key is a
+requirement."""
 
 
 class Part:
-    """A JSON object that remembers which keys were taken. A vector or step falls back on its case."""
+    """A JSON object that tracks which keys were read. A vector or step inherits from its case."""
 
     def __init__(self, data: Mapping[str, Any], parent: Part | None = None) -> None:
         self.data, self.parent = dict(data), parent
@@ -27,43 +27,43 @@ class Part:
         self._taken: set[str] = set()
 
     def take(self, key: str, default: Any = None) -> Any:
-        """The value of `key` here, else in the parent, else `default`."""
+        """Returns the value of `key` here, else in the parent, else `default`."""
         above = self.parent.take(key, default) if self.parent else default
         self._taken.add(key)
         return self.data.get(key, above)
 
     def own(self, key: str, default: Any = None) -> Any:
-        """The value of `key` here, without the parent."""
+        """Returns the value of `key` here, without the parent."""
         self._taken.add(key)
         return self.data.get(key, default)
 
     def has(self, key: str) -> bool:
-        """Whether `take` would find `key`; counts as no look at it."""
+        """Whether `take` would find `key`; does not mark it as read."""
         return key in self.data or (self.parent is not None and self.parent.has(key))
 
     def merged(self, key: str) -> dict[str, Any]:
-        """The objects under `key` of parent and here in one; a key here wins."""
+        """Merges the objects under `key` of the parent and here; a key here takes precedence."""
         above = self.parent.merged(key) if self.parent else {}
         return {**above, **(self.own(key) or {})}
 
     def unread(self) -> list[str]:
-        """Keys that nobody took and that are not documentation, those of steps included."""
+        """Returns the keys that were not read and are not documentation, including those of steps."""
         own = [k for k in self.data if k not in self._taken and k not in DOCUMENTATION]
         return own + sorted({f"steps.{k}" for part in self.parts for k in part.unread()})
 
     def steps(self) -> list[Part]:
-        """The case's steps as parts of it; none where it has no steps."""
+        """Returns the case's steps as parts of it."""
         self.parts = [Part(item, self) for item in self.own("steps") or []]
         return self.parts
 
     def vectors(self) -> list[Part]:
-        """The case's vectors, each a part of it with keys of its own to be read."""
+        """Returns the case's vectors, each a part with keys of its own."""
         return [Part(item, self) for item in self.own("vectors") or []]
 
 
 @dataclass(frozen=True)
 class Case:
-    """One file. `problem` says why it is no case, when it is none."""
+    """A case file. `problem` is the reason why it is not a valid case."""
 
     id: str
     name: str
@@ -73,11 +73,11 @@ class Case:
 
     @property
     def vectors(self) -> int:
-        """How many vectors there are; 0 for a case without."""
+        """The number of vectors; 0 for a case without vectors."""
         return len(self.data.get("vectors") or [])
 
     def changed(self, vector: int | None, drop: list[str], instead: Mapping[str, Any]) -> Case:
-        """The case with keys dropped and replaced, in itself or in a vector; `steps.2.x` is in the third step."""
+        """Returns the case with keys dropped and replaced, at the top or in a vector; `steps.2.x` in the third step."""
         data = dict(self.data)
         place: dict[str, Any] = data
         if vector is not None:
@@ -101,7 +101,7 @@ def _inside(place: dict[str, Any], key: str) -> tuple[dict[str, Any], str]:
 
 
 def load(folder: Path) -> Iterator[Case]:
-    """Every `*.json` file of `folder`, by file name; a file that is no case comes with its problem."""
+    """Yields every `*.json` file of `folder` by file name; an invalid file has a `problem`."""
     for file in sorted(folder.glob("*.json")):
         try:
             data = json.loads(file.read_text(encoding="utf-8"))

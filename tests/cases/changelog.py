@@ -1,4 +1,4 @@
-"""Changes of a table: applied as a user would commit them, and read back from the change feed."""
+"""Applies changes to a table like a user's commits, and reads them from the change data feed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Shape = Sequence[tuple[str, DataType]]
 """Column names and types, in the order in which a case writes its rows."""
 
 Commits = list[list[tuple[Any, ...]]]
-"""Changes (kind, values...) commit by commit. Inside a commit retractions stand before adds; keys have no order."""
+"""Changes (kind, values...) by commit. Within a commit retractions come before adds; keys have no order."""
 
 _KINDS = {"insert": "+I", "update_preimage": "-U", "update_postimage": "+U", "delete": "-D"}
 
@@ -30,9 +30,9 @@ _KINDS = {"insert": "+I", "update_preimage": "-U", "update_postimage": "+U", "de
 def commit(
     spark: SparkSession, definition: Definition, shape: Shape, changes: Sequence[Sequence[Any]]
 ) -> None:
-    """Apply [kind, values...] changes one by one, each as one Delta commit.
+    """Applies [kind, values...] changes one by one, each as one Delta commit.
 
-    A -U followed by +U is one UPDATE (of the key, too); +I and +U alone are a MERGE that inserts or updates;
+    A -U followed by +U is one UPDATE (also of the key); +I and +U alone are a MERGE that inserts or updates;
     -D and -U alone delete by key.
     """
     path = str(definition.delta.path)
@@ -87,7 +87,7 @@ def _pairs(changes: Sequence[Row]) -> Iterator[tuple[Row | None, Row | None]]:
 
 
 def read_feed(spark: SparkSession, definition: Definition, shape: Shape, start: int) -> Commits:
-    """The change feed from version `start` on, values in comparable form."""
+    """Reads the change data feed from version `start` on, values in comparable form."""
     reader = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", start)
     names = [quote(name) for name, _ in shape]
     feed = reader.load(str(definition.delta.path))

@@ -1,4 +1,4 @@
-"""Kinds `decode` and `encode`: one format, one document and the changes it tells, without a topic or a table."""
+"""Runs the kinds `decode` and `encode`: one document of a format and its changes, without a topic or a table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _Row = tuple[Any, ...] | None
 
 
 def decode(bench: Bench, part: Part) -> None:
-    """Decode the part's record; compare its rows (or the first one and their number) and its metadata."""
+    """Decodes the part's record; compares its rows (or the first one and their number) and its metadata."""
     spec = _spec(bench, part)
     record = part.take("record")
     if record is None:
@@ -52,7 +52,7 @@ def decode(bench: Bench, part: Part) -> None:
 
 
 def _check_metadata(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> None:
-    """`name`, or something about it: `name.size`, `name[0]`, `name_startswith`. Moments are milliseconds."""
+    """Compares `name`, or a property: `name.size`, `name[0]`, `name_startswith`. Points in time are milliseconds."""
     for key, value in wanted.items():
         inside = re.fullmatch(r"(.+?)(\.size|\[(\d+)\]|_startswith)", key)
         name, suffix, at = inside.groups() if inside else (key, "", None)
@@ -69,10 +69,10 @@ def _check_metadata(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> None
 
 
 def encode(bench: Bench, part: Part) -> None:
-    """Encode the part's changes; compare the documents.
+    """Encodes the part's changes; compares the documents.
 
-    Where there are as many documents as changes, an update is a delete and a create, as Flink writes it; else it is
-    one message. Both are tried: the one message has to be read back as what it was made from.
+    With as many documents as changes, an update is a delete and a create, as in Flink; otherwise it is one message.
+    Both are tested: the one message must decode to its changes.
     """
     spec = _spec(bench, part)
     changes = [(c[0], _python(c[1:], spec.row)) for c in part.take("changes") or []]
@@ -90,7 +90,7 @@ def encode(bench: Bench, part: Part) -> None:
 
 
 def _spec(bench: Bench, part: Part) -> FormatSpec:
-    """The value's format, from a pipeline file as users write it."""
+    """Returns the format of the value, resolved from a pipeline file."""
     made = pipeline.options_of(part, _ANY_TOPIC, bench.world.broker.bootstrap)
     return pipeline.write(bench.folder, bench.name, pipeline.create_table(part, made)).topic.value
 
@@ -104,13 +104,13 @@ def _comparable(values: Any, row: RowType) -> Any:
 
 
 def _singles(changes: list[tuple[str, tuple[Any, ...]]]) -> Iterator[tuple[_Row, _Row]]:
-    """(before, after) of each change on its own."""
+    """Yields (before, after) for each change separately."""
     for kind, row in changes:
         yield (row, None) if kind in ("-U", "-D") else (None, row)
 
 
 def _joined(changes: list[tuple[str, tuple[Any, ...]]]) -> Iterator[tuple[_Row, _Row]]:
-    """(before, after), an update's two changes in one."""
+    """Yields (before, after), with the two changes of an update in one."""
     before: _Row = None
     for kind, row in changes:
         if kind == "-U":

@@ -1,4 +1,4 @@
-"""Known differences from upstream, each tied to one case by id and name, and to a decision."""
+"""Loads known differences from upstream, each for one case by id and name, with a decision."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILE = Path(__file__).parent / "divergences.yaml"
 
 @dataclass(frozen=True)
 class Divergence:
-    """What we decided instead of what the case (or its vector) expects."""
+    """The expectation of the bridge, in place of that of the case (or its vector)."""
 
     case: str
     name: str
@@ -29,22 +29,22 @@ class Divergence:
     instead: Mapping[str, Any] = field(default_factory=dict)
 
     def applied(self, case: Case) -> Case:
-        """The case with our decision as its expectation."""
+        """Returns the case with the decision as its expectation."""
         return case.changed(self.vector, self.drop, self.instead)
 
     @property
     def words(self) -> str:
-        """The decision by its rule in ADR 028, or by another record (ADR)."""
+        """The decision: a rule of ADR 028, or another ADR."""
         number = f"ADR 028, rule {self.decision}" if isinstance(self.decision, int) else self.decision
         return f"{number}: {self.why}"
 
 
 def read(file: Path = FILE) -> list[Divergence]:
-    """All entries; raises TypeError for a key that is none."""
+    """Loads all entries; raises TypeError for an unknown key."""
     return [Divergence(**entry) for entry in yaml.safe_load(file.read_text(encoding="utf-8"))]
 
 
 def find(known: list[Divergence], case: Case, vector: int | None) -> Divergence | None:
-    """The entry about exactly this case and vector; a case of another name is another case."""
+    """Returns the entry for exactly this case (id and name) and vector."""
     matching = (d for d in known if (d.case, d.name, d.vector) == (case.id, case.name, vector))
     return next(matching, None)

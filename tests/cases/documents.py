@@ -1,4 +1,4 @@
-"""Kind `vectors`: one format, one document, one row; through the registry's decoder and encoder in Spark."""
+"""Runs the kind `vectors`: one document and one row of a format, with its decoder and encoder in Spark."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ANY_TOPIC = "documents"
 
 
 def run(bench: Bench, part: Part, earlier: Callable[[str], Any]) -> None:
-    """Check one vector. `earlier` looks a key up in the vectors before, for `same_row`."""
+    """Checks one vector. `earlier` returns a key of an earlier vector, for `same_row`."""
     if part.has("refused"):
         _refused(bench, part, part.own("refused"))
         return
@@ -52,7 +52,7 @@ def run(bench: Bench, part: Part, earlier: Callable[[str], Any]) -> None:
 
 
 def _refused(bench: Bench, part: Part, word: str) -> None:
-    """What Spark has no type or value for must be refused by that word: by the definition, or by Spark itself."""
+    """Checks that a type or value that Spark lacks is rejected by name: by the definition, or by Spark itself."""
     for key in [*part.data, "format"]:
         part.take(key)
     if word == _NULL_MAP_KEY:
@@ -71,7 +71,7 @@ def _refused(bench: Bench, part: Part, word: str) -> None:
 
 
 def _is_encode(part: Part) -> bool:
-    """A vector with both sides decodes, unless its options are about writing only."""
+    """A vector with both sides is decoded, unless its options are about writing only."""
     return any(".encode." in k or ".map-null-key." in k for k in part.merged("options"))
 
 
@@ -87,7 +87,7 @@ class _Document:
         assert list(parsed) == list(self.spec.columns)
 
     def _resolve(self) -> FormatSpec:
-        """Options and types go through the pipeline file, as they do for users."""
+        """Resolves options and types through a pipeline file, as for users."""
         options = self.part.merged("options") | self.more
         standard = self.part.take("timestamp-format")
         format = self.part.take("format")
@@ -113,7 +113,7 @@ class _Document:
         return _Document(self.bench, self.part, self.columns, {name: "true"})
 
     def decode(self, value: Any) -> tuple[list[Any], str | None, bool]:
-        """(rows, error, whether errors are skipped)."""
+        """Returns (rows, error, whether errors are skipped)."""
         decoder = catalog.get(self.spec.name).decoder(self.spec.row, self.spec.options)
         frame = self.spark.createDataFrame([(payload(value),)], "payload binary")
         found = frame.select(decoder.decode(F.col("payload")).alias("d")).collect()[0]["d"]

@@ -1,4 +1,4 @@
-"""What a case expects of a table, a changelog or a topic, held against what is there."""
+"""Compares tables, changelogs and topics with the expectations of a case."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WHERE = re.compile(r"expected_where_(.+)_(ge|gt|le|lt|eq)_(-?\d+)")
 
 
 def row_of(values: Sequence[Any], shape: Shape, topic: str = "") -> tuple[Any, ...]:
-    """A case's row in comparable form; `<topic>` stands for the topic's name."""
+    """Returns a case's row in comparable form, with the topic's name in place of `<topic>`."""
     if len(values) != len(shape):
         raise Mismatch(f"the case's row {values} has {len(values)} values for {len(shape)} columns")
     given = [topic if v == "<topic>" else v for v in values]
@@ -37,12 +37,12 @@ def row_of(values: Sequence[Any], shape: Shape, topic: str = "") -> tuple[Any, .
 
 
 def expected_rows(rows: Iterable[Sequence[Any]], shape: Shape, topic: str = "") -> list[tuple[Any, ...]]:
-    """All of a case's rows in comparable form."""
+    """Returns all rows of a case in comparable form."""
     return [row_of(row, shape, topic) for row in rows]
 
 
 def check_same(what: str, wanted: Iterable[Any], found: Iterable[Any]) -> None:
-    """Raise Mismatch with the first difference of two bags."""
+    """Raises Mismatch with the first difference of two multisets."""
     missing, extra = Counter(wanted), Counter(found)
     missing, extra = missing - extra, extra - missing
     if missing or extra:
@@ -55,7 +55,7 @@ def check_same(what: str, wanted: Iterable[Any], found: Iterable[Any]) -> None:
 def check_table(
     part: Part, found: list[tuple[Any, ...]], shape: Shape, key: Sequence[str], topic: str
 ) -> None:
-    """Hold the table's rows against every expectation about a table that `part` has."""
+    """Checks the table's rows against every expectation of `part` about a table."""
     names = [name for name, _ in shape]
     for want in ("expected_table", "expected_rows"):
         if part.has(want):
@@ -86,8 +86,8 @@ def _check_where(
 
 
 def check_changelog(wanted: list[Sequence[Any]], found: Commits, shape: Shape, topic: str) -> None:
-    """Exact order: raise Mismatch at the first place where two changelogs differ. Changes of one commit (of one message
-    then) must be the same in any order."""
+    """Raises Mismatch at the first difference of two changelogs, in exact order. Changes of one commit (which come from
+    one message) may have any order."""
     expected = [(row[0], *row_of(row[1:], shape, topic)) for row in wanted]
     have: list[Any] = []
     for commit in found:
@@ -97,7 +97,7 @@ def check_changelog(wanted: list[Sequence[Any]], found: Commits, shape: Shape, t
 
 
 def check_per_key(what: str, wanted: Mapping[str, Sequence[Any]], found: Mapping[str, Sequence[Any]]) -> None:
-    """Order inside each key only."""
+    """Raises Mismatch at the first difference, in order within each key only."""
     if wanted.keys() != found.keys():
         check_same(f"{what}, keys", wanted.keys(), found.keys())
     for key in wanted:
@@ -115,9 +115,9 @@ def _check_order(what: str, expected: list[Any], found: list[Any]) -> None:
 
 
 def check_records(wanted: list[dict[str, Any]], found: list[Wire], *, as_json: bool) -> None:
-    """Raw records: bytes for bytes (or document for document), in order inside each key.
+    """Compares raw records by bytes (or by documents), in order within each key.
 
-    Timestamps, headers and partitions are compared where the case gives them.
+    Compares timestamps, headers and partitions where the case has them.
     """
     expected = [_raw(payload(r.get("key")), payload(r.get("value")), r, as_json) for r in wanted]
     have = [_raw(w.key, w.value, _given(w, wanted), as_json) for w in found]

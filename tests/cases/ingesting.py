@@ -1,4 +1,4 @@
-"""Cases that put records into a topic and look at the table: kinds `ingest` and `decode`."""
+"""Runs cases that send records to a topic and check the table: kinds `ingest` and `decode`."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _BASE_IS_THERE = "ingest: {base: existing}\n"
 
 
 def shape_of(part: Part) -> Shape:
-    """Names and types of the case's columns, in its order."""
+    """Returns names and types of the case's columns, in its order."""
     columns = columns_of(part)
     parsed = types(columns)
     return [(name, parsed[name]) for name, _ in columns]
 
 
 def run(bench: Bench, part: Part) -> None:
-    """Produce, ingest, compare, step by step. Raises Mismatch at the first difference."""
+    """Produces, ingests and compares, step by step. Raises Mismatch at the first difference."""
     part = from_elsewhere(part)
     bench.learn_schemas(part)
     error = part.take("expected_error")
@@ -64,8 +64,8 @@ def run(bench: Bench, part: Part) -> None:
 
 
 def from_elsewhere(part: Part) -> Part:
-    """A part that leaves its records to its upstream file, and is told by one key that is true, with what that key
-    means in elsewhere.yaml."""
+    """Completes a part whose records are in an upstream file: one key that is true selects the entry of elsewhere.yaml
+    with them."""
     told = [key for key in part.data if key in _ELSEWHERE and part.data[key] is True]
     if not told:
         return part
@@ -100,7 +100,7 @@ class _Ingest:
             raise Mismatch("a skipped document must be counted; bad_records is 0")
 
     def _follow(self, step: Part) -> None:
-        """Bring the DDL up to the columns that this step expects, as its user would before the step."""
+        """Updates the DDL to the columns that this step expects, like a user before the step."""
         columns = schema_changes.after(step, columns_of(self.part))
         self.part.data["columns"] = [{"name": name, "type": type} for name, type in columns]
         self.shape = shape_of(self.part)
@@ -152,14 +152,14 @@ class _Ingest:
 
 
 def feed_of(bench: Bench, definition: Definition, shape: Shape) -> Commits:
-    """The table's whole change feed after its creation; empty where there has been no commit."""
+    """Reads the table's change data feed after its creation; empty without commits."""
     spark = bench.world.spark
     history = DeltaTable.forPath(spark, str(definition.delta.path)).history().select("version").collect()
     return read_feed(spark, definition, shape, 1) if max(row[0] for row in history) >= 1 else []
 
 
 def expect_refusal(step: Any, error: dict[str, Any]) -> None:
-    """Run `step`, which must raise at the moment and for the reason that `error` gives."""
+    """Runs `step`, which must raise at the moment and for the reason of `error`."""
     when, words = error.get("when") or "read", error.get("message_contains") or ""
     try:
         step()
@@ -184,7 +184,7 @@ def _check_moment(raised: BridgeError, when: str) -> None:
 
 
 def _cut(part: Part) -> int | None:
-    """One record per batch where the changelog counts: the change feed then shows every change."""
+    """Returns one record per batch where the case checks the changelog: the change data feed then has every change."""
     if {"expected_changelog", "expected_changelog_per_key", "expected_as_of"} & part.data.keys():
         records = part.take("records") or []
         if len(records) > _FEW:
@@ -194,7 +194,7 @@ def _cut(part: Part) -> int | None:
 
 
 def _partitions(step: Part) -> int:
-    """How many partitions the records go to; those that are left to murmur2 may go anywhere."""
+    """Returns the number of partitions of the records; records without one may go to any."""
     if (step.take("topic_partitions") or 1) == 1:
         return 1
     partitions = [r.get("partition") for r in step.take("records") or []]

@@ -1,4 +1,4 @@
-"""One case, from file to verdict."""
+"""Runs cases and determines their outcomes."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _WHOLE = {
 
 @dataclass
 class Judge:
-    """Runs cases one after another in one world; no case ends the run or outlives its time."""
+    """Runs cases sequentially in one world; no case ends the run or exceeds its time limit."""
 
     world: World
     known: list[Divergence] = field(default_factory=list)
     seconds: float = 300.0
 
     def verdict(self, case: Case) -> Outcome:
-        """Pass, divergence, unsupported or fail; never raises."""
+        """Runs a case and returns its outcome; never raises."""
         if case.problem:
             return Outcome(Kind.FAIL, case.problem)
         found: list[Outcome] = []
@@ -50,7 +50,7 @@ class Judge:
         return Outcome(Kind.FAIL, f"not finished after {self.seconds:g} s")
 
     def _break_off(self, thread: threading.Thread) -> None:
-        """Cancel what the case is doing until it gives up, so that it does not disturb the next one."""
+        """Cancels the jobs of a case until it ends, so that it does not affect the next one."""
         until = time.monotonic() + _PATIENCE
         while thread.is_alive() and time.monotonic() < until:
             self.world.spark.sparkContext.cancelAllJobs()
@@ -66,7 +66,7 @@ class Judge:
         return worst((n, self._compared(case, n)) for n in range(case.vectors))
 
     def _compared(self, case: Case, vector: int | None) -> Outcome:
-        """The outcome, and what it means when the case is known to differ."""
+        """Returns the outcome, with known divergences taken into account."""
         outcome = _attempt(lambda: self._run(case, vector))
         known = find(self.known, case, vector)
         if known is None or (outcome.kind is Kind.UNSUPPORTED and "refused" not in known.instead):

@@ -1,4 +1,4 @@
-"""What becomes of a case, and how that is said."""
+"""Defines the outcomes of cases and their text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Kind", "Mismatch", "Outcome", "Unsupported", "summary", "too_many", 
 
 
 class Kind(IntEnum):
-    """Ordered from best to worst: the worst vector decides about its case."""
+    """Ordered from best to worst: the worst vector determines the outcome of its case."""
 
     PASS = 0
     UNSUPPORTED = 1
@@ -21,27 +21,27 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The verdict on a case or vector; `words` is the reason of anything but a pass."""
+    """The outcome of a case or vector; `words` is the reason, unless it passed."""
 
     kind: Kind
     words: str = ""
 
     def line(self, label: str) -> str:
-        """One line for people: label, verdict, reason."""
+        """Returns the outcome as a line: kind, label, reason."""
         verdict = "FAIL" if self.kind is Kind.FAIL else self.kind.name.lower()
         return f"{verdict:<11} {label}" + (f": {self.words}" if self.words else "")
 
 
 class Mismatch(Exception):
-    """The first difference between what the case expects and what the bridge did."""
+    """The first difference between the expectation of a case and the result."""
 
 
 class Unsupported(Exception):
-    """The case asks for something the bridge or this runner cannot do yet; the text names it."""
+    """The case needs something that the bridge or this runner does not support; the message names it."""
 
 
 def worst(outcomes: Iterable[tuple[int, Outcome]]) -> Outcome:
-    """The worst of numbered outcomes, with the reasons of all that did not pass; equal reasons are said once."""
+    """Returns the worst of numbered outcomes, with the distinct reasons of all that did not pass."""
     kind, reasons = Kind.PASS, dict[tuple[Kind, str], list[int]]()
     for number, outcome in outcomes:
         kind = max(kind, outcome.kind)
@@ -52,7 +52,7 @@ def worst(outcomes: Iterable[tuple[int, Outcome]]) -> Outcome:
 
 
 def _ranges(numbers: list[int]) -> str:
-    """[0-2, 5] for 0, 1, 2, 5."""
+    """Formats 0, 1, 2, 5 as [0-2, 5]."""
     runs: list[tuple[int, int]] = []
     for number in numbers:
         if runs and runs[-1][1] == number - 1:
@@ -63,7 +63,7 @@ def _ranges(numbers: list[int]) -> str:
 
 
 def summary(outcomes: Iterable[Outcome]) -> str:
-    """`71 passed, 0 failed, 9 diverging, 5 unsupported`."""
+    """Returns the counts: `71 passed, 0 failed, 9 diverging, 5 unsupported`."""
     of = Counter(outcome.kind for outcome in outcomes)
     return (
         f"{of[Kind.PASS]} passed, {of[Kind.FAIL]} failed, "
@@ -72,7 +72,7 @@ def summary(outcomes: Iterable[Outcome]) -> str:
 
 
 def too_many(outcomes: Iterable[Outcome], most: int) -> str | None:
-    """What to say when more than `most` cases are unsupported; None when they are not."""
+    """Returns an error message when more than `most` cases are unsupported, else None."""
     found = sum(outcome.kind is Kind.UNSUPPORTED for outcome in outcomes)
     if found <= most:
         return None

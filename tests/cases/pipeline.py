@@ -1,4 +1,4 @@
-"""The pipeline file a case stands for: its columns, keys and options as Flink DDL."""
+"""Creates the pipeline file of a case: its columns, keys and options as Flink DDL."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tests.cases.values import split
 __all__ = ["columns_of", "create_table", "options_of", "write"]
 
 REGISTRY = "http://127.0.0.1:9"
-"""Nothing answers there; a bench puts its registry's address instead where the case needs one."""
+"""A placeholder, which a bench replaces by the URL of its registry where the case needs one."""
 LONG_MAX = "9223372036854775807"
 _KEYS_IN_PROSE = {"text": ("csv", None), "raw big-endian BIGINT": ("raw", "BIGINT")}
-"""Key formats as RisingWave calls them: ours, and the type that its key column has."""
+"""RisingWave's names of key formats, with the format here and the type of its key column."""
 _WRITABLE = frozenset({"timestamp", "headers", "header-list"})
 _SQL_WORDS = frozenset(
     {"and", "as", "between", "case", "cast", "else", "end", "false", "from", "in", "interval", "is", "like"}
@@ -31,24 +31,24 @@ _SQL_WORDS = frozenset(
 
 
 def columns_of(part: Part) -> list[tuple[str, str]]:
-    """(name, type) of the case's columns; they come as objects or as one text of DDL."""
+    """Returns (name, type) of the case's columns, which are objects or one text of DDL."""
     given = part.take("columns") or part.take("column") or []
     declared = part.take("declared_types") or {}
     if isinstance(given, str):
         made = split(given)
         if not all(type for _, type in made):
-            raise Unsupported(f"columns told in prose: {given!r}")
+            raise Unsupported(f"columns in prose: {given!r}")
     else:
         made = [(c["name"], c["type"]) for c in given]
     return [(name, declared.get(name, type)) for name, type in made]
 
 
 def create_table(part: Part, options: Mapping[str, str], *, writes: bool = False) -> str:
-    """The CREATE TABLE of a case. `writes`: metadata that a record can carry is written, not only read."""
+    """Returns the CREATE TABLE of a case. `writes`: metadata that a record can contain is writable."""
     columns = columns_of(part)
     primary_key: Sequence[str] | None = part.take("primary_key")
     if not columns:
-        # A case about options alone: any table will do that the connector takes.
+        # A case about options only: any table that the connector accepts.
         columns = [("id", "INT")]
         primary_key = (
             ["id"] if primary_key is None and options["connector"] == "upsert-kafka" else primary_key
@@ -62,18 +62,18 @@ def create_table(part: Part, options: Mapping[str, str], *, writes: bool = False
         extra = [tuple(text.split(" ", 1)) for text in metadata]
         columns += [(name, type) for name, type in extra if name not in dict(columns)]
         metadata = {name: f"value.{name}" for name, _ in extra}
-    # What only a query shows of a record is not among the case's columns; all of it is text.
+    # Metadata that only a query selects is not among the case's columns; all of it is text.
     columns += [(name, "STRING") for name in metadata if name not in dict(columns)]
     reads = (
         {"header-list"} if "headers" in metadata.values() else set()
-    )  # a record's headers are written once
+    )  # the headers of a record are written once
     lines = [
         _column(name, type, metadata.get(name), computed.get(name), writes, reads) for name, type in columns
     ]
     declared = {name for name, _ in columns}
     for expression in computed.values():
         for name in _references(expression) - declared:
-            # The case lists what the query shows; a column that is only computed from is the topic's.
+            # The case lists the columns of the query; a column that is only used in expressions belongs to the topic.
             lines.append(f"{quote(name)} STRING")
             declared.add(name)
     if primary_key:
@@ -100,7 +100,7 @@ def _references(expression: str) -> set[str]:
 
 
 def options_of(part: Part, topic: str, bootstrap: str) -> dict[str, str]:
-    """The WITH options: what the case gives, and what follows from `connector`, `format` and `key_format`."""
+    """Returns the WITH options: those of the case, and those derived from `connector`, `format` and `key_format`."""
     described = part.take("connector") or ""
     given = {key: _value(key, str(value)) for key, value in part.merged("options").items() if key != "note"}
     given |= {key: _value(key, str(part.own(key))) for key in list(part.data) if _is_option(key)}
@@ -122,17 +122,17 @@ def options_of(part: Part, topic: str, bootstrap: str) -> dict[str, str]:
         prefix = key.removesuffix("format")
         made[f"{prefix}{made[key]}.url"] = REGISTRY
     if "sink.buffer-flush.max-rows" in given:
-        # How full a buffer gets depends on how many there are; upstream's tests have one.
+        # The rows per buffer depend on the number of buffers; upstream's tests have one.
         made["sink.parallelism"] = "1"
     if connector == "kafka" and "scan.startup.mode" not in given:
-        # Flink's default needs a group that has committed; upstream's tests always choose, and cases leave it out.
+        # Flink's default needs committed group offsets; upstream's tests always set it, and cases omit it.
         made["scan.startup.mode"] = "earliest-offset"
     if part.take("bounded"):
         made["scan.bounded.mode"] = part.take("bounded")
     if part.take("isolation_level"):
         made["properties.isolation.level"] = part.take("isolation_level")
     made |= given
-    # A case that gives both is about that; the runner's own topic is in nobody's way.
+    # A case with both options tests this; otherwise the runner's own topic is removed.
     if not made["topic"] or ("topic-pattern" in given and "topic" not in given):
         del made["topic"]
     return made
@@ -150,7 +150,7 @@ def _value(key: str, value: str) -> str:
     if value == "<fresh>":
         return f"fresh-{uuid.uuid4()}"
     if value == "<now>":
-        time.sleep(0.05)  # records written until here are older by at least a millisecond
+        time.sleep(0.05)  # earlier records are at least a millisecond older
         return str(int(time.time() * 1000))
     if key == "key.format" and value in _KEYS_IN_PROSE:
         return _KEYS_IN_PROSE[value][0]
@@ -170,7 +170,7 @@ def write(
     sections: str = "",
     follows: bool = False,
 ) -> Definition:
-    """Write the pipeline file and its DDL into `folder`, and load it as the command line does.
+    """Writes the pipeline file and its DDL into `folder`, and loads it like the command line.
 
     The table is `folder/table` whatever the name, so that pipelines of one folder share it. `cut` bounds a
     batch; `follows` lets the table follow changes of the DDL. Raises what config.load raises.

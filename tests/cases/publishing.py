@@ -1,4 +1,4 @@
-"""Cases that change a table and look at the topic: kinds `egress` and `encode`, and half of `roundtrip`."""
+"""Runs cases that change a table and check the topic: kinds `egress` and `encode`, and half of `roundtrip`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ADDS = ("+I", "+U")
 
 
 def run(bench: Bench, part: Part) -> None:
-    """Commit the changes to a table that a publisher already follows, publish, compare the topic."""
+    """Commits the changes to a table that is already being published, publishes, and compares the topic."""
     if part.has("row_topic"):
         routing.run(bench, part)
         return
@@ -48,7 +48,7 @@ def _send(bench: Bench, part: Part) -> _Sender:
 
 
 def roundtrip(bench: Bench, part: Part) -> None:
-    """Records become a table and the table records again; changes (if given) become those records first."""
+    """Ingests records into a table and publishes it again; changes (if any) are converted to records first."""
     if part.has("changes"):
         topic = bench.topic(part.take("topic_partitions") or 1, "-out")
         sender = _Sender(bench, part, bench.define(part, topic, name="out", writes=True), topic)
@@ -80,11 +80,11 @@ class _Sender:
         publish(self.bench.world.spark, self.definition)
 
     def change(self, step: Part) -> None:
-        """Apply a step's changes; one that expects a full buffer is not published yet."""
+        """Applies a step's changes; a step that expects nothing flushed is not published yet."""
         commit(self.bench.world.spark, self.definition, self.shape, step.take("changes") or [])
         flushed = step.own("expected_flushed")
         if flushed == []:
-            # A table's changes wait for the publisher as a buffer's rows wait for the checkpoint.
+            # Changes of the table wait for the publish like the rows of a buffer wait for the checkpoint.
             check_same("flushed too early", [], self.bench.consume(self.topic)[self.seen :])
             return
         step.own("checkpoint")
@@ -100,7 +100,7 @@ class _Sender:
             check_per_key("flushed", wanted, self._received(since))
 
     def check_topic(self, part: Part) -> None:
-        """Hold the topic against every expectation about records that the case has."""
+        """Checks the topic against every expectation of the case about records."""
         found = self.bench.consume(self.topic)
         as_json = str(part.take("compare") or "") == "as JSON"
         if part.has("expected_records"):
@@ -126,11 +126,11 @@ class _Sender:
         check_same("read back", wanted, chain.from_iterable(feed_of(bench, definition, self.shape)))
 
     def _effect(self, change: Sequence[Any]) -> tuple[Any, ...] | None:
-        """What a change says on an upsert topic: its row, or None for a tombstone."""
+        """Returns the value of a change in an upsert topic: its row, or None for a tombstone."""
         return row_of(change[1:], self.shape) if change[0] in _ADDS else None
 
     def _whole(self, key: str, value: Any) -> list[Any]:
-        """[kind, values...] of a value that a case shortens to its one column that is no key."""
+        """Returns [kind, values...] for a value that a case shortens to its only non-key column."""
         if value is None:
             return ["-D"]
         if isinstance(value, list):
@@ -142,9 +142,9 @@ class _Sender:
         return ["+U", *[key if name == self.key[0] else value for name, _ in self.shape]]
 
     def _received(self, since: int = 0) -> dict[str, list[Any]]:
-        """The topic per key (values of the key joined by ','), decoded by plain JSON.
+        """Reads the topic per key (values of the key joined by ','), decoded as plain JSON.
 
-        `since` leaves out that many records; a topic of several partitions has no such order.
+        `since` skips that many records; a topic with several partitions has no such order.
         """
         found: dict[str, list[Any]] = {}
         for wire in self.bench.consume(self.topic)[since:]:

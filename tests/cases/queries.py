@@ -1,4 +1,4 @@
-"""What a case asks of the finished table by other ways than looking at its rows."""
+"""Checks expectations about queries and earlier versions of the final table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["check_as_of", "check_query"]
 
 
 def check_query(bench: Bench, definition: Definition, part: Part, topic: str) -> None:
-    """A SELECT ... GROUP BY without FROM, run over the table; values are compared as texts."""
+    """Runs a SELECT ... GROUP BY without FROM on the table; compares values as text."""
     if not part.has("query"):
         return
     head, word, tail = part.take("query").partition(" GROUP BY ")
@@ -30,9 +30,9 @@ def check_query(bench: Bench, definition: Definition, part: Part, topic: str) ->
 
 
 def check_as_of(bench: Bench, definition: Definition, part: Part, shape: Shape) -> None:
-    """Rows [time, key, values...]: the key's row once all records of source times up to then are applied.
+    """Checks rows [time, key, values...]: the key's row after all records up to that source time are applied.
 
-    Each record was a batch of its own, so that state is a version of the table.
+    Each record was a batch of its own, so each state is a version of the table.
     """
     rows: Sequence[Any] = part.take("expected_as_of") or []
     if not rows:

@@ -1,7 +1,7 @@
-"""Whether two error messages are about the same thing, in whatever words.
+"""Compares error messages by their subject, independent of wording.
 
-Case files carry upstream's words; ours may differ, the condition may not (cases/README.md). The condition is
-taken to be the same when our message has upstream's text, or every name in it: quoted words, option keys, and
+Case files have upstream's messages. Those of the bridge may differ, but the condition may not (cases/README.md). It
+counts as the same when a message contains upstream's text, or every name in it: quoted words, option keys, and
 words in capitals.
 """
 
@@ -21,13 +21,13 @@ _SHOUTED = frozenset({"JSON", "SQL", "AND", "NOT", "FULL", "UPDATE"})
 
 
 def names(message: str) -> set[str]:
-    """What a message names: quoted words, keys with dots or hyphens, words in capitals."""
+    """Returns the names in a message: quoted words, keys with dots or hyphens, words in capitals."""
     quoted = {a or b for a, b in _QUOTED.findall(message)}
     return quoted | set(_KEY.findall(message)) | (set(_CAPITALS.findall(message)) - _SHOUTED)
 
 
 def check_refusal(error: BridgeError, theirs: str, *, also: tuple[str, ...] = ()) -> None:
-    """Raise Mismatch unless `error` says the same as `theirs`, or names the same things (and `also`)."""
+    """Raises Mismatch unless `error` contains `theirs`, or all of its names (and those of `also`)."""
     ours = str(error)
     if theirs in ours and not also:
         return

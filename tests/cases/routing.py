@@ -1,4 +1,4 @@
-"""Cases about the topic that a published row names."""
+"""Runs cases about rows that name their topic."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["run"]
 
 
 def run(bench: Bench, part: Part) -> None:
-    """Publish one row that names `row_topic`; it must arrive in `expected_topic`, or be refused.
+    """Publishes a row that names `row_topic`; it must arrive in `expected_topic`, or be rejected.
 
-    Topics have the case's own names, as its messages quote them, and are shared by its vectors.
+    Topics have the names of the case, which its messages quote, and are shared by its vectors.
     """
     names, pattern = part.take("topics") or [], part.take("topic_pattern")
     row_topic, expected = part.take("row_topic"), part.take("expected_topic")

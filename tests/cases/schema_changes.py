@@ -1,4 +1,4 @@
-"""The columns that a step of a case expects of a table that follows its DDL (docs/adr/006)."""
+"""Derives the columns that a step expects of a table that follows its DDL (docs/adr/006)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Columns = list[tuple[str, str]]
 
 
 def after(step: Part, columns: Columns) -> Columns:
-    """`columns` (name, type) as the step's user would write them now: added, widened, or as before."""
+    """Returns the columns (name, type) of the DDL after this step: added, widened, or unchanged."""
     types = dict(columns)
     for item in step.own("expected_columns") or []:
         name, type = (item, types.get(item, "STRING")) if isinstance(item, str) else item

@@ -1,6 +1,6 @@
-"""The schemas of a case and its documents in Confluent's framing, written by Avro's own Java library.
+"""Provides the schemas of a case, and its documents in Confluent's framing, written by Avro's Java library.
 
-The registry is started by the first case that needs one.
+The first case that needs a registry starts it.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class Schemas:
 
     @property
     def url(self) -> str:
-        """The registry's address; starts it."""
+        """The URL of the registry; starts it on first use."""
         if self._registry is None:
             self._registry = SchemaRegistryServer(self.folder).start()
         return self._registry.url
 
     def stop(self) -> None:
-        """End the registry, which forgets everything."""
+        """Stops the registry, which loses its schemas."""
         if self._registry is not None:
             self._registry.stop()
         self._registry, self._client, self._texts = None, None, {}
 
     def register(self, subject: str, schema: Any) -> int:
-        """The id of `schema` (JSON) under `subject`."""
+        """Registers `schema` (JSON) under `subject` and returns its id."""
         text = json.dumps(schema)
         id = int(self._connected().register_schema(subject, Schema(text, "AVRO")))
         self._texts[id] = text
@@ -56,7 +56,7 @@ class Schemas:
         return self._client
 
     def place(self, id: int, subject: str, schema: Any) -> None:
-        """Give `schema` this very id: ids are counted, so others are registered until it is due."""
+        """Registers `schema` with this id. Ids are sequential, so other schemas are registered up to it."""
         if not 0 < id <= _LAST_ID:
             raise Unsupported(f"schema id {id}")
         if self._texts.get(id) not in (None, json.dumps(schema)) or max(self._texts, default=0) > id:
@@ -67,7 +67,7 @@ class Schemas:
             self.register(subject if due == id else "filler", schema if due == id else filler)
 
     def framed(self, document: Mapping[str, Any], schemas: Mapping[str, Any], subject: str) -> bytes:
-        """The bytes of {"avro": a document in Avro's JSON encoding, "schema": its name in `schemas`}."""
+        """Encodes {"avro": a document in Avro's JSON encoding, "schema": its name in `schemas`}."""
         schema = schemas.get(document.get("schema", ""))
         if schema is None:
             raise Unsupported("avro-confluent: a document whose schema the case does not give")

@@ -1,4 +1,4 @@
-"""What is found is compared with what a case expects: values, changes, refusals, and verdicts put together."""
+"""Results are compared with the expectations of a case: values, changes, rejections, and combined outcomes."""
 
 from __future__ import annotations
 

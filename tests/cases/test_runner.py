@@ -1,4 +1,4 @@
-"""The runner of acceptance cases is judged, too: it must see what is wrong, and must not see what is not there."""
+"""The runner of acceptance cases reports every difference, and no others."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_what_is_right_passes(judge: Judge) -> None:
 
 
 def test_a_list_of_headers_is_written_and_compared(judge: Judge) -> None:
-    """In its order, a name twice, a value null."""
+    """Headers in order, with a repeated name and a null value."""
     rows = [["a", {"utf8": "x"}], ["b", None], ["a", {"hex": "00"}]]
     data = {
         "columns": "id INT, h ARRAY<ROW<key STRING, value BYTES>>",
@@ -142,7 +142,7 @@ def test_what_is_wrong_fails_with_the_first_difference(
             {"steps": [{"records": [], "expected_tide": 1, "expected_table": []}]},
             "steps.expected_tide",
         ),
-        ("ingest", {**INGEST, "produce": "as many as you like"}, {}, "told in prose"),
+        ("ingest", {**INGEST, "produce": "as many as you like"}, {}, "described as"),
         ("dance", INGEST, {}, "case kind 'dance'"),
         ("validate", {"vectors": [{"ddl": "as nobody ever wrote it", "error_contains": "x"}]}, {}, "prose"),
     ],
@@ -235,7 +235,7 @@ def test_options_follow_the_connector() -> None:
 
 
 def test_a_case_about_a_pattern_and_a_topic_has_both() -> None:
-    """Without one of its own the pattern finds the runner's topic."""
+    """Without a topic of the case, the pattern matches the runner's topic."""
     both = Part({"connector": "kafka", "options": {"topic": "a", "topic-pattern": "a.*"}})
     assert {k: v for k, v in options_of(both, "t", "h:1").items() if k.startswith("topic")} == {
         "topic": "a",

@@ -1,4 +1,4 @@
-"""Records that a case tells in prose to be written in transactions."""
+"""Writes records in transactions, which a case describes in prose."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from tests.cases.outcome import Unsupported
 __all__ = ["produce"]
 
 _SECONDS = 20.0
-_TOLD = re.compile(r"(\d+) transactions?(?:,| x) (\d+) messages?(?: on (p\d+(?: and p\d+)*)(?: each)?)?")
+_DESCRIPTION = re.compile(
+    r"(\d+) transactions?(?:,| x) (\d+) messages?(?: on (p\d+(?: and p\d+)*)(?: each)?)?"
+)
 
 
-def produce(bench: Bench, topic: str, told: str) -> None:
-    """`3 transactions x 2 messages on p0 and p1 each`: {"k": "txn-partition-n", "v": n}, and a commit for each."""
-    if told == "nothing":
+def produce(bench: Bench, topic: str, description: str) -> None:
+    """Writes `3 transactions x 2 messages on p0 and p1 each`: {"k": "txn-partition-n", "v": n}, and commits each."""
+    if description == "nothing":
         return
-    match = _TOLD.fullmatch(told)
+    match = _DESCRIPTION.fullmatch(description)
     if match is None:
-        raise Unsupported(f"records told in prose: {told!r}")
+        raise Unsupported(f"records described as {description!r}")
     partitions = [int(p) for p in re.findall(r"p(\d+)", match[3] or "p0")]
     producer = Producer(
         {"bootstrap.servers": bench.world.broker.bootstrap, "transactional.id": f"cases-{uuid.uuid4()}"}
@@ -38,6 +40,6 @@ def produce(bench: Bench, topic: str, told: str) -> None:
                 producer.produce(topic, value=value, partition=partition)
         producer.commit_transaction(_SECONDS)
     wanted, until = int(match[1]) * len(partitions) * int(match[2]), time.monotonic() + _SECONDS
-    # A commit is done before its markers stand in the partitions.
+    # A commit returns before its markers are in the partitions.
     while len(bench.consume(topic)) < wanted and time.monotonic() < until:
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""Kind `validate`: a definition that must be refused, or be resolved in a given way. Touches no topic."""
+"""Runs the kind `validate`: a definition that must be rejected, or resolved in a given way, without a topic."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TOPIC = "validated"
 
 
 def run(bench: Bench, part: Part) -> None:
-    """Load the definition; raises Mismatch when it is taken or refused other than the case says."""
+    """Loads the definition; raises Mismatch when it is accepted or rejected differently than the case expects."""
     part.take("records")
     if part.has("target_table"):
         _table_that_does_not_fit(bench, part)
@@ -62,9 +62,9 @@ def run(bench: Bench, part: Part) -> None:
 
 
 def _resolve(bench: Bench, part: Part) -> Topic:
-    """The topic of the case's pipeline file, as `bridge validate` checks it.
+    """Resolves the topic of the case's pipeline file, like `bridge validate`.
 
-    What only cannot be run yet is resolved all the same: the rules hold already.
+    Definitions that only cannot be run yet are resolved as well, because the rules apply already.
     """
     options = pipeline.options_of(part, _TOPIC, bench.world.broker.bootstrap)
     statement = pipeline.create_table(part, options, writes=True)
@@ -93,26 +93,26 @@ def _check(topic: Topic, part: Part) -> None:
 
 
 def _in_our_words(part: Part) -> tuple[Part, tuple[str, ...]]:
-    """A definition that upstream tells in prose (`ddl`), as one of ours, and what our refusal must name."""
+    """Converts a definition that upstream describes in prose (`ddl`), and returns the names for its rejection."""
     prose = part.take("ddl")
     if prose is None:
         return part, ()
     entry = _PROSE.get(prose)
     if entry is None:
-        raise Unsupported(f"a definition told in prose: {prose!r}")
+        raise Unsupported(f"a definition in prose: {prose!r}")
     if "unsupported" in entry:
         raise Unsupported(entry["unsupported"])
     own = {k: v for k, v in entry.items() if k != "names"}
     said = {k: part.take(k) for k in ("expected_error", "ok") if part.has(k)}
     if part.has("error_contains"):
-        # Their words are of their own DDL; ours must have the names below.
+        # Upstream's message is about its own DDL; the message here must have the names below.
         part.take("error_contains")
         said["error_contains"] = ""
     return Part({**said, **own}, part.parent), tuple(entry.get("names", ()))
 
 
 def _refused_when_published(bench: Bench, part: Part) -> None:
-    """A table whose changes its definition cannot send: known when they are read, before anything is sent."""
+    """Checks a table whose changes cannot be sent: it is rejected when they are read, before anything is sent."""
     part.take("error_contains")
     topic = bench.topic()
     definition = bench.define(part, topic, sections="publish: {start: version:0}\n")
@@ -128,7 +128,7 @@ def _refused_when_published(bench: Bench, part: Part) -> None:
 
 
 def _table_that_does_not_fit(bench: Bench, part: Part) -> None:
-    """A Delta table is there already, with other columns than the definition declares."""
+    """Checks a definition whose Delta table exists with other columns."""
     declared = split(part.take("source_columns"))
     source = [(name, type.removesuffix(" NOT NULL"), type) for name, type in declared]
     body = Part(

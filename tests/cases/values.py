@@ -1,7 +1,7 @@
-"""Values as case files write them, as Spark takes them, and in one form in which both can be compared.
+"""Converts values between case files, Spark and a comparable form.
 
-The comparable form is strict about types (True is not 1), rounds FLOAT to float32 and DECIMAL to its scale, holds
-NaN equal to NaN, and writes times without a zone as UTC.
+The comparable form is strict about types (True is not 1), rounds FLOAT to float32 and DECIMAL to its scale, treats NaN
+as equal to NaN, and interprets times without a zone as UTC.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tests.cases.outcome import Unsupported
 __all__ = ["NULL_KEY", "comparable", "from_case", "payload", "split", "types"]
 
 NULL_KEY = "<NULL>"
-"""How case files write the null key of a map."""
+"""The null key of a map in case files."""
 
 _EXACT = Context(prec=38)
 _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 
 
 def payload(value: Any) -> bytes | None:
-    """The bytes of a record's key, value or header: text is UTF-8, null is null."""
+    """Returns the bytes of a record's key, value or header: text is UTF-8, null is null."""
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -46,7 +46,7 @@ def payload(value: Any) -> bytes | None:
 
 
 def split(columns: str) -> list[tuple[str, str]]:
-    """`a INT, b ROW<c INT, d STRING>` as (name, type) pairs."""
+    """Splits `a INT, b ROW<c INT, d STRING>` into (name, type) pairs."""
     parts, depth, start = [], 0, 0
     for at, char in enumerate(columns):
         depth += (char in "<(") - (char in ">)")
@@ -58,7 +58,7 @@ def split(columns: str) -> list[tuple[str, str]]:
 
 
 def types(columns: Sequence[tuple[str, str]]) -> dict[str, DataType]:
-    """The type of each column; raises Unsupported for one that Spark has no counterpart of."""
+    """Returns the type of each column; raises Unsupported for one without a counterpart in Spark."""
     for _, text in columns:
         root = text.partition("(")[0].partition("<")[0].strip().upper()
         if unsupported(ScalarType(root, (0,))):
@@ -69,7 +69,7 @@ def types(columns: Sequence[tuple[str, str]]) -> dict[str, DataType]:
 
 
 def from_case(value: Any, type: DataType) -> Any:
-    """A case file's value as the Python value that Spark takes for `type`; raises Unsupported if it takes none."""
+    """Converts a case file's value to the Python value for Spark's `type`; raises Unsupported where there is none."""
     if value is None:
         return None
     if isinstance(type, ArrayType):
@@ -89,9 +89,9 @@ def _scalar(value: Any, type: ScalarType) -> Any:
     if type.name == "DECIMAL":
         return Decimal(str(value))
     if type.is_binary:
-        # Inside a JSON document bytes are base64 text.
+        # Within a JSON document bytes are base64 text.
         return base64.b64decode(value) if isinstance(value, str) else payload(value)
-    if type.is_string and isinstance(value, Mapping):  # bytes upstream, a text where declared so
+    if type.is_string and isinstance(value, Mapping):  # bytes upstream, text where declared as STRING
         return (payload(value) or b"").decode()
     if type.name == "DATE":
         return date.fromisoformat(value)
@@ -111,7 +111,7 @@ def _time(value: Any, *, zoned: bool) -> datetime:
         text = value.replace(" ", "T", 1).replace("Z", "+00:00")
         head, dot, tail = text.partition(".")
         digits = tail[: next((i for i, c in enumerate(tail) if not c.isdigit()), len(tail))]
-        # Python 3.10 reads fractions of three or six digits only.
+        # Python 3.10 parses fractions of three or six digits only.
         found = datetime.fromisoformat(head + (f".{digits:0<6.6}{tail[len(digits) :]}" if dot else ""))
     if not zoned:
         return found.replace(tzinfo=None)
@@ -119,7 +119,7 @@ def _time(value: Any, *, zoned: bool) -> datetime:
 
 
 def comparable(value: Any, type: DataType) -> Any:
-    """A hashable form of a Spark value (or of `from_case`'s) in which equal values of `type` are equal."""
+    """Returns a hashable form of a value of Spark or `from_case`, in which equal values of `type` are equal."""
     if value is None:
         return None
     if isinstance(type, ArrayType):
