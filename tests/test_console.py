@@ -1,4 +1,4 @@
-"""What people read, in a pipe and when quiet."""
+"""Output in a pipe and with --quiet."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_batch_is_one_line() -> None:
     )
 
 
-def test_lost_records_are_told() -> None:
+def test_lost_records_are_reported() -> None:
     assert batch_line(replace(PUBLISH, lost=1_000)) == (
         "publish out  batch 0  version 9  6 records, 1 of them tombstones  1,000 records lost  1 min 15 s"
     )

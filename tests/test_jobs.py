@@ -1,4 +1,4 @@
-"""jobs/: the verbs under spark-submit, with the wheel as it is built and the pipeline files as they are shipped."""
+"""The scripts in jobs/ run under spark-submit with the built wheel and the shipped pipeline files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PARTITIONS = 2
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy, so that no build/ is left in the checkout."""
+    """Builds the wheel from a copy, so that no build/ is left in the checkout."""
     tree, dist = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("dist")
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, tree)
@@ -40,7 +40,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def submit(
     wheel: Path, script: Path, *arguments: str, cwd: Path, **environ: str
 ) -> subprocess.CompletedProcess[str]:
-    """spark-submit from a folder that holds nothing of the project."""
+    """Runs spark-submit in a folder without files of the project."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "PYTHONPATH", "SPARK"))}
     command = [str(Path(pyspark.__path__[0]) / "bin" / "spark-submit"), "--master", "local[2]"]
     command += ["--properties-file", str(ROOT / "conf" / "spark.conf"), "--py-files", str(wheel)]
@@ -70,7 +70,7 @@ def test_a_job_is_a_verb_in_under_twenty_lines(job: Path) -> None:
 
 
 def test_spark_submit_runs_the_wheel(wheel: Path, tmp_path: Path) -> None:
-    """The tests below would prove little if they ran the checkout."""
+    """Guards the other tests: the wheel is imported, not the checkout."""
     probe = tmp_path / "probe.py"
     probe.write_text("import bridge.cli.app\nprint('running', bridge.cli.app.__file__)\n")
     done = submit(wheel, probe, cwd=tmp_path)
@@ -123,7 +123,7 @@ def test_ingest_publish_and_check(wheel: Path, tmp_path: Path, broker: Broker, s
 
 
 def fold(broker: Broker, topic: str) -> dict[int, tuple[str, int]]:
-    """What the topic says of each order now: status and quantity."""
+    """Returns the last status and quantity of each order in the topic."""
     found: dict[int, tuple[str, int]] = {}
     for message in messages(broker.bootstrap, topic):
         key, value = message.key(), message.value()

@@ -1,4 +1,4 @@
-"""The command line as people meet it: help, refusals, results, exit codes, Ctrl-C."""
+"""The command line: help, errors, results, exit codes, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def pipeline_file(
     servers: str = "127.0.0.1:1",
     more: str = "",
 ) -> Path:
-    """A pipeline file whose statement can be made wrong in one place."""
+    """A pipeline file, whose statement can have one error."""
     ddl = DDL.format(key=key, servers=servers, more=more).replace("\n", "\n    ")
     file = folder / "orders.yaml"
     file.write_text(

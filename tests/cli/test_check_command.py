@@ -1,4 +1,4 @@
-"""`bridge check` as people and CI systems meet it."""
+"""`bridge check`: output, options and exit codes."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SUITE = {
 }
 
 
-def test_a_whole_life(
+def test_check_from_init_to_failure(
     spark: SparkSession,
     broker: Broker,
     lake: Path,
     unique: Callable[[str], str],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A warning does not fail it; `--fail-on warn` does; a duplicate does; the lag and the changes are known."""
+    """A warning fails the check only with `--fail-on warn`; a duplicate does always; lag and changes are reported."""
     (lake / "orders.json").write_text(json.dumps(SUITE))
     world = World.make(spark, broker, lake, unique, sections="quality: {suite: orders.json}\n")
     world.send([upsert(1, "a"), upsert(2, None)])
@@ -78,13 +78,13 @@ def test_a_whole_life(
         ("fail", "warn", "warn"),
     ],
 )
-def test_the_command_line_wins_over_the_file(
+def test_fail_on_overrides_the_file(
     tmp_path: Path, on_failure: str, fail_on: str | None, level: str | None
 ) -> None:
     section = f"quality: {{suite: s.json, on-failure: {on_failure}}}\n"
     assert failure_threshold(loaded(tmp_path, WHOLE + section), fail_on) == level
 
 
-def test_a_level_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_illegal_level_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "absent.yaml", "--fail-on", "info"]) == 2
     assert "--fail-on info: legal values are error, warn" in capsys.readouterr().err

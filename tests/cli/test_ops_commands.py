@@ -1,4 +1,4 @@
-"""The verbs that look after a pipeline, as people meet them."""
+"""The verbs that operate a pipeline: output and exit codes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from bridge.embedded.broker import Broker
 from tests.pipelines.world import World, upsert
 
 
-def test_a_whole_life(
+def test_status_verify_and_resync(
     spark: SparkSession,
     broker: Broker,
     lake: Path,
     unique: Callable[[str], str],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """ingest, status, verify; then a difference, found with exit code 4, and healed."""
+    """ingest, status, verify; then a difference, which verify reports with exit code 4 and resync repairs."""
     world = World.make(spark, broker, lake, unique)
     world.send([upsert(1, "a"), upsert(2, "b")])
     world.definition()
@@ -58,6 +58,8 @@ def test_a_whole_life(
         (["resync", "--missing", "perhaps"], "--missing perhaps: legal values are delete, keep"),
     ],
 )
-def test_a_choice_that_is_none(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_illegal_choice_is_rejected(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([arguments[0], "absent.yaml", *arguments[1:]]) == 2
     assert words in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`bridge txn` as people meet it."""
+"""`bridge txn`: output of list and abort."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bridge.embedded.broker import Broker
 from tests.pipelines.world import World
 
 
-def test_what_is_open_is_shown_and_ended(
+def test_open_transactions_are_listed_and_aborted(
     spark: SparkSession,
     broker: Broker,
     lake: Path,

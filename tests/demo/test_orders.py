@@ -1,4 +1,4 @@
-"""The shop's changelog: believable, complete, the same for a seed; and what of it reaches the topic."""
+"""The demo's changelog: its mix of changes, its determinism, and its records in the topic."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_it_folds_to_a_table_of_its_own_rows(history: list[OrderChange]) -> None
     assert all(row["order_id"] == key for key, row in table.items())
 
 
-def test_the_same_seed_tells_the_same_story() -> None:
+def test_the_same_seed_yields_the_same_changes() -> None:
     def story(seed: int) -> list[OrderChange]:
         return list(changes(seed, keys=50, count=500, start=START))
 
@@ -144,7 +144,7 @@ def test_what_is_written_is_the_changelog_in_flink_s_json(
 
 
 def _parsed(text: str) -> Order:
-    """The order in a JSON value, its time read letter by letter as Flink's SQL standard writes it."""
+    """Parses the order in a JSON value, with its time in Flink's SQL format."""
     document = json.loads(text, parse_float=Decimal)
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}", document["updated_at"])
     document["updated_at"] = datetime.strptime(document["updated_at"], "%Y-%m-%d %H:%M:%S.%f")

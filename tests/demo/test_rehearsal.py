@@ -1,4 +1,4 @@
-"""The rehearsal makes the file of classes once, and does no harm where it cannot."""
+"""The rehearsal creates the class archive once, and has no effect where it cannot."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_what_has_been_made_is_not_made_again(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_existing_archive_is_kept(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
     file = appcds.archive()
     file.parent.mkdir(parents=True)
     file.write_bytes(b"made")
@@ -37,7 +37,7 @@ def test_what_has_been_made_is_not_made_again(home: Path, capfd: pytest.CaptureF
     assert (file.read_bytes(), capfd.readouterr().out) == (b"made", "")
 
 
-def test_a_java_that_cannot_leaves_everything_as_it_was(
+def test_a_java_without_support_changes_nothing(
     home: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     java = home / "jdk" / "bin" / "java"
@@ -51,7 +51,7 @@ def test_a_java_that_cannot_leaves_everything_as_it_was(
 
 
 @pytest.mark.slow
-def test_spark_takes_its_classes_from_what_was_made(
+def test_spark_loads_classes_from_the_archive(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(_ROOT)

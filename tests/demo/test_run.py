@@ -1,4 +1,4 @@
-"""The demo empties a folder of its own, and none of others."""
+"""The demo empties only folders that a demo created."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A headless Chromium, spoken to over its debugging pipe: no driver, no port, nothing to install beside it."""
+"""Controls a headless Chromium over its debugging pipe, without a driver, a port or further packages."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _PATIENCE_SECONDS = 90.0
 
 
 def executable() -> str | None:
-    """CHROMIUM, or one that is on the PATH; None where there is none."""
+    """Returns CHROMIUM, or a Chromium on the PATH, or None."""
     return os.environ.get("CHROMIUM") or next((found for n in _NAMES if (found := shutil.which(n))), None)
 
 
 class Browser:
-    """One page of one browser. `events` are all that it told since the start, in order."""
+    """One page of one browser. `events` are all events since the start, in order."""
 
     def __init__(self, program: str, profile: Path) -> None:
         pipes = [os.pipe(), os.pipe()]
         (theirs_in, self._out), (self._in, theirs_out) = pipes
-        # Chromium reads from 3 and writes to 4; ours must not be in the way of either.
+        # Chromium reads from 3 and writes to 4; these must not be in use here.
         high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 20) for fd in (theirs_in, theirs_out)]
 
         self._process = subprocess.Popen(
@@ -79,7 +79,7 @@ class Browser:
             self._process.wait()
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """Send a command and wait for its answer."""
+        """Sends a command and waits for its response."""
         self._count += 1
         command = {"id": self._count, "method": method, "params": params}
         if self._session is not None:
@@ -94,22 +94,22 @@ class Browser:
             self.events.append(message)
 
     def open(self, url: str) -> None:
-        """Load a page and wait until it is there."""
+        """Loads a page and waits for it."""
         self.events.clear()
         self.ask("Page.navigate", url=url)
-        while not self.told("Page.loadEventFired"):
+        while not self.events_of("Page.loadEventFired"):
             self.events.append(self._message())
 
-    def told(self, method: str) -> list[dict[str, Any]]:
-        """The parameters of all events of one kind."""
+    def events_of(self, method: str) -> list[dict[str, Any]]:
+        """Returns the parameters of all events of one method."""
         return [event["params"] for event in self.events if event.get("method") == method]
 
     def value(self, script: str) -> Any:
-        """What a piece of JavaScript gives."""
+        """Returns the value of a JavaScript expression."""
         return self.ask("Runtime.evaluate", expression=script, returnByValue=True)["result"]["value"]
 
     def show(self, width: int, scheme: str) -> None:
-        """The window's width in CSS pixels and the colour scheme that the user prefers."""
+        """Sets the window's width in CSS pixels and the preferred colour scheme."""
         self.ask(
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False
         )

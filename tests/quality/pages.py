@@ -1,4 +1,4 @@
-"""What a page is made of."""
+"""Parses HTML pages for tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ HOSTILE = "<script>alert(1)</script>&\"'"
 
 
 class Outline(HTMLParser):
-    """Collects what the page is made of, and refuses tags that are not closed in order."""
+    """Collects tags and texts of a page, and fails for tags that are not closed in order."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Trends: shapes lie where the numbers are."""
+"""Charts: shapes are at the positions of their numbers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_runs_without_failures_leave_a_mark() -> None:
     assert failures.summary.startswith("Expectations not met, by severity: some in 2 of 6 runs")
 
 
-def test_what_no_run_knows_is_said_to_be_unknown() -> None:
+def test_a_number_that_no_run_has_is_not_known() -> None:
     _, lag, _, mix = charts([run(1, lag=None, changes=None)])
     assert not lag.known and not mix.known
     assert mix.note == "available from the next run on"

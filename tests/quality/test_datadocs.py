@@ -1,4 +1,4 @@
-"""Data Docs are built by Great Expectations, offline, and keep the runs before."""
+"""Data Docs are built by Great Expectations, offline, and keep earlier runs."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
 
 
-def found(suite: Suite) -> Verdict:
-    """One expectation failed, one raised, with a key that is nobody's business."""
+def verdict_of(suite: Suite) -> Verdict:
+    """One expectation failed, one raised, with an example key."""
     outcomes = [
         Outcome(e.expectation_type, "", (), True, "all 9 values pass", "", 0, 0.0) for e in suite.expectations
     ]
@@ -40,7 +40,7 @@ def found(suite: Suite) -> Verdict:
 
 def test_a_site_with_every_run(tmp_path: Path) -> None:
     suite = load(ORDERS)
-    verdict = found(suite)
+    verdict = verdict_of(suite)
     index = data_docs(tmp_path / "docs", suite, verdict)
     later = replace(
         verdict,
@@ -64,4 +64,4 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     suite = load(ORDERS)
     with pytest.raises(BridgeError, match="file: Data Docs cannot be written: "):
-        data_docs(tmp_path / "file", suite, found(suite))
+        data_docs(tmp_path / "file", suite, verdict_of(suite))

@@ -1,4 +1,4 @@
-"""The bridge's own expectations fail for the right reason, and pass only then."""
+"""The bridge's expectations on tables pass and fail for the right reasons."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_keys_are_shown_as_json_and_their_columns_may_have_any_name(
 def test_duplicates_put_by_hand_into_five_million_rows_are_named(
     spark: SparkSession, checked: Checked, tmp_path: Path
 ) -> None:
-    """Found exactly, by one aggregate: three keys that stand twice and one that stands four times."""
+    """One aggregate finds exactly three keys that occur twice and one that occurs four times."""
     rows = spark.range(5_000_000).selectExpr("id", "CAST(id % 7 AS STRING) AS part", "id * 2 AS n")
     rows.write.format("delta").save(str(tmp_path / "table"))
     twice = [(17, "3", 0), (4_999_999, "4", 1), (1_000_000, "1", 2)] + [(70, "0", n) for n in range(3)]

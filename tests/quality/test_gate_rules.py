@@ -1,4 +1,4 @@
-"""A suite as conditions on a row: what they count is what Great Expectations counts."""
+"""The rules of a gate count what Great Expectations counts."""
 
 from __future__ import annotations
 
@@ -118,40 +118,42 @@ rows_of = st.lists(
 )
 
 
-def test_every_fused_expectation_is_among_those_compared() -> None:
+def test_every_row_expectation_is_compared() -> None:
     assert {e.configuration.type for e in EVERY.expectations} == ROW_EXPECTATIONS
 
 
 @settings(
     max_examples=2,
     deadline=None,
-    # An example takes many seconds: what fails is told as it was drawn.
+    # An example takes many seconds: failures are reported without shrinking.
     phases=[Phase.explicit, Phase.generate],
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(rows=rows_of)
-def test_the_gate_says_what_great_expectations_says(spark: SparkSession, rows: list[Row]) -> None:
+def test_the_gate_counts_like_great_expectations(spark: SparkSession, rows: list[Row]) -> None:
     frame = spark.createDataFrame(rows, struct_type(SHAPE)).coalesce(1).persist()
-    made = rules(spark, EVERY)
-    found = frame.agg(made.counts_column(F.lit(True))).collect()[0][0]
+    compiled = rules(spark, EVERY)
+    found = frame.agg(compiled.counts_column(F.lit(True))).collect()[0][0]
     verdict = run(frame, EVERY)
     frame.unpersist()
-    for count, outcome, e in zip(made.counts(found), verdict.expectations, EVERY.expectations, strict=True):
+    for count, outcome, e in zip(
+        compiled.counts(found), verdict.expectations, EVERY.expectations, strict=True
+    ):
         assert outcome.reason is None
         said = (outcome.success, outcome.unexpected_count or 0)
         assert (count.success, count.unexpected) == said, (e.configuration, outcome)
 
 
-def test_what_needs_more_than_a_row_is_left_out_or_refused(spark: SparkSession) -> None:
+def test_expectations_beyond_a_row_are_deferred_or_rejected(spark: SparkSession) -> None:
     mixed = suite(
         expect("key_to_be_unique", column_list=["n"]),
         expect("column_values_to_not_be_null", column="n", mostly=0.9),
         expect("column_values_to_not_be_null", column="s"),
     )
-    made = rules(spark, mixed, refuse_deferred=False)
-    assert [r.mostly for r in made.rules] == [0.9, 1]
-    assert made.deferred == ("n is unique: each key occurs once. (needs the whole table)",)
+    compiled = rules(spark, mixed, refuse_deferred=False)
+    assert [r.mostly for r in compiled.rules] == [0.9, 1]
+    assert compiled.deferred == ("n is unique: each key occurs once. (needs the whole table)",)
     alone = rules(spark, mixed, refuse_deferred=False, each_row_alone=True)
     assert [r.title for r in alone.rules] == ["s values must never be null."]
     assert "quarantine decides on each row alone" in alone.deferred[1]
@@ -175,7 +177,7 @@ def test_what_needs_more_than_a_row_is_left_out_or_refused(spark: SparkSession) 
         (expect("column_values_to_be_between", column="s", min_value=1), "expectation 1"),
     ],
 )
-def test_a_gate_that_could_never_judge_or_pass_is_refused(
+def test_a_gate_without_rules_or_that_no_row_passes_is_rejected(
     spark: SparkSession, given: dict[str, Any], why: str
 ) -> None:
     good = expect("column_values_to_be_of_type", column="n", type_="IntegerType")
@@ -183,8 +185,8 @@ def test_a_gate_that_could_never_judge_or_pass_is_refused(
         rules(spark, suite(given, good), refuse_deferred=False)
 
 
-def test_a_row_is_told_all_that_it_is_not(spark: SparkSession) -> None:
-    made = rules(
+def test_the_reason_names_all_rules_that_a_row_fails(spark: SparkSession) -> None:
+    compiled = rules(
         spark,
         suite(
             expect("column_values_to_not_be_null", column="s"),
@@ -192,6 +194,6 @@ def test_a_row_is_told_all_that_it_is_not(spark: SparkSession) -> None:
         ),
     )
     frame = spark.createDataFrame([(0, None), (1, None), (1, "a"), (None, "a")], "n int, s string")
-    told = [row[0] for row in frame.select(made.reason()).collect()]
+    reasons = [row[0] for row in frame.select(compiled.reason()).collect()]
     null, low = "s values must never be null.", "n values must be greater than or equal to 1."
-    assert told == [f"{null}; {low}", null, None, None]
+    assert reasons == [f"{null}; {low}", null, None, None]

@@ -1,4 +1,4 @@
-"""JUnit XML: what a CI system counts is what the exit code says."""
+"""JUnit XML: the counts agree with the exit code of the check."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_it_counts_what_fails_the_check(fail_on: str, counts: dict[str, str]) ->
         assert len(suite.findall(f"testcase/{tag}")) == int(counts[name])
 
 
-def test_a_failure_says_what_was_found_since_when_and_which_keys() -> None:
+def test_a_failure_has_the_observed_value_its_history_and_example_keys() -> None:
     failure = parsed(junit(BROKEN, HISTORY, fail_on="warn")).find("testcase/failure")
     assert failure is not None
     assert failure.attrib == {"message": FAILED.observed, "type": "warning"}
@@ -53,7 +53,7 @@ def test_a_failure_says_what_was_found_since_when_and_which_keys() -> None:
     )
 
 
-def test_what_xml_cannot_hold_is_replaced() -> None:
+def test_characters_outside_of_xml_are_replaced() -> None:
     odd = replace(FAILED, observed="a\x00b\x1b[31m\ufffe", severity="critical")
     failure = parsed(junit(verdict(odd), History(), fail_on="error")).find("testcase/failure")
     assert failure is not None and failure.attrib["message"] == "a\ufffdb\ufffd[31m\ufffd"

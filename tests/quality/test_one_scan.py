@@ -1,4 +1,4 @@
-"""One query finds what Great Expectations' own engine finds with many."""
+"""One query yields the verdict that Great Expectations' own engine computes with many."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FOLDED = [
     expect("table_row_count_to_equal", value=30),
     expect("table_to_be_fresh", column="updated_at", max_age_seconds=10),
 ]  # fmt: skip
-"""All of these are counted beside the key."""
+"""Expectations that are counted in the query of the key."""
 APART = [
     expect(
         "column_pair_values_a_to_be_greater_than_b",
@@ -66,7 +66,7 @@ KEY = [expect("key_to_be_unique", column_list=["order_id"])]
 
 @pytest.fixture(scope="module")
 def orders(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DataFrame:
-    """Thirty rows in one file: nulls in each column, and two keys that stand twice."""
+    """Thirty rows in one file: nulls in each column, and two keys that occur twice."""
     rows = spark.range(0, 30, 1, 1).selectExpr(
         "IF(id = 29, NULL, IF(id IN (7, 8), 3, id)) AS order_id", "IF(id % 11 = 0, NULL, 'c') AS customer",
         "elt(1 + id % 4, 'new', 'paid', 'lost', NULL) AS status",
@@ -89,7 +89,7 @@ def great_expectations_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def judged(
+def run_suite(
     frame: DataFrame, suite: Path | list[dict[str, Any]], folder: Path, key: Sequence[str] = ("order_id",)
 ) -> tuple[Verdict, int]:
     """The verdict without its times, and how many scans it took."""
@@ -111,28 +111,28 @@ def test_the_verdict_is_that_of_great_expectations_alone(
     orders: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suite: Any
 ) -> None:
     with great_expectations_alone(monkeypatch):
-        expected, many = judged(orders, suite, tmp_path)
-    found, few = judged(orders, suite, tmp_path)
+        expected, many = run_suite(orders, suite, tmp_path)
+    found, few = run_suite(orders, suite, tmp_path)
     assert found.expectations == expected.expectations
     assert found == expected
     assert not found.success and few < many
 
 
-def test_all_that_can_be_folded_takes_one_scan_and_the_rest_is_counted(
+def test_additive_aggregates_take_one_scan_and_other_scans_are_counted(
     orders: DataFrame, tmp_path: Path
 ) -> None:
     unique = orders.where("order_id <> 3")
-    verdict, scans = judged(unique, [*KEY, *FOLDED], tmp_path, key=())
+    verdict, scans = run_suite(unique, [*KEY, *FOLDED], tmp_path, key=())
     assert not [o.reason for o in verdict.expectations if o.reason]
     assert scans == 1
     mean = expect("column_mean_to_be_between", column="amount", max_value=9)
-    assert [judged(unique, [*also, mean], tmp_path)[1] for also in (KEY, [])] == [2, 1]
+    assert [run_suite(unique, [*also, mean], tmp_path)[1] for also in (KEY, [])] == [2, 1]
 
 
 def test_a_missing_column_costs_no_scan(orders: DataFrame, tmp_path: Path) -> None:
     good = orders.where("order_id IN (1, 2)")
     suite = [*KEY, expect("column_values_to_not_be_null", column="gone"), FOLDED[0]]
-    verdict, scans = judged(good, suite, tmp_path)
+    verdict, scans = run_suite(good, suite, tmp_path)
     assert ([o.success for o in verdict.expectations], scans) == ([True, False, True], 1)
 
 

@@ -1,4 +1,4 @@
-"""Expectations that ask for facts: they judge by the answer, and fail where there is none."""
+"""Expectations about facts are evaluated by the fact, and fail where it is unknown."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ DIFFERENT = RowDifferences("version 3", 10, 9, "aa", "bb", 1, ({"id": 7},))
 
 
 def outcome(spark: SparkSession, facts: Facts, type: str, **kwargs: Any) -> Outcome:
-    """What one expectation of a suite says of a table with the key `id`."""
+    """The outcome of one expectation on a table with the key `id`."""
     text = json.dumps({"name": "one", "expectations": [{"type": type, "kwargs": kwargs}]})
     frame = spark.createDataFrame([(7,)], "id bigint")
-    (found,) = run(frame, parse(text, Path("one.json")), key=["id"], facts=facts).expectations
-    return found
+    (result,) = run(frame, parse(text, Path("one.json")), key=["id"], facts=facts).expectations
+    return result
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def outcome(spark: SparkSession, facts: Facts, type: str, **kwargs: Any) -> Outc
         ),
     ],
 )
-def test_rows_that_differ_and_keys_that_move_are_named(
+def test_differing_rows_and_split_keys_are_reported(
     spark: SparkSession,
     type: str,
     kwargs: dict[str, Any],
@@ -71,21 +71,21 @@ def test_rows_that_differ_and_keys_that_move_are_named(
     observed: str,
     title: str,
 ) -> None:
-    asked: list[Mapping[str, Any]] = []
+    requests: list[Mapping[str, Any]] = []
 
-    def answer(found: object) -> Facts:
-        def told(arguments: Mapping[str, Any]) -> object:
-            asked.append(arguments)
-            return found
+    def answer(result: object) -> Facts:
+        def provider(arguments: Mapping[str, Any]) -> object:
+            requests.append(arguments)
+            return result
 
-        return Facts({fact: told})
+        return Facts({fact: provider})
 
     assert outcome(spark, answer(good), type, **kwargs).success
     failed = outcome(spark, answer(bad), type, **kwargs)
     assert (failed.success, failed.observed, failed.title) == (False, observed, title)
     assert failed.example_keys == ({"id": 7},) and failed.unexpected_count == 1
-    assert asked[0] == kwargs
-    assert len(asked) == 2, "a fact is worked out once per check"
+    assert requests[0] == kwargs
+    assert len(requests) == 2, "a fact is computed once per check"
 
 
 @pytest.mark.parametrize(
@@ -97,16 +97,16 @@ def test_rows_that_differ_and_keys_that_move_are_named(
         ("record", None, False, "no record"),
     ],
 )
-def test_arrival_is_judged_by_now(
+def test_arrival_is_compared_with_the_current_time(
     spark: SparkSession, of: str, old: float | None, success: bool, observed: str
 ) -> None:
     newest = Moment(None if old is None else int((time.time() - old) * 1000))
-    found = outcome(
+    result = outcome(
         spark, Facts({"arrival": lambda _: newest}), "expect_arrival_to_be_fresh", max_age_seconds=3600, of=of
     )
-    assert (found.success, found.reason, found.expected) == (success, None, "at most 1 hour old")
-    assert observed in found.observed
-    assert found.title == f"The newest {of} is at most 1 hour old."
+    assert (result.success, result.reason, result.expected) == (success, None, "at most 1 hour old")
+    assert observed in result.observed
+    assert result.title == f"The newest {of} is at most 1 hour old."
 
 
 @pytest.mark.parametrize(
@@ -117,27 +117,27 @@ def test_arrival_is_judged_by_now(
         (Ratio(0, 0), True, "0 % (0 of 0 records)"),
     ],
 )
-def test_tombstones_are_a_share(spark: SparkSession, share: Ratio, success: bool, observed: str) -> None:
-    found = outcome(
+def test_tombstone_ratio(spark: SparkSession, share: Ratio, success: bool, observed: str) -> None:
+    result = outcome(
         spark, Facts({"tombstones": lambda _: share}), "expect_tombstone_ratio_to_be_between", max_ratio=0.2
     )
-    assert (found.success, found.observed, found.expected) == (success, observed, "0 % to 20 %")
-    assert found.title == "Between 0 % and 20 % of the records of the topic are deletes."
+    assert (result.success, result.observed, result.expected) == (success, observed, "0 % to 20 %")
+    assert result.title == "Between 0 % and 20 % of the records of the topic are deletes."
 
 
-def test_a_fact_that_cannot_be_had_fails_with_the_reason(spark: SparkSession) -> None:
+def test_an_unknown_fact_fails_with_the_reason(spark: SparkSession) -> None:
     def gone(_: Mapping[str, Any]) -> object:
         raise GapError("the log no longer reaches back")
 
     def broken(_: Mapping[str, Any]) -> object:
         raise ValueError("a payload")
 
-    said = [
+    outcomes = [
         outcome(spark, facts, "expect_table_to_equal_topic")
         for facts in (NO_FACTS, Facts({"equality": gone}), Facts({"equality": broken}))
     ]
-    assert not any(o.success for o in said)
-    assert [o.reason for o in said] == [
+    assert not any(o.success for o in outcomes)
+    assert [o.reason for o in outcomes] == [
         "it needs the pipeline's topic and table: run it with `bridge check`",
         "the log no longer reaches back",
         "its fact could not be computed: ValueError",
@@ -161,8 +161,8 @@ def refer(spark: SparkSession, tmp_path: Path, facts: Facts, **kwargs: Any) -> O
         }
     )
     orders = spark.createDataFrame(ORDERS, "id int, c int, r string")
-    (found,) = run(orders, parse(text, tmp_path / "s.json"), key=["id"], facts=facts).expectations
-    return found
+    (result,) = run(orders, parse(text, tmp_path / "s.json"), key=["id"], facts=facts).expectations
+    return result
 
 
 def test_references_match_simple(spark: SparkSession, tmp_path: Path) -> None:

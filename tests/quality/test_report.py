@@ -1,4 +1,4 @@
-"""The report: one file, whole, offline, for everyone."""
+"""The report is one well-formed, accessible file without external resources."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_headings_links_and_tables_can_be_followed(page: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read_on_its_ground(scheme: str) -> None:
+def test_contrast_of_text_and_background(scheme: str) -> None:
     """WCAG 2 AA: a contrast of 4.5 for text, 3 for shapes."""
     light, dark = PAGES["passed"].split("@media (prefers-color-scheme: dark)", 1)
     source = light if scheme == "light" else dark.split("*, *::before", 1)[0]
@@ -107,20 +107,20 @@ def test_a_failed_report_names_what_failed_before_the_rest() -> None:
     outline = Outline(PAGES["broken"])
     assert ("h1", "Failed: 2 of 3 expectations are not met") in outline.texts
     assert outline.all("body") == [{"class": "failed"}]
-    said = " ".join(texts(PAGES["broken"]))
-    assert "“The newest at is fresh” is not met: it could not be evaluated. One of these was met" in said
-    assert str(RAISED.reason) in said
-    table = said[said.index("All expectations") :]
+    page_text = " ".join(texts(PAGES["broken"]))
+    assert "“The newest at is fresh” is not met: it could not be evaluated. One of these was met" in page_text
+    assert str(RAISED.reason) in page_text
+    table = page_text[page_text.index("All expectations") :]
     assert table.index(RAISED.title) < table.index(FAILED.title) < table.index(MET.title)
 
 
-def test_what_only_warns_is_no_failure() -> None:
+def test_a_warning_is_not_a_failure() -> None:
     outline = Outline(PAGES["warned"])
     assert ("h1", "Passed with warnings: 1 of 2 expectations is not met") in outline.texts
     assert outline.all("body") == [{"class": "warned"}]
 
 
-def test_what_is_new_and_since_when_the_rest_fails() -> None:
+def test_new_and_continuing_failures_are_marked() -> None:
     shown = texts(PAGES["broken"])
     assert "New: met in the last run, 6 May 2024, 04:08 UTC" in shown
     assert "Failing since 6 May 2024, 02:08 UTC (4 runs)" in shown
@@ -134,10 +134,13 @@ def test_example_keys_offsets_and_facts_are_shown_and_escaped() -> None:
     assert HOSTILE not in PAGES["broken"]
 
 
-def test_changes_alone_are_said_to_be_judged_alone() -> None:
-    said = " ".join(texts(PAGES["since"]))
-    assert "Checked 12 rows that changed since version 1000, and all 1,234,567 rows for expectations" in said
-    assert "rows changed since version 1,000" in said
+def test_a_check_of_changed_rows_says_so() -> None:
+    page_text = " ".join(texts(PAGES["since"]))
+    assert (
+        "Checked 12 rows that changed since version 1000, and all 1,234,567 rows for expectations"
+        in page_text
+    )
+    assert "rows changed since version 1,000" in page_text
 
 
 def test_trends_are_drawn_from_the_second_run_on() -> None:

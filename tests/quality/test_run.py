@@ -1,4 +1,4 @@
-"""Suites on Spark frames: what is found, what is named, and that nothing raised can pass."""
+"""Suites on DataFrames: counts and example keys are right, and an expectation that raises never passes."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_examples_are_five_keys_at_most_and_no_payload(orders: DataFrame) -> Non
 
 
 def test_an_expectation_that_raises_fails_alone_with_its_reason(spark: SparkSession, tmp_path: Path) -> None:
-    """Great Expectations alone would call the raising ones met: no counts, no unexpected values."""
+    """Great Expectations alone would let them pass, without counts and without unexpected values."""
     frame = spark.sql(f"SELECT id, CAST(IF(id < 0, '1', '{SECRET}') AS INT) AS bad FROM range(3)")
     suite = {
         "name": "raising",

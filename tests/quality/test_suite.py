@@ -1,4 +1,4 @@
-"""A suite file is loaded whole or refused with the reason and the way out."""
+"""A suite file is loaded completely, or rejected with the reason and the solution."""
 
 from __future__ import annotations
 
@@ -84,9 +84,7 @@ def test_loaded_expectations_keep_their_order() -> None:
         ),
     ],
 )
-def test_an_expectation_that_would_be_lost_is_refused(
-    tmp_path: Path, wrong: dict[str, Any], message: str
-) -> None:
+def test_an_invalid_expectation_is_rejected(tmp_path: Path, wrong: dict[str, Any], message: str) -> None:
     file = written(tmp_path, {"name": "s", "expectations": [NOT_NULL, wrong]})
     with pytest.raises(DefinitionError) as refused:
         load(file)
@@ -107,7 +105,7 @@ def test_an_expectation_that_would_be_lost_is_refused(
         ({"name": "s", "expectation": 1, "expectations": [NOT_NULL]}, "unexpected keyword argument"),
     ],
 )
-def test_a_file_that_is_no_suite_is_refused(tmp_path: Path, content: Any, message: str) -> None:
+def test_a_file_that_is_not_a_suite_is_rejected(tmp_path: Path, content: Any, message: str) -> None:
     with pytest.raises(DefinitionError) as refused:
         load(written(tmp_path, content))
     assert message in str(refused.value)

@@ -1,4 +1,4 @@
-"""What a suite that is proposed asks for."""
+"""The expectations of a proposed suite."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def kwargs_of(
         ("0.004", "0.0042", (0, 0.01)),
     ],
 )
-def test_ranges_have_room_and_round_ends(low: str, high: str, range: tuple[float, float]) -> None:
+def test_ranges_have_a_margin_and_round_ends(low: str, high: str, range: tuple[float, float]) -> None:
     column = ColumnFacts("n", "IntegerType", 100, Decimal(low), Decimal(high))
     assert kwargs_of("column_values_to_be_between", column) == [
         {"min_value": range[0], "max_value": range[1]}
     ]
 
 
-def test_sets_are_small_and_seen_often(tmp_path: Path) -> None:
+def test_value_sets_are_small_and_their_values_frequent(tmp_path: Path) -> None:
     def sets(values: tuple[str, ...], present: int) -> list[dict[str, object]]:
         return kwargs_of("column_values_to_be_in_set", ColumnFacts("s", "StringType", present, values=values))
 
@@ -63,7 +63,7 @@ def test_not_null_holds_only_where_it_does_and_keys_have_no_range() -> None:
     ]
 
 
-def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
+def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     file = tmp_path / "new" / "t.json"
     suite = propose_suite("t", [ColumnFacts("a", "LongType", 1)], rows=1, key=["a"], event_time_column=None)
     write_suite(suite, file, overwrite=False)

@@ -15,7 +15,7 @@ CRITICAL = replace(FAILED, severity="critical")
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("result", "expected"),
     [
         (PASSED, "Passed: the one expectation is met"),
         (verdict(MET, MET), "Passed: all 2 expectations are met"),
@@ -24,8 +24,8 @@ CRITICAL = replace(FAILED, severity="critical")
         (BROKEN, "Failed: 2 of 3 expectations are not met"),
     ],
 )
-def test_the_headline_counts(found: Verdict, said: str) -> None:
-    assert headline(found) == said
+def test_the_headline_counts(result: Verdict, expected: str) -> None:
+    assert headline(result) == expected
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_failures_come_first_the_most_severe_before_the_others() -> None:
     assert in_order(verdict(MET, info, FAILED, CRITICAL)) == [CRITICAL, FAILED, info, MET]
 
 
-def test_what_is_new_is_said_of_one_and_of_several() -> None:
+def test_new_failures_are_counted() -> None:
     was_met = ExpectationTrend(((at(5), True),), at(5), None)
     one = History((), {FAILED.identity: was_met})
     both = History((), {FAILED.identity: was_met, RAISED.identity: was_met})
@@ -50,7 +50,7 @@ def test_what_is_new_is_said_of_one_and_of_several() -> None:
     assert len(sentences(BROKEN, History(), NOW)) == 3
 
 
-def test_what_was_never_met_is_said_to_be() -> None:
+def test_trend_note_of_an_expectation_that_was_never_met() -> None:
     never = History((), {FAILED.identity: ExpectationTrend(((at(4), False), (at(5), False)), None, at(4))})
     assert trend_note(FAILED, never, STARTED) == (
         "Failing since 6 May 2024, 03:08 UTC (3 runs); never met in the stored results"
@@ -59,7 +59,7 @@ def test_what_was_never_met_is_said_to_be() -> None:
     assert trend_note(MET, HISTORY, STARTED) is None
 
 
-def test_the_lag_is_said_where_it_is_known() -> None:
+def test_the_lag_is_shown_where_it_is_known() -> None:
     assert scope(PASSED, replace(NOW, lag=None)) == ["Checked 1,234,567 rows."]
     assert scope(PASSED, replace(NOW, lag=0))[1] == "The table is up to date with its topic."
     assert scope(PASSED, replace(NOW, lag=1))[1] == "The table is 1 record behind its topic."

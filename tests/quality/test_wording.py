@@ -1,4 +1,4 @@
-"""Numbers and spans of time read as people say them."""
+"""Texts of numbers, durations, expected and observed values."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_long_lists_are_cut() -> None:
         ("expect_column_values_to_match_regex", {"regex": "x"}, ""),
     ],
 )
-def test_asked(type: str, kwargs: dict[str, Any], words: str) -> None:
+def test_expected_text(type: str, kwargs: dict[str, Any], words: str) -> None:
     assert expected_text(type, kwargs) == words
 
 
@@ -80,5 +80,5 @@ def test_asked(type: str, kwargs: dict[str, Any], words: str) -> None:
         ({}, ""),
     ],
 )
-def test_found(result: dict[str, Any], words: str) -> None:
+def test_observed_text(result: dict[str, Any], words: str) -> None:
     assert observed_text(result) == words

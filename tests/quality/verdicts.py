@@ -1,4 +1,4 @@
-"""Verdicts and what runs before them found, for reports of every kind."""
+"""Example verdicts with their history, for the tests of reports."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ BROKEN = verdict(MET, FAILED, RAISED)
 def run(
     number: int, *, rows: int | None = 1_000, lag: int | None = 0, critical: int = 0, changes: int | None = 5
 ) -> PastRun:
-    """The run that was `8 - number` hours before STARTED."""
+    """The run `8 - number` hours before STARTED."""
     at = STARTED - timedelta(hours=8 - number)
     return PastRun(f"run-{number}", at, number, rows, lag, critical, 0, 0, 3, changes, changes, changes)
 
