@@ -1,4 +1,4 @@
-"""The file of Spark's classes: named for what it fits, and left out where it cannot be used."""
+"""The AppCDS archive is named after Java and Spark, and is not used where Java options cannot name it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def _made(file: Path) -> Path:
     return file
 
 
-def test_a_session_takes_the_file_that_is_there(spark: SparkSession) -> None:
+def test_a_session_uses_an_existing_archive(spark: SparkSession) -> None:
     given = spark.sparkContext.getConf().get(_JAVA) or ""
     assert appcds.java_options() in given
     assert ("SharedArchiveFile" in given) == appcds.archive().is_file()
 
 
-def test_without_the_file_there_is_no_option(home: Path) -> None:
+def test_without_an_archive_there_is_no_option(home: Path) -> None:
     assert appcds.java_options() == ""
     file = _made(appcds.archive())
     assert file.is_relative_to(home)
@@ -38,7 +38,7 @@ def test_without_the_file_there_is_no_option(home: Path) -> None:
     assert appcds.java_options_to_create(file) == f"-XX:ArchiveClassesAtExit={file} -Xlog:cds*=off"
 
 
-def test_another_java_has_another_file(
+def test_another_java_has_another_archive(
     home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine = appcds.archive()
@@ -49,9 +49,7 @@ def test_another_java_has_another_file(
     assert appcds.archive() != mine
 
 
-def test_a_path_that_java_options_cannot_name_is_not_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_that_java_options_cannot_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BRIDGE_HOME", str(tmp_path / "my home"))
     file = _made(appcds.archive())
     assert (appcds.java_options(), appcds.java_options_to_create(file)) == ("", "")

@@ -40,7 +40,7 @@ def test_an_unreachable_repository_is_named_with_the_way_out(
     assert not list((tmp_path / "home" / "jars").glob("test-*"))
 
 
-def test_a_missing_java_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_java_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BridgeError, match="no java found: install Java 17"):

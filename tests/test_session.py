@@ -1,4 +1,4 @@
-"""The session pipelines run in: UTC, Delta on board, settings that stay at home."""
+"""The session of a pipeline has UTC and Delta, and its settings stay in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_the_session_has_delta_kafka_and_utc(spark: SparkSession) -> None:
     )
 
 
-def test_python_does_not_tell_the_jvm_where_each_column_was_made(spark: SparkSession) -> None:
+def test_columns_do_not_send_their_source_line_to_the_jvm(spark: SparkSession) -> None:
     assert spark.conf.get("spark.python.sql.dataFrameDebugging.enabled") == "false"
     from pyspark.errors.utils import is_debugging_enabled
 
@@ -37,7 +37,7 @@ def test_a_child_does_not_change_its_parent(spark: SparkSession) -> None:
     assert own.sparkContext is spark.sparkContext
 
 
-def test_a_session_that_exists_is_used_and_left_alone(spark: SparkSession) -> None:
+def test_an_existing_session_is_used_and_not_changed(spark: SparkSession) -> None:
     SparkSession.builder.getOrCreate()
     again = build_session("another name", conf={"spark.sql.shuffle.partitions": "77"})
     assert again.sparkContext is spark.sparkContext

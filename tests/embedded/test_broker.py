@@ -74,7 +74,7 @@ def test_the_broker_dies_with_its_parent(tmp_path: Path) -> None:
     assert _gone(pid, 15)
 
 
-def test_a_taken_port_is_told_with_the_log(tmp_path: Path) -> None:
+def test_a_taken_port_is_an_error_with_the_log(tmp_path: Path) -> None:
     """The error has the address, the log file and the broker's own reason."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

@@ -41,7 +41,7 @@ def test_there_is_no_address_before_the_start(tmp_path: Path) -> None:
         _ = SchemaRegistryServer(tmp_path).url
 
 
-def test_a_taken_port_is_told(tmp_path: Path) -> None:
+def test_a_taken_port_is_an_error(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -50,7 +50,7 @@ def test_a_taken_port_is_told(tmp_path: Path) -> None:
             SchemaRegistryServer(tmp_path, port=port).start()
 
 
-def test_a_registry_that_does_not_start_is_told_with_its_log(tmp_path: Path) -> None:
+def test_a_server_that_does_not_start_is_an_error_with_its_log(tmp_path: Path) -> None:
     with pytest.raises(KafkaError, match=r"ended with code .* while starting: .*[Hh]eap") as failed:
         SchemaRegistryServer(tmp_path, heap_mb=1).start()
     assert str(tmp_path / "registry.log") in str(failed.value)

@@ -1,4 +1,4 @@
-"""Java's stores as PEM files, made by Java's own tool; and a registry behind TLS."""
+"""Java's stores are converted to PEM files for the registry's client, which connects with TLS."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["p12", "jks"])
-def test_stores_become_files_that_only_we_can_read(stores: Path, kind: str) -> None:
+def test_stores_become_files_that_only_this_user_can_read(stores: Path, kind: str) -> None:
     options = {
         "url": "https://127.0.0.1:1",
         "ssl.keystore.location": str(stores / f"key.{kind}"),

@@ -1,4 +1,4 @@
-"""A broker with listeners that want a password or a certificate, and an authorizer: one for all tests that ask."""
+"""A broker with an authorizer and listeners that require a password or a certificate, shared by all tests."""
 
 from __future__ import annotations
 

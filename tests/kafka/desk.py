@@ -68,7 +68,7 @@ class Desk:
             if upto > shard.cursor:
                 shard.add(records, upto)
 
-    def found(self) -> dict[int, list[str | None]]:
+    def received(self) -> dict[int, list[str | None]]:
         return committed(self.broker.bootstrap, self.topic)
 
     def control(self) -> Control:

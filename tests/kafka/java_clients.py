@@ -29,12 +29,12 @@ class JavaClients:
 
     def names(self) -> frozenset[str]:
         """Every setting that a consumer, a producer or an admin client has."""
-        found: set[str] = set()
+        names: set[str] = set()
         for kind in _KINDS:
             package, name = kind.split(".")
             config = getattr(getattr(self._jvm.org.apache.kafka.clients, package), name)
-            found |= set(config.configDef().names())
-        return frozenset(found)
+            names |= set(config.configDef().names())
+        return frozenset(names)
 
     def refusal(self, reader: Mapping[str, str], admin: Mapping[str, str], *, whole: bool) -> str | None:
         """Why a client refuses its settings; `whole` makes the clients, else the settings are only parsed."""
@@ -49,11 +49,11 @@ class JavaClients:
                 clients.consumer.ConsumerConfig(settings)
                 clients.admin.AdminClientConfig(self._map(admin))
         except Py4JJavaError as refused:
-            error, said = refused.java_exception, []
+            error, causes = refused.java_exception, []
             while error is not None:
-                said.append(str(error.toString()))
+                causes.append(str(error.toString()))
                 error = error.getCause()
-            return " <- ".join(said)
+            return " <- ".join(causes)
         return None
 
     def _map(self, settings: Mapping[str, str]) -> Any:

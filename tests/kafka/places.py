@@ -1,4 +1,4 @@
-"""What tests of logins and rights share: users, their options, and what bob is allowed."""
+"""Shared by tests of logins and rights: users, their options, and bob's ACLs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.kafka.certificates import PASSWORD
 from tests.kafka.topics import topic_of
 
 LOGINS = {"alice": "login-hunter2", "bob": "bobs-hunter3"}
-"""alice may do everything, bob what he was allowed."""
+"""alice may do everything, bob what ACLs allow him."""
 WRONG = "wrong-hunter2"
 SECRETS = (PASSWORD, WRONG, *LOGINS.values())
 _MODULES = {"PLAIN": "plain.PlainLoginModule", "SCRAM-SHA-256": "scram.ScramLoginModule"}
@@ -44,20 +44,20 @@ class Place:
         return topic_of(name, servers=self.listeners.address(protocol), properties=given)
 
     def store(self, option: str, name: str) -> dict[str, str]:
-        """`ssl.truststore.*` or `ssl.keystore.*` for the store `name`, whose last word is its type."""
+        """`ssl.truststore.*` or `ssl.keystore.*` for the store `name`, which ends with its type."""
         type = name.rpartition(" ")[2]
         given = {f"{option}.location": str(self.stores[name]), f"{option}.type": type}
         return given if type == "PEM" else {**given, f"{option}.password": Secret(PASSWORD)}
 
     def allow(self, kind: str, name: str, *operations: str) -> None:
-        """Let bob do these on the topic, group or transactional_id whose name begins so."""
+        """Allow bob these operations on the topics, groups or transactional ids with this prefix."""
         client = AdminClient({"bootstrap.servers": self.broker.bootstrap})
         for operation in operations:
             acl = AclBinding(*_acl(kind, name, operation))
             client.create_acls([acl])[acl].result()
 
     def forbid(self, kind: str, name: str) -> None:
-        """Take back all that was allowed for it."""
+        """Remove all ACLs of this prefix."""
         client = AdminClient({"bootstrap.servers": self.broker.bootstrap})
         acls = AclBindingFilter(*_acl(kind, name, "any"))
         client.delete_acls([acls])[acls].result()

@@ -20,7 +20,7 @@ Unique = Callable[[str], str]
 
 @pytest.fixture(scope="module")
 def filled(broker: Broker) -> str:
-    """A topic of two partitions: partition 0 holds three records of timestamps 1000, 2000, 3000."""
+    """A topic of two partitions: partition 0 has three records with timestamps 1000, 2000, 3000."""
     name = "admin-filled"
     broker.create_topic(name, partitions=2)
     for at in (1000, 2000, 3000):
@@ -43,7 +43,7 @@ def test_describe_names_all_partitions_of_all_topics(broker: Broker, unique: Uni
 
 
 def test_the_end_is_what_committed_readers_see(broker: Broker, unique: Unique) -> None:
-    """An open transaction lies behind the end, unless the definition reads uncommitted."""
+    """An open transaction is after the end, unless the definition reads uncommitted."""
     name = unique("open")
     broker.create_topic(name)
     transaction(broker.bootstrap, name, [b"1"], commit=True)
@@ -59,14 +59,14 @@ def test_the_end_is_what_committed_readers_see(broker: Broker, unique: Unique) -
     producer.abort_transaction(20)
 
 
-def test_a_missing_topic_is_told_with_the_way_to_make_it(broker: Broker) -> None:
+def test_a_missing_topic_is_an_error_with_the_command_to_create_it(broker: Broker) -> None:
     topic = topic_of("nowhere", servers=broker.bootstrap)
     with pytest.raises(TopicMissingError, match="topic 'nowhere' does not exist") as missing:
         admin.describe(topic)
     assert f"--bootstrap-server {broker.bootstrap} --create --topic nowhere" in str(missing.value)
 
 
-def test_an_unreachable_broker_is_told_in_time() -> None:
+def test_an_unreachable_broker_is_an_error_in_time() -> None:
     started = time.monotonic()
     with pytest.raises(KafkaError, match=r"no answer from 127\.0\.0\.1:9 within 2 s") as failed:
         admin.describe(topic_of("t", servers="127.0.0.1:9"), timeout=2)
@@ -76,7 +76,7 @@ def test_an_unreachable_broker_is_told_in_time() -> None:
 
 
 def test_a_failed_login_is_no_timeout(broker: Broker) -> None:
-    """A broker without SASL refuses the handshake: said at once, as a login, without the password."""
+    """A broker without SASL refuses the handshake: an error at once, as a login, without the password."""
     jaas = "org.apache.kafka.common.security.plain.PlainLoginModule required username='u' password='hunter2';"
     sasl = {
         "security.protocol": "SASL_PLAINTEXT",
@@ -120,8 +120,8 @@ def test_startup_modes(broker: Broker, filled: str, startup: Startup, first: int
 def test_bounded_modes(broker: Broker, filled: str, bounded: Bounded, end: tuple[int, int] | None) -> None:
     """A partition that specific-offsets leaves out ends where it begins."""
     topic = topic_of(filled, servers=broker.bootstrap, bounded=bounded)
-    found = admin.end_offsets(topic, admin.describe(topic))
-    assert found == (None if end is None else _at(filled, *end))
+    ends = admin.end_offsets(topic, admin.describe(topic))
+    assert ends == (None if end is None else _at(filled, *end))
 
 
 def commit(topic: Topic, offsets: Offsets) -> None:

@@ -75,9 +75,9 @@ def test_a_time_that_cannot_be_sent_names_the_ways_out(
         timestamp=pa.array([7_000, micros, None], type=pa.timestamp("us", "UTC")),
         topic=pa.array(["one", "two", "one"]),
     )
-    with pytest.raises(KafkaError) as told:
+    with pytest.raises(KafkaError) as raised:
         ArrowRecords.of(topic).records(batch)
-    assert told.match(
+    assert raised.match(
         r"^a record for 'two' cannot be sent: its timestamp \(column 'at', METADATA FROM 'timestamp'\)"
     )
-    assert told.match(value) and told.match(past)
+    assert raised.match(value) and raised.match(past)

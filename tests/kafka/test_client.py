@@ -1,4 +1,4 @@
-"""What a broker that has just come back says is no refusal."""
+"""Passing errors of a restarted broker are retried."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_it_is_asked_again_while_an_election_or_a_restart_is_under_way(code: int
     assert request.asked == 3
 
 
-def test_what_does_not_pass_is_said_at_once_and_what_does_at_the_end_of_the_time() -> None:
+def test_final_errors_are_raised_at_once_and_passing_ones_after_the_timeout() -> None:
     for code, timeout in ((Told.TOPIC_AUTHORIZATION_FAILED, 20.0), (Told.UNKNOWN_LEADER_EPOCH, 0.2)):
         request = Request(code, 1000)
         with pytest.raises(KafkaError):

@@ -1,4 +1,4 @@
-"""Who may not: a run ends within 30 seconds, says which right or login is wrong, never that a topic is not there."""
+"""A run without a right ends within 30 seconds with the missing right or wrong login, never with a missing topic."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class Guest:
         began = time.monotonic()
         with pytest.raises(KafkaError) as caught:
             pipeline(self.world.spark, self.world.definition(run=run))
-        took, said = time.monotonic() - began, str(caught.value)
-        print(f"{took:.1f} s: {said}")
-        assert not isinstance(caught.value, TopicMissingError), said
-        assert all(word in said for word in words), said
-        assert not [secret for secret in SECRETS if secret in said], said
-        assert took < seconds, f"{took:.1f} s: {said}"
-        return said
+        took, message = time.monotonic() - began, str(caught.value)
+        print(f"{took:.1f} s: {message}")
+        assert not isinstance(caught.value, TopicMissingError), message
+        assert all(word in message for word in words), message
+        assert not [secret for secret in SECRETS if secret in message], message
+        assert took < seconds, f"{took:.1f} s: {message}"
+        return message
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_no_right_to_the_topic_in_a_transaction(guest: Guest) -> None:
 
 
 def test_no_right_to_transactions(guest: Guest) -> None:
-    """Neither to the transactional id, nor to the group that keeps the progress."""
+    """Neither to the transactional id, nor to the group with the progress."""
     topic = guest.world.topic
     guest.exactly_once()
     guest.place.allow("topic", topic, "describe", "read", "write")
@@ -252,14 +252,14 @@ def test_no_secret_is_left_anywhere(
 
 def _shown_by_spark(spark: SparkSession) -> Iterator[tuple[str, str]]:
     """What the pages SQL and Environment of the UI, and their REST calls, are made of."""
-    found = spark._jsparkSession.sharedState().statusStore().executionsList()
-    for n in range(found.size()):
-        one = found.apply(n)
-        plan = str(one.physicalPlanDescription())
+    executions = spark._jsparkSession.sharedState().statusStore().executionsList()
+    for n in range(executions.size()):
+        execution = executions.apply(n)
+        plan = str(execution.physicalPlanDescription())
         yield (
             f"query {n} {'of kafka' if 'kafka' in plan else ''}",
-            f"{one.description()} {one.details()} {plan}",
+            f"{execution.description()} {execution.details()} {plan}",
         )
-    told = spark.sparkContext._jsc.sc().statusStore().environmentInfo()
+    environment = spark.sparkContext._jsc.sc().statusStore().environmentInfo()
     for part in ("sparkProperties", "hadoopProperties", "systemProperties"):
-        yield part, getattr(told, part)().mkString("\n")
+        yield part, getattr(environment, part)().mkString("\n")

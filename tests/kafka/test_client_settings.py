@@ -207,7 +207,7 @@ def test_isolation_level_is_one_of_two() -> None:
         read_committed({"isolation.level": "serializable"})
 
 
-def test_flinks_shaded_login_module_is_found() -> None:
+def test_flinks_shaded_login_module_is_renamed() -> None:
     shaded = f'org.apache.flink.kafka.shaded.{_PLAIN} username="u" password="p";'
     made = for_spark({"bootstrap.servers": "b:1", **_sasl("PLAIN", shaded)})
     assert made["kafka.sasl.jaas.config"] == f'{_PLAIN} username="u" password="p";'
@@ -215,7 +215,7 @@ def test_flinks_shaded_login_module_is_found() -> None:
 
 
 def test_oauthbearer_asks_its_endpoint_on_both_sides() -> None:
-    """Java's client would make a token of its own, unsigned, were it not told which class fetches one."""
+    """Without a class that fetches a token, Java's client would create an unsigned one."""
     given = {
         "bootstrap.servers": "b:1",
         **_sasl("OAUTHBEARER", f'{_BEARER} clientId="c" clientSecret="s";'),

@@ -1,4 +1,4 @@
-"""What `validate` accepts, the real clients accept; what it refuses, it gives a reason for."""
+"""The real clients accept what `validate` accepts, and `validate` gives a reason for each refusal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.kafka.java_clients import JavaClients, java_clients
 _log = logging.getLogger("tests.quiet")
 _log.addHandler(logging.NullHandler())
 _log.propagate = False
-_log.setLevel(logging.CRITICAL)  # there is no broker, and librdkafka says so
+_log.setLevel(logging.CRITICAL)  # without a broker librdkafka logs errors
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _SCRAM = "org.apache.flink.kafka.shaded.org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -98,12 +98,12 @@ def test_every_setting_that_java_knows_is_in_the_table(name: str) -> None:
         assert clients.names() - set(SETTINGS) == set()
 
 
-def test_the_table_holds_no_setting_that_nobody_knows(java: JavaClients) -> None:
-    """Of those that clients are told, librdkafka's own name is known to librdkafka."""
+def test_the_table_has_no_unknown_setting(java: JavaClients) -> None:
+    """librdkafka knows its own names of the settings that clients get."""
     with java_clients("broker") as newer:
         known = java.names() | newer.names()
-    told = {s.key for s in SETTINGS.values() if s.is_applied and s.clients & {Client.READER, Client.ADMIN}}
-    assert told - known == set()
+    applied = {s.key for s in SETTINGS.values() if s.is_applied and s.clients & {Client.READER, Client.ADMIN}}
+    assert applied - known == set()
     assert {s.key for s in SETTINGS.values() if s.is_applied} - known == set()
 
 
@@ -136,9 +136,9 @@ def _judge(java: JavaClients, given: dict[str, str], guarantee: str) -> bool:
     try:
         topic = _topic(properties, guarantee)
     except OptionError as refused:
-        said = str(refused)
-        assert "'properties." in said and len(said) > 40
-        assert _SECRET not in said
+        message = str(refused)
+        assert "'properties." in message and len(message) > 40
+        assert _SECRET not in message
         return False
     sender = producer_settings(for_librdkafka(topic.properties, "producer"), checked=guarantee != "none")
     if guarantee == "exactly-once":

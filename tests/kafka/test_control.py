@@ -102,9 +102,9 @@ def test_a_zombie_without_a_response_records_nothing(make: Make, losing: str) ->
     zombie.record(BEGUN)
 
     def inherit() -> None:
-        found = heir.take_over()
-        assert found is not None
-        heir.record(replace(found, batch=8))
+        progress = heir.take_over()
+        assert progress is not None
+        heir.record(replace(progress, batch=8))
 
     zombie.lose_commit(losing, inherit)
     with pytest.raises(ConcurrentRunError, match="taken over"):
@@ -196,8 +196,8 @@ def test_the_furthest_progress_counts(make: Make, broker: Broker, unique: Callab
     assert control.take_over() is not None
     control.record(DONE)
     for topics in ((one, two), (two, one)):
-        found = make(topics=topics).take_over()
-        assert found is not None and found.batch == DONE.batch
+        progress = make(topics=topics).take_over()
+        assert progress is not None and progress.batch == DONE.batch
 
 
 def test_a_timeout_that_the_broker_does_not_allow(make: Make) -> None:

@@ -1,4 +1,4 @@
-"""What of a range is in the topic when its sending broke off and began again, by key and by file."""
+"""Each record of a range is in the topic once after its sending failed and was repeated, by key and by file."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def test_records_of_one_rank_come_in_any_order(
     unique: Callable[[str], str],
     arm: Callable[[str, str], Path],
 ) -> None:
-    """Hashes of two bits, so that most share theirs: a run that dies behind its first transaction left none of them
-    half sent, and the next finds them in another order. One shard: a second one would go on for a while behind the
-    failure of the first, and nobody could say how much was left to send."""
+    """With hashes of two bits most records share theirs. A run that dies after its first transaction has sent all or
+    none of the records of a hash, and the next run gets them in another order. There is one shard, since a second one
+    would go on for a while after the failure of the first, so that the number of unsent records would be unknown."""
     name, prefix = unique("ranks"), unique("tx")
     broker.create_topic(name, partitions=2)
     topic = topic_of(name, servers=broker.bootstrap)
@@ -109,9 +109,9 @@ def test_headers_without_a_name_are_left_out(
             PublishRange(1, 1, shards=1),
             TransactionalSink(unique("tx"), "r", 5),
         )
-    found = sorted((m.value(), m.headers()) for m in messages(broker.bootstrap, name))
+    received = sorted((m.value(), m.headers()) for m in messages(broker.bootstrap, name))
     own = [("tableName", b"t")]
-    assert found == [(b"x", own)] * 2 + [(b"y", [("a", b"\x01"), *own])] * 2
+    assert received == [(b"x", own)] * 2 + [(b"y", [("a", b"\x01"), *own])] * 2
 
 
 class Files:
@@ -143,8 +143,8 @@ class Files:
         return produce_files(records, topic, publish_range, sink, uris, read_settings=read_settings)
 
     def there(self) -> dict[int, int]:
-        """How many records each id has."""
-        return {id: len(found) for id, found in committed(self.broker.bootstrap, self.name).items()}
+        """Return the number of records of each id."""
+        return {id: len(records) for id, records in committed(self.broker.bootstrap, self.name).items()}
 
 
 @pytest.fixture
@@ -153,10 +153,8 @@ def files(spark: SparkSession, broker: Broker, tmp_path: Path, unique: Callable[
 
 
 @pytest.mark.parametrize("anew", ["1", "65536"])
-def test_files_that_were_half_sent_are_sent_on(
-    files: Files, arm: Callable[[str, str], Path], anew: str
-) -> None:
-    """Where the session would read files in other pieces by then, they are read whole all the same."""
+def test_partly_sent_files_are_continued(files: Files, arm: Callable[[str, str], Path], anew: str) -> None:
+    """Files are read whole even if the session has other settings by then."""
     assert len(files.uris) == 4
     hit = arm("shard.after-commit", "raise")
     with pytest.raises(Exception, match="failpoint"):
@@ -171,7 +169,7 @@ def test_files_that_were_half_sent_are_sent_on(
 
 
 def test_several_files_of_one_task(files: Files) -> None:
-    """Spark may be told to put files together: each keeps its shard."""
+    """Spark may read several files in one task: each keeps its shard."""
     assert files.send(read_settings={"spark.sql.files.maxPartitionNum": "1"}).records == 240
     assert files.there() == dict.fromkeys(range(240), 1)
     assert files.send().records == 0
@@ -183,6 +181,6 @@ def test_a_file_in_two_tasks_is_refused(files: Files) -> None:
         files.send(read_settings={"spark.sql.files.maxPartitionBytes": "65536"})
 
 
-def test_a_file_that_nobody_named_is_refused(files: Files) -> None:
+def test_an_unnamed_file_is_refused(files: Files) -> None:
     with pytest.raises(KafkaError, match="rows that do not continue a data file: none of them is sent"):
         files.send(files.uris[1:])

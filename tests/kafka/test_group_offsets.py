@@ -1,4 +1,4 @@
-"""A consumer group's offsets: read, written, and told when Kafka refuses."""
+"""A consumer group's offsets are read and committed; refusals of Kafka are errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.kafka.topics import topic_of
 Unique = Callable[[str], str]
 
 
-def test_what_is_committed_is_found_again_and_nothing_else(broker: Broker, unique: Unique) -> None:
+def test_only_committed_offsets_are_returned(broker: Broker, unique: Unique) -> None:
     name = unique("topic")
     broker.create_topic(name, partitions=3)
     topic = topic_of(name, servers=broker.bootstrap, properties={"group.id": unique("group")})

@@ -1,4 +1,4 @@
-"""Leader epochs found by looking at few records."""
+"""Leader epochs are read from few records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Unique = Callable[[str], str]
 
 @pytest.fixture(scope="module")
 def restarted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker of its own, whose restarts elect leaders anew."""
+    """A broker of its own, whose restarts elect new leaders."""
     with Broker(tmp_path_factory.mktemp("epochs")) as broker:
         broker.create_topic("e")
         for n in range(3):

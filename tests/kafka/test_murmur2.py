@@ -31,9 +31,9 @@ def _slow(key: bytes) -> int:
     return h ^ h >> 15
 
 
-def test_what_kafka_s_own_tests_expect() -> None:
-    told = {b"21": -973932308, b"foobar": -790332482, b"a-little-bit-long-string": -985981536}
-    for key, hashed in told.items():
+def test_the_values_of_kafka_s_own_tests() -> None:
+    hashes = {b"21": -973932308, b"foobar": -790332482, b"a-little-bit-long-string": -985981536}
+    for key, hashed in hashes.items():
         for count in (1, 7, 2**20 + 7):
             assert partitions_of([key], count) == [(hashed & 0x7FFFFFFF) % count]
 
@@ -59,5 +59,5 @@ def test_librdkafka_puts_them_there(broker: Broker, unique: Callable[[str], str]
     keys: list[bytes | None] = [b"", b"\0", *(b"%d" % n**3 for n in range(50))]
     with RecordProducer(producer_settings({"bootstrap.servers": broker.bootstrap}, checked=True)) as writer:
         writer.send(Records([topic] * len(keys), keys, [b"v"] * len(keys)))
-    found = {m.key() or b"": m.partition() for m in messages(broker.bootstrap, topic)}
-    assert [found[k or b""] for k in keys] == partitions_of(keys, partitions)
+    actual = {m.key() or b"": m.partition() for m in messages(broker.bootstrap, topic)}
+    assert [actual[k or b""] for k in keys] == partitions_of(keys, partitions)

@@ -1,4 +1,4 @@
-"""Gaps name what is wanted and what is there."""
+"""A gap names the offset of the progress and the topic's."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ Unique = Callable[[str], str]
 def test_order_holds_with_and_without_idempotence(
     user: dict[str, str], checked: bool, idempotent: str
 ) -> None:
-    """Without idempotence one request at a time keeps retries from overtaking."""
+    """Without idempotence one request at a time prevents that retries reorder records."""
     made = producer_settings(user, checked=checked)
     assert made["enable.idempotence"] == idempotent
     assert (made.get("max.in.flight.requests.per.connection") == "1") == (idempotent == "false")
@@ -47,15 +47,15 @@ def test_a_small_buffer_only_slows_down(broker: Broker, unique: Unique) -> None:
 
 @pytest.mark.parametrize("checked", [True, False])
 def test_a_failed_delivery_is_an_error_or_a_count(broker: Broker, unique: Unique, checked: bool) -> None:
-    """The broker refuses records over the topic's limit: told without payload, or counted as lost."""
+    """The broker refuses records over the topic's limit: an error without payload, or a lost record."""
     name = unique("limited")
     broker.create_topic(name, config={"max.message.bytes": "1000"})
     user = {"bootstrap.servers": broker.bootstrap, "compression.type": "none"}
     settings = producer_settings(user, checked=checked)
     records = Records([name], [b"k"], [bytes(range(256)) * 40])
     if checked:
-        told = pytest.raises(KafkaError, match=f"{name}-0 did not take a record: MSG_SIZE_TOO_LARGE")
-        with told, RecordProducer(settings) as writer:
+        refused = pytest.raises(KafkaError, match=f"{name}-0 did not take a record: MSG_SIZE_TOO_LARGE")
+        with refused, RecordProducer(settings) as writer:
             writer.send(records)
     else:
         with RecordProducer(settings, checked=False) as writer:
@@ -67,8 +67,8 @@ def test_what_is_too_large_for_the_client_is_named_by_hash(broker: Broker, uniqu
     name = unique("huge")
     broker.create_topic(name)
     settings = producer_settings({"bootstrap.servers": broker.bootstrap}, checked=True)
-    told = pytest.raises(KafkaError, match=r"2000006 bytes .*SHA-256 begins 2bb80d53.*max\.request\.size")
-    with told, RecordProducer(settings) as writer:
+    refused = pytest.raises(KafkaError, match=r"2000006 bytes .*SHA-256 begins 2bb80d53.*max\.request\.size")
+    with refused, RecordProducer(settings) as writer:
         writer.send(Records([name], [b"secret"], [b"x" * 2_000_000]))
 
 
@@ -97,8 +97,8 @@ def test_times_kafka_cannot_hold_are_refused(timestamp: int) -> None:
         writer.send(Records(["t"], [b"k"], [b"v"], timestamps=[timestamp]))
 
 
-def test_a_broker_that_is_away_is_told_with_the_reason() -> None:
+def test_a_missing_broker_is_an_error_with_the_reason() -> None:
     user = {"bootstrap.servers": "127.0.0.1:9", "delivery.timeout.ms": "1500"}
-    told = pytest.raises(KafkaError, match=r"_MSG_TIMED_OUT.*Connection refused")
-    with told, RecordProducer(producer_settings(user, checked=True)) as writer:
+    refused = pytest.raises(KafkaError, match=r"_MSG_TIMED_OUT.*Connection refused")
+    with refused, RecordProducer(producer_settings(user, checked=True)) as writer:
         writer.send(Records(["t"], [b"k"], [b"v"]))

@@ -1,4 +1,4 @@
-"""A producer that is left by one block serves the next one as a new one would."""
+"""A pooled producer serves the next block as a new one would."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _places(broker: Broker, topic: str, value: bytes) -> dict[bytes | None, int 
     return {m.key(): m.partition() for m in messages(broker.bootstrap, topic) if m.value() == value}
 
 
-def test_the_next_block_has_the_producer_of_the_one_before_and_counts_of_its_own(
+def test_the_next_block_reuses_the_producer_with_counts_of_its_own(
     pool: ProducerPool, broker: Broker, unique: Unique
 ) -> None:
     topic = unique("again")
@@ -72,8 +72,7 @@ def test_the_next_block_has_the_producer_of_the_one_before_and_counts_of_its_own
 def test_keys_go_by_the_count_that_the_batch_began_with(
     pool: ProducerPool, broker: Broker, unique: Unique, change: str, partitioner: str
 ) -> None:
-    """Though the topic has other partitions by now: the broker itself may know of them a little later than whoever
-    added them, so what it says is not to be compared with anything."""
+    """Even if the topic has other partitions by now: the broker's metadata may still be those of before."""
     change, _, empty = change.partition(" ")
     topic = unique("grown")
     before, after = (2, 7) if change == "added" else (5, 3)
@@ -123,8 +122,10 @@ def test_other_topics_settings_and_guarantees_have_another_one(
     assert len(made) == 4
 
 
-def test_one_whose_block_failed_is_not_used_again(pool: ProducerPool, broker: Broker, unique: Unique) -> None:
-    """What it had queued is thrown away, and an answer to it may still come."""
+def test_a_producer_whose_block_failed_is_not_reused(
+    pool: ProducerPool, broker: Broker, unique: Unique
+) -> None:
+    """Its queued records are discarded, and results of them may still arrive."""
     topic = unique("failed")
     broker.create_topic(topic)
     first = _send(pool, broker, topic)
@@ -139,7 +140,9 @@ def test_one_whose_block_failed_is_not_used_again(pool: ProducerPool, broker: Br
     assert _send(pool, broker, topic) is not first
 
 
-def test_two_blocks_at_a_time_have_one_each(pool: ProducerPool, broker: Broker, unique: Unique) -> None:
+def test_concurrent_blocks_have_separate_producers(
+    pool: ProducerPool, broker: Broker, unique: Unique
+) -> None:
     topic = unique("both")
     broker.create_topic(topic)
     packing, settings = ArrowRecords((topic,)), _settings(broker)
@@ -147,7 +150,7 @@ def test_two_blocks_at_a_time_have_one_each(pool: ProducerPool, broker: Broker, 
         assert one is not two
 
 
-def test_one_that_was_left_too_long_is_not_used_again(broker: Broker, unique: Unique) -> None:
+def test_a_producer_that_was_idle_too_long_is_not_reused(broker: Broker, unique: Unique) -> None:
     pool = ProducerPool(idle_seconds=0.0)
     topic = unique("old")
     broker.create_topic(topic)
@@ -162,7 +165,7 @@ def test_a_worker_that_serves_many_pipelines_keeps_few(pool: ProducerPool, broke
     assert pool.idle_topics == [(f"t-{number}",) for number in range(3, 11)]
 
 
-def test_a_topic_that_has_gone_is_told_as_a_new_producer_tells_it(
+def test_a_deleted_topic_is_the_same_error_as_of_a_new_producer(
     pool: ProducerPool, broker: Broker, unique: Unique
 ) -> None:
     topic = unique("gone")
@@ -190,7 +193,7 @@ def mortal(tmp_path: Path) -> Iterator[Broker]:
         yield broker
 
 
-def test_one_that_lost_its_broker_meanwhile_is_not_used_again(pool: ProducerPool, mortal: Broker) -> None:
+def test_a_producer_that_lost_its_broker_is_not_reused(pool: ProducerPool, mortal: Broker) -> None:
     mortal.create_topic("t")
     first = _send(pool, mortal, "t", b"before")
     mortal.kill()

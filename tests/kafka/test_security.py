@@ -1,4 +1,4 @@
-"""Passwords and certificates, against a broker that wants them: reading (Java), admin and sending (librdkafka)."""
+"""Logins by password and certificate: reading (Java), admin requests and sending (librdkafka)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_both_clients_get_in(
     trust: str | None,
     key: str | None,
 ) -> None:
-    """What the sink sends, admin sees, the source reads and Java's admin lists, with a Java client's properties."""
+    """Sink, admin, source and Java's admin client all work with a Java client's properties."""
     name = unique("secured")
     place.broker.create_topic(name)
     properties = _sasl(mechanism) if mechanism else {}
@@ -68,7 +68,7 @@ def test_both_clients_get_in(
         ("SASL_SSL", "refuses the login .*certificate"),
     ],
 )
-def test_who_is_refused_is_told_why_and_soon(
+def test_a_refused_login_is_an_error_with_the_reason_and_soon(
     spark: SparkSession, place: Place, unique: Callable[[str], str], protocol: str, reason: str
 ) -> None:
     """A wrong password; a broker's certificate that the client does not trust. No message has a secret."""
@@ -89,8 +89,8 @@ def test_who_is_refused_is_told_why_and_soon(
         with pytest.raises(KafkaError) as refused:
             attempt()
         assert time.monotonic() - began < 30
-        said = str(refused.value)
-        assert not [secret for secret in SECRETS if secret in said]
-        assert "login" in said or "uthentication" in said or "certificate" in said, said
+        message = str(refused.value)
+        assert not [secret for secret in SECRETS if secret in message]
+        assert "login" in message or "uthentication" in message or "certificate" in message, message
     with pytest.raises(KafkaError, match=reason):
         admin.describe(topic)

@@ -1,4 +1,4 @@
-"""Secrets of a run from the command line: not on its screen, nor in any page of Spark's own user interface."""
+"""Secrets of a run from the command line are neither on the screen nor on any page of Spark's user interface."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_certificate_key_and_registry_password_are_nowhere(
     unique: Callable[[str], str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A login by certificate, its key behind a password of its own, and a registry that wants a user."""
+    """A login by certificate, whose key has its own password, and a registry that requires a user."""
     monkeypatch.setenv("STORE_PASSWORD", PASSWORD)
     monkeypatch.setenv("REGISTRY_USER", f"reader:{TOKEN}")
     world = World.make(spark, place.broker, lake, unique, partitions=1)

@@ -1,4 +1,4 @@
-"""Java's stores as librdkafka takes them."""
+"""Java's stores are converted to librdkafka's settings."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     return {name: str(path) for name, path in named.items()}
 
 
-def test_a_store_is_what_its_content_says(stores: Mapping[str, str], tmp_path: Path) -> None:
-    """PKCS#12 goes to librdkafka as it is, JKS as the key and the certificates it holds; names do not matter."""
+def test_the_content_decides_the_type(stores: Mapping[str, str], tmp_path: Path) -> None:
+    """librdkafka gets PKCS#12 as it is, JKS as its key and certificates; file names do not matter."""
     disguised = tmp_path / "me.jks"
     disguised.write_bytes(Path(stores["PKCS12"]).read_bytes())
     given = {"bootstrap.servers": "b:1", "ssl.keystore.password": Secret(PASSWORD)}

@@ -1,4 +1,4 @@
-"""A shard's records are there once for a reader of committed records, whatever happens between shard and broker."""
+"""A reader of committed records sees a shard's records once, whatever fails between shard and broker."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def losing(
 def test_a_lost_request_or_response(desk: Desk, method: str, what: str) -> None:
     with desk.shard(losing(method, what, [2])) as shard:
         desk.rest(shard)
-    assert desk.found() == EXPECTED
+    assert desk.received() == EXPECTED
     assert (shard.counts.records, shard.cursor) == (18, Cursor(3, 0, 6))
 
 
@@ -62,8 +62,8 @@ def test_the_ledger_would_see_a_lost_answer(desk: Desk, monkeypatch: pytest.Monk
     monkeypatch.setattr(ShardSpec, "cursor_from", lambda *_: Cursor())
     with desk.shard(losing("commit_transaction", "answer")) as shard:
         desk.rest(shard)
-    found = desk.found()
-    assert found != EXPECTED and found[0] == ["v1", "v1", "v2", "v3"]
+    received = desk.received()
+    assert received != EXPECTED and received[0] == ["v1", "v1", "v2", "v3"]
 
 
 def test_a_twin_of_the_same_run_in_between(desk: Desk) -> None:
@@ -74,7 +74,7 @@ def test_a_twin_of_the_same_run_in_between(desk: Desk) -> None:
             if number == 2:
                 with desk.shard() as twin:
                     assert twin.cursor == Cursor(1, 0, 6)
-    assert desk.found() == EXPECTED
+    assert desk.received() == EXPECTED
     assert shard.counts.records == 18
 
 
@@ -90,12 +90,12 @@ def test_a_client_that_lost_the_reason(desk: Desk) -> None:
     left = [1]
     with desk.shard(lambda settings: RecordProducer(settings, client=client)) as shard:
         desk.rest(shard)
-    assert desk.found() == EXPECTED
+    assert desk.received() == EXPECTED
 
 
 @pytest.mark.parametrize("failing_call", ["add", "commit"])
 def test_a_twin_that_commits_the_same_transaction(desk: Desk, failing_call: str) -> None:
-    """The shard is in the middle of a transaction that its twin has finished: its last records come after that."""
+    """The shard is in the middle of a transaction that its twin has committed; it adds its last records after that."""
     adds = desk.adds()
     failing = [0]
     with desk.shard(losing("produce", "request", left=failing)) as shard:
@@ -106,7 +106,7 @@ def test_a_twin_that_commits_the_same_transaction(desk: Desk, failing_call: str)
         failing[0] = int(failing_call == "add")
         for add in adds[1:]:
             shard.add(*add)
-    assert desk.found() == EXPECTED
+    assert desk.received() == EXPECTED
 
 
 def test_a_twin_that_went_further_ends_the_shard(desk: Desk) -> None:
@@ -121,7 +121,7 @@ def test_a_twin_that_went_further_ends_the_shard(desk: Desk) -> None:
     with desk.shard() as last:
         assert last.cursor == adds[2][1]
         desk.rest(last)
-    assert desk.found() == EXPECTED
+    assert desk.received() == EXPECTED
 
 
 def test_a_younger_run_ends_the_shard(desk: Desk) -> None:
@@ -133,9 +133,9 @@ def test_a_younger_run_ends_the_shard(desk: Desk) -> None:
         for add in desk.adds()[:3]:
             zombie.add(*add)
         with desk.control() as young:
-            found = young.take_over()
-            assert found is not None
-            young.record(found)
+            progress = young.take_over()
+            assert progress is not None
+            young.record(progress)
             heir = desk.shard(run=young.run)
             assert heir.cursor == Cursor(1, 0, 6)
             with pytest.raises(ConcurrentRunError, match="has taken over; this one has sent nothing"), zombie:
@@ -144,7 +144,7 @@ def test_a_younger_run_ends_the_shard(desk: Desk) -> None:
                 desk.shard(run=old.run)
             with heir:
                 desk.rest(heir)
-    assert desk.found() == EXPECTED
+    assert desk.received() == EXPECTED
     assert heir.counts.records == 12
 
 
@@ -152,23 +152,23 @@ def test_a_shard_that_died_in_a_transaction(desk: Desk) -> None:
     dead = desk.shard()
     for add in desk.adds()[:3]:
         dead.add(*add)
-    assert desk.found() == {id: ["v1"] for id in IDS}
+    assert desk.received() == {id: ["v1"] for id in IDS}
     with desk.shard() as shard:
         desk.rest(shard)
-    assert desk.found() == EXPECTED
+    assert desk.received() == EXPECTED
     assert (dead.counts.records, shard.counts.records) == (6, 12)
 
 
-def test_an_error_of_the_caller_takes_the_transaction_back(desk: Desk) -> None:
+def test_an_error_of_the_caller_aborts_the_transaction(desk: Desk) -> None:
     shard = desk.shard()
     shard.add(*desk.adds()[0])
     with pytest.raises(ZeroDivisionError), shard:
         _ = 1 / 0
-    assert desk.found() == {}
+    assert desk.received() == {}
     with desk.shard() as again:
         assert again.cursor == Cursor()
         desk.rest(again)
-    assert desk.found() == EXPECTED
+    assert desk.received() == EXPECTED
 
 
 def test_a_record_that_the_broker_refuses(broker: Broker, desk: Desk, unique: Callable[[str], str]) -> None:
@@ -182,7 +182,7 @@ def test_a_record_that_the_broker_refuses(broker: Broker, desk: Desk, unique: Ca
     with pytest.raises(KafkaError, match=message) as raised, shard:
         shard.commit()
     assert "0123456789" not in str(raised.value)
-    assert desk.found() == {}
+    assert desk.received() == {}
 
 
 def test_a_record_that_librdkafka_refuses(desk: Desk) -> None:
@@ -192,7 +192,7 @@ def test_a_record_that_librdkafka_refuses(desk: Desk) -> None:
     message = r"a record of 2000008 bytes for 'shard-\S+' \(key's SHA-256 begins \w+\) is refused: MSG_SIZE_TOO_LARGE"
     with pytest.raises(KafkaError, match=message), shard:
         shard.add(large, Cursor(1, 0, 4))
-    assert desk.found() == {}
+    assert desk.received() == {}
 
 
 def test_another_number_of_shards_in_the_middle_of_a_range(desk: Desk) -> None:
@@ -208,7 +208,7 @@ def test_another_number_of_shards_in_the_middle_of_a_range(desk: Desk) -> None:
 
 
 def test_another_pipeline_file_in_the_middle_of_a_range(desk: Desk) -> None:
-    """As many records as it has sent would be others now: some would be lost, some sent again."""
+    """Its cursor would count other records: some would be lost, some sent again."""
     with desk.shard(plan_fingerprint="upserts") as shard:
         for add in desk.adds()[:3]:
             shard.add(*add)
@@ -218,7 +218,7 @@ def test_another_pipeline_file_in_the_middle_of_a_range(desk: Desk) -> None:
         desk.shard(plan_fingerprint="pairs")
     with desk.shard(plan_fingerprint="upserts") as shard:
         desk.rest(shard)
-    assert desk.found() == EXPECTED
+    assert desk.received() == EXPECTED
     with desk.shard(plan_fingerprint="pairs", first=4) as shard:
         assert shard.cursor == Cursor(3, 0, 6)
 
@@ -274,6 +274,6 @@ def test_the_buffer_keeps_the_last_of_a_key_and_counts_once(desk: Desk, what: st
     make = losing("commit_transaction", what)
     with desk.shard(make, max_rows=12, buffer_rows=100, buffer_interval_ms=60_000) as shard:
         desk.rest(shard)
-    assert desk.found() == {id: ["v2", "v3"] for id in IDS}
+    assert desk.received() == {id: ["v2", "v3"] for id in IDS}
     assert shard.counts.records == 12
     assert shard.counts.bytes == 12 * len(b'{"id": 0}{"id": 0, "name": "v1"}')

@@ -22,23 +22,25 @@ cuts = st.lists(st.integers(1, 7), min_size=1, max_size=40)
 
 
 def rows_of(counts: dict[int, int]) -> list[tuple[int, int]]:
-    """(version, the how-manieth row of it), in a shard's order."""
+    """Return (version, number of the row within it), in a shard's order."""
     return [(version, n) for version in sorted(counts) for n in range(1, counts[version] + 1)]
 
 
 def batches_of(rows: list[tuple[int, int]], sizes: list[int]) -> list[pa.RecordBatch]:
     at = 0
-    found: list[pa.RecordBatch] = []
+    batches: list[pa.RecordBatch] = []
     while at < len(rows):
-        size = sizes[len(found) % len(sizes)]
+        size = sizes[len(batches) % len(sizes)]
         part = rows[at : at + size]
-        found.append(pa.RecordBatch.from_pydict({"key": [n for _, n in part], VERSION: [v for v, _ in part]}))
+        batches.append(
+            pa.RecordBatch.from_pydict({"key": [n for _, n in part], VERSION: [v for v, _ in part]})
+        )
         at += size
-    return found
+    return batches
 
 
 def passed(cursor: Cursor, batches: list[pa.RecordBatch]) -> tuple[list[tuple[int, int]], list[Cursor]]:
-    """What is left to send, and the places after each batch."""
+    """Return the unsent rows, and the cursor after each batch."""
     unsent, left, upto = UnsentRows(cursor, CHUNK), [], []
     for batch in batches:
         rest, after = unsent.next(batch)
@@ -49,7 +51,7 @@ def passed(cursor: Cursor, batches: list[pa.RecordBatch]) -> tuple[list[tuple[in
 
 @settings(max_examples=300, deadline=None)
 @given(versions, cuts, st.data())
-def test_the_rest_is_what_lies_behind_the_cursor(
+def test_only_rows_after_the_cursor_are_left(
     counts: dict[int, int], sizes: list[int], data: st.DataObject
 ) -> None:
     rows = rows_of(counts)
@@ -63,10 +65,10 @@ def test_the_rest_is_what_lies_behind_the_cursor(
 
 @settings(max_examples=100, deadline=None)
 @given(versions, cuts, cuts, st.data())
-def test_another_cut_goes_on_where_the_first_ended(
+def test_other_batches_continue_at_the_cursor(
     counts: dict[int, int], first: list[int], second: list[int], data: st.DataObject
 ) -> None:
-    """The run before had other batches; its cursors are places between rows all the same."""
+    """A cursor is a position between rows, whatever the batches of the run that recorded it."""
     rows = rows_of(counts)
     batches = batches_of(rows, first)
     _, upto = passed(Cursor(), batches)
@@ -79,7 +81,7 @@ def test_another_cut_goes_on_where_the_first_ended(
 def test_chunks_of_a_snapshot_are_sent_in_turn(
     counts: dict[int, int], sizes: list[int], version: int, count: int
 ) -> None:
-    """A cursor in a later chunk has this one behind it, one in an earlier chunk has all of it before it."""
+    """A cursor in a later chunk is after this one, a cursor in an earlier chunk is before all of it."""
     rows = rows_of(counts)
     batches = batches_of(rows, sizes)
     assert passed(Cursor(version, CHUNK + 1, count), batches)[0] == [r for r in rows if r[0] > version]
@@ -97,14 +99,14 @@ def test_rows_of_one_rank_stay_in_one_batch(ranked: list[int], sizes: list[int])
         pa.RecordBatch.from_pydict({RANK: [r for r, _ in part], "key": [n for _, n in part]})
         for part in _cut(numbered, sizes)
     ]
-    found = [batch.to_pydict() for batch in join_equal_ranks(given_rows)]
-    assert [n for batch in found for n in batch["key"]] == list(range(len(ranked)))
-    assert all(a[RANK][-1] < b[RANK][0] for a, b in pairwise(found))
-    assert len(found) == 1 or all(batch["key"] for batch in found)
+    batches = [batch.to_pydict() for batch in join_equal_ranks(given_rows)]
+    assert [n for batch in batches for n in batch["key"]] == list(range(len(ranked)))
+    assert all(a[RANK][-1] < b[RANK][0] for a, b in pairwise(batches))
+    assert len(batches) == 1 or all(batch["key"] for batch in batches)
 
 
 def _cut(rows: list[tuple[int, int]], sizes: list[int]) -> list[list[tuple[int, int]]]:
-    """In parts of these sizes, with an empty one in between: Spark may send such."""
+    """Cut rows into these sizes, with empty batches in between, which Spark may send."""
     parts: list[list[tuple[int, int]]] = []
     at = 0
     while at < len(rows):
@@ -124,7 +126,7 @@ shards = st.permutations(range(4)).flatmap(
 @settings(max_examples=200, deadline=None)
 @given(shards, cuts)
 def test_rows_of_several_shards_are_separated(numbers: list[int], sizes: list[int]) -> None:
-    """Batches end anywhere, shards begin anywhere: each row is with its shard, in the order in which they came."""
+    """Wherever batches end and shards begin, each row is with its shard, in the order of the rows."""
     rows = [*enumerate(numbers)]
     batches = [
         pa.RecordBatch.from_pydict({"key": [n for n, _ in part], SHARD: [s for _, s in part]})

@@ -54,9 +54,9 @@ def test_keys_go_where_java_puts_them(spark: SparkSession, broker: Broker, uniqu
     keys |= {b'{"id":%d}' % i for i in range(300)}
     frame = spark.createDataFrame([(k, b"v") for k in keys], "key binary, value binary")
     assert produce(frame, topic_of(name, servers=broker.bootstrap)).records == len(keys)
-    found = {m.key() or b"": m.partition() for m in messages(broker.bootstrap, name)}
-    assert found == {k: _java_partition(k, 7) for k in keys}
-    assert len(set(found.values())) == 7
+    partitions = {m.key() or b"": m.partition() for m in messages(broker.bootstrap, name)}
+    assert partitions == {k: _java_partition(k, 7) for k in keys}
+    assert len(set(partitions.values())) == 7
 
 
 def test_every_change_of_a_key_arrives_in_order(spark: SparkSession, broker: Broker, unique: Unique) -> None:
@@ -168,8 +168,8 @@ def test_records_without_a_key_format_are_sent_too(
     )
     topic = topic_of(name, servers=broker.bootstrap, keyed=False, sink=Sink(parallelism=1))
     assert produce(frame, topic) == ProduceResult(records=10, tombstones=0, bytes=10)
-    found = list(messages(broker.bootstrap, name))
-    assert sorted((m.key(), m.value()) for m in found) == [(None, b"%d" % i) for i in range(10)]
+    records = list(messages(broker.bootstrap, name))
+    assert sorted((m.key(), m.value()) for m in records) == [(None, b"%d" % i) for i in range(10)]
 
 
 def test_nothing_to_send_is_nothing_sent(spark: SparkSession, broker: Broker, unique: Unique) -> None:

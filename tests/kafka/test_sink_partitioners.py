@@ -1,4 +1,4 @@
-"""`sink.partitioner` on a real broker: where records arrive is read by a consumer of its own."""
+"""`sink.partitioner` on a real broker: an independent consumer reads the partitions of records."""
 
 from __future__ import annotations
 
@@ -46,30 +46,30 @@ def test_fixed_fills_one_partition_per_task(spark: SparkSession, broker: Broker,
     sink = Sink(parallelism=2, partitioner="fixed")
     topic = topic_of(name, servers=broker.bootstrap, keyed=False, sink=sink)
     assert produce(frame, topic).records == 300
-    found = list(messages(broker.bootstrap, name))
-    counts = [sum(m.partition() == p for m in found) for p in range(3)]
+    records = list(messages(broker.bootstrap, name))
+    counts = [sum(m.partition() == p for m in records) for p in range(3)]
     assert counts == [150, 150, 0]
 
 
-def test_round_robin_changes_partitions_as_time_goes_by(broker: Broker, unique: Unique) -> None:
-    """Sticky as Kafka's default for records without keys: librdkafka takes another one every 10 ms, once it has heard
-    of them all; until then it keeps records back, or knows of some alone."""
+def test_round_robin_changes_partitions_over_time(broker: Broker, unique: Unique) -> None:
+    """Sticky as Kafka's default for records without keys: librdkafka chooses another partition every 10 ms, once it
+    has the metadata of all; until then it delays records, or knows only some partitions."""
     name = unique("spread")
     broker.create_topic(name, partitions=3)
     settings = producer_settings({"bootstrap.servers": broker.bootstrap}, checked=True)
     with RecordProducer(settings, partitioner=opened("round-robin", 0, 1)) as writer:
-        deadline, found = time.monotonic() + 30, set[int | None]()
-        while found != {0, 1, 2} and time.monotonic() < deadline:
+        deadline, partitions = time.monotonic() + 30, set[int | None]()
+        while partitions != {0, 1, 2} and time.monotonic() < deadline:
             for _ in range(40):
                 writer.send(Records([name], [None], [b"v"]))
                 time.sleep(0.012)
             writer.flush()
-            found = {m.partition() for m in messages(broker.bootstrap, name)}
-    assert found == {0, 1, 2}
+            partitions = {m.partition() for m in messages(broker.bootstrap, name)}
+    assert partitions == {0, 1, 2}
 
 
-def test_a_class_of_one_s_own(spark: SparkSession, broker: Broker, unique: Unique, tmp_path: Path) -> None:
-    """Given to the cluster as --py-files does; it sees key, value and topic, and is asked for every record."""
+def test_a_user_defined_class(spark: SparkSession, broker: Broker, unique: Unique, tmp_path: Path) -> None:
+    """It is added as --py-files does, and is called with key, value and topic of every record."""
     name, module = unique("own"), f"routes_{tmp_path.name}".replace("-", "_")
     broker.create_topic(name, partitions=3)
     (tmp_path / f"{module}.py").write_text(ROUTES)
@@ -81,15 +81,17 @@ def test_a_class_of_one_s_own(spark: SparkSession, broker: Broker, unique: Uniqu
     frame = spark.createDataFrame(rows, "key binary, value binary")
     topic = topic_of(name, servers=broker.bootstrap, sink=sink)
     assert produce(frame, topic).records == 20
-    found = {m.key(): m.partition() for m in messages(broker.bootstrap, name)}
-    assert found == {b"%d" % i: 2 if i % 5 == 0 else i % 2 for i in range(20)}
+    partitions = {m.key(): m.partition() for m in messages(broker.bootstrap, name)}
+    assert partitions == {b"%d" % i: 2 if i % 5 == 0 else i % 2 for i in range(20)}
     astray = spark.createDataFrame([(b"1", b"astray")], "key binary, value binary")
-    told = rf"^partitioner class '{module}:Routes' returned 99 for topic '{name}'; legal are 0 to 2$"
-    with pytest.raises(KafkaError, match=told):
+    message = rf"^partitioner class '{module}:Routes' returned 99 for topic '{name}'; legal are 0 to 2$"
+    with pytest.raises(KafkaError, match=message):
         produce(astray, topic)
 
 
-def test_a_writer_without_spark_asks_for_headers_and_full_buffers_too(broker: Broker, unique: Unique) -> None:
+def test_a_producer_without_spark_partitions_records_with_headers_and_full_buffers(
+    broker: Broker, unique: Unique
+) -> None:
     name = unique("writer")
     broker.create_topic(name, partitions=4)
     user = {"bootstrap.servers": broker.bootstrap, "queue.buffering.max.messages": "2", "linger.ms": "0"}
@@ -97,12 +99,14 @@ def test_a_writer_without_spark_asks_for_headers_and_full_buffers_too(broker: Br
     records = Records([name] * 20, [b"k"] * 20, [b"v"] * 20, headers=[[("h", b"x")]] * 20)
     with RecordProducer(settings, partitioner=opened("fixed", 6, 7)) as writer:
         writer.send(records)
-    found = list(messages(broker.bootstrap, name))
-    assert [(m.partition(), m.headers()) for m in found] == [(2, [("h", b"x")])] * 20
+    received = list(messages(broker.bootstrap, name))
+    assert [(m.partition(), m.headers()) for m in received] == [(2, [("h", b"x")])] * 20
 
 
-def test_a_topic_that_is_not_there_is_told(broker: Broker) -> None:
+def test_a_missing_topic_is_an_error(broker: Broker) -> None:
     settings = producer_settings({"bootstrap.servers": broker.bootstrap}, checked=True)
-    told = pytest.raises(KafkaError, match="the partitions of 'nowhere' are not known: UNKNOWN_TOPIC_OR_PART")
-    with told, RecordProducer(settings, partitioner=opened("fixed", 0, 1)) as writer:
+    refused = pytest.raises(
+        KafkaError, match="the partitions of 'nowhere' are not known: UNKNOWN_TOPIC_OR_PART"
+    )
+    with refused, RecordProducer(settings, partitioner=opened("fixed", 0, 1)) as writer:
         writer.send(Records(["nowhere"], [b"k"], [b"v"]))

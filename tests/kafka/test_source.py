@@ -28,7 +28,7 @@ def _everything(spark: SparkSession, topic: Topic) -> DataFrame:
 
 
 def test_a_record_comes_whole(spark: SparkSession, broker: Broker, unique: Unique) -> None:
-    """Columns as contracted; null, empty and binary payloads, headers and the timestamp are kept."""
+    """The columns are those documented; null, empty and binary payloads, headers and the timestamp are preserved."""
     name = unique("whole")
     broker.create_topic(name)
     send(broker.bootstrap, name, [(b"\xff\x00", b"")], timestamp=1_700_000_000_123, headers=[("h", b"\x01")])
@@ -48,7 +48,7 @@ def test_a_record_comes_whole(spark: SparkSession, broker: Broker, unique: Uniqu
 def test_batches_end_by_position(
     spark: SparkSession, broker: Broker, unique: Unique, parallelism: int | None
 ) -> None:
-    """Committed records come, aborted ones do not; markers and aborts at the end do not keep us waiting."""
+    """Committed records are read, aborted ones are not; markers and aborts at the end do not block the read."""
     name = unique("txn")
     broker.create_topic(name)
     topic = topic_of(name, servers=broker.bootstrap, parallelism=parallelism)
@@ -109,10 +109,10 @@ def test_deleted_offsets_fail_the_job_and_are_never_skipped(
 
 
 @pytest.mark.parametrize("discovery", [300_000, 0])
-def test_streams_pick_up_new_partitions_unless_told_not_to(
+def test_streams_read_new_partitions_unless_discovery_is_off(
     spark: SparkSession, broker: Broker, unique: Unique, tmp_path: object, discovery: int
 ) -> None:
-    """A stream starts where told, keeps its limit, and reads added partitions from their earliest."""
+    """A stream starts at its offsets, respects its limit, and reads added partitions from their earliest offset."""
     name = unique("stream")
     broker.create_topic(name)
     send(broker.bootstrap, name, [(b"k", b"%d" % i) for i in range(4)])

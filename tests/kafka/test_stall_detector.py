@@ -39,5 +39,5 @@ def test_only_a_process_that_was_stopped_stood_still(stopped: bool, work: str) -
             process.send_signal(signal.SIGCONT)
         process.stdin.write("\n")
         process.stdin.close()
-        said = process.stdout.read()
-    assert said.startswith("a task that sends records stood still for 2 s") if stopped else not said
+        output = process.stdout.read()
+    assert output.startswith("a task that sends records stood still for 2 s") if stopped else not output

@@ -76,7 +76,7 @@ def test_a_class_of_others_comes_back_as_ours() -> None:
 
 
 def test_what_others_say_is_not_taken_for_an_error_of_ours() -> None:
-    """Not even the very words of another job's error, nor those of errors of old."""
+    """Not even the text of another job's error or of an earlier one."""
     remote, other = TaskErrors(), TaskErrors()
     stolen = _text(other.task(_Raises(errors.KafkaError("stolen")).run))
     for words in (
@@ -124,7 +124,7 @@ def test_a_package_that_executors_lack_is_named(lacking: str, package: str) -> N
     assert "--archives" in str(error)
 
 
-def test_a_library_that_cannot_be_loaded_is_told_as_such() -> None:
+def test_a_library_that_cannot_be_loaded() -> None:
     remote = TaskErrors()
     broken = ImportError("librdkafka.so.1: cannot open shared object file", name="confluent_kafka.cimpl")
     error = remote.error(PySparkException(_text(remote.task(_Raises(broken).run))))

@@ -1,4 +1,4 @@
-"""Topics are created before the first record, and what is odd about those that are there is said."""
+"""Missing topics are created before the first record, and existing ones are checked with warnings."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def test_absent_topics_are_created_as_described_once(broker: Broker, unique: Uni
     for name in (one, two):
         assert len(admin.list_topics(name, timeout=10).topics[name].partitions) == 4
         resource = ConfigResource(ResourceType.TOPIC, name)
-        found = admin.describe_configs([resource])[resource].result(10)
-        assert {key: found[key].value for key in config} == config
+        settings = admin.describe_configs([resource])[resource].result(10)
+        assert {key: settings[key].value for key in config} == config
 
 
 def test_the_broker_s_defaults(broker: Broker, unique: Unique) -> None:
@@ -41,7 +41,9 @@ def test_the_broker_s_defaults(broker: Broker, unique: Unique) -> None:
     assert len(admin.list_topics(name, timeout=10).topics[name].partitions) == 1
 
 
-def test_an_existing_topic_is_left_alone_and_its_differences_are_told(broker: Broker, unique: Unique) -> None:
+def test_an_existing_topic_is_not_changed_and_its_differences_are_warnings(
+    broker: Broker, unique: Unique
+) -> None:
     name = unique("there")
     broker.create_topic(name, partitions=2)
     wanted = TopicCreation(3, None, {"cleanup.policy": "compact"})
@@ -58,9 +60,9 @@ def test_policies_are_compared_word_by_word(broker: Broker, unique: Unique) -> N
     same = TopicCreation(config={"cleanup.policy": "delete, compact"})
     other = TopicCreation(config={"cleanup.policy": "delete"})
     assert topic_creation.prepare_topics(topic_of(name, servers=broker.bootstrap, create=same)) == []
-    [told] = topic_creation.prepare_topics(topic_of(name, servers=broker.bootstrap, create=other))
+    [warning] = topic_creation.prepare_topics(topic_of(name, servers=broker.bootstrap, create=other))
     assert (
-        told
+        warning
         == f"topic '{name}' has cleanup.policy=compact,delete, topic.create names delete; it is left as it is"
     )
 
@@ -71,31 +73,31 @@ def test_an_absent_topic_that_nobody_creates(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize(
-    ("creation", "told"),
+    ("creation", "reason"),
     [
         (TopicCreation(replication=3), "INVALID_REPLICATION_FACTOR"),
         (TopicCreation(config={"cleanup.polisy": "compact"}), "INVALID_CONFIG: Unknown topic config name"),
     ],
 )
 def test_what_the_broker_will_not_create(
-    broker: Broker, unique: Unique, creation: TopicCreation, told: str
+    broker: Broker, unique: Unique, creation: TopicCreation, reason: str
 ) -> None:
     name = unique("refused")
-    with pytest.raises(KafkaError, match=f"refuses to create topic '{name}': {told}"):
+    with pytest.raises(KafkaError, match=f"refuses to create topic '{name}': {reason}"):
         topic_creation.prepare_topics(topic_of(name, servers=broker.bootstrap, create=creation))
 
 
-def test_who_may_not_read_configurations_is_not_stopped(
+def test_a_login_that_may_not_read_configurations_continues(
     broker: Broker, unique: Unique, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     name = unique("secret")
     broker.create_topic(name)
-    ask = AdminSession.request
+    request = AdminSession.request
 
-    def refuse(self: AdminSession, doing: str, *args: object, **more: object) -> object:
-        if doing.startswith("describe the configuration"):
-            raise KafkaError(f"refuses to {doing}: TOPIC_AUTHORIZATION_FAILED")
-        return ask(self, doing, *args, **more)  # type: ignore[arg-type]
+    def refuse(self: AdminSession, action: str, *args: object, **more: object) -> object:
+        if action.startswith("describe the configuration"):
+            raise KafkaError(f"refuses to {action}: TOPIC_AUTHORIZATION_FAILED")
+        return request(self, action, *args, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(AdminSession, "request", refuse)
     with caplog.at_level(logging.INFO, "bridge.kafka"):

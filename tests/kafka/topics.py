@@ -1,4 +1,4 @@
-"""What the tests of this folder share: a topic's definition, and an independent producer."""
+"""Shared by the tests of this folder: a topic's definition, and an independent producer."""
 
 from __future__ import annotations
 
