@@ -108,8 +108,8 @@ class Bench:
             if fast and isinstance(decoder, FastPathDecoder):
                 decoded = decoder.decode_fast(payloads, F.col(PAYLOAD), "decoded").select("decoded")
             else:
-                chosen = decoder if fast else decoder.for_payloads(payloads)
-                decoded = payloads.select(chosen.decode(F.col(PAYLOAD), fast=fast).alias("decoded"))
+                full = decoder.for_payloads(payloads)
+                decoded = payloads.select(full.decode(F.col(PAYLOAD)).alias("decoded"))
             kept = decoded.localCheckpoint()  # otherwise the filter moves into the steps
             wrong = kept.select("decoded.error").where("error IS NOT NULL").first()
             if wrong is None:

@@ -1,8 +1,8 @@
-"""The bridge's own columns, quoting, and equality of columns as the table sees it.
+"""The bridge's own columns, quoting, and equality of values by the rules of the table.
 
 Users' columns cannot collide with them: names that begin with two underscores are refused (config.rules).
 
-Lowest module that imports pyspark.
+This is the lowest layer that imports pyspark.
 """
 
 from __future__ import annotations
@@ -39,50 +39,50 @@ __all__ = [
 ]
 
 KIND = "__kind"
-"""Row kind of a change: '+I', '-U', '+U' or '-D'; for an upsert whose key is not looked up, '+U'."""
+"""Row kind of a change: '+I', '-U', '+U' or '-D'; '+U' for an upsert, which may be an insert."""
 
 POSITION = "__position"
-"""Where a change stands: struct<topic, partition, offset, timestamp> or struct<version>."""
+"""Position of a change: struct<topic, partition, offset, timestamp> or struct<version>."""
 
 BEFORE, AFTER = "__before", "__after"
-"""A key's row before and after what happened to it; null where it was not there."""
+"""A key's row before and after its change; null where there was none."""
 
 ROUTE = "__route"
-"""A number by which records without a key find the task that sends all changes of their row."""
+"""A hash of the row's primary key for records without a key: one task sends all records of a row."""
 
 LEADER_EPOCH = "leaderEpoch"
-"""Column of records that is there only where a table asks for it: Spark's source does not give it."""
+"""Column of records that only tables with this metadata have, since Spark's source does not give it."""
 
 BAD = "__bad"
-"""Why a record cannot be applied (no payload in it); null for a good one."""
+"""The error of a bad record, without payload; null for a good one."""
 
 
 def col(name: str, frame: str | None = None) -> Column:
-    """The column named exactly `name` (dots and backquotes are part of the name), of alias `frame` if given."""
+    """Return the column named exactly `name` (dots and backquotes are part of the name), of alias `frame` if given."""
     return _col(f"{frame}.{quote(name)}" if frame else quote(name), SparkContext._gateway)
 
 
 @lru_cache(maxsize=4096)
 def _col(name: str, gateway: object) -> Column:
-    """A column means the same in every frame, and to make one takes three calls into the JVM behind `gateway`; a batch
-    needs hundreds."""
+    """Return a cached column. A column fits every frame; making one takes three calls into the JVM behind `gateway`,
+    and a batch needs hundreds."""
     return F.col(name)
 
 
 def retracts(frame: str | None = None) -> Column:
-    """True for changes that take a row away (-U, -D), by their `__kind`."""
+    """Return the condition for retractions (-U, -D), by `__kind`."""
     return col(KIND, frame).isin([kind.value for kind in RowKind if kind.retracts])
 
 
 def members(frame: DataFrame, struct: str) -> list[str]:
-    """The names of the fields of the column `struct` of `frame`."""
+    """Return the names of the fields of the column `struct` of `frame`."""
     type = frame.schema[struct].dataType
     assert isinstance(type, T.StructType)
     return type.names
 
 
 def struct_type(spark_ddl: str) -> T.StructType:
-    """Parse `STRUCT<...>` as written by schema.RowType.spark()."""
+    """Return the type of `STRUCT<...>` as written by schema.RowType.spark()."""
     parsed = T.DataType.fromDDL(spark_ddl)
     assert isinstance(parsed, T.StructType)
     return parsed
@@ -105,7 +105,7 @@ _SCALARS: dict[type[T.DataType], tuple[str, tuple[int, ...]]] = {
 
 
 def data_type(type: T.DataType) -> DataType | None:
-    """The Flink type whose Spark counterpart `type` is (schema.DataType.spark); None where there is none."""
+    """Return the Flink type whose Spark type is `type` (see schema.DataType.spark); None where there is none."""
     if isinstance(type, T.DecimalType):
         return ScalarType("DECIMAL", (type.precision, type.scale))
     if isinstance(type, T.ArrayType):
@@ -121,21 +121,21 @@ def data_type(type: T.DataType) -> DataType | None:
             if all(t for _, t in fields)
             else None
         )
-    found = _SCALARS.get(type.__class__)
-    return ScalarType(*found) if found else None
+    scalar = _SCALARS.get(type.__class__)
+    return ScalarType(*scalar) if scalar else None
 
 
 def comparable(column: Column, type: T.DataType) -> Column:
-    """`column` as something `<=>` and xxhash64 accept: maps become arrays of entries in key order.
+    """Return `column` in a type that `<=>` and xxhash64 accept: maps become arrays of entries in key order.
 
-    Equal maps give equal arrays whatever the order of their entries; null stays null on every level.
+    Equal maps give equal arrays whatever the order of their entries; null stays null at every level.
     """
     if isinstance(type, T.MapType):
         value = type.valueType
         entries = F.array_sort(F.map_entries(column))
         if not _has_map(value):
             return entries
-        # array_sort cannot order maps: sort the keys alone and look the values up.
+        # array_sort cannot order maps: sort the keys alone and look up the values.
         keys = F.array_sort(F.map_keys(column))
         return F.transform(
             keys, lambda k: F.struct(k.alias("key"), comparable(column[k], value).alias("value"))
@@ -158,7 +158,7 @@ def _has_map(type: T.DataType) -> bool:
 
 
 def differs(fields: Sequence[T.StructField], left: str, right: str) -> Column:
-    """True when any of `fields` is not the same, null-safely, in the frames aliased `left` and `right`."""
+    """Return the null-safe condition that any of `fields` differs between the frames aliased `left` and `right`."""
     unequal = [
         ~comparable(col(f.name, left), f.dataType).eqNullSafe(comparable(col(f.name, right), f.dataType))
         for f in fields
@@ -167,20 +167,20 @@ def differs(fields: Sequence[T.StructField], left: str, right: str) -> Column:
 
 
 def same_key(names: Sequence[str], left: str, right: str) -> Column:
-    """Null-safe equality of the key columns (ADR 028, rule 4)."""
+    """Return null-safe equality of the key columns (ADR 028, rule 4)."""
     return reduce(lambda a, b: a & b, [col(n, left).eqNullSafe(col(n, right)) for n in names])
 
 
 def row_fingerprint(fields: Sequence[T.StructField]) -> Column:
-    """A 64-bit hash of a row that depends on every field, nulls and field order included."""
+    """Return a 64-bit hash of a row that depends on every field, on nulls and on the order of fields."""
     parts: list[Column] = []
     for f in fields:
         value = comparable(col(f.name), f.dataType)
-        # xxhash64 skips nulls, so (null, 1) and (1, null) would be alike without the flag.
+        # xxhash64 skips nulls, so (null, 1) and (1, null) would have one hash without the flag.
         parts += [value.isNull(), value]
     return F.xxhash64(*parts)
 
 
 def estimated_bytes(frame: DataFrame) -> int:
-    """How large Spark takes the frame for; of one that is persisted and has been computed it knows."""
+    """Return Spark's estimate of a frame's size, which is exact for a persisted frame that has been computed."""
     return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))

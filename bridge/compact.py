@@ -1,7 +1,7 @@
-"""changes -compact-> changes: the last change per key, by where it stands and by nothing else.
+"""changes -compact-> changes: the last change per key, by its position alone.
 
-Both directions share the idea, and Spark's WindowGroupLimit makes it cheap: a first row per group is kept on the
-map side before anything is shuffled.
+An ingest takes the last record of each key, a publish the net change. Spark's WindowGroupLimit makes the former cheap:
+it takes the first row per group on the map side, before the shuffle.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from bridge.rows import RowKind
 __all__ = ["TWO_PARTITIONS", "each", "latest_by_offset", "net", "upserts", "without_before_images"]
 
 TWO_PARTITIONS = "__two_partitions"
-"""True on a change whose key was seen in more than one partition (they were added, or a writer went astray)."""
+"""True for a change whose key is in more than one partition (partitions were added, or a producer chose another)."""
 
 _FIRST = "__first"
 
 
 def latest_by_offset(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """One row per key: the last of its partition by offset, whatever the record timestamps say.
+    """Return one row per key: the last of its partition by offset, whatever the record timestamps are.
 
-    Only where a key shows up in several partitions do timestamps decide, between the last rows of those
-    partitions; then topic, partition and offset (ADR 028, rule 3). Null is a key value like any other. `frame` has
-    `__position` struct<topic, partition, offset, timestamp>, and `row` where an offset may hold several changes, which
-    stand in its order. Adds the boolean `__two_partitions`; an order is not kept.
+    Where a key is in several partitions, the timestamp decides between the last rows of those partitions, then topic,
+    partition and offset (ADR 028, rule 3). Null is a key value like any other. `frame` has `__position`
+    struct<topic, partition, offset, timestamp>, and `row`, their order, where an offset may have several changes. Adds
+    the boolean `__two_partitions`; the result has no order.
     """
     names = [col(name) for name in keys]
     at = [col(POSITION).getField(part) for part in ("topic", "partition", "offset", "timestamp")]
@@ -46,23 +46,24 @@ def latest_by_offset(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 
 def net(frame: DataFrame, keys: Sequence[str], *, across_versions: bool) -> DataFrame:
-    """What became of each key in each table version, or with `across_versions` over all of them.
+    """Return the net change of each key in each table version, or with `across_versions` over all of them.
 
     Columns: `__before` and `__after`, structs of the frame's other columns: the key's row before the first change and
     after the last one, null where there was none; `__position` struct<version>, that of the last change. Inside a
-    version retractions (-U, -D) stand before adds (+I, +U), so an update has both rows, a primary key that changed
-    is a deletion of the old key and an insertion of the new one, and a key deleted and inserted again is an update
-    (ADR 028, rule 11). What comes to nothing is left out: an update that changes no column (null-safe; maps by their
-    entries), a key inserted and deleted. `frame` has `__kind` and `__position` struct<version>; an order is not kept.
+    version retractions (-U, -D) precede adds (+I, +U), so an update has both rows, a primary key that changed is a
+    deletion of the old key and an insertion of the new one, and a key deleted and inserted again is an update
+    (ADR 028, rule 11). Changes without effect are left out: an update that changes no column (null-safe; maps by their
+    entries), a key inserted and deleted. `frame` has `__kind` and `__position` struct<version>. The result has no
+    order.
     """
     columns = [f for f in frame.schema.fields if f.name not in (KIND, POSITION)]
     version, adds = col(POSITION).getField("version"), ~retracts()
     row = F.struct(*(col(f.name) for f in columns))
     left, made = F.when(~adds, version), F.when(adds, version)
     grouping = [col(name) for name in keys] if across_versions else [*(col(name) for name in keys), version]
-    # Rows can only be grouped when they are sorted: once, behind the shuffle, where there is little to combine before.
-    parted = frame if across_versions else frame.repartition(*grouping)
-    found = parted.groupBy(*grouping).agg(
+    # Spark sorts rows to aggregate them: after the shuffle only, since few changes are of one key and version.
+    partitioned = frame if across_versions else frame.repartition(*grouping)
+    aggregated = partitioned.groupBy(*grouping).agg(
         F.min(version).alias("__first"),
         F.max(version).alias("__last"),
         F.min(left).alias("__left"),
@@ -70,7 +71,7 @@ def net(frame: DataFrame, keys: Sequence[str], *, across_versions: bool) -> Data
         F.min_by(row, left).alias(BEFORE),
         F.max_by(row, made).alias(AFTER),
     )
-    sides = found.select(
+    sides = aggregated.select(
         F.when(col("__left") == col("__first"), col(BEFORE)).alias(BEFORE),
         F.when(col("__made") == col("__last"), col(AFTER)).alias(AFTER),
         F.struct(col("__last").alias("version")).alias(POSITION),
@@ -80,8 +81,10 @@ def net(frame: DataFrame, keys: Sequence[str], *, across_versions: bool) -> Data
 
 
 def each(frame: DataFrame) -> DataFrame:
-    """Every change for itself, for rows without a key, in the columns of `net`: an add has its row after, a
-    retraction before; `__position` struct<version, step>, retractions being the first step of a version."""
+    """Return every change of rows without a key, in the columns of `net`.
+
+    An add has `__after`, a retraction `__before`; `__position` is struct<version, step>, with retractions as the first
+    step of a version."""
     row = F.struct(*(col(f.name) for f in frame.schema.fields if f.name not in (KIND, POSITION)))
     step = F.when(retracts(), 0).otherwise(1)
     return frame.select(
@@ -92,7 +95,7 @@ def each(frame: DataFrame) -> DataFrame:
 
 
 def upserts(sides: DataFrame) -> DataFrame:
-    """`net` as changes: the row after with +I or +U, or the row before with -D; then `__kind`, `__position`."""
+    """Return a frame of `net` as changes: the row after with +I or +U, or before with -D; `__kind`, `__position`."""
     kind = (
         F.when(col(AFTER).isNull(), RowKind.DELETE.value)
         .when(col(BEFORE).isNull(), RowKind.INSERT.value)
@@ -106,8 +109,10 @@ def upserts(sides: DataFrame) -> DataFrame:
 
 
 def without_before_images(frame: DataFrame) -> DataFrame:
-    """Changes without -U: what `upserts` makes of them where every -U has its +U and no key has two changes in a
-    version, as in versions that an ingest wrote. Nothing is shuffled."""
+    """Return changes without -U, without a shuffle.
+
+    They equal `upserts` of `net` where every -U has its +U and no key has two changes in a version, as in versions that
+    an ingest wrote."""
     return frame.where(col(KIND) != RowKind.UPDATE_BEFORE.value)
 
 

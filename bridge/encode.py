@@ -20,25 +20,25 @@ _KEY, _VALUE = "__key", "__value"
 
 
 def encode(changes: DataFrame, topic: Topic) -> DataFrame:
-    """One record per change: +I and +U give key and value, -D (and a -U that is left) a tombstone.
+    """Return one record per change: +I and +U give key and value, -D (and a -U without its +U) a tombstone.
 
     Columns: key binary, value binary, then `timestamp`, `headers` or `topic` where the schema has a column
     of that writable metadata (METADATA without VIRTUAL; Flink: Available Metadata; `header-list` gives `headers`),
-    then `__position`. Headers of the sink's own (`topic.sink.headers`) follow the row's. Rows keep their order and
-    their place. A row the format cannot write fails the job when it is evaluated, naming the field and the option
-    that decides.
+    then `__position`. The sink's own headers (`topic.sink.headers`) follow the row's. The order and the partitions of
+    the frame stay as they are. A row that the format cannot write fails the job when it is evaluated, naming the field
+    and the option that decides.
     """
     value = F.when(~retracts(), _document(topic.value, col))
-    written = _written(_keyed(changes, topic, col), topic.value, value, _VALUE)
-    return written.select(*_record(topic, col), col(POSITION))
+    encoded = _encoded(_with_key(changes, topic, col), topic.value, value, _VALUE)
+    return encoded.select(*_record(topic, col), col(POSITION))
 
 
 def encode_changes(sides: DataFrame, topic: Topic, *, pair: bool = False) -> DataFrame:
-    """Records of a CDC format for what `compact.net` and `compact.each` find: key and metadata as in `encode`.
+    """Return records of a CDC format for frames of `compact.net` or `compact.each`: key and metadata as in `encode`.
 
-    One true update message, with the row before and after; with `pair` the delete and create message that Flink
-    writes for it. `__position` is struct<version, step>, by which a key's records have one order. Where the topic has
-    no key but the table has one, `__route` bigint is the same for all records of a row.
+    An update is one message, with the row before and after; with `pair` the delete and create messages that Flink
+    writes for it. `__position` is struct<version, step>, the order of a key's records. Where the topic has no key but
+    the table has one, `__route` bigint is the same for all records of a row.
     """
     before, after, step = col(BEFORE), col(AFTER), F.lit(0)
     if "step" in members(sides, POSITION):
@@ -47,7 +47,7 @@ def encode_changes(sides: DataFrame, topic: Topic, *, pair: bool = False) -> Dat
         sides = _pairs(sides)
         before, after, step = (col("__side").getField(n) for n in ("before", "after", "step"))
     version = col(POSITION).getField("version").alias("version")
-    present = sides.select(
+    rows = sides.select(
         before.alias(BEFORE),
         after.alias(AFTER),
         F.coalesce(after, before).alias("__row"),
@@ -61,7 +61,7 @@ def encode_changes(sides: DataFrame, topic: Topic, *, pair: bool = False) -> Dat
         document = _document(topic.value, lambda name: col(which).getField(name))
         return F.when(col(which).isNotNull(), document)
 
-    frame = _keyed(present, topic, row)
+    frame = _with_key(rows, topic, row)
     encoder = _encoder(topic.value)
     if isinstance(encoder, FrameChangeEncoder):
         frame = encoder.encode_change_into(frame, side(BEFORE), side(AFTER), _VALUE)
@@ -76,7 +76,7 @@ def encode_changes(sides: DataFrame, topic: Topic, *, pair: bool = False) -> Dat
 
 
 def _pairs(sides: DataFrame) -> DataFrame:
-    """Updates taken apart; the rest stays."""
+    """Return updates as two rows, a deletion and an insertion, and the other changes as they are."""
     type = sides.schema[BEFORE].dataType.simpleString()
     none = F.lit(None).cast(type)
 
@@ -84,19 +84,19 @@ def _pairs(sides: DataFrame) -> DataFrame:
         return F.struct(before.alias("before"), after.alias("after"), F.lit(step).alias("step"))
 
     both = col(BEFORE).isNotNull() & col(AFTER).isNotNull()
-    apart = F.when(both, F.array(one(col(BEFORE), none, 0), one(none, col(AFTER), 1)))
+    two = F.when(both, F.array(one(col(BEFORE), none, 0), one(none, col(AFTER), 1)))
     return sides.select(
-        F.explode(apart.otherwise(F.array(one(col(BEFORE), col(AFTER), 0)))).alias("__side"), col(POSITION)
+        F.explode(two.otherwise(F.array(one(col(BEFORE), col(AFTER), 0)))).alias("__side"), col(POSITION)
     )
 
 
-def _keyed(frame: DataFrame, topic: Topic, of: Callable[[str], Column]) -> DataFrame:
+def _with_key(frame: DataFrame, topic: Topic, of: Callable[[str], Column]) -> DataFrame:
     if topic.key is None:
         return frame.withColumn(_KEY, F.lit(None).cast("binary"))
-    return _written(frame, topic.key, _document(topic.key, of), _KEY)
+    return _encoded(frame, topic.key, _document(topic.key, of), _KEY)
 
 
-def _written(frame: DataFrame, spec: FormatSpec, row: Column, name: str) -> DataFrame:
+def _encoded(frame: DataFrame, spec: FormatSpec, row: Column, name: str) -> DataFrame:
     encoder = _encoder(spec)
     if isinstance(encoder, FrameEncoder):
         return encoder.encode_into(frame, row, name)
@@ -104,9 +104,9 @@ def _written(frame: DataFrame, spec: FormatSpec, row: Column, name: str) -> Data
 
 
 def _record(topic: Topic, of: Callable[[str], Column]) -> list[Column]:
-    """The columns of a record; `of` finds the table's columns."""
-    written = [c for c in topic.schema.metadata if not c.virtual and c.key in _WRITERS]
-    metadata = {_WRITERS[c.key]: _metadata(c, of(c.name)) for c in written}
+    """Return the columns of a record; `of` returns a column of the table by name."""
+    writable = [c for c in topic.schema.metadata if not c.virtual and c.key in _WRITERS]
+    metadata = {_WRITERS[c.key]: _metadata(c, of(c.name)) for c in writable}
     if topic.sink.headers:
         metadata["headers"] = _more_headers(metadata.get("headers"), topic.sink.headers)
     parts = {"key": col(_KEY), "value": col(_VALUE), **metadata}

@@ -1,7 +1,7 @@
-"""Row kinds, and the oracle: what a changelog folds to, in plain Python.
+"""Row kinds, and the fold of a changelog in plain Python.
 
-Everything Spark computes about a changelog is judged against `replay`, so this module stays small enough to
-be read in one go and imports nothing but the standard library.
+Tests compare everything that Spark computes about a changelog with `replay`, so this module must be easy to check: it
+is small and imports nothing but the standard library.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class RowKind(str, Enum):
 
     @property
     def retracts(self) -> bool:
-        """True for the kinds that take a row away (-U, -D)."""
+        """Return True for the kinds that remove a row (-U, -D)."""
         return self in (RowKind.UPDATE_BEFORE, RowKind.DELETE)
 
 
 @dataclass(frozen=True)
 class Change:
-    """One change of one key. `row` is the whole row for adds; what is known of it for retractions.
+    """One change of one key. `row` is the whole row for adds; for retractions it may lack fields.
 
     `position` orders changes: (version,) for a table's feed, (offset,) for a partition of a topic.
     """
@@ -47,9 +47,9 @@ class Change:
 def replay(
     changes: Iterable[Change], table: Mapping[Hashable, Mapping[str, Any]] | None = None
 ) -> dict[Hashable, Mapping[str, Any]]:
-    """Fold `changes`, in the order given, over `table` (empty if none): key -> row.
+    """Fold `changes`, in the given order, over `table` (empty by default), and return key -> row.
 
-    An add sets the row of its key, a retraction removes it; removing an absent key is a no-op
+    An add sets the row of its key, a retraction removes it; removing an absent key has no effect
     (ADR 028, rule 6). `table` is not modified.
     """
     rows = dict(table or {})
@@ -62,7 +62,7 @@ def replay(
 
 
 def compact(changes: Sequence[Change]) -> list[Change]:
-    """Keep the last change per key: ordered by position, retractions before adds at one position.
+    """Return the last change per key: ordered by position, retractions before adds at one position.
 
     The order of the result is the order of the last changes. A trailing -U counts as a delete
     (ADR 028, rule 11). `replay(compact(c))` equals `replay(c sorted by position)` for every `c`.
@@ -75,10 +75,10 @@ def compact(changes: Sequence[Change]) -> list[Change]:
 
 
 def net(changes: Sequence[Change]) -> dict[Hashable, tuple[Row | None, Row | None]]:
-    """What became of each key: its row before the first of `changes` and after the last, None where there was none.
+    """Return the net change of each key: its row before the first of `changes` and after the last, None for no row.
 
-    Ordered as in `compact`. Keys to which nothing happened in the end (an update to the same row, an insert and its
-    delete) are left out.
+    Ordered as in `compact`. Keys whose changes have no effect (an update to the same row, an insert and its delete) are
+    left out.
     """
     sides: dict[Hashable, tuple[Row | None, Row | None]] = {}
     for change in sorted(changes, key=lambda c: (c.position, not c.kind.retracts)):

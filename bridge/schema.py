@@ -1,7 +1,7 @@
-"""A table as Flink SQL describes it: types, columns, keys. Plain values, no JVM.
+"""The schema of a table in Flink SQL: types, columns, keys. Plain values, no JVM.
 
-Every type knows its Flink text and its Spark SQL counterpart. Types without a counterpart in Spark 4.0
-are refused by `unsupported`, with the reason and the way out.
+Every type has its text in Flink SQL and in Spark SQL. `unsupported` refuses types without a counterpart in Spark 4.0,
+with the reason and the way out.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ __all__ = [
 
 
 def quote(name: str) -> str:
-    """`name` as a backquoted identifier; Flink and Spark both double a backquote inside."""
+    """Return `name` as a backquoted identifier; Flink and Spark both double a backquote inside."""
     return "`" + name.replace("`", "``") + "`"
 
 
 @dataclass(frozen=True)
 class DataType:
-    """Base of all types. `nullable` is the type's own NOT NULL, as Flink has it on every level."""
+    """Base of all types. `nullable` is False for NOT NULL, which Flink has at every level of a type."""
 
     nullable: bool = field(default=True, kw_only=True)
 
     def flink(self) -> str:
-        """The type in Flink SQL, NOT NULL included."""
+        """Return the type in Flink SQL, with NOT NULL."""
         return self._flink() + ("" if self.nullable else " NOT NULL")
 
     def spark(self) -> str:
-        """The type in Spark SQL DDL (nullability is kept by the bridge's checks, not by Spark's types)."""
+        """Return the type in Spark SQL DDL, without NOT NULL, which the bridge checks itself."""
         raise NotImplementedError
 
     def _flink(self) -> str:
         raise NotImplementedError
 
     def required(self) -> DataType:
-        """The same type, NOT NULL."""
+        """Return the same type with NOT NULL."""
         return replace(self, nullable=False)
 
 
@@ -118,7 +118,7 @@ class ArrayType(DataType):
 
 @dataclass(frozen=True)
 class MapType(DataType):
-    """MAP<key, value>. MULTISET<t> is kept as MAP<t, INT NOT NULL>, which is how Flink writes it."""
+    """MAP<key, value>. MULTISET<t> is represented as MAP<t, INT NOT NULL>, as Flink writes it."""
 
     key: DataType
     value: DataType
@@ -140,7 +140,7 @@ class RowField:
 
 @dataclass(frozen=True)
 class RowType(DataType):
-    """ROW<name type, ...>; also the shape of a whole key or value document."""
+    """ROW<name type, ...>; also the type of a whole key or value document."""
 
     fields: tuple[RowField, ...]
 
@@ -159,14 +159,14 @@ _NO_COUNTERPART = {
     "TIME": "Spark 4.0 has no TIME type; declare STRING (or INT for milliseconds of the day)",
     "INTERVAL": "Flink's formats cannot write intervals; declare BIGINT and name the unit",
     "RAW": "RAW is Flink's own serialisation; declare BYTES",
-    "NULL": "a column of type NULL holds nothing; leave it out",
+    "NULL": "a column of type NULL has no values; leave it out",
     "TIMESTAMP_TZ": "Flink's formats do not support TIMESTAMP WITH TIME ZONE; declare TIMESTAMP_LTZ",
     "VARIANT": "Flink's formats do not support VARIANT; declare STRING",
 }
 
 
 def unsupported(type: DataType) -> str | None:
-    """Why `type` (or a part of it) has no Spark counterpart, or None when it has one."""
+    """Return why `type` (or a part of it) has no Spark counterpart, or None where it has one."""
     if isinstance(type, ArrayType):
         return unsupported(type.element)
     if isinstance(type, MapType):
@@ -183,7 +183,7 @@ def unsupported(type: DataType) -> str | None:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table, whatever it is made of."""
+    """A column of the table, of any kind."""
 
     name: str
 
@@ -217,7 +217,7 @@ class ComputedColumn(Column):
 
 @dataclass(frozen=True)
 class Watermark:
-    """`WATERMARK FOR column AS column - INTERVAL ...`: used for the event-time lag."""
+    """`WATERMARK FOR column AS column - INTERVAL ...`: the event-time lag is measured by it."""
 
     column: str
     expression: str
@@ -252,6 +252,6 @@ class TableSchema:
         return tuple(c for c in self.columns if isinstance(c, ComputedColumn))
 
     def row(self, names: tuple[str, ...], strip_prefix: str = "") -> RowType:
-        """The ROW of the named physical columns, in that order, names stripped of `strip_prefix`."""
+        """Return the ROW of the named physical columns, in that order, names stripped of `strip_prefix`."""
         types = {c.name: c.type for c in self.physical}
         return RowType(tuple(RowField(n.removeprefix(strip_prefix), types[n]) for n in names))

@@ -1,4 +1,4 @@
-"""Equality as the table sees it: null-safe, exact names, maps whatever the order of their entries."""
+"""Equality by the rules of the table: null-safe, exact names, maps whatever the order of their entries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NESTED = "struct<m: map<string, map<string,int>>, a: array<map<string,int>>, s: 
 
 
 def same(spark: SparkSession, ddl: str, pairs: list[tuple[Any, Any]]) -> list[tuple[bool, bool]]:
-    """For each pair of values: does `differs` say they are the same, and do their fingerprints agree?"""
+    """For each pair of values: whether `differs` finds no difference, and whether their fingerprints agree."""
     type = T.DataType.fromDDL(ddl)
     shape = T.StructType([T.StructField("n", T.IntegerType()), T.StructField("v", type)])
     left, right = (

@@ -59,11 +59,11 @@ def _key(row: Row) -> tuple[Any, ...]:
 @given(logs=st.lists(_LOG.map(lambda log: log[:1]), min_size=60, max_size=60))
 def test_in_one_partition_the_last_offset_wins_as_the_oracle_has_it(spark: SparkSession, logs: Any) -> None:
     frame, changes = _of_topic(spark, logs)
-    found = latest_by_offset(frame, _KEYS).collect()
-    assert {(_key(r), r["value"]) for r in found} == {
+    actual = latest_by_offset(frame, _KEYS).collect()
+    assert {(_key(r), r["value"]) for r in actual} == {
         (c.key, c.row["value"]) for c in compact(changes) if c.row
     }
-    assert len(found) == len(compact(changes)) and not any(r[TWO_PARTITIONS] for r in found)
+    assert len(actual) == len(compact(changes)) and not any(r[TWO_PARTITIONS] for r in actual)
 
 
 @_LARGE
@@ -79,9 +79,9 @@ def test_between_partitions_the_timestamp_decides(spark: SparkSession, logs: Any
     expected: dict[Any, Change] = {}
     for (key, _), change in sorted(winners.items(), key=lambda w: (w[1].position[2], w[1].position[0])):
         expected[key] = change
-    found = latest_by_offset(frame, _KEYS)
-    assert found.columns == [*frame.columns, TWO_PARTITIONS]
-    assert {_key(r): (r["value"], r[TWO_PARTITIONS]) for r in found.collect()} == {
+    actual = latest_by_offset(frame, _KEYS)
+    assert actual.columns == [*frame.columns, TWO_PARTITIONS]
+    assert {_key(r): (r["value"], r[TWO_PARTITIONS]) for r in actual.collect()} == {
         key: (change.row["value"], len(partitions[key]) > 1) for key, change in expected.items() if change.row
     }
 
@@ -144,8 +144,8 @@ def test_a_feed_nets_per_version_and_across_versions(spark: SparkSession, histor
             for key, (before, after) in oracle(group).items()
         ]
         sides = net(frame, _KEYS, across_versions=across)
-        found = [_sides(row) for row in sides.collect()]
-        assert sorted(map(repr, found)) == sorted(map(repr, expected))
+        actual = [_sides(row) for row in sides.collect()]
+        assert sorted(map(repr, actual)) == sorted(map(repr, expected))
         kept = [
             (RowKind(r[KIND]), _key(r), r["value"], r[POSITION].version) for r in upserts(sides).collect()
         ]
@@ -170,9 +170,9 @@ def test_changes_for_themselves(spark: SparkSession) -> None:
         _row(0, ("a", 1), kind, n) | {POSITION: {"version": 7}}
         for n, kind in enumerate(("+I", "-U", "+U", "-D"))
     ]
-    found = each(_frame(spark, rows, {"version": pa.int64()})).orderBy(POSITION).collect()
-    sides = [(r[BEFORE] and r[BEFORE]["value"], r[AFTER] and r[AFTER]["value"]) for r in found]
-    assert [tuple(r[POSITION]) for r in found] == [(7, 0), (7, 0), (7, 1), (7, 1)]
+    actual = each(_frame(spark, rows, {"version": pa.int64()})).orderBy(POSITION).collect()
+    sides = [(r[BEFORE] and r[BEFORE]["value"], r[AFTER] and r[AFTER]["value"]) for r in actual]
+    assert [tuple(r[POSITION]) for r in actual] == [(7, 0), (7, 0), (7, 1), (7, 1)]
     assert sorted(sides[:2], key=str) == [(1, None), (3, None)]
     assert sorted(sides[2:], key=str) == [(None, 0), (None, 2)]
 

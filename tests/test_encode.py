@@ -1,4 +1,4 @@
-"""Changes to records: which bytes and which of them null."""
+"""Changes to records: keys, values, tombstones and metadata."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_list_of_headers_is_written_in_its_order(spark: SparkSession) -> None:
 
 
 def test_headers_of_the_sink_follow_the_row_s_and_are_in_tombstones(spark: SparkSession) -> None:
-    """As `sink.add-tableId-to-header-enabled` wants them."""
+    """As `sink.add-tableId-to-header-enabled` writes them."""
     sink = Sink(headers=(("schemaName", ""), ("tableName", "größe")))
     made = [("schemaName", b""), ("tableName", "größe".encode())]
     rows = [(1, {"a": b"\x01"}, "+I"), (2, None, "+I"), (3, {"a": None}, "-D")]
@@ -133,8 +133,8 @@ def test_headers_of_the_sink_follow_the_row_s_and_are_in_tombstones(spark: Spark
         schema = TableSchema((PhysicalColumn("id", _INT), *columns), ("id",))
         records = encode(changes, replace(_topic(schema, ("id",), ("id",)), sink=sink))
         assert records.columns == ["key", "value", "headers", POSITION]
-        found = records.orderBy(f"{POSITION}.version").collect()
-        return [[(h.key, None if h.value is None else bytes(h.value)) for h in r.headers] for r in found]
+        actual = records.orderBy(f"{POSITION}.version").collect()
+        return [[(h.key, None if h.value is None else bytes(h.value)) for h in r.headers] for r in actual]
 
     assert headers() == [made] * 3
     own = MetadataColumn("h", MapType(_STRING, ScalarType("BYTES")), "headers")

@@ -1,4 +1,4 @@
-"""The oracle: small enough to be checked by hand, then by law."""
+"""The fold of a changelog: by examples, and by laws over random histories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types in Flink's words and in Spark's."""
+"""Types in Flink SQL and in Spark SQL."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from bridge.config.topic import table_options
 from bridge.definition import DeliveryGuarantee, Topic
+from bridge.options import FORMATS
 from bridge.options.properties import ignored_warning, unused_security_settings
 from bridge.options.scan import IDLE_TIMEOUT
 from bridge.options.sink import (
@@ -19,8 +20,6 @@ from bridge.options.sink import (
 
 __all__ = ["warnings"]
 
-_FRAMED = "avro-confluent"
-
 
 def warnings(topic: Topic) -> Iterator[str]:
     """A sentence for each deprecated key, client setting without effect and risky choice."""
@@ -29,10 +28,10 @@ def warnings(topic: Topic) -> Iterator[str]:
         if warning:
             yield warning
     yield from unused_security_settings(table_options(topic.options).properties())
-    if topic.key and topic.key.name == _FRAMED:
+    if topic.key and FORMATS[topic.key.name].registry:
         yield (
-            f"'key.format' = '{_FRAMED}': the id of the key's schema is part of the key's bytes, so a new version of "
-            "that schema sends the same key to another partition; keep the key's columns as they are"
+            f"'key.format' = '{topic.key.name}': the id of the key's schema is part of the key's bytes, so a new "
+            "version of that schema sends the same key to another partition; keep the key's columns as they are"
         )
     if SEMANTIC.key in topic.options:
         yield f"'{SEMANTIC.key}' is deprecated: write '{DELIVERY_GUARANTEE.key}'"

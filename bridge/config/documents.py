@@ -7,8 +7,7 @@ from typing import Any
 from bridge.config.registry_settings import registry_settings
 from bridge.definition import FormatSpec, Topic
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
-from bridge.format_rules.check import refuse_unsupported
-from bridge.options import UPSERT, FormatUse, TableOptions
+from bridge.options import FORMATS, UPSERT, FormatUse, TableOptions
 from bridge.options.client import is_secret
 from bridge.options.general import KEY_FIELDS, KEY_FIELDS_PREFIX, KEY_FORMAT, TOPIC, VALUE_FIELDS_INCLUDE
 from bridge.schema import RowField, RowType, TableSchema
@@ -99,13 +98,14 @@ def value_document(
 
 
 def refuse_unfit_documents(topic: Topic) -> None:
-    """Raise what the decoder and the encoder of the key or the value would, by schema and options: long before they are
-    made, as a broker that is down would keep a run from coming that far."""
+    """Raise what the decoder and the encoder of the key or the value would raise for their schema and options.
+
+    So a mistake is reported when the file is loaded, even where the broker is down."""
     for part, spec in (("key", topic.key), ("value", topic.value)):
         if spec is None:
             continue
         try:
-            refuse_unsupported(spec.name, spec.row, spec.options)
+            FORMATS[spec.name].check(spec.row, spec.options)
         except UnsupportedError as error:
             raise UnsupportedError(f"{error} (format of the {part})", error.what) from error
         except DefinitionError as error:
@@ -113,39 +113,39 @@ def refuse_unfit_documents(topic: Topic) -> None:
 
 
 def _options(given: TableOptions, use: FormatUse, part: str, columns: tuple[str, ...]) -> dict[str, Any]:
-    """The format's options; those that are secret as `Secret`, a registry's subject named after the topic.
+    """Return the format's options: secret ones as `Secret`, the default subject of a registry from the topic's name.
 
-    Flink names it so where it writes; with several topics it has no name. Raises what `registry_settings` does.
+    Flink names the subject so where it writes; with several topics there is no default. Raises OptionError for columns
+    that a format of one column cannot take, and what `registry_settings` raises.
     """
-    if use.declared.name == "raw":
-        _check_raw(use, columns)
-    found = {
+    if use.declared.single_column:
+        _check_single_column(use, columns)
+    values = {
         key: Secret(value)
         if isinstance(value, str) and (is_secret(key) or use.prefix + key in given.masked)
         else value
         for key, value in given.format_values(use).items()
     }
-    if any(option.key == "subject" for option in use.declared.options):
+    if use.declared.registry:
         topics = given.get(TOPIC) or ()
         if len(topics) == 1:
-            found.setdefault("subject", f"{topics[0]}-{part}")
-        registry_settings(found, use.prefix)
-    return found
+            values.setdefault("subject", f"{topics[0]}-{part}")
+        registry_settings(values, use.prefix)
+    return values
 
 
 def _format_metadata(use: FormatUse, schema: TableSchema) -> RowType:
-    """What the table's columns want of the format's own metadata, each key once."""
-    told = use.declared.metadata
-    wanted = dict.fromkeys(
-        c.key.removeprefix("value.") for c in schema.metadata if c.key.startswith("value.")
-    )
-    return RowType(tuple(RowField(key, told[key]) for key in wanted if key in told))
+    """Return the format's own metadata that columns of the table read, each key once."""
+    types = use.declared.metadata
+    keys = dict.fromkeys(c.key.removeprefix("value.") for c in schema.metadata if c.key.startswith("value."))
+    return RowType(tuple(RowField(key, types[key]) for key in keys if key in types))
 
 
-def _check_raw(use: FormatUse, columns: tuple[str, ...]) -> None:
+def _check_single_column(use: FormatUse, columns: tuple[str, ...]) -> None:
+    name = use.declared.name
     if len(columns) != 1:
         raise OptionError(
-            f"'{use.option}' = 'raw': The 'raw' format only supports single physical column. However the defined "
+            f"'{use.option}' = '{name}': The '{name}' format only supports single physical column. However the defined "
             f"schema contains {len(columns)} of them: [{', '.join(columns)}]. For a key of several columns use another "
             "format; for a value, 'value.fields-include' = 'EXCEPT_KEY' leaves the key's columns out"
         )

@@ -1,6 +1,6 @@
-"""records -decode-> changes: what each record says about the rows of the table.
+"""records -decode-> changes: turns records into changes of the table's rows.
 
-`upsert` for topics whose key is the row's identity (upsert-kafka), `events` for all others (kafka).
+`upsert` is for topics whose key identifies the row (upsert-kafka), `events` for all others (kafka).
 """
 
 from bridge.decode.column_names import BAD_KEY_ID, DROPPED, SKIP, UNAVAILABLE

@@ -1,17 +1,17 @@
-"""Names that the ways to decode share with whoever reads their frames."""
+"""Row kinds and columns of decoded frames besides those in `columns`."""
 
 from __future__ import annotations
 
 __all__ = ["BAD_KEY_ID", "DROPPED", "SKIP", "UNAVAILABLE"]
 
 SKIP = "skip"
-"""Kind of a record that says nothing: its document holds no row."""
+"""Kind of a record whose document has no row."""
 
 DROPPED = "dropped"
-"""Kind of a record that cannot be read and is left out because a format's ignore-parse-errors says so."""
+"""Kind of a record that cannot be decoded and is dropped under a format's ignore-parse-errors."""
 
 BAD_KEY_ID = "__bad_key_id"
-"""Null for a record whose key is known, else unlike any other record's: group by it, and nothing bad is lost."""
+"""Null for a record with a good key, else different for every record, so that grouping by it loses no bad record."""
 
 UNAVAILABLE = "__unavailable"
-"""Names of columns whose present value an update keeps, because its document does not tell it; null for none."""
+"""Names of columns whose values the database left out of an update, so that the row keeps them; null for none."""

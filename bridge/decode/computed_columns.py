@@ -1,4 +1,4 @@
-"""The last step of every way to decode: computed columns, NOT NULL, and nothing where nothing is known."""
+"""The last step of decoding: computed columns, NOT NULL checks, and null in the columns that a change does not have."""
 
 from __future__ import annotations
 
@@ -15,36 +15,37 @@ __all__ = ["finished"]
 
 
 def finished(
-    judged: DataFrame,
+    changes: DataFrame,
     topic: Topic,
     *,
     adds: Column,
-    told: Collection[str],
+    retraction_columns: Collection[str],
     added: Sequence[str],
-    unknown: Column | None = None,
+    unavailable: Column | None = None,
 ) -> DataFrame:
-    """All table columns in DDL order, `__kind`, `__bad`, `__position` and the columns `added`.
+    """Return all table columns in DDL order, `__kind`, `__bad`, `__position` and the columns `added`.
 
-    `adds` is true for rows that are to be there: computed columns are made for them, and a null in a column declared
-    NOT NULL makes them bad (unless `unknown`, an array of names, has it). Of other good rows only the columns `told`
-    are kept; of bad ones nothing is.
+    `adds` is true for changes that add a row: computed columns are evaluated for them, and a null in a column declared
+    NOT NULL makes them bad, unless `unavailable`, an array of names, contains it. Other good changes have values in
+    `retraction_columns` only; bad ones have none.
     """
     for column in topic.schema.computed:
-        judged = judged.withColumn(column.name, F.when(adds, F.expr(column.spark)))
+        changes = changes.withColumn(column.name, F.when(adds, F.expr(column.spark)))
     bad = col(BAD)
     for name, type in _typed(topic):
         if not type.nullable:
             missing = F.lit(f"column {name!r} is NOT NULL, and the record has no value for it")
             lacks = adds & col(name).isNull()
-            if unknown is not None:
-                lacks = lacks & ~F.coalesce(F.array_contains(unknown, name), F.lit(False))
+            if unavailable is not None:
+                lacks = lacks & ~F.coalesce(F.array_contains(unavailable, name), F.lit(False))
             bad = F.coalesce(bad, F.when(lacks, missing))
     good = col(BAD).isNull()
-    blanked = [
-        F.when(good & (adds | F.lit(name in told)), col(name)).alias(name) for name in topic.schema.names
+    columns = [
+        F.when(good & (adds | F.lit(name in retraction_columns)), col(name)).alias(name)
+        for name in topic.schema.names
     ]
-    return judged.withColumn(BAD, bad).select(
-        *blanked, F.when(good, col(KIND)).alias(KIND), col(BAD), col(POSITION), *(col(n) for n in added)
+    return changes.withColumn(BAD, bad).select(
+        *columns, F.when(good, col(KIND)).alias(KIND), col(BAD), col(POSITION), *(col(n) for n in added)
     )
 
 

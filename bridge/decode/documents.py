@@ -1,4 +1,4 @@
-"""Payload bytes to what a format's decoder makes of them, as one more column of a frame."""
+"""Adds the decoded column of a document to a frame."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def decoded(
     key: Sequence[str] = (),
     fast: bool,
 ) -> tuple[DataFrame, Decoder]:
-    """`frame` with the column `name` (see formats.base.Decoded), and the decoder that made it.
+    """Return `frame` with the column `name` (see formats.base.DecodedColumn), and the decoder that made it.
 
-    Without `fast` a format may run a Spark job over `payload` first, to learn which schemas are in it. With it, keep
-    the frame before filtering it: Spark moves a filter below the steps, and then takes each as often as it is used.
+    With `fast` a FastPathDecoder takes its fast path; every other decoder decodes fully. A full decode may run a Spark
+    job over `payload` first, to find out which schemas the documents name. Persist the frame of a fast path before
+    filtering it: Spark would push the filter below the columns and evaluate each as often as it is used.
     """
     decoder = catalog.get(spec.name).decoder(spec.row, spec.options, metadata=spec.metadata, key=key)
     if fast and isinstance(decoder, FastPathDecoder):
         return decoder.decode_fast(frame, payload, name), decoder
-    if not fast:
-        decoder = decoder.for_payloads(frame.select(payload.alias(PAYLOAD)))
-    return frame.withColumn(name, decoder.decode(payload, fast=fast)), decoder
+    decoder = decoder.for_payloads(frame.select(payload.alias(PAYLOAD)))
+    return frame.withColumn(name, decoder.decode(payload)), decoder

@@ -1,4 +1,4 @@
-"""Records of any other topic: every row that every document tells of, in order."""
+"""Decodes records of topics that are no upsert topics: every row of every document, in order."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _PARTS = DecodedColumn()
 
 
 def decode_events(records: DataFrame, topic: Topic, *, fast: bool = False) -> DataFrame:
-    """Changes: the table's columns in DDL order, `__kind`, `__bad`, `__position` and `__unavailable`.
+    """Return changes: the table's columns in DDL order, `__kind`, `__bad`, `__position` and `__unavailable`.
 
-    Each row of each document is one change; `__position` is struct<topic, partition, offset, timestamp, row>, `row`
-    counting the rows of a document from 0. A record without a row (null value, a document the format skips) is one
-    'skip' or 'dropped', so no record goes unseen; a bad one is one row with `__bad` and no columns. With `fast`,
-    `__bad` may be DOUBTFUL (see formats.base.Decoder).
+    Each row of each document is one change; `__position` is struct<topic, partition, offset, timestamp, row>, with the
+    rows of a document numbered from 0. A record without a row (null value, a document that the format skips) is one
+    change of kind 'skip' or 'dropped', so every record has a change; a bad one has `__bad` and no columns. With `fast`,
+    `__bad` may be NEEDS_FULL_DECODE (see formats.base.FastPathDecoder).
 
     The key document fills the key columns first, then the value document its own: where both have a column
-    ('value.fields-include' = 'ALL') the value wins, as in Flink. A null key leaves them null, where Flink drops the
-    record. `__unavailable` names columns whose present value is to be kept, null for none.
+    ('value.fields-include' = 'ALL') the value's counts, as in Flink. A null key leaves them null, where Flink drops the
+    record. `__unavailable` has the names of columns that keep their values in the table, null for none.
 
-    A table without a PRIMARY KEY cannot take a row away: there a change other than +I is bad, unless a column
-    METADATA FROM 'row-kind' says what each row is.
+    A table without a PRIMARY KEY cannot delete a row: there a change other than +I is bad, unless a column
+    METADATA FROM 'row-kind' records the kind of each row.
     """
     value, key = topic.value, topic.key
     identity = topic.schema.primary_key
@@ -47,9 +47,9 @@ def decode_events(records: DataFrame, topic: Topic, *, fast: bool = False) -> Da
         frame, by_key = decoded(frame, key, col("key"), _KEY, fast=fast)
     rows = col(_VALUE).getField(_PARTS.rows)
     entries = frame.select("*", F.posexplode_outer(rows).alias("__row", _ENTRY))
-    kind, bad = _judgement(topic, by_value, by_key)
+    kind, bad = _kind_or_error(topic, by_value, by_key)
     entry = col(_ENTRY)
-    kept = (
+    unavailable = (
         entry.getField(_PARTS.unavailable) if by_value.has_unavailable else F.lit(None).cast("array<string>")
     )
     changes = entries.select(
@@ -57,8 +57,8 @@ def decode_events(records: DataFrame, topic: Topic, *, fast: bool = False) -> Da
         kind.alias(KIND),
         bad.alias(BAD),
         F.struct(*PARTS[:4], F.coalesce(col("__row"), F.lit(0)).alias("row")).alias(POSITION),
-        # Names of the value's fields are those of its columns: 'key.fields-prefix' is for keys alone.
-        F.when(F.size(kept) > 0, kept).alias(UNAVAILABLE),
+        # The value's fields have the names of their columns: 'key.fields-prefix' is for keys alone.
+        F.when(F.size(unavailable) > 0, unavailable).alias(UNAVAILABLE),
     )
     retracts = col(KIND).isin([k.value for k in RowKind if k.retracts])
     adds = col(KIND).isNotNull() & ~col(KIND).isin(SKIP, DROPPED)
@@ -68,47 +68,58 @@ def decode_events(records: DataFrame, topic: Topic, *, fast: bool = False) -> Da
         before = col(KIND) == RowKind.UPDATE_BEFORE.value
         unknown_row = F.when(col(KIND).isin([k.value for k in RowKind]) & ~before & nameless, F.lit(_NO_ROW))
         changes = changes.withColumn(BAD, F.coalesce(col(BAD), unknown_row))
-        # A former state that leaves the key out is as good as none: the new state beside it says which row it is.
+        # A before image without the key is skipped: the after image has the key of the row.
         changes = changes.withColumn(KIND, F.when(before & nameless, F.lit(SKIP)).otherwise(col(KIND)))
-    return finished(changes, topic, adds=adds, told=identity, added=[UNAVAILABLE], unknown=col(UNAVAILABLE))
-
-
-def _judgement(topic: Topic, by_value: Decoder, by_key: Decoder | None) -> tuple[Column, Column]:
-    """(kind, why it is bad) of an entry; at most one of the two is set."""
-    entry, error = col(_ENTRY), col(_VALUE).getField(_PARTS.error)
-    doubtful, dropped = (
-        error == NEEDS_FULL_DECODE,
-        error.isNotNull() if by_value.skips_errors else F.lit(False),
+    return finished(
+        changes,
+        topic,
+        adds=adds,
+        retraction_columns=identity,
+        added=[UNAVAILABLE],
+        unavailable=col(UNAVAILABLE),
     )
-    bad = F.when(doubtful, error).when(error.isNotNull() & ~dropped, F.concat(F.lit("value: "), error))
+
+
+def _kind_or_error(topic: Topic, by_value: Decoder, by_key: Decoder | None) -> tuple[Column, Column]:
+    """Return (kind, error) of an entry; exactly one of the two is not null."""
+    entry, error = col(_ENTRY), col(_VALUE).getField(_PARTS.error)
+    needs_full_decode = error == NEEDS_FULL_DECODE
+    dropped = error.isNotNull() if by_value.skips_errors else F.lit(False)
+    bad = F.when(needs_full_decode, error).when(
+        error.isNotNull() & ~dropped, F.concat(F.lit("value: "), error)
+    )
     if by_key is not None:
-        wrong = col(_KEY).getField(_PARTS.error)
+        key_error = col(_KEY).getField(_PARTS.error)
         several = F.size(col(_KEY).getField(_PARTS.rows)) > 1
-        dropped = dropped | (F.lit(by_key.skips_errors) & wrong.isNotNull() & (wrong != NEEDS_FULL_DECODE))
+        key_is_bad = key_error.isNotNull() & (key_error != NEEDS_FULL_DECODE)
+        dropped = dropped | (F.lit(by_key.skips_errors) & key_is_bad)
         bad = F.coalesce(
-            F.when(wrong == NEEDS_FULL_DECODE, wrong),
+            F.when(key_error == NEEDS_FULL_DECODE, key_error),
             bad,
-            F.when(~dropped & wrong.isNotNull(), F.concat(F.lit("key: "), wrong)),
+            F.when(~dropped & key_error.isNotNull(), F.concat(F.lit("key: "), key_error)),
             F.when(several, F.lit("key: the document must hold exactly one row")),
         )
-    said = entry.getField(_PARTS.kind)
+    row_kind = entry.getField(_PARTS.kind)
     if not topic.schema.primary_key and not _has_row_kind(topic):
         bad = F.coalesce(
-            bad, F.when(~dropped & (said != RowKind.INSERT.value), F.concat(said, F.lit(_NO_KEY)))
+            bad, F.when(~dropped & (row_kind != RowKind.INSERT.value), F.concat(row_kind, F.lit(_NO_KEY)))
         )
     kind = (
-        F.when(bad.isNotNull(), F.lit(None)).when(dropped, DROPPED).when(said.isNull(), SKIP).otherwise(said)
+        F.when(bad.isNotNull(), F.lit(None))
+        .when(dropped, DROPPED)
+        .when(row_kind.isNull(), SKIP)
+        .otherwise(row_kind)
     )
     return kind, bad
 
 
 _NO_ROW = (
-    "value: no column of the PRIMARY KEY is in the document, so it does not say which row it means (fields are matched "
-    "by their exact names, as in Flink)"
+    "value: no column of the PRIMARY KEY is in the document, so its row is unknown (fields are matched by their exact "
+    "names, as in Flink)"
 )
 _NO_KEY = (
-    " in a table without a PRIMARY KEY: no row can be found to change; declare a PRIMARY KEY, or a column "
-    f"STRING METADATA FROM '{ROW_KIND}' VIRTUAL to keep every change as a row"
+    " in a table without a PRIMARY KEY: the row to change cannot be identified; declare a PRIMARY KEY, or a column "
+    f"STRING METADATA FROM '{ROW_KIND}' VIRTUAL to write every change as a row"
 )
 
 
@@ -142,5 +153,5 @@ def _metadata(column: MetadataColumn, parts: Mapping[str, Column]) -> Column:
         return entry.getField(_PARTS.kind)
     if column.key in METADATA:
         return record_metadata(column, parts)
-    told = entry.getField(_PARTS.metadata).getField(column.key.removeprefix("value."))
-    return told.cast(column.type.spark())
+    value = entry.getField(_PARTS.metadata).getField(column.key.removeprefix("value."))
+    return value.cast(column.type.spark())

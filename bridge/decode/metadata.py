@@ -1,4 +1,4 @@
-"""Flink's Available Metadata: columns read from the record around the documents."""
+"""Flink's Available Metadata: columns that are read from the record, not from its documents."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _ENTRIES = "array<struct<key:string,value:binary>>"
 
 
 def parts_of(records: DataFrame) -> list[str]:
-    """The columns of `records` to carry along for `record_metadata`."""
+    """Return the columns of `records` that `record_metadata` needs."""
     return [*PARTS, *([LEADER_EPOCH] if LEADER_EPOCH in records.columns else [])]
 
 
 def record_metadata(column: MetadataColumn, parts: Mapping[str, Column]) -> Column:
-    """The value of a metadata column, cast to the type its DDL declares. `parts`: the record's columns by name.
+    """Return the value of a metadata column, cast to its declared type. `parts`: the record's columns by name.
 
-    No headers are an empty map or list, never null. Of equal header names `headers` has the last, `header-list` all,
-    in their order. Timestamps are milliseconds; a type with fewer digits keeps fewer.
+    A record without headers gives an empty map or list, never null. Of equal header names `headers` has the last,
+    `header-list` all, in their order. Timestamps are truncated to milliseconds, or to the declared precision below.
     """
     type = column.type.spark()
     if column.key == "headers":
@@ -44,12 +44,12 @@ def record_metadata(column: MetadataColumn, parts: Mapping[str, Column]) -> Colu
 
 
 def _last_of_each(entries: Column) -> Column:
-    """A header may repeat; a map cannot."""
+    """Return the map of headers: of equal names the last."""
     return F.aggregate(
         entries,
         F.create_map().cast("map<string,binary>"),
-        lambda found, h: F.map_concat(
-            F.map_filter(found, lambda k, v: k != h.getField("key")),
+        lambda headers, h: F.map_concat(
+            F.map_filter(headers, lambda k, v: k != h.getField("key")),
             F.create_map(h.getField("key"), h.getField("value")),
         ),
     )

@@ -1,8 +1,8 @@
-"""Records of an upsert topic: what each says about the row of its key.
+"""Decodes records of an upsert topic: each sets or deletes the row of its key.
 
-In two steps, so that the records of a key can be compacted in between and superseded values are never parsed:
+Keys are decoded before values, so that a key's records can be compacted first and superseded values are not parsed:
 
-    changes = decode_values(latest_by_offset(decode_keys(records, topic), [*key, APART]), topic)
+    changes = decode_values(latest_by_offset(decode_keys(records, topic), [*key, BAD_KEY_ID]), topic)
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from bridge.schema import MetadataColumn, PhysicalColumn
 __all__ = ["decode_keys", "decode_values"]
 
 _VALUE = "__value"
-_APART_FROM_POSITION = (*PARTS[4:], LEADER_EPOCH)
-_CARRIED = {POSITION, _VALUE, *(f"__{part}" for part in _APART_FROM_POSITION)}
+_NOT_IN_POSITION = (*PARTS[4:], LEADER_EPOCH)
+_CARRIED = {POSITION, _VALUE, *(f"__{part}" for part in _NOT_IN_POSITION)}
 _DECODED = "__decoded"
 _PARTS = DecodedColumn()
 
 
 def decode_keys(records: DataFrame, topic: Topic, *, fast: bool = False) -> DataFrame:
-    """Each record with its key taken apart; values are carried along as they are.
+    """Return one row per record, with its key decoded and its value as it is.
 
     Columns: the key's table columns, `__kind` (null, or 'dropped' for a key that ignore-parse-errors drops), `__bad`
-    (why the key cannot be used: null, undecodable, or not exactly one row), `__bad_key_id`, `__position`
-    struct<topic, partition, offset, timestamp>, and what `decode_values` needs. Every record gives one row. With
-    `fast`, `__bad` may be DOUBTFUL (see formats.base.Decoder); so it is with `decode_values`.
+    (the error of a key that is null, undecodable, or not exactly one row), `__bad_key_id`, `__position`
+    struct<topic, partition, offset, timestamp>, and the columns that `decode_values` needs. With `fast`, `__bad` may be
+    NEEDS_FULL_DECODE (see formats.base.FastPathDecoder).
     """
     spec = _key_spec(topic)
     parts = PARTS[:4]
@@ -54,7 +54,8 @@ def decode_keys(records: DataFrame, topic: Topic, *, fast: bool = False) -> Data
     bad = (
         F.when(error == NEEDS_FULL_DECODE, error)
         .when(
-            col("__key").isNull(), F.lit("null key: a record of an upsert topic must say which row it means")
+            col("__key").isNull(),
+            F.lit("null key: in an upsert topic the key identifies the row, and must not be null"),
         )
         .when(dropped, F.lit(None))
         .when(error.isNotNull(), F.concat(F.lit("key: "), error))
@@ -77,13 +78,14 @@ def decode_keys(records: DataFrame, topic: Topic, *, fast: bool = False) -> Data
 
 
 def decode_values(keyed: DataFrame, topic: Topic, *, fast: bool = False) -> DataFrame:
-    """Changes: all table columns in DDL order, then `__kind`, `__bad`, `__position` and columns that a step in
-    between has added to what `decode_keys` gave.
+    """Return changes: all table columns in DDL order, then `__kind`, `__bad`, `__position` and the columns that were
+    added to the frame since `decode_keys`.
 
     A null value is '-D' with only the key columns set; any other is '+U' with the key columns from the key
     document (docs/adr/002), the other physical columns from the last row of the value document, metadata columns
     from the record, and computed columns over all of these. A value that cannot be decoded, or that lacks a
-    column declared NOT NULL, sets `__bad` and no column; a document without a row is 'skip'. Nothing is dropped.
+    column declared NOT NULL, sets `__bad` and no column; a document without a row is 'skip'. Every record has a change.
+    With `fast`, `__bad` may be NEEDS_FULL_DECODE.
     """
     spec, key = topic.value, set(_key_spec(topic).columns)
     readable = F.when(col(BAD).isNull() & col(KIND).isNull(), col(_VALUE))
@@ -104,7 +106,7 @@ def decode_values(keyed: DataFrame, topic: Topic, *, fast: bool = False) -> Data
     row = F.try_element_at(rows, F.lit(-1)).getField(_PARTS.row)
     fields = {name: row.getField(f.name) for name, f in zip(spec.columns, spec.row.fields, strict=True)}
     added = [name for name in keyed.columns if name not in _carried(key)]
-    judged = valued.select(
+    changes = valued.select(
         *_columns(topic, key, fields, keyed.columns),
         kind.alias(KIND),
         F.coalesce(col(BAD), undecodable).alias(BAD),
@@ -112,7 +114,7 @@ def decode_values(keyed: DataFrame, topic: Topic, *, fast: bool = False) -> Data
         *(col(name) for name in added),
     )
     upsert = col(KIND) == RowKind.UPDATE_AFTER.value
-    return finished(judged, topic, adds=upsert, told=key, added=added)
+    return finished(changes, topic, adds=upsert, retraction_columns=key, added=added)
 
 
 def _key_spec(topic: Topic) -> FormatSpec:
@@ -132,7 +134,7 @@ def _columns(
 ) -> list[Column]:
     made = []
     parts = {name: F.col(f"{POSITION}.{name}") for name in PARTS[:4]}
-    parts |= {name: col(f"__{name}") for name in _APART_FROM_POSITION if f"__{name}" in carried}
+    parts |= {name: col(f"__{name}") for name in _NOT_IN_POSITION if f"__{name}" in carried}
     for column in topic.schema.columns:
         if column.name in key:
             made.append(col(column.name))

@@ -1,1 +1,1 @@
-"""Which rows and options a format takes, without Spark: asked when a pipeline file is loaded, and by the formats."""
+"""The rows and options that each format accepts, checked without Spark when a pipeline file is loaded."""

@@ -1,4 +1,4 @@
-"""The Avro schema of a row, as Flink derives it (flink-avro, AvroSchemaConverter)."""
+"""Derives the Avro schema of a row as Flink does (flink-avro, AvroSchemaConverter)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SCALARS = {
 }
 
 Timestamps = dict[tuple[str, bool], str]
-"""(type name, whether milliseconds do) to Avro's logical type."""
+"""(type name, whether milliseconds are enough) to Avro's logical type."""
 
 LEGACY_TIMESTAMPS: Timestamps = {
     ("TIMESTAMP", True): "timestamp-millis",
@@ -38,10 +38,10 @@ _TIMESTAMPS: Timestamps = LEGACY_TIMESTAMPS | {
 
 
 def derive(row: RowType, *, legacy_timestamps: bool, nullable: bool = False) -> Any:
-    """The schema as JSON. Nullable types are unions with null first and default to null.
+    """Return the schema as JSON. Nullable types are unions with null first and default to null.
 
-    `legacy_timestamps` maps TIMESTAMP to Avro's instants, as Flink did before 1.19. What Flink's old mapping has
-    no type for goes to instants, too; `check` refuses it where Flink has a way to ask for the new one.
+    `legacy_timestamps` maps TIMESTAMP to Avro's instants, as Flink did before 1.19, and so are timestamps mapped that
+    Flink's legacy mapping has no type for; `check` refuses these where Flink has an option for the new mapping.
     """
     deriving = _Deriving(LEGACY_TIMESTAMPS if legacy_timestamps else _TIMESTAMPS)
     record = deriving.record(row, _ROOT, "")
@@ -49,7 +49,7 @@ def derive(row: RowType, *, legacy_timestamps: bool, nullable: bool = False) -> 
 
 
 def check(name: str, row: RowType, *, strict_legacy: bool = False) -> None:
-    """Raise DefinitionError for what format `name` cannot write or read: types, names, and names told twice.
+    """Raise DefinitionError for types and names that format `name` cannot write or read, and for duplicate names.
 
     `strict_legacy`: refuse what Flink's legacy timestamp mapping refuses.
     """
@@ -97,7 +97,7 @@ def _check_legacy(format: str, type: ScalarType, path: str) -> None:
 
 
 def _is_legal(name: str) -> bool:
-    """As Avro's Java library checks a name: letters of any script, one UTF-16 unit each."""
+    """Return whether Avro's Java library accepts a name: letters of any script, one UTF-16 unit each."""
     categories = [unicodedata.category(c) for c in name]
     letters = ("Lu", "Ll", "Lt", "Lm", "Lo")
     return (
@@ -109,7 +109,7 @@ def _is_legal(name: str) -> bool:
 
 
 def _parts(type: DataType, path: str) -> Iterator[tuple[str, DataType]]:
-    """`type` and its parts, each with the path of the field it belongs to."""
+    """Yield `type` and its parts, each with the path of its field."""
     yield path, type
     if isinstance(type, ArrayType):
         yield from _parts(type.element, path)

@@ -1,4 +1,4 @@
-"""The option `schema`: an Avro schema instead of the derived one, which has to say the same as the table."""
+"""The option `schema`: an Avro schema that replaces the derived one, and must match the table."""
 
 from __future__ import annotations
 
@@ -19,23 +19,22 @@ _KINDS = {
 }
 
 
-def given(text: str, type: DataType, option: str, words: str) -> Node:
-    """The schema in `text`. `words` begin the refusal of one that is not of `type`.
+def given(text: str, type: DataType, option: str, message: str) -> Node:
+    """Return the schema in `text`. Raises OptionError, beginning with `message`, for one that is not of `type`.
 
-    Nullability may differ (Flink's may not): what the schema has no null for cannot be written as null, and that
-    is judged by row. Raises OptionError.
+    Nullability may differ (in Flink it may not): rows with a null where the schema has none fail when they are written.
     """
     node = parse(text, f"'{option}'")
-    found = difference(type, node, "")
-    if found is None and _has_alias(type, node):
-        found = "aliases are not followed: give the fields their present names"
-    if found is not None:
-        raise OptionError(f"{words}: {text}\n('{option}': {found})")
+    mismatch = difference(type, node, "")
+    if mismatch is None and _has_alias(type, node):
+        mismatch = "aliases are not followed: give the fields their present names"
+    if mismatch is not None:
+        raise OptionError(f"{message}: {text}\n('{option}': {mismatch})")
     return node
 
 
 def difference(type: DataType, node: Node, path: str) -> str | None:
-    """What in `node` is not of `type`, or None; fields are told apart by name, and none is left over."""
+    """Return the first mismatch of `node` and `type`, or None; fields match by name, and both must have the same."""
     branches = [branch for branch in node.branches if branch.kind != "null"]
     if len(branches) != 1:
         return f"{_at(path)}a union of {len(branches)} types is not {type.flink()}"
@@ -43,11 +42,11 @@ def difference(type: DataType, node: Node, path: str) -> str | None:
     if isinstance(type, RowType):
         if node.kind != "record":
             return f"{_at(path)}{node.kind} is not {type.flink()}"
-        theirs = {f.name: f.node for f in node.fields}
-        if set(theirs) != set(type.names):
-            odd = sorted(set(theirs) ^ set(type.names))
+        nodes = {f.name: f.node for f in node.fields}
+        if set(nodes) != set(type.names):
+            odd = sorted(set(nodes) ^ set(type.names))
             return f"{_at(path)}only one of schema and table has {', '.join(odd)}"
-        below = ((f"{path}.{f.name}" if path else f.name, f.type, theirs[f.name]) for f in type.fields)
+        below = ((f"{path}.{f.name}" if path else f.name, f.type, nodes[f.name]) for f in type.fields)
         return next((d for at, part, its in below if (d := difference(part, its, at))), None)
     if isinstance(type, ArrayType):
         return (

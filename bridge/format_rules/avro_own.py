@@ -1,4 +1,7 @@
-"""The Avro schema of the table itself: the one that is given, or the one that Flink derives."""
+"""The table's own Avro schema: the one that the option `schema` gives, or the one that Flink derives.
+
+Each function takes the format's name and raises what `avro_derive.check` and `avro_given.given` raise.
+"""
 
 from __future__ import annotations
 
@@ -11,47 +14,44 @@ from bridge.format_rules.avro_given import given
 from bridge.format_rules.avro_schema import Node, parse
 from bridge.schema import RowField, RowType, ScalarType
 
-__all__ = ["CONFLUENT", "DEBEZIUM", "bare", "envelope", "event", "framed"]
-
-CONFLUENT = "avro-confluent"
-DEBEZIUM = "debezium-avro-confluent"
-_MISMATCH = (
-    f"Schema provided for '{DEBEZIUM}' format must be a nullable record type with fields 'before', 'after', 'op' and "
-    "schema of fields 'before' and 'after' must match the table schema"
-)
+__all__ = ["bare", "envelope", "event", "framed"]
 
 
-def bare(row: RowType, options: Mapping[str, Any]) -> Node:
-    """Of the format avro. All of these raise what `avro_derive.check` and `given` raise."""
+def bare(format: str, row: RowType, options: Mapping[str, Any]) -> Node:
+    """Return the schema of documents without framing, which Flink always derives."""
     legacy = bool(options.get("timestamp_mapping.legacy", True))
-    check("avro", row, strict_legacy=legacy)
+    check(format, row, strict_legacy=legacy)
     return parse(json.dumps(derive(row, legacy_timestamps=legacy)), "the table")
 
 
-def framed(row: RowType, options: Mapping[str, Any]) -> tuple[Node, str]:
-    """Of avro-confluent: the schema and its text."""
-    check(CONFLUENT, row)
+def framed(format: str, row: RowType, options: Mapping[str, Any]) -> tuple[Node, str]:
+    """Return the schema of documents in Confluent's framing, and its text."""
+    check(format, row)
     text = options.get("schema")
     if text is not None:
-        words = f"Schema provided for '{CONFLUENT}' format does not match the table schema"
-        return given(str(text), row, f"{CONFLUENT}.schema", words), str(text)
-    return _written(derive(row, legacy_timestamps=True))
+        mismatch = f"Schema provided for '{format}' format does not match the table schema"
+        return given(str(text), row, f"{format}.schema", mismatch), str(text)
+    return _with_text(derive(row, legacy_timestamps=True))
 
 
-def event(row: RowType, options: Mapping[str, Any]) -> tuple[Node, str]:
-    """Of debezium-avro-confluent: the schema of the envelope and its text. The derived one is nullable."""
-    check(DEBEZIUM, row)
+def event(format: str, row: RowType, options: Mapping[str, Any]) -> tuple[Node, str]:
+    """Return the schema of Debezium's event in Confluent's framing, and its text. A derived one is nullable."""
+    check(format, row)
     whole, text = envelope(row, row), options.get("schema")
     if text is not None:
-        return given(str(text), whole, f"{DEBEZIUM}.schema", _MISMATCH), str(text)
-    return _written(derive(whole, legacy_timestamps=True, nullable=True))
+        mismatch = (
+            f"Schema provided for '{format}' format must be a nullable record type with fields 'before', 'after', 'op' "
+            "and schema of fields 'before' and 'after' must match the table schema"
+        )
+        return given(str(text), whole, f"{format}.schema", mismatch), str(text)
+    return _with_text(derive(whole, legacy_timestamps=True, nullable=True))
 
 
 def envelope(row: RowType, before: RowType) -> RowType:
-    """Debezium's event, as far as it is read and written."""
+    """Return the fields of Debezium's event that are read and written."""
     return RowType((RowField("before", before), RowField("after", row), RowField("op", ScalarType("STRING"))))
 
 
-def _written(derived: Any) -> tuple[Node, str]:
-    made = json.dumps(derived, ensure_ascii=False, separators=(",", ":"))
-    return parse(made, "the table"), made
+def _with_text(derived: Any) -> tuple[Node, str]:
+    text = json.dumps(derived, ensure_ascii=False, separators=(",", ":"))
+    return parse(text, "the table"), text

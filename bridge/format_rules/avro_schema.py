@@ -1,4 +1,4 @@
-"""Avro schemas as values: JSON with its names resolved, no JVM."""
+"""Parses Avro schemas to values: JSON with resolved names, without a JVM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MISSING: Any = object()
 
 @dataclass(frozen=True)
 class SchemaField:
-    """One field of a record; `default` is JSON, and means nothing unless `has_default`."""
+    """One field of a record; `default` is JSON, to be ignored unless `has_default`."""
 
     name: str
     node: Node
@@ -29,17 +29,17 @@ class SchemaField:
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A schema, or a part of one. A record may hold itself: walk it along something finite."""
+    """A schema, or a part of one. A record may contain itself, so recursion must follow something finite."""
 
     raw: Any
     namespace: str
-    """What the names of `raw` are relative to."""
+    """The namespace that names in `raw` are relative to."""
     table: Mapping[str, tuple[Any, str]]
-    """Every named type of the whole schema, by full name."""
+    """Every named type of the whole schema, by its full name."""
 
     @property
     def kind(self) -> str:
-        """One of Avro's types; 'union' for a list of them."""
+        """Return one of Avro's types; 'union' for a list of them."""
         if isinstance(self.raw, list):
             return "union"
         kind = self.raw["type"] if isinstance(self.raw, dict) else self.raw
@@ -47,17 +47,17 @@ class Node:
 
     @property
     def full_name(self) -> str:
-        """Of a named type."""
+        """Return the full name of a named type."""
         return _full_name(self.raw, self.namespace)
 
     @property
     def logical(self) -> str:
-        """The logical type, '' where there is none."""
+        """Return the logical type, '' where there is none."""
         return str(self.raw.get("logicalType", "")) if isinstance(self.raw, dict) else ""
 
     @property
     def fields(self) -> tuple[SchemaField, ...]:
-        """Of a record."""
+        """Return the fields of a record."""
         inner = self.full_name.rpartition(".")[0]
         return tuple(
             SchemaField(
@@ -72,17 +72,17 @@ class Node:
 
     @property
     def items(self) -> Node:
-        """Of an array."""
+        """Return the element schema of an array."""
         return self._part(self.raw["items"], self.namespace)
 
     @property
     def values(self) -> Node:
-        """Of a map."""
+        """Return the value schema of a map."""
         return self._part(self.raw["values"], self.namespace)
 
     @property
     def branches(self) -> tuple[Node, ...]:
-        """Of a union; any other schema is its own only branch."""
+        """Return the branches of a union; any other schema is its only branch."""
         if self.kind != "union":
             return (self,)
         return tuple(self._part(branch, self.namespace) for branch in self.raw)
@@ -92,7 +92,7 @@ class Node:
         return any(branch.kind == "null" for branch in self.branches)
 
     def number(self, key: str, default: int = 0) -> int:
-        """An attribute like `precision` or `size`."""
+        """Return an attribute like `precision` or `size`."""
         value = self.raw.get(key, default) if isinstance(self.raw, dict) else default
         return value if isinstance(value, int) else default
 
@@ -101,17 +101,17 @@ class Node:
 
 
 def parse(text: str, what: str) -> Node:
-    """The schema in `text`. Raises DefinitionError, which begins with `what`, when it is no Avro schema."""
+    """Return the schema in `text`. Raises DefinitionError, beginning with `what`, where it is no Avro schema."""
     try:
         raw = json.loads(text)
     except ValueError:
-        # A bare name of a type is not JSON, but common enough.
+        # The bare name of a type is no JSON, but common.
         raw = text.strip()
     table: dict[str, tuple[Any, str]] = {}
     try:
-        for found, namespace in _named(raw, ""):
-            name = _full_name(found, namespace)
-            if table.setdefault(name, (found, namespace))[0] is not found:
+        for definition, namespace in _named(raw, ""):
+            name = _full_name(definition, namespace)
+            if table.setdefault(name, (definition, namespace))[0] is not definition:
                 raise DefinitionError(f"{what}: the name '{name}' is defined twice")
         node = _node(raw, "", table)
         _check(node, set())
@@ -129,13 +129,13 @@ def _reason(error: Exception) -> str:
 
 
 def _node(raw: Any, namespace: str, table: Mapping[str, tuple[Any, str]]) -> Node:
-    """A node for `raw`; a name is followed to its definition, {"type": <a schema>} to the schema."""
+    """Return the node of `raw`: for a name its definition's, for {"type": <a schema>} the schema's."""
     if isinstance(raw, str) and raw not in _PLAIN:
         full = raw if "." in raw or not namespace else f"{namespace}.{raw}"
-        found = table.get(full, table.get(raw))
-        if found is None:
+        definition = table.get(full, table.get(raw))
+        if definition is None:
             raise _UnknownType(f"the type '{raw}' is not known")
-        return Node(found[0], found[1], table)
+        return Node(*definition, table)
     if isinstance(raw, dict) and not isinstance(raw.get("type"), str):
         return _node(raw["type"], namespace, table)
     if isinstance(raw, dict) and raw["type"] not in (*_PLAIN, *_NAMED, "array", "map"):
@@ -152,7 +152,7 @@ def _full_name(raw: Mapping[str, Any], namespace: str) -> str:
 
 
 def _named(raw: Any, namespace: str) -> Iterator[tuple[Any, str]]:
-    """Every definition of a name in `raw`, with the namespace it stands in."""
+    """Yield every definition of a named type in `raw`, with its enclosing namespace."""
     if isinstance(raw, list):
         for branch in raw:
             yield from _named(branch, namespace)
@@ -171,7 +171,7 @@ def _named(raw: Any, namespace: str) -> Iterator[tuple[Any, str]]:
 
 
 def _check(node: Node, seen: set[str]) -> None:
-    """Look at every part once, so that what is missing is found here and not where it is used."""
+    """Resolve every part once, so that errors are raised here and not where a part is used."""
     if node.kind in ("record", "enum", "fixed"):
         if node.full_name in seen:
             return

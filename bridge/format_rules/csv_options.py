@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from bridge.errors import OptionError
+from bridge.format_rules import csv_rows
+from bridge.schema import RowType
 
-__all__ = ["CsvOptions"]
+__all__ = ["CsvOptions", "check_document"]
 
 _ESCAPE = re.compile(r"\\(?:u+\+?([0-9a-fA-F]{4})|([0-3]?[0-7]{1,2})|(.))", re.DOTALL)
 _CONTROL = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -33,7 +35,7 @@ _KEYS = (
 
 @dataclass(frozen=True)
 class CsvOptions:
-    """What the options come to; defaults are those of Flink's manual. `quote` None: quotes are disabled."""
+    """The options, typed; defaults are those of Flink's manual. `quote` is None where quotes are disabled."""
 
     delimiter: str = ","
     quote: str | None = '"'
@@ -46,8 +48,7 @@ class CsvOptions:
     trim: bool = False
     empty_as_null: bool = False
     trailing_comma: bool = True
-    """One blank field more than there are columns is passed over: Jackson's own default, and so Flink's where the
-    option is not given."""
+    """One blank field after the last column is ignored: Jackson's default, and Flink's without the option."""
     ignore_more: bool = False
     fail_on_fewer: bool = False
 
@@ -55,8 +56,8 @@ class CsvOptions:
     def of(cls, options: Mapping[str, Any]) -> CsvOptions:
         """Read `options` (keys without the `csv.` prefix, values typed).
 
-        Raises OptionError for an unknown key, for what Flink's CsvCommons refuses, in its words, and for
-        characters that cannot play their part.
+        Raises OptionError for an unknown key, for what Flink's CsvCommons refuses, with its messages, and for
+        characters that cannot have their role.
         """
         unknown = sorted(set(options) - set(_KEYS))
         if unknown:
@@ -84,10 +85,16 @@ class CsvOptions:
         )
 
 
+def check_document(format: str, row: RowType, options: Mapping[str, Any]) -> None:
+    """Raise what a decoder or an encoder would for `row` and `options` (see DeclaredFormat.rules)."""
+    csv_rows.check(row)
+    CsvOptions.of(options)
+
+
 def _character(key: str, given: str | None, value: str | None = None) -> str | None:
-    """The one character of `value`, which `given` stands for."""
+    """Return the only character of `value`, which `given` spells."""
     value = given if value is None else value
-    # A character is Java's: one of UTF-16.
+    # As in Java, a character is one unit of UTF-16.
     if value is not None and len(value.encode("utf-16-le", "surrogatepass")) != 2:
         raise OptionError(f"Option 'csv.{key}' must be a string with single character, but was: {given}")
     return value
@@ -103,10 +110,10 @@ def _delimiter(given: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    r"""`text` with Java's escapes read (\t, \u0001, \1), as Flink does for this option alone."""
+    r"""Return `text` with Java's escapes (\t, \u0001, \1) replaced, as Flink does for this option alone."""
 
-    def character(found: re.Match[str]) -> str:
-        unicode, octal, letter = found.groups()
+    def character(match: re.Match[str]) -> str:
+        unicode, octal, letter = match.groups()
         if unicode or octal:
             return chr(int(unicode, 16) if unicode else int(octal, 8))
         return _CONTROL.get(letter, letter)

@@ -1,4 +1,4 @@
-"""Which rows a line of CSV can hold."""
+"""The rows that a line of CSV can represent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["check"]
 
 
 def check(row: RowType) -> None:
-    """Raise DefinitionError when `row` holds what a line of CSV, or Spark, cannot (CsvRowSchemaConverter)."""
+    """Raise DefinitionError where a line of CSV, or Spark, cannot represent `row` (CsvRowSchemaConverter)."""
     reason = unsupported(row)
     if reason:
         raise UnsupportedError(f"format 'csv': {reason}", what="column type")

@@ -8,8 +8,10 @@ from enum import Enum
 from typing import Any
 
 from bridge.errors import OptionError
+from bridge.format_rules import json_rows
+from bridge.schema import RowType
 
-__all__ = ["JsonOptions"]
+__all__ = ["JsonOptions", "check_document"]
 
 _STANDARDS = ("SQL", "ISO-8601")
 _NULL_KEY_MODES = ("LITERAL", "FAIL", "DROP")
@@ -41,13 +43,19 @@ class JsonOptions:
         for key, value in options.items():
             name, reader = _READERS[key]
             read[name] = reader(key, _plain(value))
-        # Checked and without effect: a Spark map cannot hold a null key (making one fails with NULL_MAP_KEY),
-        # so all map-null-key modes write the same; and json-parser.enabled chooses between parsers of Flink's.
+        # Checked and without effect: a Spark map has no null key (making one fails with NULL_MAP_KEY), so all
+        # map-null-key modes write the same; and json-parser.enabled chooses between parsers of Flink's.
         read.pop("", None)
-        made = cls(**read)
-        if made.fail_on_missing_field and made.ignore_parse_errors:
+        parsed = cls(**read)
+        if parsed.fail_on_missing_field and parsed.ignore_parse_errors:
             raise OptionError("fail-on-missing-field and ignore-parse-errors shouldn't both be true.")
-        return made
+        return parsed
+
+
+def check_document(format: str, row: RowType, options: Mapping[str, Any]) -> None:
+    """Raise what a decoder or an encoder would for `row` and `options` (see DeclaredFormat.rules)."""
+    json_rows.check(row)
+    JsonOptions.of(options)
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Which rows a JSON document can hold."""
+"""The rows that a JSON document can represent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["check", "types"]
 
 
 def types(type: DataType) -> Iterator[DataType]:
-    """`type` and all its parts."""
+    """Yield `type` and all its parts."""
     yield type
     if isinstance(type, ArrayType):
         yield from types(type.element)
@@ -24,7 +24,7 @@ def types(type: DataType) -> Iterator[DataType]:
 
 
 def check(row: RowType) -> None:
-    """Raise DefinitionError when `row` holds what a JSON document, or Spark, cannot."""
+    """Raise DefinitionError where a JSON document, or Spark, cannot represent `row`."""
     reason = unsupported(row)
     if reason:
         raise UnsupportedError(f"format 'json': {reason}", what="column type")

@@ -1,4 +1,4 @@
-"""What the raw format takes: one column of a type that is bytes, and a charset that Spark has."""
+"""What the raw format accepts: one column of a type that is written as bytes, and a charset that Spark has."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.schema import RowType, ScalarType, unsupported
 
-__all__ = ["CHARSETS", "SIZES", "RawShape"]
+__all__ = ["CHARSETS", "SIZES", "RawShape", "check_document"]
 
 SIZES = {"BOOLEAN": 1, "TINYINT": 1, "SMALLINT": 2, "INT": 4, "BIGINT": 8, "FLOAT": 4, "DOUBLE": 8}
 _ENDIANNESS = ("big-endian", "little-endian")
 
-# One unit of UTF-16 in hexadecimal digits that is no surrogate, and a pair of surrogates; by byte order.
+# One unit of UTF-16 in hexadecimal digits that is no surrogate, or a pair of surrogates; by byte order.
 _BIG = "(?!D[89A-F])[0-9A-F]{4}|D[89AB][0-9A-F]{2}D[C-F][0-9A-F]{2}"
 _LITTLE = "[0-9A-F]{2}(?!D[89A-F])[0-9A-F]{2}|[0-9A-F]{2}D[89AB][0-9A-F]{2}D[C-F]"
 _POINT = "0000(?!D[89A-F])[0-9A-F]{4}|00(?:0[1-9A-F]|10)[0-9A-F]{4}"
 _POINT_LITTLE = "[0-9A-F]{2}(?!D[89A-F])[0-9A-F]{2}0000|[0-9A-F]{4}(?:0[1-9A-F]|10)00"
-# What Spark decodes, with the hexadecimal digits of bytes that are text; without a mark UTF-16 and -32 are big-endian.
+# The charsets that Spark decodes, each with a pattern of the hexadecimal digits of valid text. Without a byte order
+# mark UTF-16 and UTF-32 are big-endian.
 CHARSETS = {
     "UTF-8": None,
     "US-ASCII": "(?:[0-7][0-9A-F])*+",
@@ -32,7 +33,7 @@ _ALIASES = {"UTF8": "UTF-8", "ASCII": "US-ASCII", "LATIN1": "ISO-8859-1", "ISO88
 
 
 class RawShape:
-    """The one field and the options, checked (RawFormatFactory)."""
+    """The only field and the options, checked (RawFormatFactory)."""
 
     def __init__(self, row: RowType, options: Mapping[str, Any]) -> None:
         unknown = sorted(set(options) - {"charset", "endianness"})
@@ -61,18 +62,23 @@ class RawShape:
         self.big = endianness == _ENDIANNESS[0]
 
     def turned(self, bytes: str, *, big: bool) -> str:
-        """`bytes` of a number that are in the order `big` or are wanted in it, otherwise turned round."""
+        """Convert `bytes` of a number from the byte order of the options to the order `big`, or back."""
         size = SIZES[self.type.name]
         if self.big == big or size == 1:
             return bytes
         return f"concat({', '.join(f'substr({bytes}, {at}, 1)' for at in range(size, 0, -1))})"
 
 
+def check_document(format: str, row: RowType, options: Mapping[str, Any]) -> None:
+    """Raise what a decoder or an encoder would for `row` and `options` (see DeclaredFormat.rules)."""
+    RawShape(row, options)
+
+
 def _charset(name: str) -> str:
-    found = _ALIASES.get(name.upper(), name.upper())
-    if found not in CHARSETS:
+    charset = _ALIASES.get(name.upper(), name.upper())
+    if charset not in CHARSETS:
         raise OptionError(
             f"Unsupported 'raw.charset' name: {name}. Spark reads {', '.join(CHARSETS)}; for another charset "
             "declare the column BYTES"
         )
-    return found
+    return charset

@@ -1,6 +1,7 @@
-"""What a format is: bytes to rows and rows to bytes, as columns.
+"""The Protocols of a format: payload bytes to rows and rows to payload bytes, as Spark columns.
 
-A format knows one document (a key or a value) and nothing of Kafka, Delta or policies.
+A format knows one document (a key or a value) and nothing of Kafka, Delta or policies. It needs a `Format`, a `Decoder`
+and an `Encoder`; the other Protocols are optional. `tests/formats/made_up.py` is a whole format in forty lines.
 """
 
 from __future__ import annotations
@@ -31,30 +32,30 @@ NOTHING = RowType(())
 """No metadata."""
 
 PAYLOAD = "payload"
-"""The one column of the frame that `Decoder.closer` looks at."""
+"""The only column of the frame that `Decoder.for_payloads` takes."""
 
 NEEDS_FULL_DECODE = "__needs_full_decode"
-"""The error of a document that wants a closer look than `fast` allows."""
+"""The error of a document that the fast path does not cover."""
 
 
 @dataclass(frozen=True)
 class DecodedColumn:
-    """The fields of the struct column that a decoder makes; use these names to take it apart.
+    """Names of the fields of the struct column that a decoder returns.
 
-    struct<rows: array<struct<kind: string, row: struct<...>, metadata: struct<...>, kept: array<string>>>,
+    struct<rows: array<struct<kind: string, row: struct<...>, metadata: struct<...>, unavailable: array<string>>>,
            error: string>
 
-    `metadata` is there when the decoder was asked for some: the fields asked for, in their order and types.
-    `kept` is there when the decoder's `keeps` is True: names of fields of `row` that the document does not tell and
-    whose present value is to be kept (Debezium's unavailable-value placeholder); null or empty when there are none,
-    and such fields are null in `row`.
+    `metadata` is present when metadata was requested from `Format.decoder`: the requested fields, in their order and
+    types. `unavailable` is present when the decoder's `has_unavailable` is True: the names of fields of `row` whose
+    values the database left out of the change, so that the table's row keeps its values; null or empty for none. Such
+    fields are null in `row`.
 
-    - A good document: `error` is null, `rows` holds its rows in document order (insert-only formats
-      give one row, kind '+I'; a JSON array gives several; a CDC document gives what it says happened, an update as
-      -U, when the document has the row's former state, and +U).
-    - A document without a row (null payload, or one the format skips): `error` null, `rows` null or empty. To the
-      format raw alone null is a row, that of a null.
-    - A bad document: `error` is a short reason that names the field and never holds payload; `rows` null.
+    - A good document: `error` is null, `rows` holds its rows in document order. Insert-only formats give one row of
+      kind '+I' (a JSON array gives several); a CDC document gives its change, an update as -U, where the document has
+      the before image, and +U.
+    - A document without a row (null payload, or one that the format skips): `error` is null, `rows` null or empty.
+      Only the raw format reads null as a row, whose field is null.
+    - A bad document: `error` is a short reason that names the field and never holds payload; `rows` is null.
     """
 
     rows: str = "rows"
@@ -66,81 +67,102 @@ class DecodedColumn:
 
 
 class Decoder(Protocol):
-    """Turns payload bytes into rows of a fixed shape."""
+    """Turns payload bytes into rows of a fixed shape.
+
+    frame.withColumn("decoded", decoder.for_payloads(payloads).decode(col("value")))
+    """
 
     skips_errors: bool
-    """True under `ignore-parse-errors`: a bad document is dropped and counted, not handed to bad-records."""
+    """True under `ignore-parse-errors`: a bad document is dropped and counted, whatever `ingest.bad-records` is."""
 
     has_unavailable: bool
-    """True when rows carry `kept`."""
+    """True when rows have the field `unavailable`."""
 
-    def decode(self, payload: Column, *, fast: bool = False) -> Column:
-        """A column of the struct described in `Decoded`. Must not raise for any bytes; order is the document's.
-
-        With `fast` a decoder may leave out its rarer paths, whose expressions cost Spark more to plan than most
-        batches cost to run: a document that needs one gets the error DOUBTFUL, and the caller decodes the
-        batch again without."""
+    def decode(self, payload: Column) -> Column:
+        """Return a column of the struct that `DecodedColumn` describes. Its evaluation raises for no bytes at all."""
         ...
 
     def for_payloads(self, payloads: DataFrame) -> Decoder:
-        """A decoder for just these payloads (column `payload`), to be used without `fast`.
+        """Return a decoder of the documents in these payloads (column `payload`).
 
-        A format whose documents name a schema finds out here which ones there are (one Spark job over the frame,
-        no payload reaches the driver); all others give themselves. Raises what reaching the registry raises."""
+        A format whose documents name a schema looks up here which schemas they name (one Spark job over the frame; no
+        payload reaches the driver); others return themselves. Raises KafkaError where the registry cannot be reached.
+        """
         ...
 
 
 @runtime_checkable
 class FastPathDecoder(Protocol):
-    """What some decoders can do besides: fast in steps, which Spark compiles, where one expression is interpreted."""
+    """A decoder that also has a fast path: columns that Spark compiles, where `decode` is one interpreted expression.
+
+    frame = decoder.decode_fast(frame, col("value"), "decoded")
+    """
 
     def decode_fast(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
-        """`frame` with the column `name`, as `decode(payload, fast=True)` makes it."""
+        """Return `frame` with the column `name`: what `decode` gives, or NEEDS_FULL_DECODE as the error.
+
+        The caller decodes the whole batch with `decode` where any document has this error. The fast path leaves out
+        what Spark takes longer to plan than most batches take to run."""
         ...
 
 
 class Encoder(Protocol):
-    """Turns a row into payload bytes."""
+    """Turns rows into payload bytes.
+
+    frame.withColumn("value", encoder.encode(col("row")))
+    """
 
     def encode(self, row: Column) -> Column:
-        """A binary column; null exactly where `row` is null. Raises in Spark (raise_error) for a row that the
-        format cannot write, naming the field and the option that decides."""
+        """Return a binary column, null exactly where `row` is null.
+
+        Its evaluation fails (raise_error) for a row that the format cannot write, naming the field and the option that
+        decides."""
         ...
 
 
 class ChangeEncoder(Encoder, Protocol):
-    """What the encoder of a CDC format can do besides: `encode(row)` writes an insert."""
+    """The encoder of a CDC format, whose `encode(row)` writes an insert.
+
+    frame.withColumn("value", encoder.encode_change(col("before"), col("after")))
+    """
 
     def encode_change(self, before: Column, after: Column) -> Column:
-        """A binary column: `before` null is an insert, `after` null a delete, neither null one true update
-        message with both; null where both are."""
+        """Return a binary column: an insert where `before` is null, a delete where `after` is null, one update message
+        with both where neither is; null where both are."""
         ...
 
 
 @runtime_checkable
 class FrameEncoder(Protocol):
-    """What some encoders can do besides: write in steps, which Spark compiles, where one expression is interpreted."""
+    """An encoder that also writes by columns that Spark compiles, where `encode` is one interpreted expression.
+
+    frame = encoder.encode_into(frame, col("row"), "value")
+    """
 
     def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
-        """`frame` with the column `name`, as `encode(row)` makes it."""
+        """Return `frame` with the column `name`, equal to `encode(row)`."""
         ...
 
 
 @runtime_checkable
 class FrameChangeEncoder(FrameEncoder, Protocol):
-    """The same of a ChangeEncoder."""
+    """A ChangeEncoder that is a FrameEncoder.
+
+    frame = encoder.encode_change_into(frame, col("before"), col("after"), "value")
+    """
 
     def encode_change_into(self, frame: DataFrame, before: Column, after: Column, name: str) -> DataFrame:
-        """`frame` with the column `name`, as `encode_change(before, after)` makes it."""
+        """Return `frame` with the column `name`, equal to `encode_change(before, after)`."""
         ...
 
 
 class Format(Protocol):
-    """A member of the registry."""
+    """The class that a declaration in `options.formats` refers to; made without arguments.
+
+    catalog.get("json").decoder(row, {"ignore-parse-errors": True})
+    """
 
     name: str
-    insert_only: bool
-    """False for CDC formats, whose documents carry the row kind."""
 
     def decoder(
         self,
@@ -150,16 +172,16 @@ class Format(Protocol):
         metadata: RowType = NOTHING,
         key: Sequence[str] = (),
     ) -> Decoder:
-        """A decoder for documents of shape `row`. `options` as in FormatSpec.options.
+        """Return a decoder for documents of shape `row`. `options` as in FormatSpec.options.
 
-        `metadata`: what rows are to carry besides, under the format's own metadata keys and types (see
-        options.FORMATS); empty for insert-only formats. `key`: the fields of `row` that identify it, none for an
-        unkeyed table; a CDC update without the row's former state is fine with a key and bad without. With a key
-        retractions (-U, -D) may hold its fields alone, null in the others: see formats.former.
+        `metadata`: the fields that rows carry besides, under the format's own metadata keys and types (see
+        DeclaredFormat.metadata); empty for insert-only formats. `key`: the fields of `row` that identify it, none for a
+        table without a key; a CDC update without a before image is good with a key and bad without. With a key, the
+        rows of -U and -D may have only the key's fields, null in the others: see formats.before_image.
 
         Raises DefinitionError when the format cannot represent a type of `row`."""
         ...
 
     def encoder(self, row: RowType, options: Mapping[str, Any]) -> Encoder:
-        """An encoder for rows of shape `row` (a ChangeEncoder unless insert_only); raises as `decoder` does."""
+        """Return an encoder for rows of shape `row`, a ChangeEncoder unless insert-only; raises as `decoder` does."""
         ...

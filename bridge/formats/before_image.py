@@ -1,7 +1,7 @@
-"""What is read of a row's former state: with a key its fields alone.
+"""The fields that are read of a before image: only the key's, where there is a key.
 
-What takes a row of a keyed table away is its key. To read the rest of `before` or `old` only to throw it away costs
-as much as to read the new state, and a value that nobody needs cannot be a bad one.
+The row of a keyed table is deleted by its key. Reading the other fields of `before` or `old` would cost as much as
+reading the after image, and errors in values that nobody needs would make the document bad.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ __all__ = ["as_row", "before_image_type", "padded"]
 
 
 def before_image_type(row: RowType, key: Sequence[str]) -> RowType:
-    """The fields of `row` that are read of a former state, in its order: those of `key`; all where it has none."""
-    named = tuple(f for f in row.fields if f.name in key)
-    return RowType(named) if named else row
+    """Return the fields of `row` to read of a before image, in its order: those of `key`, or all without a key."""
+    key_fields = tuple(f for f in row.fields if f.name in key)
+    return RowType(key_fields) if key_fields else row
 
 
-def as_row(row: RowType, told: RowType, state: str) -> str:
-    """The row of a former state, null in what is not read; `state` is SQL of the fields `told`, not null."""
-    return state if told == row else padded(row, {name: member(state, name) for name in told.names})
+def as_row(row: RowType, before_type: RowType, before: str) -> str:
+    """Return the `before` image, SQL of fields `before_type` and not null, as a row; null in the other fields."""
+    if before_type == row:
+        return before
+    return padded(row, {name: member(before, name) for name in before_type.names})
 
 
 def padded(row: RowType, fields: Mapping[str, str]) -> str:
-    """A row of SQL by field, null where there is none."""
+    """Return a row of the given SQL by field, null in the other fields."""
     values = [f"{literal(f.name)}, {fields.get(f.name) or null(f.type.spark())}" for f in row.fields]
     return f"named_struct({', '.join(values)})"

@@ -1,50 +1,31 @@
-"""The formats this version has, by Flink's names."""
+"""The Spark side of the formats that `options.formats` registers, by Flink's names."""
 
 from __future__ import annotations
 
 from bridge.errors import OptionError, UnsupportedError
-from bridge.formats.avro import AvroFormat
-from bridge.formats.avro.confluent import AvroConfluentFormat
 from bridge.formats.base import Format
-from bridge.formats.cdc import CanalJsonFormat, DebeziumJsonFormat, MaxwellJsonFormat, OggJsonFormat
-from bridge.formats.csv import CsvFormat
-from bridge.formats.debezium_avro import DebeziumAvroFormat
-from bridge.formats.json import JsonFormat
-from bridge.formats.raw import RawFormat
+from bridge.options.formats import FORMATS, load
 
 __all__ = ["available", "get"]
 
-_FORMATS: dict[str, Format] = {
-    "json": JsonFormat(),
-    "csv": CsvFormat(),
-    "raw": RawFormat(),
-    "debezium-json": DebeziumJsonFormat(),
-    "canal-json": CanalJsonFormat(),
-    "maxwell-json": MaxwellJsonFormat(),
-    "ogg-json": OggJsonFormat(),
-    "avro": AvroFormat(),
-    "avro-confluent": AvroConfluentFormat(),
-    "debezium-avro-confluent": DebeziumAvroFormat(),
-}
-
-_NOT_YET = ("protobuf",)
-
 
 def available() -> tuple[str, ...]:
-    """The names `get` knows, sorted."""
-    return tuple(sorted(_FORMATS))
+    """Return the names that `get` takes, sorted."""
+    return tuple(sorted(name for name, declared in FORMATS.items() if declared.spark))
 
 
 def get(name: str) -> Format:
-    """The format of that name.
+    """Return a new object of the format's class.
 
-    Raises UnsupportedError for a format of Flink's that is not here yet, OptionError for any other name.
+    Raises UnsupportedError for a format that is declared and refused, OptionError for an unknown name.
     """
-    if name in _FORMATS:
-        return _FORMATS[name]
-    listed = ", ".join(available())
-    if name in _NOT_YET:
+    declared = FORMATS.get(name)
+    if declared is not None and declared.spark:
+        made: Format = load(declared.spark)()
+        return made
+    names = ", ".join(available())
+    if declared is not None:
         raise UnsupportedError(
-            f"format '{name}' is not supported yet; available: {listed}", what=f"format '{name}'"
+            f"format '{name}' is not supported yet; available: {names}", what=f"format '{name}'"
         )
-    raise OptionError(f"format '{name}' is unknown; available: {listed}")
+    raise OptionError(f"format '{name}' is unknown; available: {names}")

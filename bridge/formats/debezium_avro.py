@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from bridge.format_rules.avro_own import DEBEZIUM, envelope, event
+from bridge.format_rules.avro_own import envelope, event
 from bridge.format_rules.avro_schema import Node
 from bridge.formats.avro.framing import FramedDecoder, FramedEncoder, Subject
 from bridge.formats.avro.registry_client import WriterSchema
@@ -29,10 +29,9 @@ _NULL = "the envelope is null"
 
 
 class DebeziumAvroFormat:
-    """An envelope of `before`, `after` and `op`; what else Debezium has in it is not looked at."""
+    """Reads and writes envelopes of `before`, `after` and `op`; other fields of Debezium's are ignored."""
 
-    name = DEBEZIUM
-    insert_only = False
+    name = "debezium-avro-confluent"
 
     def decoder(
         self,
@@ -43,47 +42,50 @@ class DebeziumAvroFormat:
         key: Sequence[str] = (),
     ) -> _ChangeDecoder:
         """See Format.decoder."""
-        own, _ = event(row, options)
+        own, _ = event(self.name, row, options)
         return _ChangeDecoder(
-            row, before_image_type(row, key), own, Subject(DEBEZIUM, options), keyed=bool(key)
+            row, before_image_type(row, key), own, Subject(self.name, options), keyed=bool(key)
         )
 
     def encoder(self, row: RowType, options: Mapping[str, Any]) -> _ChangeEncoder:
         """See Format.encoder. Raises OptionError without a subject."""
-        return _ChangeEncoder(envelope(row, row), *event(row, options), Subject(DEBEZIUM, options))
+        return _ChangeEncoder(
+            envelope(row, row), *event(self.name, row, options), Subject(self.name, options)
+        )
 
 
 class _ChangeDecoder(FramedDecoder):
     def __init__(
         self,
         row: RowType,
-        told: RowType,
+        before_type: RowType,
         own: Node,
         subject: Subject,
         writers: Mapping[int, WriterSchema] | None = None,
         *,
         keyed: bool,
     ) -> None:
-        super().__init__(row, envelope(row, told), own, subject, writers)
-        self.told, self.keyed = told, keyed
+        super().__init__(row, envelope(row, before_type), own, subject, writers)
+        self.before_type, self.keyed = before_type, keyed
 
     def with_schemas(self, writers: Mapping[int, WriterSchema]) -> _ChangeDecoder:
-        return _ChangeDecoder(self.row, self.told, self.own, self.subject, writers, keyed=self.keyed)
+        return _ChangeDecoder(self.row, self.before_type, self.own, self.subject, writers, keyed=self.keyed)
 
     def skipped(self, payload: str) -> str:
-        """Debezium sends a null after each delete; Flink passes over zero bytes, too."""
+        """Return the condition for null, which Debezium sends after each delete, and for zero bytes, as in Flink."""
         return f"{payload} IS NULL OR length({payload}) = 0"
 
     def good(self, value: str, names: Names) -> str:
-        """As Flink's DebeziumAvroDeserializationSchema; for an update without `before` see ADR 028, rule 5."""
+        """See FramedDecoder.good, and Flink's DebeziumAvroDeserializationSchema; ADR 028, rule 5, for an update without
+        `before`."""
         op, before, after = f"{value}.op", f"{value}.before", f"{value}.after"
-        old = struct(kind=f"IF({op} = 'u', '-U', '-D')", row=as_row(self.row, self.told, before))
+        old = struct(kind=f"IF({op} = 'u', '-U', '-D')", row=as_row(self.row, self.before_type, before))
         new = struct(kind=f"IF({op} = 'u', '+U', '+I')", row=after)
-        # A part of one array takes a third of the code of three arrays.
+        # A slice of one array takes a third of the code of three arrays.
         first = f"IF({before} IS NULL OR {op} IN ('c', 'r'), 2, 1)"
         rows = f"slice(array({old}, {new}), {first}, IF({op} = 'u' AND {before} IS NOT NULL, 2, 1))"
-        read = struct(rows=rows, error=null("STRING"))
-        return let(names, self._error(value), lambda e: f"IF({e} IS NULL, {read}, {self.bad(e)})")
+        good = struct(rows=rows, error=null("STRING"))
+        return let(names, self._error(value), lambda e: f"IF({e} IS NULL, {good}, {self.bad(e)})")
 
     def _error(self, value: str) -> str:
         op, before, after = f"{value}.op", f"{value}.before", f"{value}.after"
@@ -112,16 +114,16 @@ class _ChangeEncoder(FramedEncoder):
         return apply(pair, self._payload("pair.before", "pair.after", Names()), "pair")
 
     def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
-        """See StepwiseEncoder.put."""
+        """See FrameEncoder.encode_into: an insert."""
         return self.encode_change_into(frame, F.lit(None), row, name)
 
     def encode_change_into(self, frame: DataFrame, before: Column, after: Column, name: str) -> DataFrame:
-        """See StepwiseChangeEncoder.put_change."""
-        former = f"{name}_before"
-        steps = frame.withColumn(former, self._typed(before))
+        """See FrameChangeEncoder.encode_change_into."""
+        bound = f"{name}_before"
+        with_before = frame.withColumn(bound, self._typed(before))
         return with_sql_column(
-            steps, self._typed(after), name, lambda a, names: self._payload(former, a, names)
-        ).drop(former)
+            with_before, self._typed(after), name, lambda a, names: self._payload(bound, a, names)
+        ).drop(bound)
 
     def _typed(self, row: Column) -> Column:
         return row.cast(self.type.fields[0].type.spark())

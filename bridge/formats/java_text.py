@@ -1,4 +1,4 @@
-"""Values as the texts that Java and Flink write for them, where Spark's own differ."""
+"""The texts that Java and Flink write for values, where Spark writes others."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ from bridge.schema import ScalarType
 __all__ = ["PLAIN_PLACES", "decimal", "scientific", "shortened", "stripped", "timestamp"]
 
 PLAIN_PLACES = 6
-"""Decimal places up to which Java writes the smallest number without exponent."""
+"""Decimal places up to which Java writes the smallest number without an exponent."""
 
 
-# The length of a moment without fraction.
+# The length of a timestamp without a fraction.
 _SECONDS = len("2020-02-29 12:00:00")
 
 
 def timestamp(text: str, type: ScalarType) -> str:
-    """The `text` that Spark casts a timestamp to in Flink's SQL format: digits beyond the declared precision cut, no
-    zeros at the end, UTC with Z. `text` is cheap to repeat."""
+    """Return a timestamp's text in Flink's SQL format: digits beyond the declared precision cut, no zeros at the end, Z
+    for UTC. `text` is Spark's cast of it to STRING, cheap to repeat."""
     precision = type.parameters[0]
     if precision < 6:
-        kept = rf"([.][0-9]{{{precision}}})[0-9]+" if precision else "[.][0-9]+"
-        cut = f"regexp_replace({text}, '{kept}', '{'$1' if precision else ''}')"
+        fraction = rf"([.][0-9]{{{precision}}})[0-9]+" if precision else "[.][0-9]+"
+        cut = f"regexp_replace({text}, '{fraction}', '{'$1' if precision else ''}')"
         # Cutting .1004 to three digits leaves zeros that Flink does not write.
         cut = f"regexp_replace({cut}, '[.]0*$|(?<=[.][0-9]{{1,6}})0+$', '')"
-        # A longer year only makes it look for what is not there.
+        # With a longer year the pattern is tried in vain.
         text = f"IF(octet_length({text}) > {_SECONDS + (precision and precision + 1)}, {cut}, {text})"
     return f"concat({text}, 'Z')" if type.name == "TIMESTAMP_LTZ" else text
 
 
 def decimal(value: str, scale: int, names: Names) -> str:
-    """Java's BigDecimal.stripTrailingZeros().toString() of a DECIMAL of `scale`."""
+    """Return Java's BigDecimal.stripTrailingZeros().toString() of a DECIMAL of `scale`."""
     # Under ANSI, which the bridge sets, Spark writes all digits and no exponent.
     return stripped(f"CAST({value} AS STRING)", scale, names)
 
 
 def stripped(text: str, scale: int, names: Names) -> str:
-    """The same of the plain text of a DECIMAL of `scale`, which has all its digits and no exponent."""
+    """Return the same for the plain text of a DECIMAL of `scale`, which has all its digits and no exponent."""
     return let(names, shortened(text, scale), lambda t: scientific(t, scale))
 
 
 def shortened(text: str, scale: int) -> str:
-    """The plain text of a DECIMAL of `scale` without zeros at the end of its fraction."""
+    """Return the plain text of a DECIMAL of `scale` without zeros at the end of its fraction."""
     return f"trim(TRAILING '.' FROM trim(TRAILING '0' FROM {text}))" if scale else text
 
 
 def scientific(text: str, scale: int) -> str:
-    """A `shortened` text, cheap to repeat, with an exponent where Java writes one."""
+    """Return a `shortened` text, cheap to repeat, with an exponent where Java writes one."""
     size = f"length(trim(LEADING '-' FROM {text}))"
     digits = f"trim(LEADING '-' FROM trim(TRAILING '0' FROM {text}))"
     cases = f"WHEN endswith({text}, '0') AND {text} <> '0' THEN {_power(text, digits, f'{size} - 1', '+')} "

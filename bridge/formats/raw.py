@@ -1,8 +1,8 @@
 """Flink's raw format: a document is the bytes of a row's only field.
 
-A field that is null is written as null and not as a document, and null is read as a row whose field is null, both as
-in Flink; so under upsert-kafka a row whose raw value is null is a delete. Bytes that are no text in the charset, and
-characters the charset does not have, are errors here, where Flink puts a replacement in their place.
+As in Flink, a null field is written as null, and null is read as a row whose field is null; so under upsert-kafka a row
+whose raw value is null is a delete. Bytes that are no text in the charset, and characters that the charset does not
+have, are errors here, where Flink replaces them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ _MISSING = {"US-ASCII": r"[^\x00-\x7f]", "ISO-8859-1": r"[^\x00-\xff]"}
 
 
 class RawFormat:
-    """Decodes and encodes the bytes of one column (docs: formats/raw)."""
+    """Decodes and encodes the bytes of one column."""
 
     name = "raw"
-    insert_only = True
 
     def decoder(
         self,
@@ -47,8 +46,9 @@ class RawFormat:
 
 
 class RawDecoder:
-    """A document is a row; null is one that holds a null. Text must be text in the charset, a number have its type's
-    size."""
+    """Reads every document as a row, and null as a row whose field is null.
+
+    Text must be valid in the charset, and a number must have its type's size."""
 
     has_unavailable = False
     skips_errors = False
@@ -57,14 +57,14 @@ class RawDecoder:
         self.shape = shape
         self._rows_type = f"ARRAY<STRUCT<kind: STRING, row: {row.spark()}>>"
 
-    def decode(self, payload: Column, *, fast: bool = False) -> Column:
-        """See Decoder.decode. There are no rarer paths: a glance is a look."""
+    def decode(self, payload: Column) -> Column:
+        """See Decoder.decode."""
         names = Names()
         variable = names.fresh()
         return apply(payload, self._outcome(variable, names), variable)
 
     def decode_fast(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
-        """See formats.base.Stepwise. Nothing is in doubt."""
+        """See FastPathDecoder.decode_fast. No document needs a full decode."""
         return with_sql_column(frame, payload, name, self._outcome)
 
     def _outcome(self, payload: str, names: Names) -> str:
@@ -73,20 +73,20 @@ class RawDecoder:
         bad = literal(f"field '{name}': {problem}")
         none = struct(rows=null(self._rows_type), error=bad)
 
-        def good(sure: str) -> str:
-            row = f"named_struct({literal(name)}, {self._value(sure, names)})"
+        def good(checked: str) -> str:
+            row = f"named_struct({literal(name)}, {self._value(checked, names)})"
             rows = struct(rows=f"array({struct(kind=_INSERT, row=row)})", error=null("STRING"))
-            return f"IF({sure} IS NULL AND {payload} IS NOT NULL, {none}, {rows})"
+            return f"IF({checked} IS NULL AND {payload} IS NOT NULL, {none}, {rows})"
 
-        # Bytes that are no value must not come to what raises for them.
+        # The conversion raises for bytes that are no value, so it gets null for them.
         return let(names, f"IF({condition}, {payload}, NULL)", good)
 
     def for_payloads(self, payloads: DataFrame) -> RawDecoder:
-        """See Decoder.closer: nothing to find out."""
+        """See Decoder.for_payloads: documents name no schema."""
         return self
 
     def _check(self, payload: str) -> tuple[str, str]:
-        """When the bytes are good, and what is wrong with others."""
+        """Return the condition for good bytes, and the error of others."""
         type, charset = self.shape.type, self.shape.charset
         if type.is_binary:
             return "true", ""
@@ -133,12 +133,12 @@ class RawEncoder:
         self.shape = shape
 
     def encode(self, row: Column) -> Column:
-        """See Encoder.encode. Raises for a text with characters that the charset does not have."""
+        """See Encoder.encode. Fails for a text with characters that the charset does not have."""
         variable = "row"
         return apply(row, self._bytes(member(variable, self.shape.field.name)), variable)
 
     def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
-        """See StepwiseEncoder.put."""
+        """See FrameEncoder.encode_into."""
         return with_sql_column(frame, row, name, lambda r, _: self._bytes(member(r, self.shape.field.name)))
 
     def _bytes(self, value: str) -> str:
@@ -148,8 +148,8 @@ class RawEncoder:
         if type.is_string:
             return self._text(value)
         if type.name in ("FLOAT", "DOUBLE"):
-            written = f"to_avro({value}, {literal(chr(34) + type.name.lower() + chr(34))})"
-            return f"IF({value} IS NULL, NULL, {self.shape.turned(written, big=False)})"
+            encoded = f"to_avro({value}, {literal(chr(34) + type.name.lower() + chr(34))})"
+            return f"IF({value} IS NULL, NULL, {self.shape.turned(encoded, big=False)})"
         number = (
             f"CAST(CAST({value} AS INT) AS BIGINT)" if type.name == "BOOLEAN" else f"CAST({value} AS BIGINT)"
         )
@@ -160,12 +160,12 @@ class RawEncoder:
         charset = self.shape.charset
         if charset == "UTF-8":
             return f"CAST({value} AS BINARY)"
-        written = f"encode({value}, {literal(charset)})"
+        encoded = f"encode({value}, {literal(charset)})"
         if charset not in _MISSING:
-            return written
+            return encoded
         error = literal(
             f"field '{self.shape.field.name}' holds a character that charset {charset} does not have; choose "
             "another 'raw.charset'"
         )
-        strange = f"{value} RLIKE {literal(_MISSING[charset])}"
-        return f"IF({strange}, CAST(raise_error({error}) AS BINARY), {written})"
+        unmappable = f"{value} RLIKE {literal(_MISSING[charset])}"
+        return f"IF({unmappable}, CAST(raise_error({error}) AS BINARY), {encoded})"

@@ -1,8 +1,8 @@
-"""Spark SQL text as the way to build large expressions.
+"""Builds large expressions as Spark SQL text.
 
-Column objects cost a call into the JVM per operator; a text costs one call and can be read in a log. Every
-subexpression that is used twice is bound to a lambda variable, so Spark evaluates it once and an expression's
-size stays linear in the schema's.
+Column objects cost a call into the JVM per operator; a text costs one call and can be read in a log. A subexpression
+that is used twice is bound to a lambda variable, so that Spark evaluates it once and the size of an expression is
+linear in the size of the schema.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ __all__ = ["Names", "apply", "first", "let", "literal", "member", "null", "struc
 
 
 def literal(text: str) -> str:
-    """`text` as a SQL string literal."""
+    """Return `text` as a SQL string literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def member(value: str, name: str) -> str:
-    """Field `name` of the struct `value`."""
+    """Return field `name` of the struct `value`."""
     return f"{value}.{quote(name)}"
 
 
 def null(type: str) -> str:
-    """A null of a Spark type."""
+    """Return a null of a Spark type."""
     return f"CAST(NULL AS {type})"
 
 
 def struct(**fields: str) -> str:
-    """A struct of expressions by plain names."""
+    """Return a struct of expressions by plain names."""
     return "named_struct(" + ", ".join(f"'{n}', {e}" for n, e in fields.items()) + ")"
 
 
 def first(array: str) -> str:
-    """The first element that is not null, or null."""
-    return f"get(filter({array}, found -> found IS NOT NULL), 0)"
+    """Return the first element that is not null, or null."""
+    return f"get(filter({array}, element -> element IS NOT NULL), 0)"
 
 
 class Names:
@@ -53,14 +53,14 @@ class Names:
         return f"v{next(self._count)}"
 
     def bind(self, value: str, body: Callable[[str], str]) -> str:
-        # A fold over nothing: unlike transform, aggregate copies neither the value nor what is made of it.
+        # An aggregate over no elements: unlike transform, it copies neither the value nor the result.
         variable = self.fresh()
         return (
             f"aggregate(array(), {value}, ({variable}, none) -> {variable}, {variable} -> {body(variable)})"
         )
 
     def lambdas(self) -> Names:
-        """Names to go on with where a value is to be made only if its branch is taken, and in a lambda function."""
+        """Return names for lambda functions, and for values to be evaluated only where their branch is taken."""
         return self
 
 
@@ -82,28 +82,28 @@ class _Columns(Names):
 
 
 def let(names: Names, value: str, body: Callable[[str], str]) -> str:
-    """`body` of a variable that holds `value`, which is evaluated once."""
+    """Return `body` of a variable that holds `value`, which is evaluated once."""
     return names.bind(value, body)
 
 
 def with_sql_column(
     frame: DataFrame, column: Column, name: str, body: Callable[[str, Names], str]
 ) -> DataFrame:
-    """`frame` with the column `name`: the SQL expression `body` of a name that stands for `column`.
+    """Return `frame` with the column `name`: the SQL that `body` makes of a column that holds `column`.
 
-    Each `let` of `body` becomes a column of its own, which Spark compiles; a lambda function it interprets. So a
-    value is made for every row, those too whose branch of `body` has no use for it: it must not raise for any. Inside
-    of a lambda function use other names than those that `body` is given.
+    Each `let` of `body` becomes a column, which Spark compiles, instead of a lambda function, which it interprets. So
+    the value is evaluated for every row, even where the branch that uses it is not taken: it must not raise for any.
+    Inside of a lambda function use `Names.lambdas()`.
     """
     names, value = _Columns(name), f"{name}_value"
     made = body(value, names)
-    steps = frame.withColumn(value, column)
+    frame = frame.withColumn(value, column)
     for bound, sql in names.bound.items():
-        steps = steps.withColumn(bound, F.expr(sql))
-    return steps.withColumn(name, F.expr(made)).drop(value, *names.bound)
+        frame = frame.withColumn(bound, F.expr(sql))
+    return frame.withColumn(name, F.expr(made)).drop(value, *names.bound)
 
 
 def apply(column: Column, body: str, variable: str) -> Column:
-    """The SQL expression `body`, in which `variable` stands for `column`."""
+    """Return the SQL expression `body` as a column, with the value of `column` in `variable`."""
     merge, finish = F.expr(f"({variable}, none) -> {variable}"), F.expr(f"{variable} -> {body}")
     return F.call_function("aggregate", F.array(), column, merge, finish)

@@ -1,6 +1,7 @@
-"""Formats by name and their options. What a format does is in `bridge/formats`.
+"""The registry of formats: one declaration per format, which every layer asks instead of comparing names.
 
-Option keys have no prefix here; `given` puts 'value.json.', 'key.json.' or 'json.' before them.
+To add a format, declare it here and write the modules that the declaration refers to. Option keys have no prefix here;
+`given` puts 'value.json.', 'key.json.' or 'json.' before them.
 """
 
 from __future__ import annotations
@@ -8,116 +9,195 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
 from bridge.errors import OptionError
+from bridge.options import format_metadata
 from bridge.options import format_options as options
 from bridge.options.model import Option, Support
-from bridge.schema import ArrayType, DataType, MapType, ScalarType
+from bridge.schema import DataType, RowType
 
-__all__ = ["FORMATS", "DeclaredFormat", "declared_format"]
-
-_NO_METADATA: Mapping[str, DataType] = MappingProxyType({})
+__all__ = ["FORMATS", "DeclaredFormat", "declared_format", "load", "register", "unregister"]
 
 
 @dataclass(frozen=True)
 class DeclaredFormat:
-    """A format's name, whether all its documents are inserts, its options and its metadata."""
+    """A format: its name and options, the properties that others decide by, and where its code is.
+
+    `rules`, `reader` and `spark` are references 'module:name', imported on first use: this layer loads neither Spark
+    nor a Kafka client. A refused format has none.
+    """
 
     name: str
     description: str
     options: tuple[Option[Any], ...] = ()
+    rules: str = ""
+    """A function of (name of the format, row, options) that raises what the decoder and the encoder would raise for
+    them: OptionError, DefinitionError, UnsupportedError. It must not import Spark."""
+    reader: str = ""
+    """A function of a FormatSpec that returns the `peek.base.Reader` of its documents. It must not import Spark."""
+    spark: str = ""
+    """A class of the Protocol `formats.base.Format`, made without arguments."""
     insert_only: bool = True
-    support: Support = Support.NOT_YET
-    reason: str = ""
-    metadata: Mapping[str, DataType] = field(default_factory=lambda: _NO_METADATA, hash=False)
+    """False for CDC formats, whose documents carry the row kind."""
+    operation_field: str = ""
+    """The field of a JSON change document that names its operation; '' for formats without one."""
+    fixed_fields: bool = False
+    """A reader has to know every field of a document in advance: neither names nor a schema are sent with it."""
+    single_column: bool = False
+    """A document holds exactly one column."""
+    registry: bool = False
+    """Documents begin with the id of a schema in a schema registry, which the options name."""
+    metadata: Mapping[str, DataType] = field(default_factory=lambda: format_metadata.NONE, hash=False)
     """Readable as METADATA FROM 'value.<key>'."""
+    support: Support = Support.HONOURED
+    reason: str = ""
 
     @property
     def changelog_mode(self) -> str:
         """As Flink prints it in messages."""
         return "[INSERT]" if self.insert_only else "[INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE]"
 
+    def check(self, row: RowType, options: Mapping[str, Any]) -> None:
+        """Raise what the decoder and the encoder would for this row and these options, before either is made.
 
-_TEXT, _TIME = ScalarType("STRING"), ScalarType("TIMESTAMP_LTZ", (3,))
-_TEXTS, _PAIRS, _TYPES = ArrayType(_TEXT), MapType(_TEXT, _TEXT), MapType(_TEXT, ScalarType("INT"))
-_DEBEZIUM = {
-    "schema": _TEXT,
-    "ingestion-timestamp": _TIME,
-    "source.timestamp": _TIME,
-    "source.database": _TEXT,
-    "source.schema": _TEXT,
-    "source.table": _TEXT,
-    "source.properties": _PAIRS,
-}
-_CANAL = {
-    "database": _TEXT,
-    "table": _TEXT,
-    "sql-type": _TYPES,
-    "pk-names": _TEXTS,
-    "ingestion-timestamp": _TIME,
-    "event-timestamp": _TIME,
-}
-_MAXWELL = {
-    "database": _TEXT,
-    "table": _TEXT,
-    "primary-key-columns": _TEXTS,
-    "ingestion-timestamp": _TIME,
-}
-_OGG = {
-    "table": _TEXT,
-    "primary-keys": _TEXTS,
-    "ingestion-timestamp": _TIME,
-    "event-timestamp": _TIME,
-}
+        Raises OptionError, DefinitionError or UnsupportedError. What only a schema registry knows is not checked.
+        """
+        load(self.rules)(self.name, row, options)
 
 
-def _cdc(
-    name: str,
-    text: str,
-    keys: tuple[Option[Any], ...],
-    metadata: Mapping[str, DataType],
-    support: Support = Support.HONOURED,
-) -> DeclaredFormat:
-    return DeclaredFormat(name, text, keys, insert_only=False, support=support, metadata=metadata)
-
-
-FORMATS: Mapping[str, DeclaredFormat] = MappingProxyType(
-    {
-        declared.name: declared
-        for declared in (
-            DeclaredFormat("json", "One JSON object per document.", options.JSON, support=Support.HONOURED),
-            DeclaredFormat("csv", "One line of separated values.", options.CSV, support=Support.HONOURED),
-            DeclaredFormat("raw", "The bytes of a single column.", options.RAW, support=Support.HONOURED),
-            DeclaredFormat(
-                "avro", "Avro with the schema derived from the table.", options.AVRO, support=Support.HONOURED
-            ),
-            DeclaredFormat(
-                "avro-confluent",
-                "Avro whose schemas are in a registry.",
-                options.REGISTRY,
-                support=Support.HONOURED,
-            ),
-            _cdc("debezium-json", "Debezium change events in JSON.", options.DEBEZIUM_JSON, _DEBEZIUM),
-            _cdc(
-                "debezium-avro-confluent",
-                "Debezium change events in Avro.",
-                options.REGISTRY,
-                _NO_METADATA,
-            ),
-            _cdc("canal-json", "Canal change events.", options.CANAL_JSON, _CANAL),
-            _cdc("maxwell-json", "Maxwell change events.", options.CDC_JSON, _MAXWELL),
-            _cdc("ogg-json", "Oracle GoldenGate change events.", options.CDC_JSON, _OGG),
-            DeclaredFormat(
-                "protobuf",
-                "Protocol Buffers.",
-                support=Support.REFUSED,
-                reason="Flink reads it with Java classes made from the .proto file, which are not here",
-            ),
-        )
-    }
+_BUILT_IN = (
+    DeclaredFormat(
+        "json",
+        "One JSON object per document.",
+        options.JSON,
+        rules="bridge.format_rules.json_options:check_document",
+        reader="bridge.peek.json_reader:reader",
+        spark="bridge.formats.json:JsonFormat",
+    ),
+    DeclaredFormat(
+        "csv",
+        "One line of separated values.",
+        options.CSV,
+        rules="bridge.format_rules.csv_options:check_document",
+        reader="bridge.peek.csv_reader:reader",
+        spark="bridge.formats.csv:CsvFormat",
+        fixed_fields=True,
+    ),
+    DeclaredFormat(
+        "raw",
+        "The bytes of a single column.",
+        options.RAW,
+        rules="bridge.format_rules.raw:check_document",
+        reader="bridge.peek.raw_reader:reader",
+        spark="bridge.formats.raw:RawFormat",
+        fixed_fields=True,
+        single_column=True,
+    ),
+    DeclaredFormat(
+        "avro",
+        "Avro with the schema derived from the table.",
+        options.AVRO,
+        rules="bridge.format_rules.avro_own:bare",
+        reader="bridge.peek.avro_reader:reader",
+        spark="bridge.formats.avro.format:AvroFormat",
+        fixed_fields=True,
+    ),
+    DeclaredFormat(
+        "avro-confluent",
+        "Avro whose schemas are in a registry.",
+        options.REGISTRY,
+        rules="bridge.format_rules.avro_own:framed",
+        reader="bridge.peek.avro_reader:framed_reader",
+        spark="bridge.formats.avro.confluent:AvroConfluentFormat",
+        registry=True,
+    ),
+    DeclaredFormat(
+        "debezium-json",
+        "Debezium change events in JSON.",
+        options.DEBEZIUM_JSON,
+        rules="bridge.format_rules.cdc_options:check_document",
+        reader="bridge.peek.json_reader:reader",
+        spark="bridge.formats.cdc.debezium:DebeziumJsonFormat",
+        insert_only=False,
+        operation_field="op",
+        metadata=format_metadata.DEBEZIUM,
+    ),
+    DeclaredFormat(
+        "debezium-avro-confluent",
+        "Debezium change events in Avro.",
+        options.REGISTRY,
+        rules="bridge.format_rules.avro_own:event",
+        reader="bridge.peek.avro_reader:framed_reader",
+        spark="bridge.formats.debezium_avro:DebeziumAvroFormat",
+        insert_only=False,
+        operation_field="op",
+        registry=True,
+    ),
+    DeclaredFormat(
+        "canal-json",
+        "Canal change events.",
+        options.CANAL_JSON,
+        rules="bridge.format_rules.cdc_options:check_document",
+        reader="bridge.peek.json_reader:reader",
+        spark="bridge.formats.cdc.canal:CanalJsonFormat",
+        insert_only=False,
+        operation_field="type",
+        metadata=format_metadata.CANAL,
+    ),
+    DeclaredFormat(
+        "maxwell-json",
+        "Maxwell change events.",
+        options.CDC_JSON,
+        rules="bridge.format_rules.cdc_options:check_document",
+        reader="bridge.peek.json_reader:reader",
+        spark="bridge.formats.cdc.maxwell:MaxwellJsonFormat",
+        insert_only=False,
+        operation_field="type",
+        metadata=format_metadata.MAXWELL,
+    ),
+    DeclaredFormat(
+        "ogg-json",
+        "Oracle GoldenGate change events.",
+        options.CDC_JSON,
+        rules="bridge.format_rules.cdc_options:check_document",
+        reader="bridge.peek.json_reader:reader",
+        spark="bridge.formats.cdc.ogg:OggJsonFormat",
+        insert_only=False,
+        operation_field="op_type",
+        metadata=format_metadata.OGG,
+    ),
+    DeclaredFormat(
+        "protobuf",
+        "Protocol Buffers.",
+        support=Support.REFUSED,
+        reason="Flink reads it with Java classes made from the .proto file, which are not here",
+    ),
 )
+_REGISTERED = {declared.name: declared for declared in _BUILT_IN}
+
+FORMATS: Mapping[str, DeclaredFormat] = MappingProxyType(_REGISTERED)
+"""Every format by its name, refused ones included."""
+
+
+def register(declared: DeclaredFormat) -> None:
+    """Add a format to FORMATS. Raises ValueError for a name that another format has."""
+    if declared.name in _REGISTERED:
+        raise ValueError(f"format '{declared.name}' is registered already")
+    _REGISTERED[declared.name] = declared
+
+
+def unregister(name: str) -> None:
+    """Remove a format that `register` added. Raises KeyError for a name that is not in FORMATS."""
+    del _REGISTERED[name]
+
+
+def load(reference: str) -> Any:
+    """The object that 'module:name' refers to. Raises ImportError or AttributeError where there is none."""
+    module, _, name = reference.partition(":")
+    return getattr(import_module(module), name)
 
 
 def declared_format(option: str, name: str) -> DeclaredFormat:

@@ -1,4 +1,4 @@
-"""What a reader of documents is, and how it shows what it read."""
+"""What readers of documents share: their type, their error, and JSON text of values."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ __all__ = ["Reader", "Undecodable", "as_json"]
 
 
 class Undecodable(ValueError):
-    """Bytes that are no document of the format; the message is the reason and holds nothing of them."""
+    """Bytes are no document of the format; the message is the reason, without any of the bytes."""
 
 
 Reader = Callable[[bytes], str]
-"""Bytes to JSON text in one line. Raises Undecodable."""
+"""Turns bytes into one line of JSON text. Raises Undecodable."""
 
 
 def as_json(value: Any) -> str:
-    """A decoded value as JSON text: bytes in base64, decimals and times as text."""
+    """Return a decoded value as JSON text: bytes in base64, decimals and times as text."""
     return json.dumps(value, ensure_ascii=False, default=_plain)
 
 

@@ -1,4 +1,4 @@
-"""Records of one key, by its text as a person types it."""
+"""Filters records by the text of a key."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["matches"]
 
 
 def matches(topic: Topic, key: str) -> Filter:
-    """True for a record whose key is `key`: its bytes as text, its only column's value, or its document as JSON."""
+    """Return a filter of records with this key: its bytes as text, its only column's value, or its document as JSON."""
     decode = reader(topic.key) if topic.key is not None else None
-    wanted = _parsed(key)
+    value = _parsed(key)
 
     def filter(record: Record) -> bool:
         if record.key is None:
@@ -25,11 +25,12 @@ def matches(topic: Topic, key: str) -> Filter:
         if decode is None:
             return False
         try:
-            found = json.loads(decode(record.key))
+            document = json.loads(decode(record.key))
         except Undecodable:
             return False
-        parts = list(found.values()) if isinstance(found, dict) else []
-        return bool(found == wanted or (len(parts) == 1 and (parts[0] == wanted or str(parts[0]) == key)))
+        fields = list(document.values()) if isinstance(document, dict) else []
+        only = len(fields) == 1 and (fields[0] == value or str(fields[0]) == key)
+        return bool(document == value or only)
 
     return filter
 

@@ -1,4 +1,4 @@
-"""What a record does to a table, as Flink's RowKind; of a CDC document what its operation says."""
+"""The row kind of a record: of a CDC document by the operation that it names."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from bridge.options import FORMATS
 
 __all__ = ["kind_of"]
 
-_FIELDS = ("op", "type", "op_type")
-"""Where Debezium, Canal and Maxwell, and Ogg name the operation."""
+_WRAPPER = "payload"
+"""The field in which Kafka Connect's converter wraps a change event."""
 _OPERATIONS = {
     "c": "+I",
     "r": "+I",
@@ -24,19 +24,24 @@ _OPERATIONS = {
 
 
 def kind_of(topic: Topic, value: bytes | None, document: str | None) -> str:
-    """The kind of a record with these bytes of value, decoded as `document`; "" where nobody can tell.
+    """Return the row kind of a record by its value's bytes and its decoded `document`; "" for an unknown operation.
 
-    upsert-kafka: +U (an insert or an update, which only the table tells apart), or -D for a tombstone. Insert-only
+    upsert-kafka: +U (an insert or an update, which only the table can distinguish), or -D for a tombstone. Insert-only
     formats of `kafka`: +I. CDC formats: the operation of the document; an update is -U +U.
     """
     if topic.is_upsert:
         return "-D" if value is None else "+U"
-    if FORMATS[topic.value.name].insert_only:
+    format = FORMATS[topic.value.name]
+    if format.insert_only:
         return "+I"
-    found = json.loads(document) if document is not None else None
-    if isinstance(found, dict) and isinstance(found.get("payload"), dict) and "op" not in found:
-        found = found["payload"]
-    if not isinstance(found, dict):
+    event = json.loads(document) if document is not None else None
+    if (
+        isinstance(event, dict)
+        and isinstance(event.get(_WRAPPER), dict)
+        and format.operation_field not in event
+    ):
+        event = event[_WRAPPER]
+    if not isinstance(event, dict):
         return ""
-    words = (found[name] for name in _FIELDS if isinstance(found.get(name), str))
-    return _OPERATIONS.get(next(words, "").lower(), "")
+    operation = event.get(format.operation_field)
+    return _OPERATIONS.get(operation.lower(), "") if isinstance(operation, str) else ""

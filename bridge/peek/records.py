@@ -1,4 +1,4 @@
-"""A few records of a topic, read by a plain consumer that joins no group."""
+"""Reads a few records of a topic with a plain consumer that joins no group."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from bridge.offsets import Offsets, TopicPartition
 
 __all__ = ["Filter", "Record", "Start", "fetch"]
 
-_SILENCE_SECONDS = 20.0
+_NO_ANSWER_SECONDS = 20.0
 _log = logging.getLogger("bridge.kafka")
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where reading begins: `earliest`, `latest` (the newest records that are there), `offset` or `timestamp`."""
+    """Where reading begins: `earliest`, `latest` (the newest records of the topic), `offset` or `timestamp`."""
 
     mode: str
     value: int = 0
@@ -36,7 +36,7 @@ class Start:
 
     @classmethod
     def of(cls, text: str) -> Start:
-        """Read `--from`. A timestamp without a zone is UTC. Raises DefinitionError naming the legal values."""
+        """Parse `--from`. A timestamp without a zone is UTC. Raises DefinitionError with the legal values."""
         if text in ("earliest", "latest"):
             return cls(text)
         if text.isascii() and text.isdigit():
@@ -54,7 +54,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Record:
-    """One record as the broker has it; `timestamp` is in milliseconds since 1970, None where it has none."""
+    """One record of the broker; `timestamp` is in milliseconds since 1970, None where it has none."""
 
     topic: str
     partition: int
@@ -68,29 +68,29 @@ class Record:
 Filter = Callable[[Record], bool]
 
 
-def fetch(topic: Topic, start: Start, limit: int, wanted: Filter | None = None) -> list[Record]:
-    """At most `limit` records of `topic.names`, by timestamp, partition and offset: the first ones from `start` on, the
-    last ones for `latest`. Of each partition at most `limit` are looked at, or as many as a filter needs.
+def fetch(topic: Topic, start: Start, limit: int, filter: Filter | None = None) -> list[Record]:
+    """Return at most `limit` records of `topic.names`, by timestamp, partition and offset: the first from `start` on,
+    or the last for `latest`. Reads at most `limit` records of each partition, or as many as `filter` needs.
 
-    Reads up to the ends that the topic has when this is called. Raises KafkaError as `kafka.admin`, and where an offset
-    lies in no partition or the broker falls silent.
+    Reads up to the ends that the topic has when this is called. Raises what `kafka.admin` raises, and KafkaError where
+    no partition has the offset or the broker does not answer.
     """
     state = admin.describe(topic)
     newest = start.mode == "latest"
     span = limit
     while True:
-        begin = _begin(topic, start, state, span if newest and wanted is None else None)
-        found = _read(topic, begin, state.end, None if newest else limit, wanted)
-        # Compaction and transaction markers leave fewer records than offsets: look further back for the newest ones.
-        if not newest or len(found) >= limit or begin == state.earliest:
+        begin = _begin(topic, start, state, span if newest and filter is None else None)
+        records = _read(topic, begin, state.end, None if newest else limit, filter)
+        # Compaction and transaction markers leave fewer records than offsets: begin earlier for the newest ones.
+        if not newest or len(records) >= limit or begin == state.earliest:
             break
         span *= 8
-    found.sort(key=lambda r: (r.timestamp or 0, r.topic, r.partition, r.offset))
-    return found[-limit:] if newest else found[:limit]
+    records.sort(key=lambda r: (r.timestamp or 0, r.topic, r.partition, r.offset))
+    return records[-limit:] if newest else records[:limit]
 
 
 def _begin(topic: Topic, start: Start, state: admin.TopicState, span: int | None) -> Offsets:
-    """The first offset to read of each partition; `span` is how far before its end, for the newest records."""
+    """Return the first offset to read of each partition: for the newest records `span` before its end."""
     low, end = state.earliest.by_partition, state.end.by_partition
     if start.mode == "latest":
         return state.earliest if span is None else Offsets({p: max(low[p], end[p] - span) for p in end})
@@ -99,54 +99,54 @@ def _begin(topic: Topic, start: Start, state: admin.TopicState, span: int | None
         return Offsets({p: later.get(p, end[p]) for p in end})
     if start.mode == "offset":
         if not any(low[p] <= start.value < end[p] for p in end):
-            there = ", ".join(f"{t}-{p} {low[t, p]} to {e - 1}" for t, p, e in state.end if low[t, p] < e)
+            ranges = ", ".join(f"{t}-{p} {low[t, p]} to {e - 1}" for t, p, e in state.end if low[t, p] < e)
             raise KafkaError(
                 f"--from {start.value}: no partition of '{topic.title}' has that offset; there are: "
-                f"{there or 'no records'}"
+                f"{ranges or 'no records'}"
             )
         return Offsets({p: min(max(low[p], start.value), end[p]) for p in end})
     return state.earliest
 
 
 def _read(
-    topic: Topic, begin: Offsets, end: Offsets, limit: int | None, wanted: Filter | None
+    topic: Topic, begin: Offsets, end: Offsets, limit: int | None, filter: Filter | None
 ) -> list[Record]:
-    """Every record from `begin` up to `end`, of each partition at most `limit`."""
-    left = {place: at for place, at in begin.by_partition.items() if at < end.by_partition[place]}
-    found: list[Record] = []
-    taken = dict.fromkeys(left, 0)
-    if not left:
-        return found
-    heard = LastError()
-    with closing(_consumer(topic, heard)) as consumer:
-        consumer.assign([confluent_kafka.TopicPartition(t, p, at) for (t, p), at in left.items()])
-        deadline = time.monotonic() + _SILENCE_SECONDS
-        while left:
+    """Return every record from `begin` up to `end`, of each partition at most `limit`."""
+    unread = {place: at for place, at in begin.by_partition.items() if at < end.by_partition[place]}
+    records: list[Record] = []
+    counts = dict.fromkeys(unread, 0)
+    if not unread:
+        return records
+    last_error = LastError()
+    with closing(_consumer(topic, last_error)) as consumer:
+        consumer.assign([confluent_kafka.TopicPartition(t, p, at) for (t, p), at in unread.items()])
+        deadline = time.monotonic() + _NO_ANSWER_SECONDS
+        while unread:
             messages = consumer.consume(500, timeout=0.2)
             if messages:
-                deadline = time.monotonic() + _SILENCE_SECONDS
+                deadline = time.monotonic() + _NO_ANSWER_SECONDS
             elif time.monotonic() > deadline:
-                said = f": {error_text(heard.error)}" if heard.error is not None else ""
+                reason = f": {error_text(last_error.error)}" if last_error.error is not None else ""
                 raise KafkaError(
-                    f"no answer from {topic.bootstrap_servers} within {_SILENCE_SECONDS:.0f} s{said}"
+                    f"no answer from {topic.bootstrap_servers} within {_NO_ANSWER_SECONDS:.0f} s{reason}"
                 )
             for message in messages:
                 place, at = _place(message), message.offset() or 0
-                if place not in left:
+                if place not in unread:
                     continue
                 if message.error() is None and at < end.by_partition[place]:
                     record = _record(message)
-                    if wanted is None or wanted(record):
-                        found.append(record)
-                        taken[place] += 1
-                if _is_last(message, at, end.by_partition[place]) or taken[place] == limit:
-                    del left[place]
+                    if filter is None or filter(record):
+                        records.append(record)
+                        counts[place] += 1
+                if _is_last(message, at, end.by_partition[place]) or counts[place] == limit:
+                    del unread[place]
                     consumer.incremental_unassign([confluent_kafka.TopicPartition(*place)])
-    return found
+    return records
 
 
 def _is_last(message: Message, at: int, end: int) -> bool:
-    """Whether its partition has no more to give. Raises KafkaError for what the broker refuses."""
+    """Return whether `message` is the last of its partition to read. Raises KafkaError for an error of the broker."""
     error = message.error()
     if error is None:
         return at + 1 >= end
@@ -155,17 +155,17 @@ def _is_last(message: Message, at: int, end: int) -> bool:
     raise KafkaError(f"{message.topic()}-{message.partition()} cannot be read: {error_text(error)}")
 
 
-def _consumer(topic: Topic, heard: LastError) -> Consumer:
+def _consumer(topic: Topic, last_error: LastError) -> Consumer:
     settings = {
         **for_librdkafka(topic.properties),
-        "group.id": topic.group,  # librdkafka wants one; it is never joined, and nothing is committed
+        "group.id": topic.group,  # librdkafka requires one; it is never joined, and nothing is committed
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "enable.partition.eof": True,
         "auto.offset.reset": "error",
         "fetch.wait.max.ms": 10,
         "isolation.level": "read_committed" if read_committed(topic.properties) else "read_uncommitted",
-        "error_cb": heard,
+        "error_cb": last_error,
     }
     try:
         return Consumer(settings, logger=_log)

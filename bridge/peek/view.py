@@ -1,4 +1,4 @@
-"""A record as people and programs see it."""
+"""Formats records for people and for programs."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from bridge.peek.documents import reader
 from bridge.peek.kinds import kind_of
 from bridge.peek.records import Record
 
-__all__ = ["Part", "Seen", "viewer"]
+__all__ = ["DecodedRecord", "Part", "viewer"]
 
 _SHOWN_BYTES = 200
 _HIDDEN = "***"
 ALL = "*"
-"""In `Definition.peek_hides`: nothing of keys, values and headers is shown."""
+"""In `Definition.peek_hides`: hides keys, values and headers as a whole."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A key or a value: its JSON text, or why there is none and the bytes in its place."""
+    """A key or a value: its JSON text, or the bytes and the reason why they have none."""
 
     json: str | None
-    """None for a null, and for what cannot be decoded or is hidden whole."""
+    """None for a null, and for what cannot be decoded or is hidden as a whole."""
     bytes: bytes | None = None
     reason: str = ""
 
     @property
     def text(self) -> str:
-        """For people, in one line."""
+        """Return one line for people."""
         if self.reason and self.bytes is not None:
-            more = f" ... {len(self.bytes):,} bytes in all" if len(self.bytes) > _SHOWN_BYTES else ""
-            return f"{self.bytes[:_SHOWN_BYTES]!r}{more}  (undecodable: {self.reason})"
+            rest = f" ... {len(self.bytes):,} bytes in all" if len(self.bytes) > _SHOWN_BYTES else ""
+            return f"{self.bytes[:_SHOWN_BYTES]!r}{rest}  (undecodable: {self.reason})"
         return self.reason or ("null" if self.json is None else self.json)
 
     def as_value(self) -> Any:
-        """For programs: the document; for bytes an object with `undecodable` and the bytes in base64."""
+        """Return the document for programs; for bytes an object with `undecodable` and the bytes in base64."""
         if self.reason and self.bytes is not None:
             return {"undecodable": self.reason, "base64": base64.b64encode(self.bytes).decode()}
         return {"hidden": self.reason} if self.reason else json.loads(self.json or "null")
 
 
 @dataclass(frozen=True)
-class Seen:
+class DecodedRecord:
     """A record, decoded."""
 
     record: Record
@@ -60,21 +60,21 @@ class Seen:
 
     @property
     def headers(self) -> dict[str, str | None]:
-        """Names and values as text; empty where a pipeline hides everything."""
+        """Return names and values as text; empty where a pipeline hides everything."""
         if self.headers_hidden:
             return {}
         return {n: None if v is None else v.decode("utf-8", "replace") for n, v in self.record.headers}
 
     @property
     def time(self) -> str:
-        """The record's timestamp in UTC; "" where it has none."""
+        """Return the record's timestamp in UTC; "" where it has none."""
         if self.record.timestamp is None:
             return ""
         at = datetime.fromtimestamp(self.record.timestamp / 1000, timezone.utc)
         return at.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
 
     def lines(self) -> str:
-        """For a terminal: where it is, then key, value and headers."""
+        """Return lines for a terminal: the position, then key, value and headers."""
         record = self.record
         head = f"{record.topic}-{record.partition} offset {record.offset}  {self.time}  {self.kind}".rstrip()
         headers = ", ".join(f"{name}={value}" for name, value in self.headers.items())
@@ -88,7 +88,7 @@ class Seen:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """For `--json`."""
+        """Return what `--json` prints."""
         record = self.record
         return {
             "topic": record.topic,
@@ -102,16 +102,19 @@ class Seen:
         }
 
 
-def viewer(definition: Definition) -> Callable[[Record], Seen]:
-    """Decodes records by the pipeline's formats and hides what it says. It raises KafkaError as a registry does."""
+def viewer(definition: Definition) -> Callable[[Record], DecodedRecord]:
+    """Return a function that decodes records by the pipeline's formats and hides what `peek.hide` names.
+
+    The function raises KafkaError where a schema registry does not answer.
+    """
     topic, hide = definition.topic, definition.peek_hides
     read_key = reader(topic.key) if topic.key is not None else None
     read_value = reader(topic.value)
 
-    def view(record: Record) -> Seen:
+    def view(record: Record) -> DecodedRecord:
         key, value = _decoded(record.key, read_key), _decoded(record.value, read_value)
         kind = kind_of(topic, record.value, value.json)
-        return Seen(record, kind, _shown(key, hide), _shown(value, hide), headers_hidden=ALL in hide)
+        return DecodedRecord(record, kind, _shown(key, hide), _shown(value, hide), headers_hidden=ALL in hide)
 
     return view
 
@@ -128,7 +131,7 @@ def _decoded(payload: bytes | None, read: Reader | None) -> Part:
 
 
 def _shown(part: Part, hide: tuple[str, ...]) -> Part:
-    """`part` without the values of the columns to `hide`; bytes that may hold them are left out whole."""
+    """Return `part` without the values of fields to `hide`, and without bytes, which may contain them."""
     if not hide or part == Part(None):
         return part
     if part.bytes is not None:

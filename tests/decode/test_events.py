@@ -50,7 +50,7 @@ def _event(op: str, before: Any = None, after: Any = None) -> tuple[None, str]:
     return None, json.dumps({"op": op, "before": before, "after": after})
 
 
-def test_every_document_is_its_rows_in_order_and_no_record_goes_unseen(spark: SparkSession) -> None:
+def test_every_row_of_every_document_is_a_change_and_every_record_has_one(spark: SparkSession) -> None:
     records = _records(
         spark,
         (None, '{"a":1}'),
@@ -60,9 +60,9 @@ def test_every_document_is_its_rows_in_order_and_no_record_goes_unseen(spark: Sp
         (None, '{"a":"x"}'),
         (None, '{"a":5}'),
     )
-    found = decode_events(records, _topic("a INT"))
-    assert found.columns == ["a", KIND, BAD, POSITION, UNAVAILABLE]
-    assert [(o, n, k, b and b[:6], a) for o, n, k, b, a in _changes(found, "a")] == [
+    actual = decode_events(records, _topic("a INT"))
+    assert actual.columns == ["a", KIND, BAD, POSITION, UNAVAILABLE]
+    assert [(o, n, k, b and b[:6], a) for o, n, k, b, a in _changes(actual, "a")] == [
         (0, 0, "+I", None, 1),
         (1, 0, "skip", None, None),
         (2, 0, "+I", None, 2),
@@ -73,7 +73,7 @@ def test_every_document_is_its_rows_in_order_and_no_record_goes_unseen(spark: Sp
     ]
 
 
-def test_what_ignore_parse_errors_leaves_out_is_told_apart(spark: SparkSession) -> None:
+def test_what_ignore_parse_errors_drops_differs_from_what_is_skipped(spark: SparkSession) -> None:
     topic = _topic(
         "k INT, a INT",
         key__format="json",
@@ -93,21 +93,21 @@ def test_what_ignore_parse_errors_leaves_out_is_told_apart(spark: SparkSession) 
 def test_key_columns_come_from_the_key_and_where_both_have_one_the_value_wins(spark: SparkSession) -> None:
     documents = [('{"k":1}', '{"k":9,"a":1}'), ('{"k":2}', '{"a":2}'), (None, '{"k":3,"a":3}'), ("[]", "{}")]
     apart = _topic("k INT, a INT", key__format="json", key__fields="k", value__fields_include="EXCEPT_KEY")
-    found = _changes(decode_events(_records(spark, *documents), apart), "k", "a")
-    assert [row[4:] for row in found] == [(1, 1), (2, 2), (None, 3), (None, None)]
+    actual = _changes(decode_events(_records(spark, *documents), apart), "k", "a")
+    assert [row[4:] for row in actual] == [(1, 1), (2, 2), (None, 3), (None, None)]
     both = _topic("k INT, a INT", key__format="json", key__fields="k")
-    found = _changes(decode_events(_records(spark, *documents), both), "k", "a")
-    assert [row[4:] for row in found] == [(9, 1), (None, 2), (3, 3), (None, None)]
+    actual = _changes(decode_events(_records(spark, *documents), both), "k", "a")
+    assert [row[4:] for row in actual] == [(9, 1), (None, 2), (3, 3), (None, None)]
 
 
 def test_a_bad_key_document_is_named(spark: SparkSession) -> None:
     topic = _topic("k INT, a INT", key__format="json", key__fields="k", value__fields_include="EXCEPT_KEY")
-    found = _changes(
+    actual = _changes(
         decode_events(_records(spark, ("{", '{"a":1}'), ('[{"k":1},{"k":2}]', "{}")), topic), "k"
     )
-    assert [row[2] for row in found] == [None, None]
-    assert found[0][3].startswith("key: malformed JSON")
-    assert found[1][3] == "key: the document must hold exactly one row"
+    assert [row[2] for row in actual] == [None, None]
+    assert actual[0][3].startswith("key: malformed JSON")
+    assert actual[1][3] == "key: the document must hold exactly one row"
 
 
 @pytest.mark.parametrize("include", ["ALL", "EXCEPT_KEY"])
@@ -120,15 +120,15 @@ def test_a_null_value_is_a_row_to_raw_and_none_to_other_formats(spark: SparkSess
         columns, "raw", key__format="raw", key__fields="v" if both else "k", value__fields_include=include
     )
     for fast in (False, True):
-        found = decode_events(records, topic, fast=fast)
+        actual = decode_events(records, topic, fast=fast)
         rows = (
             [(None,), ("v",), (None,), ("",)] if both else [("k", None), ("k", "v"), (None, None), (None, "")]
         )
-        wanted = [(n, 0, "+I", None, *row) for n, row in enumerate(rows)]
-        assert _changes(found, *(["v"] if both else ["k", "v"])) == wanted
+        expected = [(n, 0, "+I", None, *row) for n, row in enumerate(rows)]
+        assert _changes(actual, *(["v"] if both else ["k", "v"])) == expected
 
 
-def test_a_null_value_may_be_not_null_to_nobody(spark: SparkSession) -> None:
+def test_a_null_value_is_bad_where_the_column_is_not_null(spark: SparkSession) -> None:
     [row] = _changes(decode_events(_records(spark, (None, None)), _topic("v STRING NOT NULL", "raw")), "v")
     assert row[2:] == (None, "column 'v' is NOT NULL, and the record has no value for it", None)
 
@@ -138,12 +138,12 @@ def test_a_null_value_is_no_row_where_the_key_is_raw(spark: SparkSession, format
     topic = _topic(
         "k STRING, v STRING", format, key__format="raw", key__fields="k", value__fields_include="EXCEPT_KEY"
     )
-    found = decode_events(_records(spark, ("k", None), (None, None)), topic)
-    assert [row[2:] for row in _changes(found, "k", "v")] == [("skip", None, None, None)] * 2
+    actual = decode_events(_records(spark, ("k", None), (None, None)), topic)
+    assert [row[2:] for row in _changes(actual, "k", "v")] == [("skip", None, None, None)] * 2
 
 
 def test_changes_of_a_keyed_table(spark: SparkSession) -> None:
-    """An update of the key gives both keys; what is deleted keeps its key alone; a null value says nothing."""
+    """An update of the key gives both keys; a delete has the key's columns only; a null value is skipped."""
     topic = _topic(f"{_CDC}, PRIMARY KEY (id) NOT ENFORCED", "debezium-json")
     records = _records(
         spark,
@@ -155,8 +155,8 @@ def test_changes_of_a_keyed_table(spark: SparkSession) -> None:
         (None, ""),
         _event("?", after={"id": 1}),
     )
-    found = decode_events(records, topic)
-    assert [(o, n, k, *row) for o, n, k, _, *row in _changes(found, "id", "v", "w", UNAVAILABLE)] == [
+    actual = decode_events(records, topic)
+    assert [(o, n, k, *row) for o, n, k, _, *row in _changes(actual, "id", "v", "w", UNAVAILABLE)] == [
         (0, 0, "+I", 1, "a", "x", None),
         (1, 0, "-U", 1, None, None, None),
         (1, 1, "+U", 2, "b", "x", None),
@@ -169,34 +169,34 @@ def test_changes_of_a_keyed_table(spark: SparkSession) -> None:
 
 
 def test_a_change_of_no_row_is_bad(spark: SparkSession) -> None:
-    """Else all of them would be one row, that of the key null: a column in capitals is enough to get there."""
+    """Otherwise all of them would be the row of the key null, as soon as a column is written in capitals."""
     columns = "id INT, part INT, v STRING, PRIMARY KEY (id, part) NOT ENFORCED"
     records = _records(
         spark, _event("c", after={"ID": 1, "v": "a"}), _event("c", after={"id": 1}), _event("d", {"v": "a"})
     )
-    found = _changes(decode_events(records, _topic(columns, "debezium-json")), "id")
-    assert [row[2] for row in found] == [None, "+I", None]
-    assert found[0][3].startswith("value: no column of the PRIMARY KEY is in the document")
-    assert found[2][3] == found[0][3]
+    actual = _changes(decode_events(records, _topic(columns, "debezium-json")), "id")
+    assert [row[2] for row in actual] == [None, "+I", None]
+    assert actual[0][3].startswith("value: no column of the PRIMARY KEY is in the document")
+    assert actual[2][3] == actual[0][3]
 
 
-def test_a_former_state_without_the_key_is_as_good_as_none(spark: SparkSession) -> None:
+def test_a_before_image_without_the_key_is_skipped(spark: SparkSession) -> None:
     records = _records(spark, _event("u", {"v": "a"}, {"id": 1, "v": "b", "w": None}))
     topic = _topic(f"{_CDC}, PRIMARY KEY (id) NOT ENFORCED", "debezium-json")
-    found = _changes(decode_events(records, topic), "id", "v")
-    assert [row[2:] for row in found] == [("skip", None, None, None), ("+U", None, 1, "b")]
+    actual = _changes(decode_events(records, topic), "id", "v")
+    assert [row[2:] for row in actual] == [("skip", None, None, None), ("+U", None, 1, "b")]
 
 
-def test_a_kept_column_may_be_not_null(spark: SparkSession) -> None:
+def test_an_unavailable_column_may_be_not_null(spark: SparkSession) -> None:
     columns = "id INT, v STRING NOT NULL, w STRING NOT NULL, PRIMARY KEY (id) NOT ENFORCED"
     records = _records(
         spark,
         _event("u", None, {"id": 2, "v": "c", "w": _PLACEHOLDER}),
         _event("u", None, {"id": 2, "v": None, "w": "x"}),
     )
-    found = _changes(decode_events(records, _topic(columns, "debezium-json")), "w")
-    assert found[0][2:4] == ("+U", None)
-    assert found[1][3] == "column 'v' is NOT NULL, and the record has no value for it"
+    actual = _changes(decode_events(records, _topic(columns, "debezium-json")), "w")
+    assert actual[0][2:4] == ("+U", None)
+    assert actual[1][3] == "column 'v' is NOT NULL, and the record has no value for it"
 
 
 _HISTORY = (
@@ -206,10 +206,10 @@ _HISTORY = (
 )
 
 
-def test_without_a_key_changes_are_rows_where_a_column_says_what_they_are(spark: SparkSession) -> None:
+def test_without_a_key_changes_are_rows_where_a_column_has_the_row_kind(spark: SparkSession) -> None:
     topic = _topic(f"{_CDC}, k STRING METADATA FROM 'row-kind' VIRTUAL", "debezium-json")
-    found = _changes(decode_events(_records(spark, *_HISTORY), topic), "id", "v", "k")
-    assert [row[2:] for row in found] == [
+    actual = _changes(decode_events(_records(spark, *_HISTORY), topic), "id", "v", "k")
+    assert [row[2:] for row in actual] == [
         ("+I", None, 1, "a", "+I"),
         ("-U", None, 1, "a", "-U"),
         ("+U", None, 1, "b", "+U"),
@@ -218,15 +218,15 @@ def test_without_a_key_changes_are_rows_where_a_column_says_what_they_are(spark:
 
 
 def test_without_a_key_and_such_a_column_only_inserts_are_good(spark: SparkSession) -> None:
-    found = _changes(decode_events(_records(spark, *_HISTORY), _topic(_CDC, "debezium-json")), "v")
-    assert found[0][2:] == ("+I", None, "a")
-    for row in found[1:]:
-        assert "in a table without a PRIMARY KEY: no row can be found to change" in row[3]
+    actual = _changes(decode_events(_records(spark, *_HISTORY), _topic(_CDC, "debezium-json")), "v")
+    assert actual[0][2:] == ("+I", None, "a")
+    for row in actual[1:]:
+        assert "in a table without a PRIMARY KEY: the row to change cannot be identified" in row[3]
         assert "METADATA FROM 'row-kind'" in row[3]
 
 
 @pytest.mark.parametrize(
-    ("declared", "wanted"),
+    ("declared", "expected"),
     [
         ("m ARRAY<ROW<k STRING, v STRING>> METADATA FROM 'header-list'", [("a", "1"), ("a", "2")]),
         ("m MAP<STRING, STRING> METADATA FROM 'headers'", {"a": "2"}),
@@ -234,14 +234,14 @@ def test_without_a_key_and_such_a_column_only_inserts_are_good(spark: SparkSessi
         ("m STRING METADATA FROM 'topic' VIRTUAL", "t"),
     ],
 )
-def test_metadata(spark: SparkSession, declared: str, wanted: Any) -> None:
+def test_metadata(spark: SparkSession, declared: str, expected: Any) -> None:
     from pyspark.sql import functions as F
 
     headers = [{"key": "a", "value": b"1"}, {"key": "a", "value": b"2"}]
     records = _records(spark, (None, '{"a":1}'), headers=headers).withColumn("leaderEpoch", F.lit(7))
     [row] = decode_events(records, _topic(f"a INT, {declared}")).collect()
-    found = [tuple(x) for x in row["m"]] if isinstance(row["m"], list) else row["m"]
-    assert (row["a"], found) == (1, wanted)
+    actual = [tuple(x) for x in row["m"]] if isinstance(row["m"], list) else row["m"]
+    assert (row["a"], actual) == (1, expected)
 
 
 def test_metadata_of_the_format_is_cast_to_what_is_declared(spark: SparkSession) -> None:

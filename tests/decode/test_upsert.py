@@ -1,4 +1,4 @@
-"""Records to changes: identity, tombstones, metadata, and what becomes of bad records."""
+"""Records of an upsert topic to changes: identity, tombstones, metadata, bad records."""
 
 from __future__ import annotations
 
@@ -77,22 +77,22 @@ def test_the_key_document_is_the_identity_and_only_null_deletes(spark: SparkSess
     assert first.timestamp.isoformat() == "2020-02-29T12:00:00.987000"
 
 
-def test_a_null_value_in_the_format_raw_deletes_too(spark: SparkSession) -> None:
-    """To raw null is a row of a null, but to an upsert topic a null value is a tombstone; a null key is none of it."""
+def test_a_null_value_in_the_raw_format_deletes_too(spark: SparkSession) -> None:
+    """The raw format reads null as a row, but in an upsert topic a null value is a tombstone, and a null key is bad."""
     schema = TableSchema((PhysicalColumn("id", _STRING.required()), PhysicalColumn("v", _STRING)), ("id",))
     key, value = (FormatSpec("raw", {}, schema.row((name,)), (name,)) for name in ("id", "v"))
     topic = Topic("upsert-kafka", ("t",), schema, key, value, {})
     records = _records(spark, (b"a", None), (b"b", b""), (None, b"x"), (None, None))
     for fast in (False, True):
         keyed = decode_keys(records, topic, fast=fast)
-        found = _in_order(decode_values(keyed, topic, fast=fast))
-        assert [(r.id, r.v, r[KIND]) for r in found] == [
+        actual = _in_order(decode_values(keyed, topic, fast=fast))
+        assert [(r.id, r.v, r[KIND]) for r in actual] == [
             ("a", None, "-D"),
             ("b", "", "+U"),
             (None, None, None),
             (None, None, None),
         ]
-        assert all(r[BAD].startswith("null key") for r in found[2:])
+        assert all(r[BAD].startswith("null key") for r in actual[2:])
 
 
 def test_key_and_value_may_have_fields_of_one_name(spark: SparkSession) -> None:
@@ -116,15 +116,27 @@ def test_only_the_last_value_of_a_key_is_read_and_nothing_bad_is_lost(spark: Spa
     assert TWO_PARTITIONS in changes.columns
     assert [(r[POSITION].offset, r["id"], r["v"], r[KIND], r[BAD]) for r in _in_order(changes)] == [
         (1, 1, "last", "+U", None),
-        (2, None, None, None, "null key: a record of an upsert topic must say which row it means"),
-        (3, None, None, None, "null key: a record of an upsert topic must say which row it means"),
+        (
+            2,
+            None,
+            None,
+            None,
+            "null key: in an upsert topic the key identifies the row, and must not be null",
+        ),
+        (
+            3,
+            None,
+            None,
+            None,
+            "null key: in an upsert topic the key identifies the row, and must not be null",
+        ),
         (4, None, None, None, "key: field 'id' cannot be read as INT"),
         (5, None, None, None, "key: the document must hold exactly one row"),
         (6, None, None, None, "value: empty document"),
     ]
 
 
-def test_not_null_is_kept_for_upserts_and_not_asked_of_deletes(spark: SparkSession) -> None:
+def test_not_null_is_checked_for_upserts_and_not_for_deletes(spark: SparkSession) -> None:
     topic = _topic(PhysicalColumn("must", _STRING.required()))
     records = _records(spark, (b'{"id":1}', b'{"id":1,"v":"a"}'), (b'{"id":2}', None))
     bad, gone = _in_order(_every(records, topic))
@@ -133,7 +145,7 @@ def test_not_null_is_kept_for_upserts_and_not_asked_of_deletes(spark: SparkSessi
     assert (gone["id"], gone[KIND], gone[BAD]) == (2, "-D", None)
 
 
-def test_what_parse_errors_drop_is_skipped_and_arrays_give_their_last_row(spark: SparkSession) -> None:
+def test_ignored_parse_errors_are_dropped_and_arrays_give_their_last_row(spark: SparkSession) -> None:
     records = _records(
         spark,
         (b'{"id":1}', b"garbage"),

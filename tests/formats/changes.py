@@ -28,7 +28,7 @@ UNREADABLE: Mapping[bytes | None, str] = {
     b'{"a":"\xc3\x28secret"}': "not valid UTF-8",
     b'{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}": "nested more than 1000 deep",
 }
-"""What is no document of any CDC format in JSON, and what is said about it."""
+"""Payloads that are no document of any CDC format in JSON, and their errors."""
 
 
 def decoder_of(
@@ -51,24 +51,24 @@ def metadata_of(format: str, *names: str) -> RowType:
 
 
 def changes(spark: SparkSession, decoder: Decoder, payloads: Sequence[bytes | None]) -> list[Any]:
-    """For each payload its changes as tuples (kind, values...), or the text of what is wrong with it.
+    """For each payload its changes as tuples (kind, values...), or its error.
 
-    A fast in steps says the same, or that it is in doubt."""
-    found = decode_all(spark, decoder, payloads)
-    seen = decode_all(spark, decoder, payloads, fast=True, steps=True)
-    assert [s for s, f in zip(seen, found, strict=True) if s not in (f, (None, NEEDS_FULL_DECODE))] == []
+    The fast path has the same, or needs a full decode."""
+    full = decode_all(spark, decoder, payloads)
+    fast = decode_all(spark, decoder, payloads, fast=True)
+    assert [a for a, b in zip(fast, full, strict=True) if a not in (b, (None, NEEDS_FULL_DECODE))] == []
     return [
         error if error is not None else [(kind, *row.values()) for kind, row in rows or []]
-        for rows, error in found
+        for rows, error in full
     ]
 
 
 def details(spark: SparkSession, decoder: Decoder, payloads: Sequence[bytes], field: str) -> list[Any]:
-    """The same for a field beside the row, without kinds: `metadata` or `kept`."""
+    """The same for a field beside the row, without kinds: `metadata` or `unavailable`."""
     frame = spark.createDataFrame(list(enumerate(payloads)), "i INT, x BINARY").coalesce(1)
     both = frame.withColumn("d", decoder.decode(F.col("x")))
     if isinstance(decoder, FastPathDecoder):
-        both = decoder.decode_fast(both, F.col("x"), "seen")
-    found = sorted(both.drop("x").collect())
-    assert [r.i for r in found if "seen" in r and r.seen.error != NEEDS_FULL_DECODE and r.seen != r.d] == []
-    return [r.d.error if r.d.error else [plain(x[field]) for x in r.d.rows or []] for r in found]
+        both = decoder.decode_fast(both, F.col("x"), "fast")
+    rows = sorted(both.drop("x").collect())
+    assert [r.i for r in rows if "fast" in r and r.fast.error != NEEDS_FULL_DECODE and r.fast != r.d] == []
+    return [r.d.error if r.d.error else [plain(x[field]) for x in r.d.rows or []] for r in rows]

@@ -1,4 +1,4 @@
-"""Lines of flink-csv, read in both ways that there are."""
+"""Lines of CSV, decoded fully and by the fast path."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.formats.support import decode_all
 
 
 def read(spark: SparkSession, row: RowType, payloads: Any, options: Mapping[str, Any]) -> list[Any]:
-    """The values of the row, or the error; a glance has the same or is in doubt."""
+    """The values of the row, or the error; the fast path has the same or needs a full decode."""
     decoder, documents = catalog.get("csv").decoder(row, options), [p.encode() for p in payloads]
-    found = decode_all(spark, decoder, documents)
-    glanced = decode_all(spark, decoder, documents, fast=True, steps=True)
-    for document, known, seen in zip(documents, found, glanced, strict=True):
-        assert seen in (known, (None, NEEDS_FULL_DECODE)), document
-    return [error if rows is None else tuple(rows[0][1].values()) for rows, error in found]
+    full = decode_all(spark, decoder, documents)
+    fast = decode_all(spark, decoder, documents, fast=True)
+    for document, full_outcome, fast_outcome in zip(documents, full, fast, strict=True):
+        assert fast_outcome in (full_outcome, (None, NEEDS_FULL_DECODE)), document
+    return [error if rows is None else tuple(rows[0][1].values()) for rows, error in full]
 
 
-def short(expected: int, found: int) -> str:
-    return f"Row length mismatch. {expected} fields expected but was {found}."
+def short(expected: int, actual: int) -> str:
+    return f"Row length mismatch. {expected} fields expected but was {actual}."

@@ -1,4 +1,4 @@
-"""A door before a real registry that checks credentials, is slow, or fails: faults by order."""
+"""A proxy before a real registry that checks credentials, is slow, or fails, as a test orders."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class Gate:
         if self.accepts and authorization not in self.accepts:
             return 401, b'{"error_code": 401, "message": "no"}'
         self.passed += 1
-        wanted = urllib.request.Request(f"{self._behind}{path}", body or None, method=method)
-        wanted.add_header("Content-Type", "application/vnd.schemaregistry.v1+json")
+        request = urllib.request.Request(f"{self._behind}{path}", body or None, method=method)
+        request.add_header("Content-Type", "application/vnd.schemaregistry.v1+json")
         try:
-            with urllib.request.urlopen(wanted, timeout=10) as found:
-                return found.status, found.read()
+            with urllib.request.urlopen(request, timeout=10) as response:
+                return response.status, response.read()
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, error.read()

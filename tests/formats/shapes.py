@@ -1,4 +1,4 @@
-"""What each format can represent, for the contract that all formats keep (test_contract.py).
+"""What each format can represent, for the contract of all formats (test_base_contract.py).
 
 A new format adds an entry to SHAPES; without one the contract fails and says so.
 """

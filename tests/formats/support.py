@@ -39,23 +39,18 @@ def decode_all(
     payloads: Sequence[bytes | None],
     *,
     fast: bool = False,
-    steps: bool = False,
 ) -> list[Outcome]:
-    """What each payload decodes to: its rows as (kind, plain values by name), and the error.
-
-    Without `fast` the decoder is the one that `closer` gives for these payloads. `steps` takes the way of
-    Stepwise.look where the decoder has it.
-    """
+    """The rows of each payload as (kind, plain values by name), and its error; by the fast path if `fast`."""
     frame = _frame(spark, "BINARY", payloads)
-    if not fast:
-        decoder = decoder.for_payloads(frame.select(F.col("x").alias(PAYLOAD)))
-    if steps and isinstance(decoder, FastPathDecoder):
+    if fast:
+        assert isinstance(decoder, FastPathDecoder)
         decoded = decoder.decode_fast(frame, F.col("x"), "d").select("i", "d")
     else:
-        decoded = frame.select("i", decoder.decode(F.col("x"), fast=fast).alias("d"))
-    found = sorted(decoded.collect())
+        decoder = decoder.for_payloads(frame.select(F.col("x").alias(PAYLOAD)))
+        decoded = frame.select("i", decoder.decode(F.col("x")).alias("d"))
     return [
-        (None if r.d.rows is None else [(x.kind, plain(x.row)) for x in r.d.rows], r.d.error) for r in found
+        (None if r.d.rows is None else [(x.kind, plain(x.row)) for x in r.d.rows], r.d.error)
+        for r in sorted(decoded.collect())
     ]
 
 
@@ -84,10 +79,10 @@ def encode_changes(
 
 
 def _bytes(written: DataFrame) -> list[bytes | None]:
-    """The column `e`, in order; where there is a `p`, made in steps, it is the same."""
-    found = sorted(written.drop("x").collect())
-    assert [r["p"] for r in found if "p" in r] == [r.e for r in found if "p" in r]
-    return [None if r.e is None else bytes(r.e) for r in found]
+    """The column `e`, in order; a column `p`, written by a FrameEncoder, is equal to it."""
+    rows = sorted(written.drop("x").collect())
+    assert [r["p"] for r in rows if "p" in r] == [r.e for r in rows if "p" in r]
+    return [None if r.e is None else bytes(r.e) for r in rows]
 
 
 def _frame(spark: SparkSession, type: str, values: Sequence[Any]) -> DataFrame:

@@ -1,4 +1,4 @@
-"""With a key a retraction is its key: the rest of a former state is not read."""
+"""With a key a retraction has the key's fields only: the others of a before image are not read."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.formats import catalog
 from bridge.formats.before_image import as_row, before_image_type
+from bridge.options import FORMATS
 from bridge.schema import ArrayType, RowType
 from tests.formats.changes import changes, decoder_of
 from tests.formats.support import row_type, scalar
@@ -20,7 +20,7 @@ _ROW = row_type(
 _NEW = b'{"id":2,"name":"b","tags":["x"],"price":5}'
 _NOW = (2, "b", ["x"], 5)
 
-# The update of each format, of the former state and the new one.
+# The update of each format, by before and after image.
 _UPDATES = {
     "debezium-json": b'{"before":%s,"after":%s,"op":"u"}',
     "ogg-json": b'{"before":%s,"after":%s,"op_type":"U"}',
@@ -30,31 +30,30 @@ _UPDATES = {
 _PAIRS = ("debezium-json", "ogg-json")
 
 
-def test_only_the_keys_fields_are_told() -> None:
+def test_only_the_keys_fields_are_read() -> None:
     assert before_image_type(_ROW, ("price", "id")).names == ("id", "price")
     assert before_image_type(_ROW, ()) == _ROW
     assert before_image_type(_ROW, ("only_in_the_record_key",)) == _ROW
     assert as_row(_ROW, _ROW, "state") == "state"
 
 
-def test_every_format_of_changes_in_json_is_here() -> None:
-    made = [catalog.get(name) for name in catalog.available()]
-    assert {f.name for f in made if not f.insert_only and f.name.endswith("-json")} == set(_UPDATES)
+def test_every_cdc_format_in_json_has_an_update() -> None:
+    assert {n for n, f in FORMATS.items() if not f.insert_only and n.endswith("-json")} == set(_UPDATES)
 
 
 @pytest.mark.parametrize("name", _UPDATES)
-def test_an_update_takes_away_the_former_key_and_reads_no_more(spark: SparkSession, name: str) -> None:
+def test_an_update_retracts_the_old_key_and_reads_no_other_field(spark: SparkSession, name: str) -> None:
     update, taken = _UPDATES[name], ("-U", 1, None, None, None)
-    wanted: dict[bytes, Any] = {
+    expected: dict[bytes, Any] = {
         update % (b'{"id":1,"name":"a","tags":[],"price":4}', _NEW): [taken, ("+U", *_NOW)],
         update % (b'{"id":1,"tags":{},"price":"dear"}', _NEW): [taken, ("+U", *_NOW)],
         update % (b'{"id":"one"}', _NEW): "id' cannot be read as INT",
         update % (b'{"id":1,"price":', _NEW): "malformed JSON",
         update % (b'{"id":1}', b'{"id":2,"price":"dear"}'): "price' cannot be read as INT",
     }
-    found = changes(spark, decoder_of(name, _ROW, key=("id",)), list(wanted))
-    for (document, want), have in zip(wanted.items(), found, strict=True):
-        assert want in have if isinstance(want, str) else want == have, document
+    actual = changes(spark, decoder_of(name, _ROW, key=("id",)), list(expected))
+    for (document, outcome), decoded in zip(expected.items(), actual, strict=True):
+        assert outcome in decoded if isinstance(outcome, str) else outcome == decoded, document
 
 
 @pytest.mark.parametrize("name", _UPDATES)
@@ -70,21 +69,21 @@ def test_without_a_key_every_value_is_read(spark: SparkSession, name: str) -> No
 
 
 @pytest.mark.parametrize("name", [name for name in _UPDATES if name not in _PAIRS])
-def test_a_key_that_did_not_change_is_not_told(spark: SparkSession, name: str) -> None:
-    """A null in a key of one column is none: no row is taken away but the one that comes."""
+def test_a_key_that_did_not_change_is_absent_from_old(spark: SparkSession, name: str) -> None:
+    """A null in a key of one column is no key: only the row of the after image is retracted."""
     update, unchanged = _UPDATES[name], [("-U", 2, None, None, None), ("+U", *_NOW)]
     documents = [update % (old, _NEW) for old in (b'{"name":"a"}', b"{}", b'{"id":null,"price":1}')]
     assert changes(spark, decoder_of(name, _ROW, key=("id",)), documents) == [unchanged] * 3
 
 
 @pytest.mark.parametrize("name", [name for name in _UPDATES if name not in _PAIRS])
-def test_a_part_of_a_key_that_was_null_is_not_taken_for_one_that_did_not_change(
+def test_a_key_column_that_was_null_differs_from_one_that_did_not_change(
     spark: SparkSession, name: str
 ) -> None:
     update, key = _UPDATES[name], ("id", "name")
     documents = [update % (old, _NEW) for old in (b'{"name":null}', b'{"price":1}', b'{"id":1}')]
     nullable = changes(spark, decoder_of(name, _ROW, key=key), documents)
-    assert [found[0] for found in nullable] == [
+    assert [actual[0] for actual in nullable] == [
         ("-U", 2, None, None, None),
         ("-U", 2, "b", None, None),
         ("-U", 1, "b", None, None),
@@ -94,7 +93,7 @@ def test_a_part_of_a_key_that_was_null_is_not_taken_for_one_that_did_not_change(
 
 
 @pytest.mark.parametrize("name", _PAIRS)
-def test_a_delete_is_its_key(spark: SparkSession, name: str) -> None:
+def test_a_delete_has_the_keys_fields_only(spark: SparkSession, name: str) -> None:
     delete = _UPDATES[name].replace(b'"u"', b'"d"').replace(b'"U"', b'"D"')
     documents = [delete % (b'{"id":1,"name":"a","price":"dear"}', b"null")]
     assert changes(spark, decoder_of(name, _ROW, key=("id",)), documents) == [[("-D", 1, None, None, None)]]

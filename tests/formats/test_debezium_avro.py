@@ -1,4 +1,4 @@
-"""debezium-avro-confluent: what each op means, and what is written."""
+"""debezium-avro-confluent: the changes of each op, and the written events."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REPLICA_IDENTITY = (
 
 
 def _envelope() -> str:
-    """As Debezium writes it: one record type for both states, `source` in between, `op` not null."""
+    """As Debezium writes it: one record type for both images, `source` in between, `op` not null."""
     fields = [{"name": "id", "type": "long"}, {"name": "tiny", "type": ["null", "int"], "default": None}]
     state = {"type": "record", "name": "Value", "fields": fields, "connect.name": "db.t.Value"}
     source = {
@@ -58,13 +58,13 @@ def _document(id: int, before: int | None, after: int | None, op: str, tiny: int
     )
 
 
-def test_each_op_means_what_it_means_in_flink(
+def test_each_op_gives_the_changes_that_flink_gives(
     spark: SparkSession, registry: SchemaRegistryServer, registry_options: dict[str, Any]
 ) -> None:
     client = SchemaRegistryClient({"url": registry.url})
     id = int(client.register_schema(registry_options["subject"], Schema(_envelope(), "AVRO")))
     one, two = {"id": 1, "tiny": 1}, {"id": 2, "tiny": 1}
-    wanted: dict[bytes | None, tuple[Any, str | None]] = {
+    expected: dict[bytes | None, tuple[Any, str | None]] = {
         _document(id, None, 1, "c"): ([("+I", one)], None),
         _document(id, None, 1, "r"): ([("+I", one)], None),
         _document(id, 1, 2, "u"): ([("-U", one), ("+U", two)], None),
@@ -77,35 +77,30 @@ def test_each_op_means_what_it_means_in_flink(
         b"": (None, None),
         None: (None, None),
     }
-    found = decode_all(spark, _FORMAT.decoder(_ROW, registry_options), list(wanted))
-    assert found == list(wanted.values())
-    for steps in (False, True):
-        glanced = decode_all(
-            spark, _FORMAT.decoder(_ROW, registry_options), list(wanted), fast=True, steps=steps
-        )
-        assert glanced == [
-            (None, NEEDS_FULL_DECODE) if "TINYINT" in (e or "") else (rows, e) for rows, e in found
-        ]
+    actual = decode_all(spark, _FORMAT.decoder(_ROW, registry_options), list(expected))
+    assert actual == list(expected.values())
+    fast = decode_all(spark, _FORMAT.decoder(_ROW, registry_options), list(expected), fast=True)
+    assert fast == [(None, NEEDS_FULL_DECODE) if "TINYINT" in (e or "") else (rows, e) for rows, e in actual]
     alone = [_document(id, None, 2, "u")]
     assert decode_all(spark, _FORMAT.decoder(_ROW, registry_options), alone) == [
         (None, _REPLICA_IDENTITY.format("UPDATE"))
     ]
-    # With a key what takes a row away is its key (bridge/formats/before_image.py), and no more of it is read.
-    former = {"id": 1, "tiny": None}
-    wanted = {
+    # With a key a retraction has the key's fields only (bridge/formats/before_image.py), and no others are read.
+    before = {"id": 1, "tiny": None}
+    expected = {
         alone[0]: ([("+U", two)], None),
-        _document(id, 1, 2, "u"): ([("-U", former), ("+U", two)], None),
-        _document(id, 1, None, "d"): ([("-D", former)], None),
+        _document(id, 1, 2, "u"): ([("-U", before), ("+U", two)], None),
+        _document(id, 1, None, "d"): ([("-D", before)], None),
     }
     keyed = _FORMAT.decoder(_ROW, registry_options, key=("id",))
-    assert decode_all(spark, keyed, list(wanted)) == list(wanted.values())
-    assert decode_all(spark, keyed, list(wanted), fast=True, steps=True) == list(wanted.values())
+    assert decode_all(spark, keyed, list(expected)) == list(expected.values())
+    assert decode_all(spark, keyed, list(expected), fast=True) == list(expected.values())
 
 
 def test_an_update_is_one_message(
     spark: SparkSession, registry: SchemaRegistryServer, registry_options: dict[str, Any]
 ) -> None:
-    """Under the schema that Flink derives: nullable, with records for both states."""
+    """Under the schema that Flink derives: nullable, with records for both images."""
     changes = [(None, (1, 1)), ((1, 1), (2, None)), ((2, None), None), (None, None)]
     written = encode_changes(spark, _FORMAT.encoder(_ROW, registry_options), _ROW, changes)
     latest = SchemaRegistryClient({"url": registry.url}).get_latest_version(registry_options["subject"])
@@ -121,7 +116,7 @@ def test_an_update_is_one_message(
     ]
 
 
-def test_a_given_schema_that_is_not_of_the_table_is_refused_in_flink_s_words() -> None:
+def test_a_given_schema_that_is_not_of_the_table_is_refused_with_flink_s_message() -> None:
     options = {"url": "http://127.0.0.1:9", "subject": "s", "schema": _envelope()}
     words = "Schema provided for 'debezium-avro-confluent' format must be a nullable record type with fields"
     with pytest.raises(OptionError, match=words) as refused:

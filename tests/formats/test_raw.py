@@ -29,21 +29,21 @@ _NUMBERS: Mapping[str, tuple[str, list[Any]]] = {
 
 
 def _read(spark: SparkSession, decoder: Decoder, payloads: Sequence[bytes | None]) -> list[Outcome]:
-    """What the payloads decode to, in steps, too."""
-    found = decode_all(spark, decoder, payloads)
-    assert repr(decode_all(spark, decoder, payloads, fast=True, steps=True)) == repr(found)
-    return found
+    """What the payloads decode to, on the fast path, too."""
+    actual = decode_all(spark, decoder, payloads)
+    assert repr(decode_all(spark, decoder, payloads, fast=True)) == repr(actual)
+    return actual
 
 
 @pytest.mark.parametrize("name", _NUMBERS)
-def test_numbers_have_their_size_and_the_order_that_is_asked_for(spark: SparkSession, name: str) -> None:
+def test_numbers_have_their_size_and_the_declared_byte_order(spark: SparkSession, name: str) -> None:
     code, values = _NUMBERS[name]
     row, raw = row_type(x=scalar(name)), catalog.get("raw")
     for endianness, sign in (("big-endian", ">"), ("little-endian", "<")):
         options = {"endianness": endianness}
-        wanted = [struct.pack(sign + code, value) for value in values]
-        assert encode_all(spark, raw.encoder(row, options), row, [(v,) for v in values]) == wanted
-        *good, short, empty = _read(spark, raw.decoder(row, options), [*wanted, wanted[0] + b"\0", b""])
+        expected = [struct.pack(sign + code, value) for value in values]
+        assert encode_all(spark, raw.encoder(row, options), row, [(v,) for v in values]) == expected
+        *good, short, empty = _read(spark, raw.decoder(row, options), [*expected, expected[0] + b"\0", b""])
         assert repr([rows[0][1]["x"] for rows, _ in good if rows]) == repr(values)
         size = struct.calcsize(code)
         reason = f"field 'x': Size of data received for deserializing {name} type is not {size}."
@@ -70,16 +70,16 @@ _PYTHON = {"UTF-16": "utf-16-be", "UTF-32": "utf-32-be"}
 
 @pytest.mark.parametrize("charset", _TEXTS)
 def test_text_is_text_in_its_charset(spark: SparkSession, charset: str) -> None:
-    """Bytes that are none are an error (Flink: a replacement character)."""
+    """Bytes that are no text are an error (Flink: a replacement character)."""
     texts, broken = _TEXTS[charset]
     row, raw = row_type(x=scalar("STRING")), catalog.get("raw")
     options = {"charset": charset}
     mark = b"\xfe\xff" if charset == "UTF-16" else b""
     bytes = [mark + text.encode(_PYTHON.get(charset, charset)) for text in texts]
     assert encode_all(spark, raw.encoder(row, options), row, [(t,) for t in texts]) == bytes
-    found = _read(spark, raw.decoder(row, options), [*bytes, *broken])
-    assert [rows and rows[0][1]["x"] for rows, _ in found] == texts + [None] * len(broken)
-    assert all("field 'x': not valid " in str(error) for _, error in found[len(texts) :])
+    actual = _read(spark, raw.decoder(row, options), [*bytes, *broken])
+    assert [rows and rows[0][1]["x"] for rows, _ in actual] == texts + [None] * len(broken)
+    assert all("field 'x': not valid " in str(error) for _, error in actual[len(texts) :])
 
 
 def test_a_character_the_charset_lacks_fails_the_row(spark: SparkSession) -> None:
@@ -97,8 +97,8 @@ def test_null_is_null_and_empty_is_not(spark: SparkSession) -> None:
     for type, empty in ((scalar("STRING"), ""), (scalar("VARBINARY", 9), b"")):
         row = row_type(x=type)
         assert encode_all(spark, raw.encoder(row, {}), row, [(None,), None, (empty,)]) == [None, None, b""]
-        found = _read(spark, raw.decoder(row, {}), [None, b""])
-        assert found == [([("+I", {"x": None})], None), ([("+I", {"x": empty})], None)]
+        actual = _read(spark, raw.decoder(row, {}), [None, b""])
+        assert actual == [([("+I", {"x": None})], None), ([("+I", {"x": empty})], None)]
 
 
 @pytest.mark.parametrize("type", ["BOOLEAN", "SMALLINT", "BIGINT", "FLOAT", "DOUBLE"])
@@ -141,7 +141,7 @@ def test_null_is_a_null_of_every_type(spark: SparkSession, type: str) -> None:
     ],
 )
 @pytest.mark.parametrize("side", ["decoder", "encoder"])
-def test_what_raw_cannot_hold_is_refused_in_flinks_words(
+def test_rows_that_raw_cannot_represent_are_refused_with_flinks_message(
     side: str, types: dict[str, DataType], options: dict[str, Any], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=re.escape(words)):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge import config
-from bridge.definition import Definition
+from bridge.definition import Definition, FormatSpec
 
 COLUMNS = "id BIGINT, name STRING, amount DECIMAL(10, 2), PRIMARY KEY (id) NOT ENFORCED"
 
@@ -41,3 +41,9 @@ def write(
 def definition(folder: Path, topic: str = "orders", **more: Any) -> Definition:
     """The same, loaded."""
     return config.load(write(folder, topic, **more))
+
+
+def value_spec(folder: Path, format: str, columns: str = "id BIGINT, name STRING", **more: str) -> FormatSpec:
+    """The value format of a pipeline without a key."""
+    options: dict[str, Any] = {"connector": "kafka", "key__format": None, "value__format": None}
+    return definition(folder, columns=columns, **{**options, "format": format, **more}).topic.value

@@ -1,4 +1,4 @@
-"""What a record does to a table."""
+"""The row kind of a record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_a_null_value_of_an_upsert_topic_is_a_delete(tmp_path: Path) -> None:
     topic = definition(tmp_path).topic
     assert kind_of(topic, None, None) == "-D"
     assert kind_of(topic, b"{}", "{}") == "+U"
-    assert kind_of(topic, b"broken", None) == "+U", "whatever it says, it is no tombstone"
+    assert kind_of(topic, b"broken", None) == "+U", "no tombstone, whatever its bytes are"
 
 
 @pytest.mark.parametrize(
@@ -34,14 +34,14 @@ def test_a_null_value_of_an_upsert_topic_is_a_delete(tmp_path: Path) -> None:
         ("debezium-json", [1], ""),
     ],
 )
-def test_a_cdc_document_says_it_itself(tmp_path: Path, format: str, document: object, kind: str) -> None:
+def test_a_cdc_document_names_its_operation(tmp_path: Path, format: str, document: object, kind: str) -> None:
     topic = definition(
         tmp_path, columns="id BIGINT", connector="kafka", key__format=None, value__format=None, format=format
     ).topic
     assert kind_of(topic, b"there", json.dumps(document)) == kind
 
 
-def test_a_null_value_of_a_cdc_topic_says_nothing(tmp_path: Path) -> None:
+def test_a_null_value_of_a_cdc_topic_has_no_kind(tmp_path: Path) -> None:
     topic = definition(
         tmp_path,
         columns="id BIGINT",

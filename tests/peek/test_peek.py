@@ -1,4 +1,4 @@
-"""bridge peek on a real broker: where it begins, how much it shows, of which key."""
+"""bridge peek on a real broker: start, limit, key filter, hidden values."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def topic(broker: Broker, unique: Callable[[str], str]) -> str:
 
 
 def ids(folder: Path, broker: Broker, topic: str, **more: object) -> list[int]:
-    found = peek(definition(folder, topic, servers=broker.bootstrap), **more)  # type: ignore[arg-type]
-    return [json.loads(seen.key.json or "")["id"] for seen in found]
+    actual = peek(definition(folder, topic, servers=broker.bootstrap), **more)  # type: ignore[arg-type]
+    return [json.loads(seen.key.json or "")["id"] for seen in actual]
 
 
 def test_where_it_begins_and_how_much_it_shows(tmp_path: Path, broker: Broker, topic: str) -> None:
@@ -76,7 +76,7 @@ def test_an_offset_that_no_partition_has(tmp_path: Path, broker: Broker, topic: 
         ids(tmp_path, broker, topic, start=Start("offset", 99))
 
 
-def test_a_start_that_nobody_understands() -> None:
+def test_an_illegal_start() -> None:
     with pytest.raises(DefinitionError, match="--from yesterday: legal values are earliest, latest, an"):
         Start.of("yesterday")
 
@@ -122,7 +122,7 @@ def test_what_a_pipeline_hides_is_not_shown(
         assert "Ada" not in out and "hidden" in out
 
 
-def test_hiding_what_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_hiding_an_unknown_field_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError, match=r"peek\.hide: 'email' is no field .* amount, id, name"):
         definition(tmp_path, sections="peek: {hide: [email]}\n")
 
@@ -143,15 +143,15 @@ def test_confluent_avro_is_read_by_the_writers_schema(
     rows = [(b'{"id":1}', framed), (b'{"id":2}', b"\x00\x7f\xff\xff\xff"), (b'{"id":3}', b"plain")]
     send(broker.bootstrap, name, rows)
     options = {"value__format": "avro-confluent", "value__avro_confluent__url": registry.url}
-    found = peek(definition(tmp_path, name, servers=broker.bootstrap, **options))
-    good, unknown, plain = (seen.value for seen in found)
+    actual = peek(definition(tmp_path, name, servers=broker.bootstrap, **options))
+    good, unknown, plain = (seen.value for seen in actual)
     assert good.as_value() == {"more": "x"}
     assert unknown.reason == "schema id 2147483647 is not known to the schema registry"
     assert plain.reason.startswith("not in Confluent's framing")
 
 
 def test_it_starts_no_spark(tmp_path: Path, broker: Broker, topic: str) -> None:
-    """Asked of a process of its own."""
+    """Checked in a process of its own."""
     file = write(tmp_path, topic, servers=broker.bootstrap)
     program = (
         "import sys; from bridge.cli.app import main; code = main(sys.argv[1:]); "

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
-from bridge.format_rules.avro_own import CONFLUENT, framed
+from bridge.format_rules.avro_own import framed
 from bridge.formats.avro.framing import FramedDecoder, FramedEncoder, Subject
 from bridge.formats.avro.registry_client import WriterSchema
 from bridge.formats.base import NOTHING
@@ -18,10 +18,9 @@ __all__ = ["AvroConfluentFormat"]
 
 
 class AvroConfluentFormat:
-    """One record per document; its first bytes name the writer's schema, the table's schema reads it."""
+    """Reads and writes one record per document, whose first bytes name the writer's schema."""
 
-    name = CONFLUENT
-    insert_only = True
+    name = "avro-confluent"
 
     def decoder(
         self,
@@ -32,12 +31,12 @@ class AvroConfluentFormat:
         key: Sequence[str] = (),
     ) -> _RowDecoder:
         """See Format.decoder."""
-        own, _ = framed(row, options)
-        return _RowDecoder(row, row.required(), own, Subject(CONFLUENT, options))
+        own, _ = framed(self.name, row, options)
+        return _RowDecoder(row, row.required(), own, Subject(self.name, options))
 
     def encoder(self, row: RowType, options: Mapping[str, Any]) -> _RowEncoder:
         """See Format.encoder. Raises OptionError without a subject."""
-        return _RowEncoder(row, *framed(row, options), Subject(CONFLUENT, options))
+        return _RowEncoder(row, *framed(self.name, row, options), Subject(self.name, options))
 
 
 class _RowDecoder(FramedDecoder):
@@ -50,9 +49,9 @@ class _RowDecoder(FramedDecoder):
 
 class _RowEncoder(FramedEncoder):
     def encode(self, row: Column) -> Column:
-        """See Encoder.encode. Registers the schema, or finds it, before Spark sees a row."""
+        """See Encoder.encode. Registers the schema, or looks it up, before Spark reads a row."""
         return apply(row.cast(self.type.spark()), self.framed("row", Names()), "row")
 
     def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
-        """See StepwiseEncoder.put; as `encode`."""
+        """See FrameEncoder.encode_into; registers the schema as `encode` does."""
         return with_sql_column(frame, row.cast(self.type.spark()), name, self.framed)

@@ -1,4 +1,4 @@
-"""What Avro's values come to: converted to the table's types, or the reason why they do not fit."""
+"""Converts Avro's values to the table's types, or gives the reason why they do not fit."""
 
 from __future__ import annotations
 
@@ -18,54 +18,55 @@ _Made = Callable[[str], str]
 
 
 def converted_or_error(value: str, reader: Reader, names: Names, good: _Made, bad: _Made) -> str:
-    """`good` of a value (a variable) in the table's types, or `bad` of the reason (SQL) why it has none."""
+    """Return `good` of a value (a variable) in the table's types, or `bad` of the reason (SQL) why it does not fit."""
     made = _converted(value, reader, names)
 
-    def judge(made: str) -> str:
+    def checked(made: str) -> str:
         texts = [
             (sql, literal(f"field '{path}': {NOT_UTF8}")) for sql, path, _ in _texts(value, reader, names, "")
         ]
         wrong = [(condition, literal(reason)) for condition, reason in _misfits(value, made, reader, names)]
         if texts:
-            # One look at all of them, and only then at each.
+            # All texts are checked at once, and one by one only where one is bad.
             which = _case([(_broken([sql]), reason) for sql, reason in texts])
             wrong.insert(0, (_broken([sql for sql, _ in texts]), which))
         if not wrong:
             return good(made)
         return let(names, _case(wrong), lambda error: f"IF({error} IS NULL, {good(made)}, {bad(error)})")
 
-    return judge(value) if made == value else let(names, made, judge)
+    return checked(value) if made == value else let(names, made, checked)
 
 
 def converted_fast(value: str, reader: Reader, names: Names, good: _Made, bad: _Made) -> str:
-    """As `judged`, of a record that is not null, in less code than the JVM compiles in one piece: all that does not fit
-    is DOUBTFUL. `good` gets SQL that is cheap to take fields of."""
+    """Return what `converted_or_error` gives for a record that is not null, in less code than the JVM compiles at once.
+
+    The error of whatever does not fit is NEEDS_FULL_DECODE. `good` gets SQL whose fields are cheap to read."""
     assert isinstance(reader.type, RowType)
     fields = list(zip(reader.type.fields, reader.parts, strict=True))
 
     def convert(made: list[str]) -> str:
         if len(made) == len(fields):
-            return judge(made)
+            return checked(made)
         field, part = fields[len(made)]
         plain = member(value, field.name)
         if not part.converts:
             return convert([*made, plain])
         return let(names, _converted(plain, part, names), lambda m: convert([*made, m]))
 
-    def judge(made: list[str]) -> str:
+    def checked(made: list[str]) -> str:
         pairs = ", ".join(f"{literal(f.name)}, {m}" for (f, _), m in zip(fields, made, strict=True))
         row = f"named_struct({pairs})" if reader.converts else value
-        doubts = [
+        misfits = [
             _broken([sql]) if listed else f"NOT is_valid_utf8({sql})"
             for sql, _, listed in _texts(value, reader, names, "")
         ]
         for (field, part), m in zip(fields, made, strict=True):
             plain = member(value, field.name)
-            doubts += [f"{plain} IS NULL"] if part.may_lack else []
-            doubts += [condition for condition, _, _ in _below(plain, m, part, names, "")]
-        if not doubts:
+            misfits += [f"{plain} IS NULL"] if part.may_lack else []
+            misfits += [condition for condition, _, _ in _below(plain, m, part, names, "")]
+        if not misfits:
             return good(row)
-        return f"IF(coalesce({' OR '.join(doubts)}, FALSE), {bad(literal(NEEDS_FULL_DECODE))}, {good(row)})"
+        return f"IF(coalesce({' OR '.join(misfits)}, FALSE), {bad(literal(NEEDS_FULL_DECODE))}, {good(row)})"
 
     return convert([])
 
@@ -75,7 +76,7 @@ def _case(branches: list[tuple[str, str]]) -> str:
 
 
 def _converted(value: str, reader: Reader, names: Names) -> str:
-    """`value` in the table's types; `value` itself where Spark's are the table's."""
+    """Return `value` in the table's types; `value` itself where Spark's are the table's."""
     if not reader.converts:
         return value
     if reader.convert is not None:
@@ -94,7 +95,7 @@ def _converted(value: str, reader: Reader, names: Names) -> str:
 
 
 def _misfits(value: str, made: str, reader: Reader, names: Names) -> Iterator[tuple[str, str]]:
-    """(SQL condition, reason) for what can be wrong with a value and with what was `made` of it; null means false."""
+    """Yield (SQL condition, reason) for every misfit of a `value` that was converted to `made`; null means false."""
     if reader.may_lack:
         yield f"{value} IS NULL", _NULL
     for condition, path, reason in _below(value, made, reader, names, ""):
@@ -122,9 +123,9 @@ def _below(value: str, made: str, reader: Reader, names: Names, path: str) -> It
 def _texts(
     value: str, reader: Reader, names: Names, path: str, *, listed: bool = False
 ) -> Iterator[tuple[str, str, bool]]:
-    """(SQL, field, whether SQL is an array) for the texts of a value, or of an array of values when it is `listed`.
+    """Yield (SQL, field, whether SQL is an array) for the texts of a value, or of a list of values if `listed`.
 
-    Without lambda functions, which Spark does not compile, but for lists in lists.
+    Lambda functions, which Spark does not compile, occur only for lists in lists.
     """
     if reader.is_text:
         yield value, path, listed
@@ -142,7 +143,7 @@ def _texts(
 
 
 def _flat(value: str, names: Names, of: str = "", *, listed: bool) -> str:
-    """`of` a value, or of all the values in a list."""
+    """Return the function `of` applied to a value, or to all values of a list."""
     if not listed:
         return f"{of}({value})"
     item = names.fresh()
@@ -150,6 +151,6 @@ def _flat(value: str, names: Names, of: str = "", *, listed: bool) -> str:
 
 
 def _broken(texts: list[str]) -> str:
-    """Whether any of texts and arrays of texts is not valid UTF-8."""
-    # Between them is a byte that no longer sequence can begin or end with.
+    """Return the condition for texts and arrays of texts of which any is not valid UTF-8."""
+    # The separator is a byte that is in no sequence of several bytes.
     return f"NOT is_valid_utf8(concat_ws('\\u0001', {', '.join(texts)}))"

@@ -1,9 +1,9 @@
-"""Avro bytes to values: Spark's `from_avro`, made to tell a bad document from an empty one.
+"""Avro bytes to values: Spark's `from_avro`, so that a bad document differs from one of nulls.
 
-In PERMISSIVE mode `from_avro` gives nulls for what it cannot read, and it does not mind bytes that are left over. So
-every document is read with eight known bytes behind it, as a record of the document and its end: there are bytes
-for the end exactly when the document was not read beyond its own, and they are the known ones when it was read whole.
-The end is read as a DOUBLE, which any eight bytes are, and which costs less than eight bytes do.
+In PERMISSIVE mode `from_avro` gives nulls for what it cannot read, and it ignores bytes that are left over. So eight
+known bytes are appended to every document, and both are read as a record of the document and its end: the end is not
+null exactly when the document was not read beyond its bytes, and it is the known one when all of them were read. The
+end is read as a DOUBLE, which any eight bytes are, and which is cheaper than a `fixed` of eight bytes.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _NOT_WHOLE = "truncated, longer than its schema says, or not of that schema"
 _END = bytes.fromhex("ff00fec3b1d2a7f5")
 _END_READ = f"{struct.unpack('<d', _END)[0]!r}D"
 _FROM_AVRO = "from_avro({bytes}, {writer}, map('mode', 'PERMISSIVE', 'avroSchema', {reader}))"
-_KEPT = ("type", "name", "namespace", "fields", "symbols", "size", "items", "values")
+_STRUCTURE = ("type", "name", "namespace", "fields", "symbols", "size", "items", "values")
 
 _LIMITS = {"bytes": 2**26, "string": 2**26, "collectionItems": 10**7}
 
 
 def bound_memory() -> None:
-    """Have Avro refuse lengths that no Kafka record has, before it asks the JVM for the memory.
+    """Make Avro refuse lengths that no Kafka record has, before it allocates the memory.
 
-    Eight bad bytes can claim two gigabytes, and a task that runs out of memory ends its JVM. This reaches the
-    driver (and so all of a local Spark); conf/spark.conf does it for executors. A limit that is set already stays.
+    Eight bad bytes can claim two gigabytes, and a task that runs out of memory ends its JVM. This sets limits in the
+    driver (and so for all of a local Spark); conf/spark.conf sets them for executors. A limit that is set is kept.
     """
     jvm, gateway = SparkContext._jvm, SparkContext._gateway
     if jvm is None or gateway is None:
@@ -48,13 +48,13 @@ def bound_memory() -> None:
     missing = [key for key in keys if jvm.java.lang.System.getProperty(key) is None]
     for key in missing:
         jvm.java.lang.System.setProperty(key, str(keys[key]))
-    if missing:  # the properties are read once, maybe already
-        nothing = gateway.new_array(jvm.java.lang.Class, 0)
-        again = jvm.java.lang.Class.forName("org.apache.avro.SystemLimitException").getDeclaredMethod(
-            "resetLimits", nothing
+    if missing:  # Avro reads the properties once, and may have done so
+        no_types = gateway.new_array(jvm.java.lang.Class, 0)
+        reset = jvm.java.lang.Class.forName("org.apache.avro.SystemLimitException").getDeclaredMethod(
+            "resetLimits", no_types
         )
-        again.setAccessible(True)
-        again.invoke(None, gateway.new_array(jvm.java.lang.Object, 0))
+        reset.setAccessible(True)
+        reset.invoke(None, gateway.new_array(jvm.java.lang.Object, 0))
 
 
 def document(
@@ -69,10 +69,10 @@ def document(
     whole: bool = True,
     fast: bool = False,
 ) -> str:
-    """`good` of a document's value (a variable, in the table's types), or `bad` of the reason (SQL) there is none.
+    """Return `good` of a document's value (a variable, in the table's types), or `bad` of the error (SQL).
 
-    `payload` is SQL of bytes; the first `header` of them are passed over. Bytes behind the document are an error where
-    it is to be read `whole`. To a `fast` the reason is DOUBTFUL for values that do not fit.
+    `payload` is SQL of bytes; the first `header` of them are skipped. Bytes behind the document are an error where
+    `whole`. With `fast` the error of values that do not fit is NEEDS_FULL_DECODE.
     """
     frame = _FROM_AVRO.format(
         bytes=f"concat({payload}, X'{_END.hex()}')",
@@ -80,14 +80,14 @@ def document(
         reader=literal(_framed(reader.schema, 0)),
     )
 
-    judge = converted_fast if fast else converted_or_error
+    convert = converted_fast if fast else converted_or_error
 
-    def read(found: str) -> str:
-        fine = f"{found}.end = {_END_READ}" if whole else f"{found}.end IS NOT NULL"
-        outcome = let(names, f"{found}.value", lambda value: judge(value, reader, names, good, bad))
-        return f"IF({fine}, {outcome}, {bad(literal(_NOT_WHOLE if whole else _MALFORMED))})"
+    def outcome(read: str) -> str:
+        complete = f"{read}.end = {_END_READ}" if whole else f"{read}.end IS NOT NULL"
+        converted = let(names, f"{read}.value", lambda value: convert(value, reader, names, good, bad))
+        return f"IF({complete}, {converted}, {bad(literal(_NOT_WHOLE if whole else _MALFORMED))})"
 
-    return let(names, frame, read)
+    return let(names, frame, outcome)
 
 
 def record(
@@ -98,8 +98,10 @@ def record(
     good: Callable[[str], str],
     bad: Callable[[str], str],
 ) -> str:
-    """As `document` at a glance, of a record that bytes may follow, without the end that costs as much as a short
-    document. What cannot be read is a row of nulls to `from_avro`, so a row of nulls is DOUBTFUL."""
+    """Return what `document` gives on the fast path for a record that bytes may follow.
+
+    It does without the appended end, which costs as much as a short document. Since `from_avro` gives a row of nulls
+    for what it cannot read, a row of nulls needs a full decode."""
     value = _FROM_AVRO.format(
         bytes=payload,
         writer=literal(json.dumps(bare(writer.raw), ensure_ascii=False)),
@@ -108,23 +110,24 @@ def record(
     assert isinstance(reader.type, RowType)
     fields = reader.type.fields
 
-    def read(value: str) -> str:
-        nothing = " AND ".join(f"{member(value, f.name)} IS NULL" for f in fields) or "TRUE"
-        return f"IF({nothing}, {bad(literal(NEEDS_FULL_DECODE))}, {converted_fast(value, reader, names, good, bad)})"
+    def outcome(value: str) -> str:
+        all_null = " AND ".join(f"{member(value, f.name)} IS NULL" for f in fields) or "TRUE"
+        converted = converted_fast(value, reader, names, good, bad)
+        return f"IF({all_null}, {bad(literal(NEEDS_FULL_DECODE))}, {converted})"
 
-    return let(names, value, read)
+    return let(names, value, outcome)
 
 
 def bare(raw: Any) -> Any:
-    """A writer's schema without what its documents can be read without: defaults, logical types, properties.
+    """Return a writer's schema without defaults, logical types and properties, which reading does not need.
 
-    Registries hold schemas whose defaults Avro's parser refuses; none of that matters to their documents.
+    Registries have schemas whose defaults Avro's parser refuses.
     """
     if isinstance(raw, list):
         return [bare(part) for part in raw]
     if not isinstance(raw, dict):
         return raw
-    made = {key: raw[key] for key in _KEPT if key in raw}
+    made = {key: raw[key] for key in _STRUCTURE if key in raw}
     for key in ("type", "items", "values"):
         if key in made:
             made[key] = bare(made[key])
@@ -134,7 +137,7 @@ def bare(raw: Any) -> Any:
 
 
 def _framed(schema: Any, header: int) -> str:
-    """The schema of the record that a document and its end make."""
+    """Return the schema of the record of a header, a document and its end."""
     head = {"name": "header", "type": {"type": "fixed", "name": "bridge_header", "size": header}}
     fields = [
         *([head] if header else []),

@@ -14,13 +14,13 @@ from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
 __all__ = ["filled", "lacking", "unit", "written"]
 
-_SHOULD = "format '{format}': field '{path}' is null, and its Avro schema has no null; declare it nullable"
+_NULL = "format '{format}': field '{path}' is null, and its Avro schema has no null; declare it nullable"
 
 
 def written(value: str, row: RowType, schema: Node, names: Names, format: str) -> str:
-    """The Avro bytes of `value` (a column or variable of type `row`) under `schema`; null where it is null.
+    """Return the Avro bytes of `value` (a column or variable of type `row`) under `schema`; null where it is null.
 
-    Fails in Spark, naming the field, for a null that the schema has no room for.
+    Fails in Spark, naming the field, for a null where the schema has no null.
     """
     writing = _Writing(names)
     text = json.dumps(writing.twin(row, schema), ensure_ascii=False)
@@ -31,9 +31,9 @@ def written(value: str, row: RowType, schema: Node, names: Names, format: str) -
 
 
 def lacking(value: str, row: RowType, schema: Node, names: Names, format: str) -> str:
-    """Branches of a CASE that fail, naming the field, for each null that the schema has no room for."""
+    """Return branches of a CASE that fail, naming the field, for each null where the schema has no null."""
     return " ".join(
-        f"WHEN {condition} THEN raise_error({literal(_SHOULD.format(format=format, path=path))})"
+        f"WHEN {condition} THEN raise_error({literal(_NULL.format(format=format, path=path))})"
         for condition, path in _Writing(names).lacks(value, row, schema, "")
     )
 
@@ -44,7 +44,7 @@ class _Writing:
         self.defined: set[str] = set()
 
     def twin(self, type: DataType, schema: Node) -> Any:
-        """`schema` as Spark wants it for `type`: the same bytes, timestamps by Spark's names."""
+        """Return `schema` as `to_avro` needs it for `type`: the same bytes, with Spark's timestamp types."""
         if schema.kind == "union":
             return [b.kind if b.kind == "null" else self.twin(type, b) for b in schema.branches]
         if schema.kind in ("record", "enum", "fixed"):
@@ -63,20 +63,20 @@ class _Writing:
         assert isinstance(type, ScalarType)
         made = bare(schema.raw)
         if schema.logical in ("date", "decimal"):
-            kept = {k: schema.raw[k] for k in ("logicalType", "precision", "scale") if k in schema.raw}
-            return {**made, **kept}
+            logical = {k: schema.raw[k] for k in ("logicalType", "precision", "scale") if k in schema.raw}
+            return {**made, **logical}
         if unit(schema):
             zone = "" if type.name == "TIMESTAMP_LTZ" else "local-"
             return {"type": "long", "logicalType": f"{zone}timestamp-{unit(schema)}"}
         return made
 
     def ready(self, value: str, type: DataType, schema: Node) -> str:
-        """`value` without the digits that its timestamps do not have; `value` itself where there is nothing to do."""
+        """Return `value` with timestamps truncated to their precision; `value` itself where there are none."""
         schema = filled(schema)
         if isinstance(type, ScalarType):
             digits = {"millis": 3, "micros": 6}.get(unit(schema))
-            shorter = cut(type, digits) if digits else None
-            return shorter(value) if shorter else value
+            truncate = cut(type, digits) if digits else None
+            return truncate(value) if truncate else value
         if isinstance(type, RowType):
             nodes = {f.name: f.node for f in schema.fields}
             parts = [(f, self.ready(member(value, f.name), f.type, nodes[f.name])) for f in type.fields]
@@ -95,7 +95,7 @@ class _Writing:
         )
 
     def lacks(self, value: str, type: DataType, schema: Node, path: str) -> Iterator[tuple[str, str]]:
-        """(SQL condition, field) for every null that the schema has no room for."""
+        """Yield (SQL condition, field) for every null where the schema has no null."""
         schema = filled(schema)
         if isinstance(type, RowType):
             nodes = {f.name: f.node for f in schema.fields}
@@ -116,10 +116,11 @@ class _Writing:
 
 
 def filled(schema: Node) -> Node:
-    """The branch that holds values."""
+    """Return the branch of a union that is not null; any other schema itself."""
     return next((b for b in schema.branches if b.kind != "null"), schema)
 
 
 def unit(schema: Node) -> str:
-    found = schema.logical.startswith(("timestamp-", "local-timestamp-"))
-    return schema.logical.rpartition("-")[2] if found else ""
+    """Return the unit of a timestamp, 'millis' or 'micros'; '' for other types."""
+    is_timestamp = schema.logical.startswith(("timestamp-", "local-timestamp-"))
+    return schema.logical.rpartition("-")[2] if is_timestamp else ""

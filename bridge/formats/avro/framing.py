@@ -1,4 +1,4 @@
-"""Confluent's framing: a zero, the id of the writer's schema in four bytes, the document."""
+"""Confluent's framing: a zero byte, the id of the writer's schema in four bytes, the document."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bridge.schema import DataType, RowType
 __all__ = ["FramedDecoder", "FramedEncoder", "Subject"]
 
 _HEADER = 5
-# So many branches of a union have a number of one byte.
+# Avro numbers so many branches of a union in one byte.
 _ONE_BYTE = 64
 _SHORT = "shorter than Confluent's framing, which is 5 bytes and the document"
 _MAGIC = "not in Confluent's framing: the first byte is not 0"
@@ -34,25 +34,28 @@ _UNKNOWN = ": the schema registry has none under this id (another registry's id,
 
 @dataclass(frozen=True)
 class Subject:
-    """Where a format's schemas are: the registry's options, and the name they have there."""
+    """A format's subject in a schema registry, and the options by which the registry is reached."""
 
     format: str
     options: Mapping[str, Any]
 
     @property
     def name(self) -> str | None:
-        """None with several topics: then every id is looked up as it is met."""
+        """Return the subject's name; None with several topics, where each id is looked up on its own."""
         name = self.options.get("subject")
         return None if name is None else str(name)
 
     def connect(self) -> RegistryClient:
-        """Raises OptionError for options that no client can follow; reaches nothing yet."""
+        """Return a client of the registry, not connected yet. Raises OptionError for options that it cannot follow."""
         return registry_client(registry_settings(self.options, f"{self.format}."))
 
 
 class FramedDecoder(ABC):
-    """Reads documents of any number of writers' schemas; a subclass says what `type` a document is of, and what
-    its value means."""
+    """Reads documents of any number of writers' schemas.
+
+    A subclass gives the `type` of a document, and makes rows of its value. `own` is the table's schema; `writers` are
+    the schemas to expect by id, None for those that the registry has under the subject.
+    """
 
     skips_errors = False
     has_unavailable = False
@@ -69,33 +72,35 @@ class FramedDecoder(ABC):
 
     @abstractmethod
     def good(self, value: str, names: Names) -> str:
-        """The outcome of a document's value, a variable."""
+        """Return the decoded column for a document's value, a variable."""
 
     @abstractmethod
     def with_schemas(self, writers: Mapping[int, WriterSchema]) -> FramedDecoder:
-        """The same decoder for documents of these writers only."""
+        """Return the same decoder for documents of these schemas only."""
 
     def skipped(self, payload: str) -> str:
-        """SQL of whether the payload is no document at all."""
+        """Return the SQL condition for a payload that is no document."""
         return f"{payload} IS NULL"
 
     def bad(self, reason: str) -> str:
-        """The outcome of a bad document; `reason` is SQL."""
+        """Return the decoded column for a bad document; `reason` is SQL."""
         return struct(rows=null(f"ARRAY<STRUCT<kind: STRING, row: {self.row.spark()}>>"), error=reason)
 
-    def decode(self, payload: Column, *, fast: bool = False) -> Column:
-        """See Decoder.decode. Asks the registry for what the subject has, unless `closer` has done so.
+    def decode(self, payload: Column) -> Column:
+        """See Decoder.decode. Looks up the subject's schemas, unless `for_payloads` has looked up the documents'.
 
-        Raises KafkaError when the registry cannot be reached. An id nobody knows is an error of its documents,
-        and DOUBTFUL to a glance, as a value is that does not fit.
+        Raises KafkaError when the registry cannot be reached. An unknown id is an error of its documents.
         """
         bound_memory()
         names = Names()
         variable = names.fresh()
-        return apply(payload, self._outcome(variable, names, fast=fast), variable)
+        return apply(payload, self._outcome(variable, names, fast=False), variable)
 
     def decode_fast(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
-        """See formats.base.Stepwise; raises as `decode` does."""
+        """See FastPathDecoder.decode_fast; raises as `decode` does.
+
+        Documents of an unknown id, and values that do not fit, need a full decode.
+        """
         bound_memory()
         return with_sql_column(frame, payload, name, lambda p, names: self._outcome(p, names, fast=True))
 
@@ -117,15 +122,15 @@ class FramedDecoder(ABC):
         )
 
     def for_payloads(self, payloads: DataFrame) -> FramedDecoder:
-        """See Decoder.closer: only ids come to the driver, and each is asked for once in a process."""
+        """See Decoder.for_payloads: only ids reach the driver, and each is looked up once in a process."""
         payload = F.col(PAYLOAD)
         framed = payload.startswith(F.lit(b"\x00")) & (F.length(payload) >= _HEADER)
         ids = payloads.where(framed).select(F.substring(payload, 2, 4).alias("id")).distinct().collect()
-        found = [int.from_bytes(row["id"], "big") for row in ids]
-        return self.with_schemas(self.subject.connect().schemas_by_id(found, self.subject.name))
+        numbers = [int.from_bytes(row["id"], "big") for row in ids]
+        return self.with_schemas(self.subject.connect().schemas_by_id(numbers, self.subject.name))
 
     def _one(self, id: int, writer: WriterSchema, payload: str, names: Names, *, fast: bool) -> str:
-        """The outcome of documents of one writer."""
+        """Return the decoded column for documents of one schema."""
         problem = writer.problem
         if not problem:
             try:
@@ -141,8 +146,7 @@ class FramedDecoder(ABC):
                     own = f"IF(startswith({payload}, X'{start.hex()}'), substr({payload}, {len(start) + 1}), NULL)"
                     reader = resolve(self.type.required(), self.own, only)
                     return record(own, only, reader, names, good, self.bad)
-                # Bytes behind a document whose schema is known by its id are passed over, as Confluent's own
-                # reader does it.
+                # Bytes behind a document whose schema is known by its id are ignored, as by Confluent's reader.
                 own = f"IF({_is_of(payload, id)}, {payload}, NULL)"
                 return document(own, schema, reader, names, good, self.bad, header=_HEADER, whole=False)
             except (DefinitionError, Incompatible) as error:
@@ -151,7 +155,7 @@ class FramedDecoder(ABC):
 
 
 class FramedEncoder:
-    """Writes documents of `type` under the subject's schema, which is registered with the first of them."""
+    """Writes documents of `type` under the subject's schema, and registers the schema before the first one."""
 
     def __init__(self, type: RowType, own: Node, text: str, subject: Subject) -> None:
         self.type, self.own, self.text, self.subject = type, own, text, subject
@@ -162,7 +166,7 @@ class FramedEncoder:
             )
 
     def framed(self, value: str, names: Names) -> str:
-        """The bytes of `value`, a column or variable; null where it is null. Raises as Registry.register does."""
+        """Return the bytes of `value`, a column or variable; null for null. Raises what Registry.register raises."""
         client, own = self.subject.connect(), self.own
         id = client.register(str(self.subject.name), self.text)
         if client.settings.use_latest:
@@ -174,15 +178,15 @@ class FramedEncoder:
         problem = writer.problem
         if not problem:
             node = parse(writer.text, f"schema id {id}")
-            found = difference(self.type, node, "")
-            if found is None:
+            mismatch = difference(self.type, node, "")
+            if mismatch is None:
                 return node
-            problem = f"does not match the table schema: {found}"
+            problem = f"does not match the table schema: {mismatch}"
         raise OptionError(f"'properties.use.latest.version': the schema of id {id} {problem}")
 
 
 def _record(id: int, schema: Node) -> tuple[bytes, Node] | None:
-    """The only record of a schema and the bytes that stand before it; None where it is not the only one."""
+    """Return the only record of a schema and the bytes before it; None where the schema has several or none."""
     records = [(at, branch) for at, branch in enumerate(schema.branches) if branch.kind == "record"]
     if len(records) != 1 or records[0][0] >= _ONE_BYTE:
         return None
@@ -191,7 +195,7 @@ def _record(id: int, schema: Node) -> tuple[bytes, Node] | None:
 
 
 def _is_of(payload: str, id: int) -> str:
-    """Whether the payload has an id in its framing."""
+    """Return the SQL condition for a payload with this id in its framing."""
     return f"startswith({payload}, X'{_head(id).hex()}')"
 
 

@@ -1,15 +1,16 @@
-"""Avro's JSON encoding ('avro.encoding' = 'json'): a document is JSON in which the schema says how values stand.
+"""Avro's JSON encoding ('avro.encoding' = 'json'): documents are JSON, and the schema decides how values are written.
 
 As in Avro's specification, "JSON Encoding": a value of a union that is not null is an object of one member, named after
-its branch; bytes, and decimals in them, are text of the characters 0 to 255; times are numbers. Documents are read and
-written by the json format, as rows of another shape, the twin, whose values are converted afterwards or before.
+its branch; bytes, and decimals in them, are text of the characters 0 to 255; times are numbers. The json format reads
+and writes the documents as rows of another type, the twin; here values are converted between the twin and the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from bridge.format_rules.avro_schema import Node
 from bridge.format_rules.json_options import JsonOptions
@@ -24,16 +25,19 @@ from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, Scala
 __all__ = ["AvroJsonDecoder", "AvroJsonEncoder"]
 
 _NARROW = ("TINYINT", "SMALLINT", "DATE")
+_TIMESTAMPS = ("TIMESTAMP", "TIMESTAMP_LTZ")
 _CHARACTERS = r"'^[\\u0000-\\u00ff]*$'"
 _DECIMAL = '\'{{"type": "bytes", "logicalType": "decimal", "precision": {}, "scale": {}}}\''
 _MOST_BYTES = 16
-"""Two's complement of 38 digits takes no more; a length of so many has one byte in Avro."""
+"""The two's complement of 38 digits has at most so many bytes, whose number takes one byte in Avro."""
 _FARTHEST = {"millis": 9_223_372_036_854_775, "micros": 2**63 - 1}
-"""Of what Spark's timestamps reach, in each unit."""
+"""The largest number of each unit that Spark's timestamps can represent."""
+
+_Converter = Callable[[str, DataType, Node, Names], str]
 
 
 class AvroJsonDecoder:
-    """Reads one record per document; every field must be there, as Avro's decoder wants it."""
+    """Reads one record per document; every field must be present, as Avro's decoder demands it."""
 
     skips_errors = False
     has_unavailable = False
@@ -43,36 +47,46 @@ class AvroJsonDecoder:
         self._schema = schema
         self._json = JsonDecoder(_twin_row(row, schema), JsonOptions(fail_on_missing_field=True))
 
-    def decode(self, payload: Column, *, fast: bool = False) -> Column:
-        """See Decoder.decode. A value that does not fit is DOUBTFUL to a glance, as it is to json's."""
-        names = Names()
-        found = names.fresh()
-        return apply(self._json.decode(payload, fast=fast), self._outcome(found, names, fast), found)
+    def decode(self, payload: Column) -> Column:
+        """See Decoder.decode."""
+        return self._converted(self._json.decode(payload), fast=False)
+
+    def decode_fast(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
+        """See FastPathDecoder.decode_fast. A value that does not fit needs a full decode."""
+        document = f"{name}_document"
+        frame = self._json.decode_fast(frame, payload, document)
+        return frame.withColumn(name, self._converted(F.col(document), fast=True)).drop(document)
 
     def for_payloads(self, payloads: DataFrame) -> AvroJsonDecoder:
-        """See Decoder.closer: nothing to find out."""
+        """See Decoder.for_payloads: documents name no schema."""
         return self
 
-    def _outcome(self, found: str, names: Names, fast: bool) -> str:
-        nothing = null(f"ARRAY<STRUCT<kind: STRING, row: {self.row.spark()}>>")
-        reading = _Reading(names)
+    def _converted(self, decoded: Column, *, fast: bool) -> Column:
+        names = Names()
+        document = names.fresh()
+        return apply(decoded, self._outcome(document, names, fast=fast), document)
 
-        def judged(value: str) -> str:
+    def _outcome(self, document: str, names: Names, *, fast: bool) -> str:
+        def bad(error: str) -> str:
+            return struct(rows=null(f"ARRAY<STRUCT<kind: STRING, row: {self.row.spark()}>>"), error=error)
+
+        def reason(text: str) -> str:
+            return literal(NEEDS_FULL_DECODE if fast else text)
+
+        def row_or_error(value: str) -> str:
             misfits = " ".join(
-                f"WHEN {condition} THEN {literal(NEEDS_FULL_DECODE if fast else reason)}"
-                for condition, reason in reading.misfits(value, self.row, self._schema, "")
+                f"WHEN {condition} THEN {reason(problem)}"
+                for condition, problem in _misfits(value, self.row, self._schema, names, "")
             )
+            row = _to_table(value, self.row, self._schema, names)
+            good = struct(rows=f"array({struct(kind=literal('+I'), row=row)})", error=null("STRING"))
             error = f"CASE {misfits} END" if misfits else null("STRING")
-            made = reading.converted(value, self.row, self._schema)
-            good = struct(rows=f"array({struct(kind=literal('+I'), row=made)})", error=null("STRING"))
-            return let(names, error, lambda e: f"IF({e} IS NULL, {good}, {struct(rows=nothing, error=e)})")
+            return let(names, error, lambda e: f"IF({e} IS NULL, {good}, {bad(e)})")
 
-        read = let(names, f"{found}.rows[0].row", judged)
-        several = literal(NEEDS_FULL_DECODE if fast else "not one record")
         return (
-            f"CASE WHEN {found}.error IS NOT NULL OR {found}.rows IS NULL "
-            f"THEN {struct(rows=nothing, error=f'{found}.error')} "
-            f"WHEN size({found}.rows) != 1 THEN {struct(rows=nothing, error=several)} ELSE {read} END"
+            f"CASE WHEN {document}.error IS NOT NULL OR {document}.rows IS NULL THEN {bad(f'{document}.error')} "
+            f"WHEN size({document}.rows) != 1 THEN {bad(reason('not one record'))} "
+            f"ELSE {let(names, f'{document}.rows[0].row', row_or_error)} END"
         )
 
 
@@ -88,8 +102,8 @@ class AvroJsonEncoder:
         names = Names()
         value = names.fresh()
         failing = lacking(value, self.row, self._schema, names, "avro")
-        made = _Writing(names).converted(value, self.row, self._schema)
-        body = f"CASE WHEN {value} IS NULL THEN NULL {failing} ELSE {made} END"
+        twin = _to_twin(value, self.row, self._schema, names)
+        body = f"CASE WHEN {value} IS NULL THEN NULL {failing} ELSE {twin} END"
         return self._json.encode(apply(row.cast(self.row.spark()), body, value))
 
 
@@ -99,7 +113,7 @@ def _twin_row(row: RowType, schema: Node) -> RowType:
 
 
 def _twin(type: DataType, node: Node) -> DataType:
-    """What stands in the document for a value of `type`."""
+    """Return the type of what a document holds for a value of `type`."""
     part = filled(node)
     if isinstance(type, RowType):
         made: DataType = _twin_row(type, part)
@@ -118,7 +132,7 @@ def _twin_scalar(type: ScalarType) -> ScalarType:
         return ScalarType("STRING")
     if type.name in _NARROW:
         return ScalarType("INT")
-    if type.name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+    if type.name in _TIMESTAMPS:
         return ScalarType("BIGINT")
     return type
 
@@ -127,129 +141,120 @@ def _branch(node: Node) -> str:
     return node.full_name if node.kind in ("record", "enum", "fixed") else node.kind
 
 
-class _Reading:
-    """From values of the twin to the table's."""
-
-    def __init__(self, names: Names) -> None:
-        self._names = names
-
-    def misfits(self, value: str, type: DataType, node: Node, path: str) -> Iterator[tuple[str, str]]:
-        """(SQL condition, reason) for everything in `value` that is no value of the table's."""
-        where, part = f"field '{path}': ", filled(node)
-        if node.is_nullable:
-            inner = member(value, _branch(part))
-            yield f"({value} IS NOT NULL AND {inner} IS NULL)", f"{where}not of the type {_branch(part)}"
-            value = inner
-        elif path:
-            yield f"{value} IS NULL", f"{where}null, and its Avro schema has no null"
-        if isinstance(type, RowType):
-            nodes = {f.name: f.node for f in part.fields}
-            for f in type.fields:
-                below = f"{path}.{f.name}" if path else f.name
-                for condition, reason in self.misfits(member(value, f.name), f.type, nodes[f.name], below):
-                    yield (f"({value} IS NOT NULL AND {condition})" if path else condition), reason
-        elif isinstance(type, ArrayType | MapType):
-            items = value if isinstance(type, ArrayType) else f"map_values({value})"
-            inside = part.items if isinstance(type, ArrayType) else part.values
-            item = self._names.fresh()
-            element = type.element if isinstance(type, ArrayType) else type.value
-            for condition, reason in self.misfits(item, element, inside, path):
-                yield f"coalesce(exists({items}, {item} -> coalesce({condition}, FALSE)), FALSE)", reason
-        else:
-            assert isinstance(type, ScalarType)
-            reason = f"{where}out of range of {type.flink()}"
-            if type.is_binary:
-                yield f"({value} NOT RLIKE {_CHARACTERS})", f"{where}has characters that are no bytes"
-            elif _twin_scalar(type) != type and type.name != "DATE":
-                yield f"({value} IS NOT NULL AND {self._scalar(value, type, part)} IS NULL)", reason
-
-    def converted(self, value: str, type: DataType, node: Node) -> str:
-        """The table's value; null for one that does not fit."""
-        part = filled(node)
-        if node.is_nullable:
-            value = member(value, _branch(part))
-        if isinstance(type, RowType):
-            nodes = {f.name: f.node for f in part.fields}
-            pairs = [
-                f"{literal(f.name)}, {self.converted(member(value, f.name), f.type, nodes[f.name])}"
-                for f in type.fields
-            ]
-            return f"IF({value} IS NULL, {null(type.spark())}, named_struct({', '.join(pairs)}))"
-        item = self._names.fresh()
-        if isinstance(type, ArrayType):
-            return f"transform({value}, {item} -> {self.converted(item, type.element, part.items)})"
-        if isinstance(type, MapType):
-            made = self.converted(item, type.value, part.values)
-            return f"transform_values({value}, ({self._names.fresh()}, {item}) -> {made})"
-        assert isinstance(type, ScalarType)
-        return self._scalar(value, type, part)
-
-    def _scalar(self, value: str, type: ScalarType, node: Node) -> str:
-        if type.is_binary:
-            return f"IF({value} RLIKE {_CHARACTERS}, encode({value}, 'ISO-8859-1'), NULL)"
-        if type.name == "DECIMAL":
-            length = f"unhex(lpad(hex(2 * length({value})), 2, '0'))"
-            schema = _DECIMAL.format(38, type.parameters[1])
-            made = f"from_avro(concat({length}, encode({value}, 'ISO-8859-1')), {schema}, map('mode', 'PERMISSIVE'))"
-            fits = f"{value} RLIKE {_CHARACTERS} AND length({value}) BETWEEN 1 AND {_MOST_BYTES}"
-            return f"IF({fits}, TRY_CAST({made} AS {type.spark()}), NULL)"
-        if type.name == "DATE":
-            return f"date_from_unix_date({value})"
-        if type.name in _NARROW:
-            return f"TRY_CAST({value} AS {type.spark()})"
-        if type.name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-            return self._moment(value, type, unit(node))
-        return value
-
-    def _moment(self, value: str, type: ScalarType, unit: str) -> str:
-        most = _FARTHEST[unit]
-        made = f"timestamp_{unit}(IF({value} BETWEEN -{most} AND {most}, {value}, NULL))"
-        if type.name == "TIMESTAMP":
-            made = f"CAST({made} AS TIMESTAMP_NTZ)"
-        shorter = cut(type, 3 if unit == "millis" else 6, minus="try_subtract({}, {})")
-        return shorter(made) if shorter else made
-
-
-class _Writing:
-    """From the table's values to those of the twin."""
-
-    def __init__(self, names: Names) -> None:
-        self._names = names
-
-    def converted(self, value: str, type: DataType, node: Node) -> str:
-        part = filled(node)
-        made = self._required(value, type, part)
-        if not node.is_nullable:
-            return made
-        twin = _twin(type, node).spark()
-        return f"IF({value} IS NULL, {null(twin)}, named_struct({literal(_branch(part))}, {made}))"
-
-    def _required(self, value: str, type: DataType, node: Node) -> str:
-        if isinstance(type, RowType):
-            nodes = {f.name: f.node for f in node.fields}
-            pairs = [
-                f"{literal(f.name)}, {self.converted(member(value, f.name), f.type, nodes[f.name])}"
-                for f in type.fields
-            ]
-            return f"named_struct({', '.join(pairs)})"
-        item = self._names.fresh()
-        if isinstance(type, ArrayType):
-            return f"transform({value}, {item} -> {self.converted(item, type.element, node.items)})"
-        if isinstance(type, MapType):
-            made = self.converted(item, type.value, node.values)
-            return f"transform_values({value}, ({self._names.fresh()}, {item}) -> {made})"
+def _misfits(value: str, type: DataType, node: Node, names: Names, path: str) -> Iterator[tuple[str, str]]:
+    """Yield (SQL condition, reason) for every way in which a twin's `value` is no value of the table's type."""
+    where, part = f"field '{path}': ", filled(node)
+    if node.is_nullable:
+        inner = member(value, _branch(part))
+        yield f"({value} IS NOT NULL AND {inner} IS NULL)", f"{where}not of the type {_branch(part)}"
+        value = inner
+    elif path:
+        yield f"{value} IS NULL", f"{where}null, and its Avro schema has no null"
+    if isinstance(type, RowType):
+        nodes = {f.name: f.node for f in part.fields}
+        for f in type.fields:
+            below = f"{path}.{f.name}" if path else f.name
+            for condition, reason in _misfits(member(value, f.name), f.type, nodes[f.name], names, below):
+                yield (f"({value} IS NOT NULL AND {condition})" if path else condition), reason
+    elif isinstance(type, ArrayType | MapType):
+        items = value if isinstance(type, ArrayType) else f"map_values({value})"
+        item, (item_type, item_node) = names.fresh(), _item(type, part)
+        for condition, reason in _misfits(item, item_type, item_node, names, path):
+            yield f"coalesce(exists({items}, {item} -> coalesce({condition}, FALSE)), FALSE)", reason
+    else:
         assert isinstance(type, ScalarType)
         if type.is_binary:
-            return f"decode({value}, 'ISO-8859-1')"
-        if type.name == "DECIMAL":
-            written = f"to_avro({value}, {_DECIMAL.format(*type.parameters)})"
-            return f"decode(substring({written}, 2), 'ISO-8859-1')"
-        if type.name == "DATE":
-            return f"unix_date({value})"
-        if type.name in _NARROW:
-            return f"CAST({value} AS INT)"
-        if type.name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-            shorter = cut(type, 3 if unit(node) == "millis" else 6)
-            kept = shorter(value) if shorter else value
-            return f"unix_{unit(node)}(CAST({kept} AS TIMESTAMP))"
-        return value
+            yield f"({value} NOT RLIKE {_CHARACTERS})", f"{where}has characters that are no bytes"
+        elif _twin_scalar(type) != type and type.name != "DATE":
+            unfit = f"({value} IS NOT NULL AND {_scalar_to_table(value, type, part)} IS NULL)"
+            yield unfit, f"{where}out of range of {type.flink()}"
+
+
+def _to_table(value: str, type: DataType, node: Node, names: Names) -> str:
+    """Return the table's value of a twin's `value`; null for one that does not fit."""
+    part = filled(node)
+    if node.is_nullable:
+        value = member(value, _branch(part))
+    if isinstance(type, ScalarType):
+        return _scalar_to_table(value, type, part)
+    made = _with_parts(value, type, part, names, _to_table)
+    return f"IF({value} IS NULL, {null(type.spark())}, {made})" if isinstance(type, RowType) else made
+
+
+def _to_twin(value: str, type: DataType, node: Node, names: Names) -> str:
+    """Return the twin's value of a table's `value`, which is null only where `node` is nullable."""
+    part = filled(node)
+    if isinstance(type, ScalarType):
+        made = _scalar_to_twin(value, type, part)
+    else:
+        made = _with_parts(value, type, part, names, _to_twin)
+    if not node.is_nullable:
+        return made
+    absent = null(_twin(type, node).spark())
+    return f"IF({value} IS NULL, {absent}, named_struct({literal(_branch(part))}, {made}))"
+
+
+def _with_parts(value: str, type: DataType, node: Node, names: Names, convert: _Converter) -> str:
+    """Return `value`, a row, array or map, with its fields or items converted."""
+    if isinstance(type, RowType):
+        nodes = {f.name: f.node for f in node.fields}
+        pairs = [
+            f"{literal(f.name)}, {convert(member(value, f.name), f.type, nodes[f.name], names)}"
+            for f in type.fields
+        ]
+        return f"named_struct({', '.join(pairs)})"
+    assert isinstance(type, ArrayType | MapType)
+    item = names.fresh()
+    made = convert(item, *_item(type, node), names)
+    if isinstance(type, ArrayType):
+        return f"transform({value}, {item} -> {made})"
+    return f"transform_values({value}, ({names.fresh()}, {item}) -> {made})"
+
+
+def _item(type: ArrayType | MapType, node: Node) -> tuple[DataType, Node]:
+    """Return the type and the schema of an array's elements or a map's values."""
+    return (type.element, node.items) if isinstance(type, ArrayType) else (type.value, node.values)
+
+
+def _scalar_to_table(value: str, type: ScalarType, node: Node) -> str:
+    if type.is_binary:
+        return f"IF({value} RLIKE {_CHARACTERS}, encode({value}, 'ISO-8859-1'), NULL)"
+    if type.name == "DECIMAL":
+        length = f"unhex(lpad(hex(2 * length({value})), 2, '0'))"
+        schema = _DECIMAL.format(38, type.parameters[1])
+        made = (
+            f"from_avro(concat({length}, encode({value}, 'ISO-8859-1')), {schema}, map('mode', 'PERMISSIVE'))"
+        )
+        fits = f"{value} RLIKE {_CHARACTERS} AND length({value}) BETWEEN 1 AND {_MOST_BYTES}"
+        return f"IF({fits}, TRY_CAST({made} AS {type.spark()}), NULL)"
+    if type.name == "DATE":
+        return f"date_from_unix_date({value})"
+    if type.name in _NARROW:
+        return f"TRY_CAST({value} AS {type.spark()})"
+    return _timestamp_to_table(value, type, unit(node)) if type.name in _TIMESTAMPS else value
+
+
+def _timestamp_to_table(value: str, type: ScalarType, unit: str) -> str:
+    most = _FARTHEST[unit]
+    made = f"timestamp_{unit}(IF({value} BETWEEN -{most} AND {most}, {value}, NULL))"
+    if type.name == "TIMESTAMP":
+        made = f"CAST({made} AS TIMESTAMP_NTZ)"
+    truncate = cut(type, 3 if unit == "millis" else 6, minus="try_subtract({}, {})")
+    return truncate(made) if truncate else made
+
+
+def _scalar_to_twin(value: str, type: ScalarType, node: Node) -> str:
+    if type.is_binary:
+        return f"decode({value}, 'ISO-8859-1')"
+    if type.name == "DECIMAL":
+        document = f"to_avro({value}, {_DECIMAL.format(*type.parameters)})"
+        return f"decode(substring({document}, 2), 'ISO-8859-1')"
+    if type.name == "DATE":
+        return f"unix_date({value})"
+    if type.name in _NARROW:
+        return f"CAST({value} AS INT)"
+    if type.name in _TIMESTAMPS:
+        truncate = cut(type, 3 if unit(node) == "millis" else 6)
+        truncated = truncate(value) if truncate else value
+        return f"unix_{unit(node)}(CAST({truncated} AS TIMESTAMP))"
+    return value

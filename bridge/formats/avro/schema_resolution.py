@@ -1,9 +1,9 @@
-"""How a writer's schema is read as a row: Avro's schema resolution, with what Spark and the table need besides.
+"""Resolves a writer's schema to a row of the table, with conversions that Avro's schema resolution does not make.
 
-The reader's schema is made for each writer's. Avro compares no logical types (a writer's microseconds would be
-read as the table's milliseconds, a DECIMAL's scale would be the reader's), so the reader takes the writer's and
-the value is converted afterwards. What Avro's Java library reads and more (enums and fixed as STRING and BYTES)
-is read; anything else is refused with the name of its field.
+Each writer's schema gets a reader's schema of its own. Avro compares no logical types (a writer's microseconds would be
+read as the table's milliseconds, a DECIMAL would get the reader's scale), so the reader's schema has the writer's
+logical types, and values are converted afterwards. Whatever Avro's Java library reads, and enums and fixed as STRING
+and BYTES, is read; anything else is refused with the name of its field.
 """
 
 from __future__ import annotations
@@ -30,42 +30,42 @@ _SOURCES = {
     "FLOAT": ("float", ("float", "long", "int")),
     "DOUBLE": ("double", ("double", "float", "long", "int")),
 }
-"""The reader's Avro type, and the writer's types that Avro makes it from."""
+"""The reader's Avro type, and the writer's types that Avro promotes to it."""
 _RANGES = {"TINYINT": (-(2**7), 2**7 - 1), "SMALLINT": (-(2**15), 2**15 - 1)}
 _WIDEST = 38
 
 
 class Incompatible(Exception):
-    """The writer's schema cannot be read as the table; says which field, and what each side has."""
+    """The writer's schema cannot be read as the table; the message has the field and both types."""
 
 
 @dataclass(frozen=True)
 class Reader:
-    """One value: its part of the reader's schema, and SQL for what `from_avro` gives for it."""
+    """How one value is read: its part of the reader's schema, and SQL of what `from_avro` gives for it."""
 
     type: DataType
     schema: Any
     convert: Sql | None = None
     """From Spark's value to the table's; null for a value that does not fit."""
     misfit: Callable[[str, str], str] | None = None
-    """Of the value and what `convert` made of it: true when it does not fit; null or false else."""
+    """Condition of the value and its conversion: true when the value does not fit; else null or false."""
     reason: str = ""
-    """What a misfit is."""
+    """The error of a misfit."""
     may_lack: bool = False
     """The type is NOT NULL, and the writer may have written null."""
     is_text: bool = False
-    """Text that `from_avro` takes as it is, valid UTF-8 or not."""
+    """Text, which `from_avro` does not check for valid UTF-8."""
     parts: tuple[Reader, ...] = ()
     """Of a ROW its fields, of an ARRAY its element, of a MAP its value."""
 
     @property
     def converts(self) -> bool:
-        """Whether the table's value is another than Spark's, here or further down."""
+        """Return whether the table's value differs from Spark's, at this level or below."""
         return self.convert is not None or any(part.converts for part in self.parts)
 
 
 def resolve(type: DataType, own: Node, writer: Node) -> Reader:
-    """The reader of `type`, for documents of `writer`. `own` is the table's own schema: it has the defaults.
+    """Return the reader of `type` for documents of `writer`. `own` is the table's own schema, which has the defaults.
 
     Raises Incompatible.
     """
@@ -78,7 +78,7 @@ class _Resolving:
     defined: set[str] = field(default_factory=set)
 
     def value(self, type: DataType, own: Node, writer: Node, path: str) -> Reader:
-        """The first of the writer's branches that can be read; null is one that any type takes."""
+        """Return the reader of the first of the writer's branches that can be read; null can be read as any type."""
         own = next((b for b in own.branches if b.kind != "null"), own)
         refused: Incompatible | None = None
         for branch in writer.branches:
@@ -116,13 +116,13 @@ class _Resolving:
             raise Incompatible(f"{_at(path)}the writer has {has}, the table {type.flink()}")
 
     def _record(self, row: RowType, own: Node, writer: Node, path: str) -> Reader:
-        theirs = {f.name: f for f in writer.fields}
-        ours = {f.name: f for f in own.fields}
+        writer_fields = {f.name: f for f in writer.fields}
+        own_fields = {f.name: f for f in own.fields}
         name = f"r{next(self.numbers)}"
         parts, fields = [], []
         for f in row.fields:
             below = f"{path}.{f.name}" if path else f.name
-            part, more = self._field(f.type, ours[f.name], theirs.get(f.name), below)
+            part, more = self._field(f.type, own_fields[f.name], writer_fields.get(f.name), below)
             parts.append(part)
             fields.append({"name": f.name, "type": part.schema, **more})
         return Reader(row, {"type": "record", "name": name, "fields": fields}, parts=tuple(parts))
@@ -138,7 +138,7 @@ class _Resolving:
             )
         made = self.value(type, own.node, own.node, path)
         if own.default is not None and isinstance(made.schema, list):
-            # A default has to be of a union's first branch.
+            # A default must be of a union's first branch.
             made = replace(made, schema=[made.schema[1], "null"])
         return made, {"default": own.default}
 
@@ -167,7 +167,7 @@ class _Resolving:
     def _decimal(self, type: ScalarType, own: Node, writer: Node, path: str) -> Reader:
         source = writer if writer.logical == "decimal" else own
         scale = source.number("scale")
-        # The writer's precision is no bound of what it wrote, and Spark would let a long of it wrap.
+        # The writer's values may exceed its precision, and Spark would let the unscaled number overflow.
         digits = _WIDEST
         if writer.kind == "fixed":
             digits = min(_WIDEST, max(1, len(str(2 ** (8 * writer.number("size") - 1) - 1)) - 1))
@@ -192,7 +192,7 @@ class _Resolving:
         )
 
     def _named(self, writer: Node, key: str) -> Any:
-        """The writer's own definition of an enum or fixed; by name where it has been given already."""
+        """Return the writer's definition of an enum or fixed, or its name where it is defined already."""
         if writer.full_name in self.defined:
             return writer.full_name
         self.defined.add(writer.full_name)
@@ -219,7 +219,7 @@ def _narrow(type: ScalarType, schema: str) -> Reader:
 
 
 def _moment(type: ScalarType, own: Node, writer: Node, path: str) -> Reader:
-    """Read in the writer's unit; without one in the table's own."""
+    """Return the reader of a timestamp in the writer's unit, or in the table's where the writer has none."""
     logical = writer.logical if writer.logical.startswith(("timestamp-", "local-timestamp-")) else own.logical
     unit = logical.rpartition("-")[2]
     if unit not in ("millis", "micros"):
@@ -241,9 +241,9 @@ def _moment(type: ScalarType, own: Node, writer: Node, path: str) -> Reader:
 
 
 def cut(type: ScalarType, digits: int, *, minus: str = "{} - {}") -> Sql | None:
-    """SQL that cuts the digits a timestamp of `type` does not have from one with `digits` of them.
+    """Return SQL that truncates timestamps of `digits` fractional digits to the precision of `type`.
 
-    None where there are none to cut. `minus` decides about the first moment of all, which has none before it."""
+    None where there is nothing to truncate. `minus` decides the result of an underflow, at the least timestamp."""
     step = 10 ** (6 - type.parameters[0])
     if type.parameters[0] >= digits:
         return None

@@ -32,20 +32,14 @@ _PLACES = {
 
 
 class _Decoder(ChangedFieldsDecoder):
-    types = Types("INSERT", "UPDATE", "DELETE", passed_over=("CREATE",))
+    types = Types("INSERT", "UPDATE", "DELETE", skipped=("CREATE",))
     several = True
-
-    def filters(self) -> dict[str, str]:
-        """See ChangedDecoder.filters: patterns of Java's that have to match the whole name."""
-        given = {"database": self.options.database_include, "table": self.options.table_include}
-        return {name: pattern for name, pattern in given.items() if pattern is not None}
 
 
 class CanalJsonFormat:
-    """Reads and writes Canal's flat messages. DDL is bad but for CREATE, which is passed over, as in Flink."""
+    """Reads and writes Canal's flat messages. CREATE is skipped and other DDL is an error, as in Flink."""
 
     name = "canal-json"
-    insert_only = False
 
     def decoder(
         self,
@@ -57,10 +51,10 @@ class CanalJsonFormat:
     ) -> ChangedFieldsDecoder:
         """See Format.decoder. Raises OptionError for an `include` that is no regular expression."""
         check(row)
-        made = _Decoder(row, CdcOptions.of(self.name, options), Metadata(metadata, _PLACES), key=key)
-        for name, pattern in made.filters().items():
+        decoder = _Decoder(row, CdcOptions.of(self.name, options), Metadata(metadata, _PLACES), key=key)
+        for name, pattern in decoder.filters.patterns.items():
             _check_pattern(f"{self.name}.{name}.include", pattern)
-        return made
+        return decoder
 
     def encoder(self, row: RowType, options: Mapping[str, Any]) -> CanalEncoder:
         """See Format.encoder."""
@@ -69,7 +63,7 @@ class CanalJsonFormat:
 
 
 def _check_pattern(option: str, pattern: str) -> None:
-    """Only Java can tell; a decoder is made where a session is."""
+    """Raise OptionError for a pattern that Java refuses. Without a session, which has the JVM, nothing is checked."""
     spark = SparkSession.getActiveSession()
     if spark is None:
         return

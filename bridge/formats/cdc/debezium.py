@@ -10,7 +10,7 @@ from bridge.format_rules.cdc_options import CdcOptions
 from bridge.format_rules.json_rows import check
 from bridge.formats.base import NOTHING
 from bridge.formats.cdc import unavailable_value
-from bridge.formats.cdc.before_after import BeforeAfterDecoder, Operations
+from bridge.formats.cdc.before_after import BeforeAfterDecoder, Image, Operations
 from bridge.formats.cdc.encode import PairEncoder
 from bridge.formats.cdc.metadata import BIGINT, Metadata, Place, as_is, millis, millis_of_text
 from bridge.formats.sql import Names, let, null, struct
@@ -38,18 +38,20 @@ class _Decoder(BeforeAfterDecoder):
         super().__init__(row, options, metadata, key=key)
         self.wrapper = "payload" if options.schema_include else ""
 
-    def known(self, state: str, row: RowType, names: Names, body: Callable[[str, str], str]) -> str:
-        """See PairDecoder.known: a placeholder is null in the row, and its field's name is in `kept`."""
-        held = unavailable_value.has_placeholder(row, state)
-        if not held:
-            return body(state, null("ARRAY<STRING>"))
-        rare = struct(
+    def image(self, state: str, row: RowType, names: Names, body: Callable[[Image], str]) -> str:
+        """See BeforeAfterDecoder.image: a placeholder is null in the row, and its field's name is in `unavailable`."""
+        has_placeholder = unavailable_value.has_placeholder(row, state)
+        if not has_placeholder:
+            return body(Image(state, null("ARRAY<STRING>")))
+        without = struct(
             row=unavailable_value.without_placeholders(row, state),
             unavailable=unavailable_value.unavailable_fields(row, state),
         )
         plain = struct(row=state, unavailable=null("ARRAY<STRING>"))
         return let(
-            names, f"IF({held}, {rare}, {plain})", lambda told: body(f"{told}.row", f"{told}.unavailable")
+            names,
+            f"IF({has_placeholder}, {without}, {plain})",
+            lambda image: body(Image(f"{image}.row", f"{image}.unavailable")),
         )
 
     def _no_operation(self) -> str:
@@ -62,7 +64,6 @@ class DebeziumJsonFormat:
     """Reads Debezium's change events, wrapped in Kafka Connect's schema or not; writes them without."""
 
     name = "debezium-json"
-    insert_only = False
 
     def decoder(
         self,

@@ -1,6 +1,6 @@
-"""Rows to change documents: Flink's bytes for an insert and a delete, one true message for an update.
+"""Writes change documents: Flink's bytes for an insert and a delete, one message with both images for an update.
 
-As json's encoder does it, without lambda functions: a state's SQL is repeated.
+As in json's encoder, SQL of an image is repeated instead of bound by a lambda function.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MARK = "'\\u0001'"
 
 
 class _Encoder(ABC):
-    """Puts a document together from a row's two states, of which one may be null."""
+    """Writes a document from the before and the after image of a row; one of them may be null."""
 
     def __init__(self, row: RowType, options: JsonOptions) -> None:
         self.row, self.options = row, options
@@ -36,20 +36,20 @@ class _Encoder(ABC):
 
     def encode_change(self, before: Column, after: Column) -> Column:
         """See ChangeEncoder.encode_change."""
-        states = F.struct(before.alias("before"), after.alias("after"))
-        return apply(states, self._payload("x.before", "x.after", Names()), "x")
+        images = F.struct(before.alias("before"), after.alias("after"))
+        return apply(images, self._payload("x.before", "x.after", Names()), "x")
 
     def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
-        """See StepwiseEncoder.put."""
+        """See FrameEncoder.encode_into: an insert."""
         return self.encode_change_into(frame, self._none(), row, name)
 
     def encode_change_into(self, frame: DataFrame, before: Column, after: Column, name: str) -> DataFrame:
-        """See StepwiseChangeEncoder.put_change."""
-        former = f"{name}_before"
-        steps = frame.withColumn(former, before)
-        return with_sql_column(steps, after, name, lambda a, names: self._payload(former, a, names)).drop(
-            former
-        )
+        """See FrameChangeEncoder.encode_change_into."""
+        bound = f"{name}_before"
+        with_before = frame.withColumn(bound, before)
+        return with_sql_column(
+            with_before, after, name, lambda a, names: self._payload(bound, a, names)
+        ).drop(bound)
 
     def _none(self) -> Column:
         return F.lit(None).cast(self.row.spark())
@@ -59,47 +59,47 @@ class _Encoder(ABC):
         return f"IF({before} IS NULL AND {after} IS NULL, NULL, CAST({document} AS BINARY))"
 
     def json(self, row: str, when: str, names: Names) -> str:
-        """SQL of the text of a row, or of null."""
+        """Return SQL of the text of a row where `when` is true, else of null."""
         return JsonEncoder(self.row, self.options).text(parts(row, self.row), when, names)
 
     @abstractmethod
     def document(self, before: str, after: str, names: Names) -> str:
-        """SQL of the document's text: no `before` is an insert, no `after` a delete; of no account for neither."""
+        """Return SQL of the document: an insert if `before` is null, a delete if `after` is; ignored if both are."""
 
 
 class PairEncoder(_Encoder):
-    """{"before":…,"after":…,"op":…} with the field and the words for insert, update and delete of a format."""
+    """Writes {"before":…,"after":…,"op":…}, with the format's own `field` for the operation and its `words`."""
 
     def __init__(self, row: RowType, options: JsonOptions, field: str, words: tuple[str, str, str]) -> None:
         super().__init__(row, options)
         self.field, self.words = field, words
 
     def document(self, before: str, after: str, names: Names) -> str:
-        said = _by_kind(before, after, *self.words)
-        states = (Part("before", before, self.row), Part("after", after, self.row))
-        members = (*states, Part(self.field, said, ScalarType("STRING")))
-        there = f"{before} IS NOT NULL OR {after} IS NOT NULL"
-        return JsonEncoder(self.row, self.options).text(members, f"({there})", names)
+        operation = _by_kind(before, after, *self.words)
+        images = (Part("before", before, self.row), Part("after", after, self.row))
+        members = (*images, Part(self.field, operation, ScalarType("STRING")))
+        has_image = f"{before} IS NOT NULL OR {after} IS NOT NULL"
+        return JsonEncoder(self.row, self.options).text(members, f"({has_image})", names)
 
 
 class CanalEncoder(_Encoder):
-    """{"old":[…],"data":[…],"type":…}; `old` is there in an update only, and whole."""
+    """Writes {"old":[…],"data":[…],"type":…}; only an update has `old`, with all fields."""
 
     def document(self, before: str, after: str, names: Names) -> str:
-        # A field that is not in `old` is one that did not change, so nulls are told whatever the options say.
+        # A field that is absent from `old` did not change, so nulls are written whatever the options are.
         whole = JsonEncoder(self.row, replace(self.options, ignore_null_fields=False))
-        former = whole.text(parts(before, self.row), f"{before} IS NOT NULL", names)
+        image = whole.text(parts(before, self.row), f"{before} IS NOT NULL", names)
         if self.options.ignore_null_fields:
-            former = f"IF({after} IS NULL, {self.json(before, f'{after} IS NULL', names)}, {former})"
+            image = f"IF({after} IS NULL, {self.json(before, f'{after} IS NULL', names)}, {image})"
         start = _by_kind(before, after, '{"data":[', '{"old":[', '{"data":[')
         between = _by_kind(before, after, "", '],"data":[', "")
         end = _by_kind(before, after, *(f'],"type":"{word}"}}' for word in ("INSERT", "UPDATE", "DELETE")))
         data = self.json(after, f"{after} IS NOT NULL", names)
-        return f"concat({start}, coalesce({former}, ''), {between}, coalesce({data}, ''), {end})"
+        return f"concat({start}, coalesce({image}, ''), {between}, coalesce({data}, ''), {end})"
 
 
 class MaxwellEncoder(_Encoder):
-    """{"data":{…},"old":{…},"type":…}; `old` is there in an update only, and has the fields that changed."""
+    """Writes {"data":{…},"old":{…},"type":…}; only an update has `old`, with the fields that changed."""
 
     def document(self, before: str, after: str, names: Names) -> str:
         start, old = literal('{"data":'), literal(',"old":')
@@ -108,31 +108,31 @@ class MaxwellEncoder(_Encoder):
             for row, test in ((after, "NOT NULL"), (before, "NULL"))
         )
         end = _by_kind(before, after, *(f',"type":"{word}"}}' for word in ("insert", "update", "delete")))
-        told = f"concat({old}, {self._old(before, after, names)})"
-        return f"concat({start}, coalesce({new}, {gone}), coalesce({told}, ''), {end})"
+        changed = f"concat({old}, {self._old(before, after, names)})"
+        return f"concat({start}, coalesce({new}, {gone}), coalesce({changed}, ''), {end})"
 
     def _old(self, before: str, after: str, names: Names) -> str:
-        """SQL of what is told of the former state of an update, or of null."""
+        """Return SQL of the object of an update's changed fields, or of null."""
         fields = zip(self.row.fields, parts(before, self.row), parts(after, self.row), strict=True)
-        told = [replace(was, unless=_same(f, was.value, now.value)) for f, was, now in fields]
+        changed = [replace(was, unless=_same(f, was.value, now.value)) for f, was, now in fields]
         some = JsonEncoder(self.row, replace(self.options, ignore_null_fields=True)).text(
-            told, f"({before} IS NOT NULL AND {after} IS NOT NULL)", names
+            changed, f"({before} IS NOT NULL AND {after} IS NOT NULL)", names
         )
         nulls = f"concat({', '.join(_nulled(before, after, f) for f in self.row.fields)})"
-        # Behind the fields that were something come those that were null.
+        # The fields that were not null come first, then those that were null.
         both = f"concat({some}, {_MARK}, {nulls}, '}}')"
         return f"replace(replace({both}, concat('{{}}', {_MARK}, ','), '{{'), concat('}}', {_MARK}), '')"
 
 
 def _by_kind(before: str, after: str, *texts: str) -> str:
-    """SQL of one of these texts, of an insert, an update and a delete."""
+    """Return SQL of one of three texts: for an insert, an update or a delete."""
     insert, update, delete = map(literal, texts)
     return f"CASE WHEN {before} IS NULL THEN {insert} WHEN {after} IS NULL THEN {delete} ELSE {update} END"
 
 
 def _same(field: RowField, before: str, after: str) -> str | None:
     if any(isinstance(part, MapType) for part in types(field.type)):
-        return None  # Spark compares no maps; a field that did not change may be told
+        return None  # Spark compares no maps; a field that did not change may be written
     return f"{before} <=> {after}"
 
 

@@ -1,8 +1,8 @@
-"""The fast path for rows whose values come as texts or as they are, the fast path of Canal and Maxwell.
+"""The fast path of Canal's and Maxwell's rows, whose values are texts or JSON of their own types.
 
-Canal writes every value as a string, so `from_json` with types would put each of its documents in doubt. Here all
-scalars are read as STRING and converted, where the text alone says what Flink makes of it; a value that it does not
-(and any list, map or row in a table's column) puts the document in doubt, and it goes json's slow path.
+Canal writes every value as a string, so `from_json` with types would find errors in all of its documents. Here scalars
+are read as STRING and converted where the text alone determines what Flink reads. Any other value, and any list, map or
+row in a column of the table, needs json's full decode.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NUMBER = "^[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,3})?$"
 _LONGEST_DECIMAL = 80
 _BASE64 = "^[A-Za-z0-9+/]*={0,2}$"
 _BARE = "^(?:-?[0-9][-+.0-9eE]*|true|false)$"
-# A bare fraction was a DOUBLE on its way to STRING: so many characters of it are sure to be what was written.
+# `from_json` reads bare fractions as DOUBLE before they become STRING: texts up to this length are as written.
 _SHORT = 15
 _BARE_FRACTION = r"[:\[,]\s*(?:-?[0-9]+[.eE]|-0)"
 _LIKE_A_DOUBLE = r'^(?:-?[0-9]+[.][0-9]+(?:E-?[0-9]+)?|"-?Infinity"|0)$'
@@ -29,8 +29,8 @@ _LONGEST_DOUBLE = 30
 class FastPath:
     """SQL for rows of any shape. `text` is the whole document, a variable.
 
-    To look into the whole document is dear, and what stands twice behind an AND or OR Spark does ahead, needed or
-    not; in the branch of an IF it is let be.
+    Searching the whole document is expensive. Spark evaluates an expression that occurs twice behind AND or OR in
+    advance, needed or not, but not one in the branch of an IF.
     """
 
     def __init__(self, options: JsonOptions, names: Names, text: str) -> None:
@@ -39,37 +39,37 @@ class FastPath:
 
     @staticmethod
     def of(row: RowType) -> str:
-        """The type that `from_json` reads a row as."""
+        """Return the type that `from_json` reads a row as."""
         return "STRUCT<" + ", ".join(f"{quote(n)}: STRING" for n in row.names) + ">"
 
     def node(self, texts: str, row: RowType) -> str:
-        """struct<v: row, d: boolean> of a struct of texts (a variable, null for no row): the row, and doubt."""
+        """Return struct<v: row, d: boolean> of a struct of texts (a variable); `d`: it needs a full decode."""
 
-        def judged(converted: str) -> str:
+        def checked(converted: str) -> str:
             return struct(v=converted, d=self.needs_full_decode(texts, converted, row))
 
         none = struct(v=null(row.spark()), d="FALSE")
-        return f"IF({texts} IS NULL, {none}, {let(self.names, self.converted(texts, row), judged)})"
+        return f"IF({texts} IS NULL, {none}, {let(self.names, self.converted(texts, row), checked)})"
 
     def converted(self, texts: str, row: RowType) -> str:
-        """The row that a struct of texts tells; what is not sure is null in it."""
+        """Return the row of a struct of texts; values that need a full decode are null in it."""
         fields = [f"{literal(f.name)}, {self.value(member(texts, f.name), f.type)}" for f in row.fields]
         return f"named_struct({', '.join(fields)})"
 
     def needs_full_decode(self, texts: str, converted: str, row: RowType) -> str:
-        """Whether what was `converted` may not be the fields of `row` that the texts tell; never null."""
-        lost, doubles = ["FALSE"], ["FALSE"]
+        """Return whether `converted` may differ from what Flink reads of the texts; never null."""
+        unread, doubles = ["FALSE"], ["FALSE"]
         for f in row.fields:
             text = member(texts, f.name)
             if isinstance(f.type, ScalarType) and f.type.is_string:
                 doubles.append(_like_a_double(text))
             else:
-                lost.append(f"({text} IS NOT NULL AND {member(converted, f.name)} IS NULL)")
+                unread.append(f"({text} IS NOT NULL AND {member(converted, f.name)} IS NULL)")
         rounded = f"IF({' OR '.join(doubles)}, {self.fractions}, FALSE)"
-        return f"(coalesce({' OR '.join(lost)}, FALSE) OR {rounded})"
+        return f"(coalesce({' OR '.join(unread)}, FALSE) OR {rounded})"
 
     def value(self, text: str, type: DataType) -> str:
-        """The value, or null when it is not sure."""
+        """Return the value, or null where it needs a full decode."""
         if not isinstance(type, ScalarType):
             return null(type.spark())
         if type.is_string:
@@ -78,11 +78,11 @@ class FastPath:
             return moment(text, type, self.options)
         cast = f"TRY_CAST({text} AS {type.spark()})"
         if type.name == "BOOLEAN":
-            sure = f"WHEN {text} = 'true' THEN TRUE WHEN {text} IN ('false', '0', '1') THEN FALSE"
-            return f"CASE {sure} WHEN lower({text}) = 'true' THEN TRUE END"
+            usual = f"WHEN {text} = 'true' THEN TRUE WHEN {text} IN ('false', '0', '1') THEN FALSE"
+            return f"CASE {usual} WHEN lower({text}) = 'true' THEN TRUE END"
         if type.is_binary:
-            sure = f"length({text}) % 4 = 0 AND {text} RLIKE {literal(_BASE64)} AND NOT {text} RLIKE {literal(_BARE)}"
-            return f"IF({sure}, TRY_TO_BINARY({text}, 'base64'), NULL)"
+            is_base64 = f"length({text}) % 4 = 0 AND {text} RLIKE {literal(_BASE64)}"
+            return f"IF({is_base64} AND NOT {text} RLIKE {literal(_BARE)}, TRY_TO_BINARY({text}, 'base64'), NULL)"
         exact = f"IF(octet_length({text}) <= {_SHORT}, TRUE, NOT {self.fractions})"
         if type.name == "DECIMAL":
             # An exponent of nine digits would cost minutes.
@@ -91,14 +91,14 @@ class FastPath:
         if type.name == "FLOAT":
             return f"IF({text} RLIKE {literal(_NUMBER)} AND {exact}, {cast}, NULL)"
         if type.name == "DOUBLE":
-            # No name of a number, no suffix, no hexadecimal: the rest Spark reads as Java does.
+            # Neither NaN or Infinity, nor a suffix, nor hexadecimal: Spark reads the rest as Java does.
             ends = " OR ".join(f"endswith({text}, '{suffix}')" for suffix in "dDfF")
             plain = f"{text} < ':' AND NOT (contains({text}, 'x') OR contains({text}, 'X') OR {ends})"
             return f"IF({plain}, {cast}, NULL)"
-        # Spark takes the same texts as Java's parseInt after its trim, and a DEL at the ends.
+        # Spark accepts the texts that Java's parseInt accepts after its trim, and a DEL at the ends.
         return cast
 
 
 def _like_a_double(text: str) -> str:
-    # Below ':' are digits, signs and the quote: most texts are done with after one comparison.
+    # Below ':' are digits, signs and the quote: one comparison decides for most texts.
     return f"({text} < ':' AND octet_length({text}) < {_LONGEST_DOUBLE} AND {text} RLIKE {literal(_LIKE_A_DOUBLE)})"

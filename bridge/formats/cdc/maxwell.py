@@ -30,10 +30,9 @@ class _Decoder(ChangedFieldsDecoder):
 
 
 class MaxwellJsonFormat:
-    """Reads and writes Maxwell's row documents. Others (its bootstrap's, DDL) are bad, as in Flink."""
+    """Reads and writes Maxwell's row documents. Others (those of its bootstrap, DDL) are errors, as in Flink."""
 
     name = "maxwell-json"
-    insert_only = False
 
     def decoder(
         self,

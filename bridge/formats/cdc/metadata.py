@@ -1,4 +1,4 @@
-"""Metadata of change documents: which fields of the envelope it needs, and its values."""
+"""Metadata of change documents: the fields of the envelope that it is read from, and its values."""
 
 from __future__ import annotations
 
@@ -18,82 +18,82 @@ _MOMENT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,
 
 @dataclass(frozen=True)
 class Place:
-    """Where a metadata key comes from: a field of the document, or of an object in it, and how it is read."""
+    """The field that a metadata key is read from, of the document or of an object in it, and how."""
 
     field: str
     type: DataType = STRING
     inner: str | None = None
-    """The field inside the object `field`, a text; `type` is then of no account."""
+    """The field inside the object `field`, a text; `type` is ignored then."""
     read: Callable[[str], str] = lambda raw: raw
-    """SQL of the value, null for what cannot be read."""
+    """Makes SQL of the value, null for a field that cannot be read."""
     whole: bool = False
-    """The object as a map of texts: others that look into it read it from there."""
+    """The object is read as a map of texts, from which keys with an `inner` field of it are read, too."""
 
 
 def as_is(raw: str) -> str:
-    """The value that was read."""
+    """Return the field's value unchanged."""
     return raw
 
 
 def millis(raw: str) -> str:
-    """A moment from milliseconds since the epoch; null beyond Spark's range."""
+    """Return the timestamp of milliseconds since the epoch; null beyond Spark's range."""
     return f"timestamp_micros(try_multiply({raw}, 1000L))"
 
 
 def seconds(raw: str) -> str:
-    """A moment from seconds since the epoch; null beyond Spark's range."""
+    """Return the timestamp of seconds since the epoch; null beyond Spark's range."""
     return f"timestamp_micros(try_multiply({raw}, 1000000L))"
 
 
 def millis_of_text(raw: str) -> str:
-    """A moment from milliseconds written as a text (Java's parseLong)."""
+    """Return the timestamp of milliseconds that are written as text (Java's parseLong)."""
     return millis(f"IF({raw} RLIKE {literal(_WHOLE)}, TRY_CAST({raw} AS BIGINT), NULL)")
 
 
 def moment(raw: str) -> str:
-    """A moment from a date and time of UTC, with a space or T between, or from milliseconds."""
-    told = f"date_trunc('MILLISECOND', TRY_CAST({raw} AS TIMESTAMP))"
-    return f"IF({raw} RLIKE {literal(_MOMENT)}, {told}, {millis_of_text(raw)})"
+    """Return the timestamp of a date and time in UTC, with a space or T between them, or of milliseconds."""
+    of_text = f"date_trunc('MILLISECOND', TRY_CAST({raw} AS TIMESTAMP))"
+    return f"IF({raw} RLIKE {literal(_MOMENT)}, {of_text}, {millis_of_text(raw)})"
 
 
 class Metadata:
-    """The metadata that a decoder was asked for."""
+    """The metadata that the rows of a decoder carry."""
 
-    def __init__(self, asked: RowType, places: Mapping[str, Place]) -> None:
-        """Raises KeyError for a key that `places` does not have: options.FORMATS declares the same keys."""
-        self.type = asked
-        self.places = [(name, places[name]) for name in asked.names]
+    def __init__(self, requested: RowType, places: Mapping[str, Place]) -> None:
+        """Raise KeyError for a key that `places` does not have; DeclaredFormat.metadata has the same keys."""
+        self.type = requested
+        self.places = [(name, places[name]) for name in requested.names]
         self.whole = {p.field for _, p in self.places if p.whole}
 
     def fields(self, *, but: tuple[str, ...] = ()) -> tuple[RowField, ...]:
-        """The fields of the envelope that are needed, each once; without those called `but`."""
-        found: dict[str, DataType] = {}
+        """Return the fields of the envelope that are needed, each once; without those named in `but`."""
+        types: dict[str, DataType] = {}
         for _, place in self.places:
             if place.inner is None or place.field in self.whole:
-                found[place.field] = MapType(STRING, STRING) if place.field in self.whole else place.type
+                types[place.field] = MapType(STRING, STRING) if place.field in self.whole else place.type
             else:
-                inside = found.get(place.field, RowType(()))
+                inside = types.get(place.field, RowType(()))
                 assert isinstance(inside, RowType)
                 if place.inner not in inside.names:
-                    found[place.field] = RowType((*inside.fields, RowField(place.inner, STRING)))
-        return tuple(RowField(name, type) for name, type in found.items() if name not in but)
+                    types[place.field] = RowType((*inside.fields, RowField(place.inner, STRING)))
+        return tuple(RowField(name, type) for name, type in types.items() if name not in but)
 
     def value(self, raw: Callable[[str], str]) -> str:
-        """The struct of all values; `raw` gives the SQL of a field of the envelope."""
+        """Return the struct of all values; `raw` makes SQL of a field of the envelope."""
         pairs = [f"{literal(name)}, {place.read(self._raw(place, raw))}" for name, place in self.places]
         return f"CAST(named_struct({', '.join(pairs)}) AS {self.type.spark()})"
 
     def error(self, value: str, raw: Callable[[str], str], prefix: str = "") -> str:
-        """The first field that is there and cannot be read, as an error; a null text when there is none."""
-        found = []
+        """Return the error of the first field that is present and cannot be read; a null text where all can."""
+        branches = []
         for name, place in self.places:
             if place.read is not as_is:
                 path = prefix + place.field + (f".{place.inner}" if place.inner else "")
                 unread = f"{self._raw(place, raw)} IS NOT NULL AND {value}.{quote(name)} IS NULL"
-                found.append(
+                branches.append(
                     f"WHEN {unread} THEN {literal(f'field {path!r} cannot be read as TIMESTAMP_LTZ')}"
                 )
-        return f"CASE {' '.join(found)} END" if found else null("STRING")
+        return f"CASE {' '.join(branches)} END" if branches else null("STRING")
 
     def _raw(self, place: Place, raw: Callable[[str], str]) -> str:
         if place.inner is None:

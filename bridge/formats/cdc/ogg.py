@@ -15,7 +15,7 @@ from bridge.schema import ArrayType, RowType
 
 __all__ = ["OggJsonFormat"]
 
-# The keys are those of Flink's manual. Its code has others, whose types no GoldenGate document has.
+# The keys of Flink's manual. Flink's code has others, with types that no GoldenGate document has.
 _PLACES = {
     "table": Place("table"),
     "primary-keys": Place("primary_keys", ArrayType(STRING)),
@@ -29,10 +29,9 @@ class _Decoder(BeforeAfterDecoder):
 
 
 class OggJsonFormat:
-    """Reads and writes Oracle GoldenGate's change documents. A truncate ('T') is bad, as in Flink."""
+    """Reads and writes Oracle GoldenGate's change documents. A truncate ('T') is an error, as in Flink."""
 
     name = "ogg-json"
-    insert_only = False
 
     def decoder(
         self,

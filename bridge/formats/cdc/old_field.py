@@ -1,6 +1,6 @@
-"""The former state of a row, of which a document tells the fields that changed: `old` of Canal's and Maxwell's.
+"""The before image in the field `old` of Canal's and Maxwell's documents, which has only the fields that changed.
 
-A field that is not there did not change, and one that is null was null.
+A field that is absent did not change, and one that is null was null.
 """
 
 from __future__ import annotations
@@ -14,66 +14,68 @@ __all__ = ["OldField", "same_keys"]
 
 
 class OldField:
-    """SQL for the fields `told` of rows of one shape; the others are null in a former state.
+    """SQL for the fields `before_type` of before images; the other fields of the row are null in them.
 
-    `old` is read as a map of texts, which knows a null from what is not there, or where that is all one as a struct,
-    which is cheaper: a key of one column was not null.
+    `old` is read as a map of texts, in which a null field differs from an absent one. Where both mean the same, it is
+    read as a struct, which is cheaper: a key of one column, and columns that are NOT NULL, were not null.
     """
 
-    def __init__(self, row: RowType, told: RowType) -> None:
-        self.row, self.told = row, told
-        open = [f for f in told.fields if f.type.nullable]
-        self._mapped = told == row or (len(told.fields) > 1 and bool(open))
-        self.type = "MAP<STRING, STRING>" if self._mapped else FastPath.of(told)
-        """What `from_json` reads `old` as."""
+    def __init__(self, row: RowType, before_type: RowType) -> None:
+        self.row, self.before_type = row, before_type
+        has_nullable = any(f.type.nullable for f in before_type.fields)
+        self._is_map = before_type == row or (len(before_type.fields) > 1 and has_nullable)
+        self.type = "MAP<STRING, STRING>" if self._is_map else FastPath.of(before_type)
+        """The type that `from_json` reads `old` as."""
 
     def texts(self, old: str) -> str:
-        """The struct of texts that `old` (a variable) holds; null for none."""
-        if not self._mapped:
+        """Return the struct of the texts in `old` (a variable); null for a null."""
+        if not self._is_map:
             return old
-        fields = ", ".join(f"{literal(n)}, {old}[{literal(n)}]" for n in self.told.names)
-        return f"IF({old} IS NULL, {null(FastPath.of(self.told))}, named_struct({fields}))"
+        fields = ", ".join(f"{literal(n)}, {old}[{literal(n)}]" for n in self.before_type.names)
+        return f"IF({old} IS NULL, {null(FastPath.of(self.before_type))}, named_struct({fields}))"
 
-    def read(self, texts: str, old: str, now_texts: str, now: str, convert: FastPath) -> str:
-        """The state that `texts` tell of: a field is converted only if it is there, and written otherwise than in
-        `now_texts`, of which `now` was made."""
+    def read(self, texts: str, old: str, data_texts: str, data: str, convert: FastPath) -> str:
+        """Return the before image with these `texts`.
+
+        A field is converted only where it is present and its text differs from that in `data_texts`, of which `data`
+        is the converted row."""
         fields = {}
-        for f in self.told.fields:
-            told, now_told = member(texts, f.name), member(now_texts, f.name)
-            value = convert.value(told, f.type)
-            same = f"{told} <=> {now_told}" if value != told else "FALSE"
-            as_now = f"IF({told} IS NULL, {self._absent(old, f.name)}, {same})"
-            fields[f.name] = f"IF({as_now}, {member(now, f.name)}, {value})"
+        for f in self.before_type.fields:
+            text, data_text = member(texts, f.name), member(data_texts, f.name)
+            value = convert.value(text, f.type)
+            same_text = f"{text} <=> {data_text}" if value != text else "FALSE"
+            unchanged = f"IF({text} IS NULL, {self._is_absent(old, f.name)}, {same_text})"
+            fields[f.name] = f"IF({unchanged}, {member(data, f.name)}, {value})"
         return f"IF({texts} IS NULL, {null(self.row.spark())}, {padded(self.row, fields)})"
 
-    def completed(self, state: str, old: str, now: str) -> str:
-        """What was read of `old` as a row of the fields told, with those that are not there as they are `now`.
+    def completed(self, before: str, old: str, data: str) -> str:
+        """Return the before image whose present fields are in `before`, absent ones as in `data`.
 
         All three are variables."""
         fields = {}
-        for name in self.told.names:
-            value, untold = member(state, name), self._absent(old, name)
-            other = f"IF({untold}, {member(now, name)}, NULL)"
-            fields[name] = f"IF({value} IS NULL, {other}, {value})"
-        return f"IF({state} IS NULL, {null(self.row.spark())}, {padded(self.row, fields)})"
+        for name in self.before_type.names:
+            value = member(before, name)
+            unchanged = f"IF({self._is_absent(old, name)}, {member(data, name)}, NULL)"
+            fields[name] = f"IF({value} IS NULL, {unchanged}, {value})"
+        return f"IF({before} IS NULL, {null(self.row.spark())}, {padded(self.row, fields)})"
 
-    def repeated(self, old: str, texts: str) -> str:
-        """Whether a field comes twice in `old`; `texts` is what it holds."""
-        if not self._mapped:
+    def repeats_a_field(self, old: str, texts: str) -> str:
+        """Return whether `old`, whose texts are `texts`, has a field twice; never null."""
+        if not self._is_map:
             return "FALSE"  # of two the last is read, as in Flink
-        there = " + ".join(f"IF({member(texts, n)} IS NULL, 0, 1)" for n in self.told.names)
-        # As many entries as fields that are not null have no key twice, which is dear to find out otherwise.
-        return f"IF(size({old}) = {there}, FALSE, {same_keys(old)})"
+        present = " + ".join(f"IF({member(texts, n)} IS NULL, 0, 1)" for n in self.before_type.names)
+        # As many entries as fields that are not null: no key is repeated, and the dear comparison is not needed.
+        return f"IF(size({old}) = {present}, FALSE, {same_keys(old)})"
 
-    def doubled(self, old: str) -> str:
-        """The same where no texts are at hand; null or false when none does."""
-        return same_keys(old) if self._mapped else "FALSE"
+    def repeats_a_key(self, old: str) -> str:
+        """Return the same without its texts; null or false where no field is repeated."""
+        return same_keys(old) if self._is_map else "FALSE"
 
-    def _absent(self, old: str, name: str) -> str:
-        return f"NOT map_contains_key({old}, {literal(name)})" if self._mapped else "TRUE"
+    def _is_absent(self, old: str, name: str) -> str:
+        return f"NOT map_contains_key({old}, {literal(name)})" if self._is_map else "TRUE"
 
 
 def same_keys(map: str) -> str:
-    """True when a key comes twice; null or false when none does."""
+    """Return whether a map has a key twice; null or false where it has not."""
     keys = f"map_keys({map})"
     return f"IF(size({keys}) < 2, FALSE, size(array_distinct({keys})) != size({keys}))"

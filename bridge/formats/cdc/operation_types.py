@@ -1,4 +1,4 @@
-"""The words in the field `type` of Canal's and Maxwell's documents, and what each comes to."""
+"""The values of the field `type` of Canal's and Maxwell's documents, and the outcome of each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Changes", "Types"]
 
 @dataclass(frozen=True)
 class Changes:
-    """SQL of what a document's rows come to, by the word in `type`; `missing`: whether there are none."""
+    """SQL of the outcome of a document's rows by its type; `missing`: whether a row is missing."""
 
     missing: str
     inserted: str
@@ -22,25 +22,25 @@ class Changes:
 
 @dataclass(frozen=True)
 class Types:
-    """The words; documents with one of `passed_over` hold no rows and are no error."""
+    """The values of `type`; documents of a type in `skipped` have no rows and are no error."""
 
     insert: str
     update: str
     delete: str
-    passed_over: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
 
-    def outcome(self, type: str, made: Changes, none: Callable[[str], str]) -> str:
-        """The one of what was `made` that `type` names; `none` is an outcome without rows, of SQL of an error."""
-        words = (self.insert, self.update, self.delete, *self.passed_over)
+    def outcome(self, type: str, changes: Changes, none: Callable[[str], str]) -> str:
+        """Return the outcome that `type`, SQL, selects; `none` makes the outcome without rows of SQL of an error."""
+        words = (self.insert, self.update, self.delete, *self.skipped)
         unknown = f"field 'type' has an unknown value; known are {', '.join(words)}"
-        over = ", ".join(map(literal, self.passed_over))
-        passed = f"WHEN {type} IN ({over}) THEN {none(null('STRING'))} " if over else ""
+        skipped = ", ".join(map(literal, self.skipped))
+        skip = f"WHEN {type} IN ({skipped}) THEN {none(null('STRING'))} " if skipped else ""
         return (
             f"CASE WHEN {type} IS NULL THEN {none(_missing('type'))} "
-            f"WHEN {type} NOT IN ({', '.join(map(literal, words))}) THEN {none(literal(unknown))} {passed}"
-            f"WHEN {made.missing} THEN {none(_missing('data'))} "
-            f"WHEN {type} = {literal(self.insert)} THEN {made.inserted} "
-            f"WHEN {type} = {literal(self.delete)} THEN {made.deleted} ELSE {made.updated} END"
+            f"WHEN {type} NOT IN ({', '.join(map(literal, words))}) THEN {none(literal(unknown))} {skip}"
+            f"WHEN {changes.missing} THEN {none(_missing('data'))} "
+            f"WHEN {type} = {literal(self.insert)} THEN {changes.inserted} "
+            f"WHEN {type} = {literal(self.delete)} THEN {changes.deleted} ELSE {changes.updated} END"
         )
 
 

@@ -1,6 +1,6 @@
-"""Debezium's placeholder for a value that the database did not tell (Postgres: TOASTed and unchanged).
+"""Debezium's placeholder for a value that the database left out of a change (Postgres: TOASTed and unchanged).
 
-Strings hold it as it is, bytes as its UTF-8, lists and maps as their only item, lists of numbers as its bytes.
+It is the value of strings, in UTF-8 that of bytes, the only item of lists and maps, and as bytes a list of numbers.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ _TEXT, _BYTES = literal(PLACEHOLDER), f"encode({literal(PLACEHOLDER)}, 'UTF-8')"
 
 
 def has_placeholder(row: RowType, value: str) -> str:
-    """True or null-or-false: whether a field of `value` holds the placeholder; '' when none can."""
+    """Return SQL that is true where a field of `value` holds the placeholder, else false or null; '' where none can."""
     return " OR ".join(test for f in row.fields if (test := _is_placeholder(member(value, f.name), f.type)))
 
 
 def unavailable_fields(row: RowType, value: str) -> str:
-    """The names of the fields of `value` that hold the placeholder."""
-    found = [(f.name, _is_placeholder(member(value, f.name), f.type)) for f in row.fields]
-    tests = [f"IF({test}, {literal(name)}, NULL)" for name, test in found if test]
+    """Return the array of the names of the fields of `value` that hold the placeholder."""
+    conditions = [(f.name, _is_placeholder(member(value, f.name), f.type)) for f in row.fields]
+    tests = [f"IF({test}, {literal(name)}, NULL)" for name, test in conditions if test]
     return f"array_compact(array({', '.join(tests)}))" if tests else null("ARRAY<STRING>")
 
 
 def without_placeholders(row: RowType, value: str) -> str:
-    """`value` with null for every placeholder."""
+    """Return `value` with null for every placeholder."""
     pairs = []
     for f in row.fields:
-        told, test = member(value, f.name), _is_placeholder(member(value, f.name), f.type)
-        pairs.append(f"{literal(f.name)}, " + (f"IF({test}, NULL, {told})" if test else told))
+        plain, test = member(value, f.name), _is_placeholder(member(value, f.name), f.type)
+        pairs.append(f"{literal(f.name)}, " + (f"IF({test}, NULL, {plain})" if test else plain))
     return f"named_struct({', '.join(pairs)})"
 
 
 def _is_placeholder(value: str, type: DataType) -> str:
-    """True or null-or-false: whether `value` is the placeholder; '' when no value of its type is."""
+    """Return SQL that is true where `value` is the placeholder; '' for a type that cannot hold it."""
     if isinstance(type, ScalarType):
         form = _TEXT if type.is_string else _BYTES if type.is_binary else ""
         return f"{value} = {form}" if form else ""

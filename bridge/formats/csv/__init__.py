@@ -16,10 +16,9 @@ __all__ = ["CsvFormat"]
 
 
 class CsvFormat:
-    """Decodes what flink-csv decodes, and writes the same bytes (docs: formats/csv)."""
+    """Decodes what flink-csv decodes; encodes the same bytes."""
 
     name = "csv"
-    insert_only = True
 
     def decoder(
         self,

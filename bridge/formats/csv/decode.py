@@ -25,11 +25,11 @@ _EMPTY = "CAST(array() AS ARRAY<STRING>)"
 
 
 class CsvDecoder:
-    """Reads the first line of a document; what follows its line break is not looked at, as in Flink.
+    """Reads the first line of a document and ignores what follows its line break, as Flink does.
 
     A document of no bytes is a line with one empty field (ADR 028, rule 2). Texts are null only where they equal
     the null literal; an empty number is an error, an empty string is data. Under ignore-parse-errors a bad or
-    absent field is null; a malformed line, or one with too many fields, is an error still, and so skipped.
+    absent field is null; a malformed line, or one with too many fields, is still an error, and so skipped.
     """
 
     has_unavailable = False
@@ -40,34 +40,34 @@ class CsvDecoder:
         self.skips_errors = options.ignore_parse_errors
         self._rows_type = f"ARRAY<STRUCT<kind: STRING, row: {row.spark()}>>"
 
-    def decode(self, payload: Column, *, fast: bool = False) -> Column:
-        """See Decoder.decode. To a glance a line is DOUBTFUL that is not a usual one, a malformed one too."""
+    def decode(self, payload: Column) -> Column:
+        """See Decoder.decode."""
         names = Names()
         variable = names.fresh()
-        body = let(names, f"CAST({variable} AS STRING)", lambda t: self._outcome(t, names, fast=fast))
+        body = let(names, f"CAST({variable} AS STRING)", lambda t: self._outcome(t, names, fast=False))
         return apply(payload, body, variable)
 
     def decode_fast(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
-        """See formats.base.Stepwise."""
+        """See FastPathDecoder.decode_fast. Unusual lines, malformed ones included, need a full decode."""
         text = payload.cast("string")
         return with_sql_column(frame, text, name, lambda t, names: self._outcome(t, names, fast=True))
 
     def _outcome(self, text: str, names: Names, *, fast: bool) -> str:
         if fast:
-            read = FastPath(self.row, self.options).outcome(text, names)
+            decoded = FastPath(self.row, self.options).outcome(text, names)
         else:
-            read = let(names, _Line(self.row, self.options, names).read(text), self._found)
+            decoded = let(names, _Line(self.row, self.options, names).node(text), self._of_node)
         return (
             f"CASE WHEN {text} IS NULL THEN {self._none(null('STRING'))} "
-            f"WHEN NOT is_valid_utf8({text}) THEN {self._none(literal(_NOT_UTF8))} ELSE {read} END"
+            f"WHEN NOT is_valid_utf8({text}) THEN {self._none(literal(_NOT_UTF8))} ELSE {decoded} END"
         )
 
-    def _found(self, node: str) -> str:
+    def _of_node(self, node: str) -> str:
         rows = f"array({struct(kind=_INSERT, row=f'{node}.v')})"
         return struct(rows=f"IF({node}.e IS NULL, {rows}, NULL)", error=f"{node}.e")
 
     def for_payloads(self, payloads: DataFrame) -> CsvDecoder:
-        """See Decoder.closer: nothing to find out."""
+        """See Decoder.for_payloads: documents name no schema."""
         return self
 
     def _none(self, error: str) -> str:
@@ -80,24 +80,24 @@ class _Line:
     def __init__(self, row: RowType, options: CsvOptions, names: Names) -> None:
         self.row, self.options, self.names = row, options, names
         self.tokens = Tokens(options, names)
-        self.fast = FromCsv(row, options)
+        self.from_csv = FromCsv(row, options)
 
-    def read(self, text: str) -> str:
-        """The fast path where there is no doubt, else the other one."""
-        if not self.fast.possible:
-            return self._slowly(text)
+    def node(self, text: str) -> str:
+        """Return the node, by `from_csv` where that reads what Flink reads."""
+        if not self.from_csv.possible:
+            return self._full_decode(text)
 
-        def judge(parsed: str) -> str:
-            tokens = [self.fast.token(parsed, i) for i, _ in enumerate(self.row.fields)]
-            quickly = self._fields(tokens, [self._text(token) for token in tokens])
-            return f"IF({self.fast.needs_full_decode(text, parsed)}, {self._slowly(text)}, {quickly})"
+        def of_parsed(parsed: str) -> str:
+            tokens = [self.from_csv.token(parsed, i) for i, _ in enumerate(self.row.fields)]
+            fields = self._fields(tokens, [self._text(token) for token in tokens])
+            return f"IF({self.from_csv.needs_full_decode(text, parsed)}, {self._full_decode(text)}, {fields})"
 
-        return let(self.names, self.fast.parse(text), judge)
+        return let(self.names, self.from_csv.parse(text), of_parsed)
 
-    def _slowly(self, text: str) -> str:
+    def _full_decode(self, text: str) -> str:
         def counted(tokens: str) -> str:
             expected, size = len(self.row.fields), f"size({tokens})"
-            # Jackson forgives one blank field more than there are columns.
+            # Jackson accepts one blank field more than there are columns.
             more = f"{size} = {expected + 1} AND {tokens}[{expected}] RLIKE {literal(BLANK)}"
             exact = (
                 f"({size} = {expected} OR ({more}))"
@@ -107,7 +107,7 @@ class _Line:
             if self.options.ignore_more:
                 exact = f"{size} >= {expected}"
             if self.options.ignore_parse_errors and not self.options.fail_on_fewer:
-                # A document of no bytes has nothing to save.
+                # A document of no bytes is an error all the same.
                 exact = f"({exact} OR ({size} < {expected} AND {text} <> ''))"
             places = [f"get({tokens}, {i})" for i in range(expected)]
             fields = self._fields(places, [self._text(place) for place in places])
@@ -123,7 +123,7 @@ class _Line:
         return struct(v=null(self.row.spark()), e=error)
 
     def _fields(self, tokens: list[str], texts: list[str]) -> str:
-        """The node of fields with these tokens, and texts (null for the null literal)."""
+        """Return the node of fields with these tokens, and texts (null for the null literal)."""
         nested = [(i, f) for i, f in enumerate(self.row.fields) if not isinstance(f.type, ScalarType)]
         if not nested:
             return self._node(texts, "")
@@ -131,7 +131,7 @@ class _Line:
         return let(self.names, parts, lambda p: self._node(texts, p))
 
     def _parts(self, token: str) -> str:
-        """The texts of an array's elements or a row's fields; the null literal is looked for in them alone."""
+        """Return the texts of an array's elements or a row's fields, to which alone the null literal applies."""
         item = self.names.fresh()
         parts = split(token, self.options.array_delimiter)
         if part(item, self.options) != item:
@@ -172,25 +172,25 @@ class _Line:
             absent = f"size({parts}) < {len(field.type.fields)}"
         return f"IF({parts} IS NULL OR {absent}, NULL, named_struct({', '.join(pairs)}))"
 
-    def _bad(self, field: RowField, found: str, text: str, parts: str) -> list[str]:
-        """WHEN ... THEN an error that names `field`; `found` is what became of it."""
+    def _bad(self, field: RowField, value: str, text: str, parts: str) -> list[str]:
+        """Return branches of a CASE with the errors of `field`, which was converted to `value`."""
         if isinstance(field.type, ScalarType):
             if field.type.is_string:
                 return []
-            return [_when(f"{found} IS NULL AND {text} IS NOT NULL", field.name, field.type)]
+            return [_when(f"{value} IS NULL AND {text} IS NOT NULL", field.name, field.type)]
         if isinstance(field.type, ArrayType):
             assert isinstance(field.type.element, ScalarType)
             if field.type.element.is_string:
                 return []
-            lost = f"size(filter({found}, x -> x IS NULL)) > size(filter({parts}, x -> x IS NULL))"
-            return [_when(lost, f"{field.name}[]", field.type.element)]
+            unread = f"size(filter({value}, x -> x IS NULL)) > size(filter({parts}, x -> x IS NULL))"
+            return [_when(unread, f"{field.name}[]", field.type.element)]
         assert isinstance(field.type, RowType)
         size, expected = f"size({parts})", len(field.type.fields)
         name = literal(f"field '{field.name}': Row length mismatch. {expected} fields expected but was ")
         short = f"WHEN {size} BETWEEN 1 AND {expected - 1} THEN concat({name}, {size}, '.')"
         inner = [
             _when(
-                f"{found} IS NOT NULL AND {member(found, f.name)} IS NULL AND get({parts}, {i}) IS NOT NULL",
+                f"{value} IS NOT NULL AND {member(value, f.name)} IS NULL AND get({parts}, {i}) IS NOT NULL",
                 f"{field.name}.{f.name}",
                 f.type,
             )

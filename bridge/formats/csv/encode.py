@@ -12,12 +12,12 @@ from bridge.schema import ArrayType, DataType, RowType, ScalarType
 
 __all__ = ["CsvEncoder"]
 
-# Jackson looks for special characters in short values alone and quotes every longer one.
+# Jackson searches only values up to this length for special characters, and quotes every longer one.
 _LONG = 24
 
 
 class CsvEncoder:
-    """Writes one line per row, without a line break. Null is the null literal, or nothing.
+    """Writes one line per row, without a line break. Null is the null literal, or empty.
 
     As in Flink, a value is quoted when it holds any character up to the larger of delimiter and quote, and with
     quotes disabled nothing protects a delimiter inside a value.
@@ -27,11 +27,11 @@ class CsvEncoder:
         self.row, self.options = row, options
 
     def encode(self, row: Column) -> Column:
-        """See Encoder.encode. Fails for no row: what Spark can hold, this can write."""
+        """See Encoder.encode. Can write every value of Spark's, and so fails for no row."""
         return apply(row, self._payload("row", Names()), "row")
 
     def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
-        """See StepwiseEncoder.put."""
+        """See FrameEncoder.encode_into."""
         return with_sql_column(frame, row, name, self._payload)
 
     def _payload(self, row: str, names: Names) -> str:
@@ -58,13 +58,13 @@ class _Writer:
         self.null = literal(options.null_literal or "")
         quote, escape = options.quote, options.escape
         self._last = max(options.delimiter, quote or "")
-        # Without an escape character Jackson is wary of the backslash (since 2.16).
-        self._wary = escape or "\\"
-        self._special = rf"[\x{{0}}-{pattern(self._last)}{pattern(self._wary)}]"
+        # Without an escape character Jackson quotes values with a backslash (since 2.16).
+        self._escape = escape or "\\"
+        self._special = rf"[\x{{0}}-{pattern(self._last)}{pattern(self._escape)}]"
         self._doubled = [c for c in dict.fromkeys((quote, escape)) if c]
 
     def text(self, value: str, type: DataType) -> str:
-        """The text of a column before it is finished by `field`; `value` itself where that does all."""
+        """Return the text of a column that `field` takes; `value` itself where `field` does the whole conversion."""
         if not isinstance(type, ScalarType):
             return self._joined(value, type)
         if type.is_binary:
@@ -76,14 +76,14 @@ class _Writer:
         return value
 
     def field(self, value: str, text: str, type: DataType) -> str:
-        """The text of a column, null included. `text` is what `text` made of the value, cheap to repeat."""
+        """Return the finished text of a column, null included. `text` is the result of `text`, cheap to repeat."""
         if not isinstance(type, ScalarType) or type.is_string or type.is_binary:
             made = self._quoted(text)
         elif type.name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-            made = self._moment(timestamp(text, type), " -:", ".Z+")
+            made = self._quoted_timestamp(timestamp(text, type), " -:", ".Z+")
         elif type.name == "DATE":
-            made = self._moment(f"CAST({value} AS STRING)", "-", "")
-            later = self._moment(f"CAST({value} AS STRING)", "-+", "")
+            made = self._quoted_timestamp(f"CAST({value} AS STRING)", "-", "")
+            later = self._quoted_timestamp(f"CAST({value} AS STRING)", "-+", "")
             made = f"IF({value} > DATE '9999-12-31', {later}, {made})"
         elif type.name == "DECIMAL" and self.options.scientific:
             made = scientific(text, type.parameters[1])
@@ -91,12 +91,12 @@ class _Writer:
             made = f"CAST({value} AS STRING)"
         return f"coalesce({made}, {self.null})"
 
-    def _moment(self, text: str, always: str, maybe: str) -> str:
-        """A text with all characters of `always`, and besides them digits and those of `maybe`."""
+    def _quoted_timestamp(self, text: str, always: str, maybe: str) -> str:
+        """Return a text, quoted if needed, that has all characters of `always`, digits, and maybe those of `maybe`."""
         quote, all = self.options.quote, {*always, *maybe, *"0123456789"}
         if quote is None:
             return text
-        if not all & {quote, self._wary}:
+        if not all & {quote, self._escape}:
             if any(c <= self._last for c in always):
                 return f"concat({literal(quote)}, {text}, {literal(quote)})"
             if not maybe and min(all) > self._last:
@@ -104,7 +104,7 @@ class _Writer:
         return self._quoted(text)
 
     def _joined(self, value: str, type: DataType) -> str:
-        """The elements between delimiters; null when `value` is. Nothing protects a delimiter inside."""
+        """Return the elements joined by the delimiter, which is not escaped in them; null where `value` is."""
         if isinstance(type, ArrayType):
             item = self.names.fresh()
             assert isinstance(type.element, ScalarType)
@@ -120,7 +120,7 @@ class _Writer:
         return f"IF({value} IS NULL, NULL, {joined})"
 
     def _scalar(self, value: str, type: ScalarType) -> str:
-        """The text of a scalar before quoting; null when `value` is."""
+        """Return the text of a scalar before quoting; null where `value` is."""
         if type.is_string:
             return value
         if type.is_binary:

@@ -1,8 +1,8 @@
-"""Scalars from texts, by Flink's rules (CsvToRowDataConverters). Each expression is null for what it refuses.
+"""Scalars from texts, by Flink's rules (CsvToRowDataConverters). Each expression is null for a text that is refused.
 
 Two rules are stricter than Flink's, which would store another value than the one that was sent: a decimal too
-large for its type is refused (Flink: null), and so is a day the calendar does not have (Flink: 2018-02-31 is
-March 3rd as DATE and February 28th as TIMESTAMP).
+large for its type is refused (Flink: null), and so is a day that does not exist (Flink: 2018-02-31 is March 3rd
+as DATE and February 28th as TIMESTAMP).
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from bridge.schema import ScalarType
 __all__ = ["usual", "value"]
 
 _DATE = r"\A(?!0000)[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\z"
-# Longer numbers and exponents cost BigDecimal more than any record is worth.
+# Longer numbers and exponents would take BigDecimal minutes.
 _DECIMAL = r"\A(?=[\s\S]{1,1000}\z)[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})?\z"
 _NOT_FINITE = r"\A[\x00-\x20]*[+-]?(NaN|Infinity)[\x00-\x20]*\z"
 _BASE64 = r"\A[A-Za-z0-9+/]*={0,2}\z"
 _DELETE = "'\\u007f'"
 
 _END = r"\z"
-# The places of moments whose digits the cast demands; only at the end does it take less than digits.
+# The layout of timestamps; the cast demands digits everywhere but at the end.
 _USUAL_DAY = r"\A(?!0000)....-..-."
 _USUAL_TIME = "..:..:.[0-9]"
 _USUAL_DECIMAL = r"\A[+-]?[0-9]{1,40}+(?:[.][0-9]{1,40}+)?(?:[eE][+-]?[0-9]{1,3})?\z"
 
 
 def value(text: str, type: ScalarType, names: Names) -> str:
-    """The value of `type` that `text` stands for; `text` is cheap to repeat. Null when `text` is."""
+    """Return the value of `type` that `text`, cheap to repeat, names; null where `text` is null."""
     spark = type.spark()
     if type.is_string:
         return text
@@ -41,7 +41,7 @@ def value(text: str, type: ScalarType, names: Names) -> str:
     if type.name == "DATE":
         return f"IF({text} RLIKE {literal(_DATE)}, TRY_CAST({text} AS DATE), NULL)"
     if type.name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-        return let(names, _trimmed(text), lambda t: _moment(t, type))
+        return let(names, _trimmed(text), lambda t: _timestamp(t, type))
     if type.name == "DECIMAL":
         return f"IF({text} RLIKE {literal(_DECIMAL)}, TRY_CAST({text} AS {spark}), NULL)"
     if type.name in ("FLOAT", "DOUBLE"):
@@ -53,7 +53,7 @@ def value(text: str, type: ScalarType, names: Names) -> str:
 
 
 def usual(text: str, type: ScalarType) -> str:
-    """As `value`, but null for texts that are unusual, too: with one look at each, and no variable."""
+    """Return what `value` does, or null for an unusual text: cheaper, and without a variable."""
     cast = f"TRY_CAST({text} AS {type.spark()})"
     if type.is_string:
         return text
@@ -66,10 +66,10 @@ def usual(text: str, type: ScalarType) -> str:
     if type.name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         digits, zone = type.parameters[0], "Z" if type.name == "TIMESTAMP_LTZ" else ""
         fraction = f"(?:[.][0-9]{{1,{digits}}})?" if digits else ""
-        moment = f"{_USUAL_DAY}. {_USUAL_TIME}{fraction}{zone}{_END}"
-        return f"IF({text} RLIKE {literal(moment)}, {cast}, NULL)"
+        layout = f"{_USUAL_DAY}. {_USUAL_TIME}{fraction}{zone}{_END}"
+        return f"IF({text} RLIKE {literal(layout)}, {cast}, NULL)"
     if type.name == "DECIMAL":
-        # Java's BigDecimal takes digits of any script, and spaces around them are cut before.
+        # The cast takes digits of any script, and spaces around them.
         plain = (
             f"octet_length({text}) <= 40 AND octet_length({text}) = length({text}) AND {text} >= '!' "
             f"AND right({text}, 1) BETWEEN '0' AND '9' AND NOT contains({text}, 'e') AND NOT contains({text}, 'E')"
@@ -84,8 +84,8 @@ def _trimmed(text: str) -> str:
     return f"trim(BOTH {literal(CONTROLS)} FROM {text})"
 
 
-def _moment(text: str, type: ScalarType) -> str:
-    """Digits beyond the declared precision are cut."""
+def _timestamp(text: str, type: ScalarType) -> str:
+    """Return the timestamp, with digits beyond the declared precision cut."""
     exact, digits = text, type.parameters[0]
     if digits < 6:
         cut = rf"regexp_replace({text}, '([.][0-9]{{{digits}}})[0-9]+', '$1')"

@@ -1,8 +1,8 @@
-r"""A line of CSV taken apart as Jackson's CsvDecoder does it: the texts of its fields.
+r"""Splits a line of CSV into the texts of its fields, as Jackson's CsvDecoder does.
 
-Lines without quotes are split at the delimiter. For the others a pattern walks from delimiter to delimiter; the line
-has one put in front, so that no token is empty, which would stop the walk. Quantifiers are possessive: Java's other
-ones recurse, and a long value would overflow the stack.
+Lines without quotes are split at the delimiter. In the others a pattern matches token after token; a delimiter is put
+in front of the line, so that no token is empty, which would end the matching. Quantifiers are possessive: Java's other
+quantifiers recurse, and a long value would overflow the stack.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _UNESCAPED = {"0": "\0", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def split(text: str, delimiter: str) -> str:
-    """The parts of `text` between delimiters, empty ones at the end too."""
+    """Return the parts of `text` between delimiters, including empty ones at the end."""
     # In this form Java splits without a pattern.
     return f"split({text}, {literal(chr(92) + delimiter if delimiter in _META else delimiter)}, -1)"
 
@@ -37,7 +37,7 @@ class Tokens:
         escaped = rf"|{escape}[\s\S]" if escape else ""
         field = f"(?:{plain}{escaped})*+"
         if quote:
-            # A quote is looked for before an escape, so the same character is the quote.
+            # Jackson checks for a quote before an escape, so where both are one character it is the quote.
             inside = f"[^{quote}{escape}]++|{quote}{quote}" + (escaped if escape != quote else "")
             after = rf"[\x{{0}}-\x{{20}}&&[^\r\n{delimiter}]]*+"
             field = f"(?:{quote}(?:{inside})*+{quote}{after}|(?!{quote}){field})"
@@ -50,39 +50,39 @@ class Tokens:
         self._pieces = {True: inner, False: rf"[^{escape}]++|{escape}[\s\S]"}
 
     def of(self, text: str) -> str:
-        """ARRAY<STRING> of the fields' texts; null for a line that is malformed. `text` is a variable."""
+        """Return ARRAY<STRING> of the fields' texts; null for a malformed line. `text` is a variable."""
         unmarked = f"IF(startswith({text}, '{_BOM}'), substr({text}, 2), {text})"
         if not self.options.allow_comments:
             return let(self.names, unmarked, self._line)
         unmarked = f"regexp_replace({unmarked}, {literal(_SKIPPED)}, '')"
-        # No line at all is not the line of an empty document.
+        # A document of nothing but comments is no line, while an empty document is one.
         return let(self.names, unmarked, lambda t: f"IF({t} = '' AND {text} <> '', NULL, {self._line(t)})")
 
     def _line(self, text: str) -> str:
         special = [c for c in (self.options.quote, self.options.escape, "\n", "\r") if c]
-        found = " OR ".join(f"contains({text}, {literal(c)})" for c in dict.fromkeys(special))
+        is_special = " OR ".join(f"contains({text}, {literal(c)})" for c in dict.fromkeys(special))
         plain = split(text, self.options.delimiter)
         if self.options.trim:
             value = self.names.fresh()
             plain = f"transform({plain}, {value} -> trim(BOTH {literal(CONTROLS)} FROM {value}))"
-        return f"IF({found}, {self._walk(text)}, {plain})"
+        return f"IF({is_special}, {self._match_tokens(text)}, {plain})"
 
-    def _walk(self, text: str) -> str:
+    def _match_tokens(self, text: str) -> str:
         line = f"concat({literal(self.options.delimiter)}, {text})"
         tokens = f"regexp_extract_all({line}, {literal(self._token)}, 0)"
         value = self.names.fresh()
 
-        def judge(found: str) -> str:
-            # Only the last token can be the rest that is no field.
-            whole = f"element_at({found}, -1) RLIKE {literal(self._good)}"
-            return f"IF({whole}, transform({found}, {value} -> {self._text(value)}), NULL)"
+        def texts(tokens: str) -> str:
+            # Only the last token can be a rest that is no field.
+            is_whole = f"element_at({tokens}, -1) RLIKE {literal(self._good)}"
+            return f"IF({is_whole}, transform({tokens}, {value} -> {self._text(value)}), NULL)"
 
-        return let(self.names, tokens, judge)
+        return let(self.names, tokens, texts)
 
     def _text(self, token: str) -> str:
-        """What a token, delimiter in front, stands for."""
+        """Return the text of a token, which begins with the delimiter."""
         if self.options.trim:
-            # What is in front is cut before escapes are read, so one of them may begin with a space.
+            # Leading spaces are cut before escapes are read, so an escaped space is kept.
             cut = f"trim(LEADING {literal(CONTROLS)} FROM substr({token}, 2))"
             front = literal(self.options.delimiter)
             return let(self.names, f"concat({front}, {cut})", self._cut)

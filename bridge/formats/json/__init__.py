@@ -16,10 +16,9 @@ __all__ = ["JsonFormat"]
 
 
 class JsonFormat:
-    """Decodes as flink-json does with its parser path; encodes the same bytes (docs: formats/json)."""
+    """Decodes as flink-json does with its streaming parser; encodes the same bytes."""
 
     name = "json"
-    insert_only = True
 
     def decoder(
         self,

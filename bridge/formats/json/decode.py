@@ -1,4 +1,4 @@
-"""JSON documents to rows: the fast path where it is safe, else the slow one, in one expression."""
+"""JSON documents to rows: by the fast path where it covers the document, else by a full decode."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOT_UTF8 = "not valid UTF-8"
 
 
 class JsonDecoder:
-    """Reads objects, and arrays of objects as several rows. Fields that the row does not name are ignored."""
+    """Reads objects, and arrays of objects as several rows. Fields that are not in the row are ignored."""
 
     has_unavailable = False
 
@@ -29,60 +29,56 @@ class JsonDecoder:
         self.skips_errors = options.ignore_parse_errors
         self._rows_type = f"ARRAY<STRUCT<kind: STRING, row: {row.spark()}>>"
 
-    def decode(self, payload: Column, *, fast: bool = False) -> Column:
-        """See Decoder.decode. Under ignore-parse-errors a bad field is null; a bad document is an error still.
-
-        With `fast` only the fast path is taken: what it cannot decode is NEEDS_FULL_DECODE, malformed documents too.
-        """
+    def decode(self, payload: Column) -> Column:
+        """See Decoder.decode. Under ignore-parse-errors a bad field is null; a bad document is still an error."""
         names = Names()
-        quick, full = FastPath(self.row, self.options, names), FullDecode(self.row, self.options, names)
+        fast, full = FastPath(self.row, self.options, names), FullDecode(self.row, self.options, names)
 
-        def slowly(text: str) -> str:
-            def outcome(found: str) -> str:
-                rows = f"transform({found}.v, r -> {struct(kind=_INSERT, row='r')})"
-                return struct(rows=rows, error=f"{found}.e")
+        def full_decode(text: str) -> str:
+            def outcome(node: str) -> str:
+                rows = f"transform({node}.v, r -> {struct(kind=_INSERT, row='r')})"
+                return struct(rows=rows, error=f"{node}.e")
 
             return let(names, full.rows(text), outcome)
 
-        def quickly(text: str) -> str:
-            def judge(parsed: str, converted: str) -> str:
+        def fast_or_full(text: str) -> str:
+            def outcome(parsed: str, converted: str) -> str:
                 rows = struct(rows=f"array({struct(kind=_INSERT, row=converted)})", error=null("STRING"))
-                closer = self._none(literal(NEEDS_FULL_DECODE)) if fast else slowly(text)
-                return f"IF({quick.needs_full_decode(text, parsed, converted)}, {closer}, {rows})"
+                return f"IF({fast.needs_full_decode(text, parsed, converted)}, {full_decode(text)}, {rows})"
 
             def convert(parsed: str) -> str:
-                if not quick.converts:
-                    return judge(parsed, quick.convert(parsed))
-                return let(names, quick.convert(parsed), lambda c: judge(parsed, c))
+                if not fast.converts:
+                    return outcome(parsed, fast.convert(parsed))
+                return let(names, fast.convert(parsed), lambda c: outcome(parsed, c))
 
-            return let(names, quick.parse(text), convert)
+            return let(names, fast.parse(text), convert)
 
-        # What Spark generates code for stands outside of the lambda function, which it does not.
+        # Spark compiles what is outside of the lambda function, and interprets the lambda function.
         text, variable = payload.cast("string"), names.fresh()
         return (
-            F.when(F.is_valid_utf8(text), apply(text, quickly(variable), variable))
+            F.when(F.is_valid_utf8(text), apply(text, fast_or_full(variable), variable))
             .when(payload.isNull(), F.expr(self._none(null("STRING"))))
             .otherwise(F.expr(self._none(literal(_NOT_UTF8))))
         )
 
     def decode_fast(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
-        """See formats.base.Stepwise: the fast path, each part a column of its own."""
-        quick = FastPath(self.row, self.options, Names())
+        """See FastPathDecoder.decode_fast. Malformed documents need a full decode, too."""
+        fast = FastPath(self.row, self.options, Names())
         text, parsed, converted = f"{name}_text", f"{name}_parsed", f"{name}_converted"
-        steps = frame.withColumn(text, payload.cast("string")).withColumn(parsed, F.expr(quick.parse(text)))
-        if quick.converts:
-            steps = steps.withColumn(converted, F.expr(quick.convert(parsed)))
-        found = converted if quick.converts else quick.convert(parsed)
-        rows = struct(rows=f"array({struct(kind=_INSERT, row=found)})", error=null("STRING"))
-        doubtful = f"NOT is_valid_utf8({text}) OR {quick.needs_full_decode(text, parsed, found)}"
+        frame = frame.withColumn(text, payload.cast("string")).withColumn(parsed, F.expr(fast.parse(text)))
+        if fast.converts:
+            frame = frame.withColumn(converted, F.expr(fast.convert(parsed)))
+        row = converted if fast.converts else fast.convert(parsed)
+        rows = struct(rows=f"array({struct(kind=_INSERT, row=row)})", error=null("STRING"))
+        needs_full_decode = f"NOT is_valid_utf8({text}) OR {fast.needs_full_decode(text, parsed, row)}"
         outcome = (
             f"CASE WHEN {text} IS NULL THEN {self._none(null('STRING'))} "
-            f"WHEN {doubtful} THEN {self._none(literal(NEEDS_FULL_DECODE))} ELSE {rows} END"
+            f"WHEN {needs_full_decode} THEN {self._none(literal(NEEDS_FULL_DECODE))} ELSE {rows} END"
         )
-        return steps.withColumn(name, F.expr(outcome)).drop(text, parsed, converted)
+        return frame.withColumn(name, F.expr(outcome)).drop(text, parsed, converted)
 
     def for_payloads(self, payloads: DataFrame) -> JsonDecoder:
-        """See Decoder.closer: nothing to find out."""
+        """See Decoder.for_payloads: documents name no schema."""
         return self
 
     def _none(self, error: str) -> str:

@@ -1,11 +1,11 @@
 """Rows to JSON text, byte for byte as flink-json writes it (RowDataToJsonConverters).
 
-Spark's `to_json` uses the same library with the same settings; only moments and decimals need help. Moments go in as
-Flink's texts. Decimals go in as VARIANT, which Spark writes as plain numbers without trailing zeros; a document in
-which Java would write an exponent (1E+2) is made once more, with those texts in the place of the numbers.
+Spark's `to_json` uses the same library with the same settings; only timestamps and decimals need conversion. Timestamps
+become Flink's texts. Decimals become VARIANT, which Spark writes as plain numbers without trailing zeros; a document in
+which Java would write an exponent (1E+2) is written once more, with Java's texts in place of the numbers.
 
-No lambda function stands in the way of a document without exponents, as Spark compiles none: SQL of a value is
-repeated instead, so values are to be columns, variables, or members of such.
+Documents without exponents involve no lambda function, since Spark compiles none: SQL of a value is repeated instead,
+so values must be columns, variables, or members of those.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
 __all__ = ["JsonEncoder", "Part", "parts"]
 
-# Nothing but this stands between a quote and a number that is to lose its quotes.
+# Only this is between a quote and a number whose quotes are removed.
 _MARK, _WRITTEN_MARK = "'\\u0001'", "'\\\\u0001'"
 _UNQUOTED = r"""concat('"(?:', {mark}, ')([-+.0-9E]+)"')"""
 _MARK_PATTERN = r"'\\\\u0001'"
 
-# What a BIGINT is sure to hold.
+# Digits of which every number fits into a BIGINT.
 _LONG_DIGITS = 18
 _MICROS = 6
 
 
 @dataclass(frozen=True)
 class Part:
-    """A member of an object. `value` is SQL; where `unless` is true there is a null in its place."""
+    """A member of an object. `value` is SQL; where `unless` is true, null is written instead."""
 
     name: str
     value: str
@@ -44,7 +44,7 @@ class Part:
 
 
 def parts(value: str, row: RowType) -> list[Part]:
-    """The members that the fields of the row `value` make."""
+    """Return the members for the fields of the row `value`."""
     return [Part(f.name, member(value, f.name), f.type) for f in row.fields]
 
 
@@ -55,18 +55,18 @@ class JsonEncoder:
         self.row, self.options = row, options
 
     def encode(self, row: Column) -> Column:
-        """See Encoder.encode. Fails for no row: what Spark can hold, this can write."""
+        """See Encoder.encode. Can write every value of Spark's, and so fails for no row."""
         return apply(row, self._payload("row", Names()), "row")
 
     def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
-        """See StepwiseEncoder.put."""
+        """See FrameEncoder.encode_into."""
         return with_sql_column(frame, row, name, self._payload)
 
     def _payload(self, row: str, names: Names) -> str:
         return f"CAST({self.text(parts(row, self.row), f'{row} IS NOT NULL', names)} AS BINARY)"
 
     def text(self, members: Sequence[Part], when: str, names: Names) -> str:
-        """SQL of the text of an object with these members, or of null; `when` is never null."""
+        """Return SQL of the text of an object with these members where `when`, never null, is true; else of null."""
         inner = names.lambdas()
         writer = _Writer(self.options, inner, _as_variant)
         plain = f"IF({when}, {writer.document(members)}, NULL)"
@@ -80,16 +80,16 @@ class JsonEncoder:
         return let(names, plain, lambda t: let(names, f"{when} AND ({reasons})", lambda e: chosen(t, e)))
 
     def _with_exponents(self, members: Sequence[Part], plain: str, names: Names) -> str:
-        """The document with decimals as texts that are marked first and lose mark and quotes then.
+        """Return the document with decimals as marked texts, from which mark and quotes are removed.
 
-        No text of the row can be taken for a marked one: where the row holds marks of its own, ours is longer than
+        No text of the row looks like a marked one: where the row contains the mark, a mark is used that is longer than
         the whole document."""
 
         def marked(size: str) -> str:
-            def written(value: str, type: ScalarType) -> str:
+            def marked_text(value: str, type: ScalarType) -> str:
                 return f"concat(repeat({_MARK}, {size}), {_scientific(names, value, type)})"
 
-            return _Writer(self.options, names, written).document(members)
+            return _Writer(self.options, names, marked_text).document(members)
 
         def unquoted(size: str) -> str:
             pattern = _UNQUOTED.format(mark=f"repeat({_MARK_PATTERN}, {size})")
@@ -100,21 +100,21 @@ class JsonEncoder:
 
 
 class _Writer:
-    """SQL for JSON text by way of `to_json`; `decimal` says what a decimal becomes for it."""
+    """SQL of JSON text by `to_json`; `decimal` converts decimals for it."""
 
     def __init__(self, options: JsonOptions, names: Names, decimal: Callable[[str, ScalarType], str]) -> None:
         self.options, self.names, self.decimal = options, names, decimal
 
     def document(self, members: Sequence[Part]) -> str:
-        """The JSON text of an object."""
+        """Return the JSON text of an object."""
         ignored = str(self.options.ignore_null_fields).lower()
         return f"to_json({self._struct(members)}, map('ignoreNullFields', '{ignored}'))"
 
     def any(self, value: str, type: DataType, test: Callable[[str, DataType], str | None]) -> str | None:
-        """True (or not, or null) when `test` holds for a part of `value`; None when it can for none."""
+        """Return SQL that is true where `test` holds for a part of `value`; None where it can hold for none."""
         if isinstance(type, RowType):
-            found = [self.any(member(value, f.name), f.type, test) for f in type.fields]
-            return " OR ".join(f for f in found if f) or None
+            conditions = [self.any(member(value, f.name), f.type, test) for f in type.fields]
+            return " OR ".join(c for c in conditions if c) or None
         if isinstance(type, ScalarType):
             return test(value, type)
         items = f"map_values({value})" if isinstance(type, MapType) else value
@@ -132,13 +132,15 @@ class _Writer:
         return f"IF({member.unless}, NULL, {ready})" if member.unless else ready
 
     def _ready(self, value: str, type: DataType) -> str:
-        """`value` with decimals and moments as `to_json` is to have them."""
-        if isinstance(type, RowType):  # rebuilt always: the names in the document are the row's
+        """Return `value` with decimals and timestamps converted for `to_json`."""
+        if isinstance(
+            type, RowType
+        ):  # always rebuilt, as the names in the document are those of the row type
             return f"IF({value} IS NULL, NULL, {self._struct(parts(value, type))})"
         if not any(isinstance(t, RowType) or _is_timestamp(t) or _is_decimal(t) for t in types(type)):
             return value
         if isinstance(type, ScalarType):
-            return self.decimal(value, type) if _is_decimal(type) else self._moment(value, type)
+            return self.decimal(value, type) if _is_decimal(type) else self._timestamp(value, type)
         item = self.names.fresh()
         if isinstance(type, ArrayType):
             return f"transform({value}, {item} -> {self._ready(item, type.element)})"
@@ -146,7 +148,7 @@ class _Writer:
         key = self.names.fresh()
         return f"transform_values({value}, ({key}, {item}) -> {self._ready(item, type.value)})"
 
-    def _moment(self, value: str, type: ScalarType) -> str:
+    def _timestamp(self, value: str, type: ScalarType) -> str:
         precision = type.parameters[0]
         if precision < _MICROS:
             micros = f"unix_micros(CAST({value} AS TIMESTAMP))"
@@ -163,7 +165,7 @@ def _as_variant(value: str, type: ScalarType) -> str:
 
 
 def _wants_exponent(value: str, type: DataType) -> str | None:
-    """Whether BigDecimal.stripTrailingZeros().toString() has an exponent: multiples of ten, and the very small."""
+    """Return the condition under which Java writes an exponent: for multiples of ten, and for very small numbers."""
     if not _is_decimal(type):
         return None
     assert isinstance(type, ScalarType)
@@ -172,20 +174,20 @@ def _wants_exponent(value: str, type: DataType) -> str | None:
     zero, low, high = (f"CAST('{n}' AS {type.spark()})" for n in ("0", f"-{least}", least))
     reasons = []
     if precision - scale > 1:
-        # Most numbers are done with after the first look, which makes no text of them.
+        # For most numbers the first condition decides, which makes no text of them.
         tens = f"TRY_CAST({value} AS BIGINT) % 10L = 0L"
         if precision - scale > _LONG_DIGITS:
             tens = f"coalesce({tens}, TRUE)"
         end = "0." + "0" * scale if scale else "0"
         reasons.append(f"({tens} AND endswith(CAST({value} AS STRING), '{end}') AND {value} != {zero})")
     if scale > PLAIN_PLACES:
-        # Not by abs: Spark rounds it to 34 digits, and a decimal may have 38.
+        # Not by abs, which Spark rounds to 34 digits, while a decimal may have 38.
         reasons.append(f"({value} > {low} AND {value} < {high} AND {value} != {zero})")
     return " OR ".join(reasons) or None
 
 
 def _scientific(names: Names, value: str, type: ScalarType) -> str:
-    """Java's BigDecimal.stripTrailingZeros().toString()."""
+    """Return Java's BigDecimal.stripTrailingZeros().toString()."""
     scale = type.parameters[1]
     # A cast may give an exponent of its own.
     return stripped(f"replace(format_number({value}, {scale}), ',', '')", scale, names)

@@ -1,8 +1,8 @@
-"""The fast path: one `from_json` with types, taken only where Spark's strict success is Flink's result too.
+"""json's fast path: one `from_json` with types, for documents of which Spark and Flink read the same values.
 
-Where Spark is laxer than Flink the leaf is read as something else and converted here (TINYINT would wrap; DECIMAL
-would drop commas and spend minutes on 1e999999999; moments have formats of their own), or the value is put in
-doubt, and a document in doubt goes the slow path.
+Where Spark accepts more than Flink, a scalar is read as another type and converted here (TINYINT would overflow;
+DECIMAL would drop commas and take minutes for 1e999999999; timestamps have their own formats), or the document needs a
+full decode.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _AS_DOUBLES_GO = """('0', '"Infinity"', '"-Infinity"')"""
 _LONGEST_DOUBLE = 30
 _BARE_FRACTION = r"[:\[,]\s*(?:-?[0-9]+[.eE]|-0)"
 
-# The length of a moment without fraction; a sign or a year of more digits makes it longer, never shorter.
+# The length of a timestamp without a fraction; a sign or a year of more digits makes it longer, never shorter.
 _SECONDS = len("2020-02-29 12:00:00")
 
-# So many decimal digits survive the way through DOUBLE.
+# So many decimal digits are exact in a DOUBLE.
 _DOUBLE_DIGITS = 15
 
 
@@ -39,7 +39,7 @@ _Test = Callable[[str, str, DataType], str]
 
 
 def corrupt_name(row: RowType) -> str:
-    """A name for the corrupt-record column that no field of `row` has."""
+    """Return a name for the corrupt-record column that no field of `row` has."""
     name = "__corrupt"
     while name.lower() in {n.lower() for n in row.names}:
         name += "_"
@@ -47,12 +47,12 @@ def corrupt_name(row: RowType) -> str:
 
 
 def moment(text: str, type: ScalarType, options: JsonOptions) -> str:
-    """The moment that `text` names by Flink's rules, digits beyond the declared precision cut; null if none."""
+    """Return the date or timestamp of `text` by Flink's rules, truncated to the declared precision; else null."""
     exact = text
     if type.name != "DATE" and type.parameters[0] < 6:
         digits = type.parameters[0]
-        kept = rf"([.][0-9]{{{digits}}})[0-9]+" if digits else "[.][0-9]*"
-        cut = f"regexp_replace({text}, '{kept}', '{'$1' if digits else ''}')"
+        fraction = rf"([.][0-9]{{{digits}}})[0-9]+" if digits else "[.][0-9]*"
+        cut = f"regexp_replace({text}, '{fraction}', '{'$1' if digits else ''}')"
         exact = f"IF(octet_length({text}) > {_SECONDS + (digits and digits + 1)}, {cut}, {text})"
     pattern = moment_pattern(type, options.iso_8601)
     if not options.iso_8601:
@@ -61,7 +61,7 @@ def moment(text: str, type: ScalarType, options: JsonOptions) -> str:
 
 
 def _short_decimal(type: ScalarType) -> str:
-    """Texts that name the decimal that was written, though a fraction came by way of DOUBLE: no rounding to do."""
+    """Return a pattern of texts that are the decimal as written, although fractions were read as DOUBLE."""
     precision, scale = type.parameters
     before = min(precision - scale, _DOUBLE_DIGITS - 1)
     after = min(scale, _DOUBLE_DIGITS - max(before, 1))
@@ -73,30 +73,30 @@ def _short_decimal(type: ScalarType) -> str:
 
 
 class FastPath:
-    """SQL for the fast path over documents of one shape."""
+    """SQL of documents of one shape."""
 
     def __init__(self, row: RowType, options: JsonOptions, names: Names) -> None:
         self.row, self.options, self.names = row, options, names
         self.corrupt = corrupt_name(row)
         self.converts = any(self._converts(f.type) for f in row.fields)
-        """Whether `convert` does more than leave the corrupt record out."""
+        """True where `convert` does more than drop the corrupt record."""
 
     def parse(self, text: str) -> str:
-        """The struct that Spark reads from `text`; null when there is no object."""
+        """Return the struct that Spark reads from `text`; null where it is no object."""
         schema = f"{self._type(self.row)[:-1]}{',' if self.row.fields else ''}{quote(self.corrupt)}: STRING>"
         return f"from_json({text}, {literal(schema)}, {FROM_JSON.format(corrupt=literal(self.corrupt))})"
 
     def convert(self, parsed: str) -> str:
-        """`parsed` in the types of the row; what does not fit is null."""
+        """Return `parsed` in the types of the row; values that do not fit are null."""
         return self._row(parsed, self.row)
 
     def needs_full_decode(self, text: str, parsed: str, converted: str) -> str:
-        """True (never null) when `converted` may differ from what Flink makes of `text`."""
+        """Return a condition, never null: true where `converted` may differ from what Flink reads of `text`."""
         reasons = [f"{parsed} IS NULL", f"{member(parsed, self.corrupt)} IS NOT NULL"]
         if any(isinstance(t, ScalarType) and t.is_string for t in types(self.row)):
-            looks = self._any(parsed, "", self.row, self._like_a_double)
-            if looks:
-                reasons.append(f"(({looks}) AND {text} RLIKE {literal(_BARE_FRACTION)})")
+            like_a_double = self._any(parsed, "", self.row, self._like_a_double)
+            if like_a_double:
+                reasons.append(f"(({like_a_double}) AND {text} RLIKE {literal(_BARE_FRACTION)})")
         if self.options.fail_on_missing_field:
             reasons.append(self._any(parsed, "", self.row, lambda x, y, t: f"{x} IS NULL"))
         reasons.append(self._any(parsed, converted, self.row, self._misfit))
@@ -143,7 +143,7 @@ class FastPath:
     def _like_a_double(self, value: str, converted: str, type: DataType) -> str:
         if not (isinstance(type, ScalarType) and type.is_string):
             return ""
-        # Below ':' are digits, signs and the quote: most texts are done with after one comparison.
+        # Below ':' are digits, signs and the quote: one comparison decides for most texts.
         short = f"{value} < ':' AND octet_length({value}) < {_LONGEST_DOUBLE}"
         fraction = f"contains({value}, '.') AND {value} RLIKE {literal(_LIKE_A_DOUBLE)}"
         return f"({short} AND ({value} IN {_AS_DOUBLES_GO} OR {fraction}))"
@@ -156,15 +156,15 @@ class FastPath:
         return ""
 
     def _any(self, value: str, converted: str, type: DataType, test: _Test) -> str:
-        """True or null-or-false: whether `test` holds for any part of `type` below its top; '' when it cannot.
+        """Return SQL that is true where `test` holds for a part of `value`, else false or null; '' where it cannot.
 
-        `converted` is '' for a test that does not look at it."""
+        `converted` is '' for a test that does not use it."""
         if isinstance(type, RowType):
-            found = []
+            conditions = []
             for f in type.fields:
                 x, y = member(value, f.name), converted and member(converted, f.name)
-                found += [test(x, y, f.type), self._any(x, y, f.type, test)]
-            return " OR ".join(f for f in found if f)
+                conditions += [test(x, y, f.type), self._any(x, y, f.type, test)]
+            return " OR ".join(c for c in conditions if c)
         if isinstance(type, ArrayType):
             return self._any_item(value, converted, type.element, test)
         if isinstance(type, MapType):
@@ -176,15 +176,15 @@ class FastPath:
         x, i, hit = (self.names.fresh() for _ in range(3))
 
         def inner(y: str) -> str:
-            found = " OR ".join(t for t in (test(x, y, type), self._any(x, y, type, test)) if t)
-            return found and f"coalesce({found}, FALSE)"
+            condition = " OR ".join(t for t in (test(x, y, type), self._any(x, y, type, test)) if t)
+            return condition and f"coalesce({condition}, FALSE)"
 
         if not inner(converted):
             return ""
         if not converted:
-            found = f"exists({items}, {x} -> {inner('')})"
-            # Most lists of texts are done with before there is a lambda function.
-            low = isinstance(type, ScalarType) and type.is_string and test == self._like_a_double
-            return f"IF(array_min({items}) < ':', {found}, FALSE)" if low else found
+            exists = f"exists({items}, {x} -> {inner('')})"
+            # For most lists of texts no lambda function is needed.
+            is_text = isinstance(type, ScalarType) and type.is_string and test == self._like_a_double
+            return f"IF(array_min({items}) < ':', {exists}, FALSE)" if is_text else exists
         per_item = let(self.names, f"get({converted}, {i})", inner)
         return f"exists(transform({items}, ({x}, {i}) -> {per_item}), {hit} -> {hit})"

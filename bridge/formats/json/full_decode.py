@@ -1,12 +1,12 @@
-r"""The slow path: Flink's own conversions, token by token (flink-json, JsonParserToRowDataConverters).
+r"""json's full decode: Flink's own conversions, token by token (flink-json, JsonParserToRowDataConverters).
 
-Spark hands over values, not tokens, and rewrites numbers on the way to STRING. So the text is *marked* first: every
-string gets \u0001 in front, null becomes the string \u0002, and a bare number becomes a string of its own digits.
-Read with nothing but STRING leaves, a marked document tells the token from its first character:
+Spark gives values, not tokens, and reformats numbers that it reads as STRING. So the text is *marked* first: every
+string gets \u0001 in front, null becomes the string \u0002, and a bare number becomes a string of its own digits. A
+marked document is read with scalars of STRING only, and the first character of each distinguishes the tokens:
 
     \u0001...  a string     \u0002  null     -0123...  a number as written     true false     { [  a container
 
-The unmarked text is read beside it: there Spark's compact form of a container is Flink's text for STRING.
+The unmarked text is read, too: there Spark's compact form of a container is Flink's text for STRING.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _BLANK, _DOCUMENT, _OBJECT = r"^\s*$", r"^\s*[{\[]", r"^\s*\{"
 
 
 class FullDecode:
-    """SQL for the slow path over documents of one shape. Every node is a struct of `v` (value) and `e` (error)."""
+    """SQL of documents of one shape. Every node is a struct of `v` (value) and `e` (error)."""
 
     def __init__(self, row: RowType, options: JsonOptions, names: Names) -> None:
         self.row, self.options, self.names = row, options, names
-        self.leaf = Scalar(options, names)
+        self.scalar = Scalar(options, names)
 
     def rows(self, text: str) -> str:
-        """struct<v: array<row>, e: string> of a document; `text` is not null and valid UTF-8."""
+        """Return struct<v: array<row>, e: string> of a document; `text` is not null and valid UTF-8."""
 
         def classify(t: str) -> str:
             return (
@@ -93,7 +93,7 @@ class FullDecode:
         return let(self.names, nodes, gather)
 
     def _both(self, marked: str, plain: str, type: str, body: Callable[[str, str], str]) -> str:
-        """`body` of the marked and the plain text, both read as `type`."""
+        """Return `body` of the marked and the plain text, both read as `type`."""
 
         def read(text: str) -> str:
             return f"from_json({text}, {literal(type)}, {FROM_JSON.format(corrupt=_CORRUPT)})"
@@ -101,7 +101,7 @@ class FullDecode:
         return let(self.names, read(marked), lambda m: let(self.names, read(plain), lambda p: body(m, p)))
 
     def _object(self, marked: str, plain: str, row: RowType, path: str) -> str:
-        """The node of a JSON object."""
+        """Return the node of a JSON object."""
         corrupt = corrupt_name(row)
 
         def read(text: str, mark: str) -> str:
@@ -124,7 +124,7 @@ class FullDecode:
         )
 
     def _fields(self, marked: str, plain: str, row: RowType, path: str) -> str:
-        """The node of a row. Fields of one type share one expression: Spark plans fifty columns as fast as five."""
+        """Return the node of a row. Fields of one type share an expression, so that planning many fields stays fast."""
         groups: dict[DataType, list[RowField]] = {}
         for f in row.fields:
             groups.setdefault(replace(f.type, nullable=True), []).append(f)
@@ -154,7 +154,7 @@ class FullDecode:
         )
 
     def _node(self, marked: str, plain: str, type: DataType, path: str, *, field: bool = False) -> str:
-        """The node of any token. `marked` is null for a field that is not there."""
+        """Return the node of any token. `marked` is null for a missing field."""
         missing = (
             self._error(path, "is missing") if self.options.fail_on_missing_field and field else _NO_ERROR
         )
@@ -190,7 +190,7 @@ class FullDecode:
         wrong = self._wrong(type, path)
         return let(
             self.names,
-            self.leaf.value(marked, plain, type),
+            self.scalar.value(marked, plain, type),
             lambda v: struct(v=v, e=f"IF({v} IS NULL, {wrong}, {_NO_ERROR})"),
         )
 
@@ -223,9 +223,9 @@ class FullDecode:
                 lambda all: let(
                     self.names,
                     _last_per_key(all),
-                    lambda kept: struct(
-                        v=f"map_from_arrays(transform({kept}, x -> x.k), transform({kept}, x -> x.n.v))",
-                        e=first(f"transform({kept}, x -> x.n.e)"),
+                    lambda last: struct(
+                        v=f"map_from_arrays(transform({last}, x -> x.k), transform({last}, x -> x.n.v))",
+                        e=first(f"transform({last}, x -> x.n.e)"),
                     ),
                 ),
             )
@@ -234,14 +234,16 @@ class FullDecode:
 
 
 def _last_per_key(pairs: str) -> str:
-    """The pairs whose key does not come again: of equal keys the last wins."""
+    """Return the last pair of each key."""
     keys = f"transform({pairs}, x -> x.k)"
-    again = f"exists(slice({pairs}, i + 2, size({pairs})), y -> y.k = x.k)"
-    return f"IF(size(array_distinct({keys})) = size({keys}), {pairs}, filter({pairs}, (x, i) -> NOT {again}))"
+    repeated = f"exists(slice({pairs}, i + 2, size({pairs})), y -> y.k = x.k)"
+    return (
+        f"IF(size(array_distinct({keys})) = size({keys}), {pairs}, filter({pairs}, (x, i) -> NOT {repeated}))"
+    )
 
 
 def _marked(text: str) -> str:
-    r"""`text`, a valid JSON document, marked. Splitting at quotes leaves strings at odd places, as \" is gone."""
+    r"""Return `text`, a valid JSON document, marked. With \" replaced, every second part between quotes is a string."""
     halves = f"replace({text}, {literal(_BACKSLASH * 2)}, {literal(_BACKSLASH + 'u005c')})"
     quoteless = f"replace({halves}, {literal(_BACKSLASH + _QUOTE)}, {literal(_BACKSLASH + 'u0022')})"
     outside = f"regexp_replace(regexp_replace(s, 'null', {_NULL_STRING}), '-?[0-9][-+.0-9eE]*', '\"$0\"')"

@@ -1,4 +1,4 @@
-"""Scalars from marked tokens, by Flink's rules. Each expression is null for what Flink refuses."""
+"""Scalars from marked tokens, by Flink's rules. Each expression is null for a token that Flink refuses."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from bridge.schema import ScalarType
 __all__ = ["NULL", "STRING", "Scalar"]
 
 STRING, NULL = "'\\u0001'", "'\\u0002'"
-"""SQL literals of the marks: what a string starts with, and what stands for null."""
+"""SQL literals of the marks: the first character of a string, and the token of null."""
 
 _BOUNDS = {"INT": (-(2**31), 2**31 - 1), "BIGINT": (-(2**63), 2**63 - 1)}
 _INTEGER = "^[+-]?[0-9]+$"
 # Java's grammar without its hexadecimal form; a trailing d or f is part of it.
 _FLOATING = "^[+-]?(NaN|Infinity|([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)$"
-# Longer numbers and exponents cost BigDecimal more than any record is worth.
+# Longer numbers and exponents would take BigDecimal minutes.
 _DECIMAL = "^(?=.{1,1000}$)[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})?$"
 _EDGES = r"^[\x00-\x20]+|[\x00-\x20]+$"
 _SPACES = r"[\x00-\x20]"
@@ -28,13 +28,13 @@ _BASE64 = "^[A-Za-z0-9+/]*={0,2}$"
 
 
 class Scalar:
-    """SQL of one scalar. `marked` is a variable that holds a token other than null."""
+    """SQL of one scalar. `marked` is a variable with a token other than null."""
 
     def __init__(self, options: JsonOptions, names: Names) -> None:
         self.options, self.names = options, names
 
     def value(self, marked: str, plain: str, type: ScalarType) -> str:
-        """The value of `type`, or null when the token cannot be read as one."""
+        """Return the value of `type`, or null where the token cannot be read as one."""
         if type.is_string:
             return f"IF({marked} RLIKE {literal(_CONTAINER)}, {plain}, {_text(marked)})"
         if type.name == "BOOLEAN":
@@ -76,12 +76,12 @@ def _is_string(marked: str) -> str:
 
 
 def _text(marked: str) -> str:
-    """A scalar token's text, as Jackson's getText gives it."""
+    """Return a scalar token's text, as Jackson's getText does."""
     return f"IF({_is_string(marked)}, substr({marked}, 2), {marked})"
 
 
 def _trimmed(text: str) -> str:
-    """Java's trim: whatever is not above a space goes."""
+    """Return `text` after Java's trim, which removes all characters up to the space."""
     return f"regexp_replace({text}, {literal(_EDGES)}, '')"
 
 

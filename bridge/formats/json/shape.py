@@ -1,4 +1,4 @@
-"""How moments are written in JSON."""
+"""Patterns of dates and timestamps in JSON."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ _ISO_TIME = "[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,9})?)?"
 
 
 def is_temporal(type: DataType) -> bool:
+    """Return whether `type` is a date or a timestamp."""
     return isinstance(type, ScalarType) and type.name in ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
 
 
 def usual_moment(type: ScalarType) -> str:
-    """The places in a moment of four digits of a year, as a regular expression. What it matches and Spark casts is as
-    `moment_pattern` has it, without ISO-8601: digits are demanded by the cast, but for the end, where it takes more."""
+    """Return a cheap pattern of dates and timestamps whose year has four digits.
+
+    A text that it matches and Spark can cast matches `moment_pattern` without ISO-8601, too: the cast demands digits
+    everywhere but at the end."""
     if type.name == "DATE":
         return r"\A....-..-.[0-9]\z"
     zone = "Z" if type.name == "TIMESTAMP_LTZ" else ""
@@ -27,7 +30,7 @@ def usual_moment(type: ScalarType) -> str:
 
 
 def moment_pattern(type: ScalarType, iso_8601: bool) -> str:
-    """The texts that Flink reads as `type`, as a regular expression (flink-formats-common, TimeFormats)."""
+    """Return a pattern of the texts that Flink reads as `type` (flink-formats-common, TimeFormats)."""
     if type.name == "DATE":
         return f"^{_DATE}$"
     zone = "Z" if type.name == "TIMESTAMP_LTZ" else ""

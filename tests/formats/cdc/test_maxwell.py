@@ -1,4 +1,4 @@
-"""maxwell-json: one row a document, former states in the fields that changed."""
+"""maxwell-json: one row per document, before images of the fields that changed."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def _document(type: bytes, data: bytes = ROW, more: bytes = b"") -> bytes:
 
 
 def test_each_type_gives_its_changes(spark: SparkSession) -> None:
-    """A field absent from `old` did not change, a null one was null: on the fast path and on the slow one."""
-    slow = b'{"id":1,"name":1.10,"weight":1.5}'
-    wanted: dict[bytes | None, Any] = {
+    """A field absent from `old` did not change, a null one was null: on the fast path and by a full decode."""
+    full = b'{"id":1,"name":1.10,"weight":1.5}'
+    expected: dict[bytes | None, Any] = {
         _document(b"insert"): [("+I", *A)],
         _document(b"delete", ROW, b',"old":null'): [("-D", *A)],
         _document(b"update", ROW, b',"old":{"weight":5.3}'): [("-U", 1, "a", 5.3), ("+U", *A)],
         _document(b"update", ROW, b',"old":{"name":null}'): [("-U", 1, None, 1.5), ("+U", *A)],
         _document(b"update", ROW, b',"old":{"id":7,"x":1}'): [("-U", 7, "a", 1.5), ("+U", *A)],
         _document(b"update", ROW, b',"old":{}'): [("-U", *A), ("+U", *A)],
-        _document(b"update", slow, b',"old":{"weight":null}'): [
+        _document(b"update", full, b',"old":{"weight":null}'): [
             ("-U", 1, "1.10", None),
             ("+U", 1, "1.10", 1.5),
         ],
@@ -45,16 +45,18 @@ def test_each_type_gives_its_changes(spark: SparkSession) -> None:
         _document(b"insert", b'{"id":"secret"}'): "field 'data.id' cannot be read as INT",
         _document(b"update", ROW, b',"old":{"id":"secret"}'): "field 'old.id' cannot be read as INT",
         _document(b"update", ROW, b',"old":[]'): "field 'old' cannot be read as ROW",
-        _document(b"update"): "field 'old' of an update does not tell every row's former state",
+        _document(b"update"): "field 'old' of an update lacks the before image of a row",
         **UNREADABLE,
     }
-    found = changes(spark, decoder_of(NAME), list(wanted))
-    for (document, want), have in zip(wanted.items(), found, strict=True):
-        if isinstance(want, str):
-            assert want in have, document
+    actual = changes(spark, decoder_of(NAME), list(expected))
+    for (document, outcome), decoded in zip(expected.items(), actual, strict=True):
+        if isinstance(outcome, str):
+            assert outcome in decoded, document
         else:
-            assert [(c[0], *_rounded(c)) for c in want] == [(c[0], *_rounded(c)) for c in have], document
-        assert "secret" not in str(have)
+            assert [(c[0], *_rounded(c)) for c in outcome] == [(c[0], *_rounded(c)) for c in decoded], (
+                document
+            )
+        assert "secret" not in str(decoded)
     [keyed] = changes(spark, decoder_of(NAME, key=("id",)), [_document(b"update")])
     assert keyed == [("+U", *A)]
 
@@ -71,21 +73,21 @@ def test_metadata_is_read_from_the_document(spark: SparkSession) -> None:
         b'{"type":"insert","data":{"id":1}}',
         _document(b"insert", ROW, b',"ts":9223372036854775807'),
     ]
-    told = {
+    values = {
         "database": "d",
         "table": "t",
         "primary-key-columns": ["id"],
         "ingestion-timestamp": datetime(2020, 8, 6, 3, 34, 43),
     }
     assert details(spark, decoder_of(NAME, metadata=metadata_of(NAME)), documents, "metadata") == [
-        [told],
-        [dict.fromkeys(told)],
+        [values],
+        [dict.fromkeys(values)],
         "field 'ts' cannot be read as TIMESTAMP_LTZ",
     ]
 
 
 def test_an_update_tells_the_fields_that_changed(spark: SparkSession) -> None:
-    """Insert and delete are Flink's bytes. Nulls in `old` are told whatever the options say."""
+    """Insert and delete are Flink's bytes. Nulls in `old` are written whatever the options are."""
     old, new = (1, None, 1.5), (1, "b", None)
     some = [(None, old), (old, None), (old, new), (new, old), (old, old), (None, None)]
     assert encode_changes(spark, catalog.get(NAME).encoder(GOODS, {}), GOODS, some) == [
@@ -105,7 +107,7 @@ def test_an_update_tells_the_fields_that_changed(spark: SparkSession) -> None:
 
 
 def test_columns_with_parts_are_told_and_read(spark: SparkSession) -> None:
-    """A map cannot be compared, so it is always told."""
+    """A map cannot be compared, so it is always written."""
     row = row_type(
         id=scalar("INT"),
         tags=MapType(scalar("STRING"), scalar("INT")),

@@ -1,4 +1,4 @@
-"""What a decoder or encoder refuses by schema and options is refused when the file is loaded."""
+"""Documents that no decoder or encoder would take are refused when the file is loaded."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import DefinitionError
-from bridge.format_rules.check import _ASKED
-from bridge.formats import catalog
-from bridge.options import FORMATS, Support
 from tests.config.files import HEAD, REST, loaded
 
 
@@ -24,7 +21,7 @@ def definition(columns: str, options: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("columns", "options", "said"),
+    ("columns", "options", "message"),
     [
         (
             "a INT",
@@ -67,14 +64,6 @@ def definition(columns: str, options: str) -> str:
         ),
     ],
 )
-def test_refused_when_the_file_is_loaded(tmp_path: Path, columns: str, options: str, said: str) -> None:
-    with pytest.raises(DefinitionError, match=rf"orders.yaml:\d+: topic: .*{said}"):
+def test_refused_when_the_file_is_loaded(tmp_path: Path, columns: str, options: str, message: str) -> None:
+    with pytest.raises(DefinitionError, match=rf"orders.yaml:\d+: topic: .*{message}"):
         loaded(tmp_path, definition(columns, options))
-
-
-def test_every_format_can_be_asked() -> None:
-    assert (
-        set(_ASKED)
-        == {f.name for f in FORMATS.values() if f.support is Support.HONOURED}
-        == set(catalog.available())
-    )

@@ -21,7 +21,7 @@ def _document(type: bytes, before: bytes = b"null", after: bytes = b"null", more
 
 
 def test_each_operation_gives_its_changes(spark: SparkSession) -> None:
-    wanted: dict[bytes | None, Any] = {
+    expected: dict[bytes | None, Any] = {
         _document(b"I", after=NEW_TEXT): [("+I", *NEW)],
         _document(b"U", OLD_TEXT, NEW_TEXT): [("-U", *OLD), ("+U", *NEW)],
         _document(b"D", OLD_TEXT): [("-D", *OLD)],
@@ -35,10 +35,10 @@ def test_each_operation_gives_its_changes(spark: SparkSession) -> None:
         _document(b"I", after=b'{"id":"secret"}'): "field 'after.id' cannot be read as INT",
         **UNREADABLE,
     }
-    found = changes(spark, decoder_of(NAME), list(wanted))
-    for (document, want), have in zip(wanted.items(), found, strict=True):
-        assert want in have if isinstance(want, str) else want == have, document
-        assert "secret" not in str(have)
+    actual = changes(spark, decoder_of(NAME), list(expected))
+    for (document, outcome), decoded in zip(expected.items(), actual, strict=True):
+        assert outcome in decoded if isinstance(outcome, str) else outcome == decoded, document
+        assert "secret" not in str(decoded)
     assert not decoder_of(NAME).has_unavailable
     [keyed] = changes(spark, decoder_of(NAME, key=("id",)), [_document(b"U", after=NEW_TEXT)])
     assert keyed == [("+U", *NEW)]
@@ -56,14 +56,14 @@ def test_metadata_is_read_from_the_document(spark: SparkSession) -> None:
         _document(b"I", after=NEW_TEXT, more=b',"current_ts":"secret"'),
     ]
     nothing = dict.fromkeys(metadata_of(NAME).names)
-    told = {
+    values = {
         "table": "OGG.T",
         "primary-keys": ["ID"],
         "ingestion-timestamp": datetime(2020, 10, 8, 14, 36, 39),
         "event-timestamp": datetime(2020, 10, 8, 14, 36, 35, 123_000),
     }
     assert details(spark, decoder_of(NAME, metadata=metadata_of(NAME)), documents, "metadata") == [
-        [told],
+        [values],
         [{**nothing, "event-timestamp": datetime(2020, 10, 8, 14, 36, 35, 123_000)}],
         "field 'current_ts' cannot be read as TIMESTAMP_LTZ",
     ]

@@ -1,4 +1,4 @@
-"""canal-json: several rows a document, values as texts, former states in part, filters, DDL."""
+"""canal-json: several rows per document, values as texts, partial before images, filters, DDL."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def _document(type: bytes, data: bytes, more: bytes = b"") -> bytes:
 
 
 def test_each_type_gives_its_changes_row_by_row(spark: SparkSession) -> None:
-    """A field absent from `old` did not change, a null one was null, whatever the other rows say."""
+    """A field absent from `old` did not change, a null one was null, whatever the other rows have."""
     both = b"[%s,%s]" % (ONE, TWO)
-    slow = b'{"id":" 1","name":1.10,"weight":"1.5"}'
+    full = b'{"id":" 1","name":1.10,"weight":"1.5"}'
     a, b = (1, "a", 1.5), (2, None, 2.5)
-    wanted: dict[bytes | None, Any] = {
+    expected: dict[bytes | None, Any] = {
         _document(b"INSERT", both): [("+I", *a), ("+I", *b)],
         _document(b"DELETE", both, b',"old":null'): [("-D", *a), ("-D", *b)],
         _document(b"INSERT", b"[]"): [],
@@ -39,8 +39,8 @@ def test_each_type_gives_its_changes_row_by_row(spark: SparkSession) -> None:
         UPDATE % (ONE, b'[{"name":null}]'): [("-U", 1, None, 1.5), ("+U", *a)],
         UPDATE % (ONE, b"[{}]"): [("-U", *a), ("+U", *a)],
         UPDATE % (ONE, b'[{"id":"7"}]'): [("-U", 7, "a", 1.5), ("+U", *a)],
-        UPDATE % (slow, b'[{"name":null}]'): [("-U", 1, None, 1.5), ("+U", 1, "1.10", 1.5)],
-        UPDATE % (ONE + b"," + slow, b'[{"name":null},{"id":3}]'): [
+        UPDATE % (full, b'[{"name":null}]'): [("-U", 1, None, 1.5), ("+U", 1, "1.10", 1.5)],
+        UPDATE % (ONE + b"," + full, b'[{"name":null},{"id":3}]'): [
             *[("-U", 1, None, 1.5), ("+U", *a)],
             *[("-U", 3, "1.10", 1.5), ("+U", 1, "1.10", 1.5)],
         ],
@@ -59,17 +59,17 @@ def test_each_type_gives_its_changes_row_by_row(spark: SparkSession) -> None:
         _document(b"INSERT", b'[{"id":1e99}]'): "field 'data[].id' cannot be read as INT",
         UPDATE % (ONE, b'[{"id":"secret"}]'): "field 'old[].id' cannot be read as INT",
         UPDATE % (ONE, b'{"id":1}'): "field 'old' cannot be read as ARRAY",
-        UPDATE % (ONE, b"null"): "field 'old' of an update does not tell every row's former state",
-        UPDATE % (both[1:-1], b"[{}]"): "field 'old' of an update does not tell every row's former state",
+        UPDATE % (ONE, b"null"): "field 'old' of an update lacks the before image of a row",
+        UPDATE % (both[1:-1], b"[{}]"): "field 'old' of an update lacks the before image of a row",
         **UNREADABLE,
     }
-    found = changes(spark, decoder_of(NAME), list(wanted))
-    for (document, want), have in zip(wanted.items(), found, strict=True):
-        assert want in have if isinstance(want, str) else want == have, document
-        assert "secret" not in str(have)
+    actual = changes(spark, decoder_of(NAME), list(expected))
+    for (document, outcome), decoded in zip(expected.items(), actual, strict=True):
+        assert outcome in decoded if isinstance(outcome, str) else outcome == decoded, document
+        assert "secret" not in str(decoded)
 
 
-def test_with_a_key_an_update_does_without_the_former_state(spark: SparkSession) -> None:
+def test_with_a_key_an_update_needs_no_before_image(spark: SparkSession) -> None:
     documents = [UPDATE % (ONE, b"null"), UPDATE % (ONE + b"," + TWO, b'[{"weight":3}]')]
     assert changes(spark, decoder_of(NAME, key=("id",)), documents) == [
         [("+U", 1, "a", 1.5)],
@@ -78,7 +78,7 @@ def test_with_a_key_an_update_does_without_the_former_state(spark: SparkSession)
 
 
 def test_texts_and_values_are_read_as_json_reads_them(spark: SparkSession) -> None:
-    """On the fast path, and next to a value that only the slow one reads."""
+    """On the fast path, and next to a value that needs a full decode."""
     row = row_type(
         tiny=scalar("TINYINT"),
         flag=scalar("BOOLEAN"),
@@ -103,32 +103,34 @@ def test_texts_and_values_are_read_as_json_reads_them(spark: SparkSession) -> No
         (-5, True, Decimal("1234567890123.25"), None, None, b"", 1000.0),
     ]
     documents = [_document(b"INSERT", data % text) for data in (texts, values) for text in (b'"x"', b"-0.10")]
-    found = changes(spark, decoder_of(NAME, row), documents)
-    assert found == [[("+I", *row, text)] for row in rows for text in ("x", "-0.10")]
+    actual = changes(spark, decoder_of(NAME, row), documents)
+    assert actual == [[("+I", *row, text)] for row in rows for text in ("x", "-0.10")]
     bad = {"tiny": b'"128"', "price": b'"1x"', "day": b'"2020-13-01"', "bytes": b"1234", "double": b'"x"'}
     documents = [_document(b"INSERT", b'[{"%s":%s}]' % (name.encode(), text)) for name, text in bad.items()]
     for name, error in zip(bad, changes(spark, decoder_of(NAME, row), documents), strict=True):
         assert error.startswith(f"field 'data[].{name}' cannot be read as")
 
 
-def test_filters_match_whole_names_before_anything_else_is_looked_at(spark: SparkSession) -> None:
-    """A document of another table is passed over, bad as it may be for this one."""
+def test_filters_match_whole_names_before_anything_else_is_read(spark: SparkSession) -> None:
+    """A document of another table is skipped, even if it would be bad for this one."""
     good, bad = b'[{"id":1}]', b'[{"id":"x"}]'
-    wanted: dict[bytes, Any] = {
+    expected: dict[bytes, Any] = {
         _document(b"INSERT", good, b',"database":"mydb","table":"product"'): [("+I", 1, None, None)],
         _document(b"INSERT", bad, b',"database":"mydb2","table":"product"'): [],
         _document(b"INSERT", bad, b',"database":"mydb","table":"a product"'): [],
         _document(b"INSERT", b'{"id":1}', b',"database":"other"'): [],
         _document(b"ALTER", b"null", b',"database":"other"'): [],
         _document(b"INSERT", bad, b',"database":"mydb","table":"product"'): "field 'data[].id' cannot be",
-        _document(b"INSERT", good): "field 'database' is null or missing, and 'database.include' looks at it",
+        _document(
+            b"INSERT", good
+        ): "field 'database' is null or missing, and 'database.include' is a pattern for it",
         _document(b"INSERT", good, b',"database":"mydb"'): "field 'table' is null or missing",
         b'{"database":"other",': "malformed",
     }
     options = {"database.include": "your.*|mydb", "table.include": "^prod.*"}
-    found = changes(spark, decoder_of(NAME, options=options), list(wanted))
-    for want, have in zip(wanted.values(), found, strict=True):
-        assert want in have if isinstance(want, str) else want == have
+    actual = changes(spark, decoder_of(NAME, options=options), list(expected))
+    for outcome, decoded in zip(expected.values(), actual, strict=True):
+        assert outcome in decoded if isinstance(outcome, str) else outcome == decoded
     with pytest.raises(OptionError, match=r"'canal-json\.table.include' is not a regular expression"):
         decoder_of(NAME, options={"table.include": "(["})
 
@@ -142,7 +144,7 @@ def test_metadata_is_read_from_the_document(spark: SparkSession) -> None:
         _document(b"INSERT", b'[{"id":1}]', b',"ts":9223372036854775807'),
         _document(b"INSERT", b'[{"id":1}]', b',"es":"secret"'),
     ]
-    told = {
+    values = {
         "database": "d",
         "table": "t",
         "sql-type": {"id": 4},
@@ -151,16 +153,16 @@ def test_metadata_is_read_from_the_document(spark: SparkSession) -> None:
         "event-timestamp": datetime(2020, 5, 13, 12, 38, 35),
     }
     assert details(spark, decoder_of(NAME, metadata=metadata_of(NAME)), documents, "metadata") == [
-        [told, told],
-        [told],
-        [dict.fromkeys(told)],
+        [values, values],
+        [values],
+        [dict.fromkeys(values)],
         "field 'ts' cannot be read as TIMESTAMP_LTZ",
         "field 'es' cannot be read as BIGINT",
     ]
 
 
 def test_an_insert_and_a_delete_are_flinks_bytes_an_update_is_one_message(spark: SparkSession) -> None:
-    """The former state is whole, nulls included: a field that is not there would be one that did not change."""
+    """The before image has all fields, nulls included: an absent field would be one that did not change."""
     old, new = (1, None, 1.5), (1, "b", None)
     some = [(None, old), (old, None), (old, new), (None, None)]
     assert encode_changes(spark, catalog.get(NAME).encoder(GOODS, {}), GOODS, some) == [

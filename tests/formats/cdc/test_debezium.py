@@ -1,4 +1,4 @@
-"""debezium-json: operations, the schema envelope, metadata, the placeholder of values that were not told."""
+"""debezium-json: operations, the schema envelope, metadata, the placeholder of unavailable values."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def _document(op: bytes, before: bytes = b"null", after: bytes = b"null", more: 
 
 
 def test_each_operation_gives_its_changes(spark: SparkSession) -> None:
-    """Without a key an update needs the former state; fields are read as json reads them."""
-    wanted: dict[bytes | None, Any] = {
+    """Without a key an update needs the before image; fields are read as json reads them."""
+    expected: dict[bytes | None, Any] = {
         _document(b'"c"', after=NEW_TEXT): [("+I", *NEW)],
         _document(b'"r"', OLD_TEXT, NEW_TEXT): [("+I", *NEW)],
         _document(b'"u"', OLD_TEXT, NEW_TEXT): [("-U", *OLD), ("+U", *NEW)],
@@ -50,13 +50,13 @@ def test_each_operation_gives_its_changes(spark: SparkSession) -> None:
         _document(b'"u"', b"[]", NEW_TEXT): "field 'before' cannot be read as ROW",
         **UNREADABLE,
     }
-    found = changes(spark, decoder_of(NAME), list(wanted))
-    for (document, want), have in zip(wanted.items(), found, strict=True):
-        assert want in have if isinstance(want, str) else want == have, document
-        assert "secret" not in str(have)
+    actual = changes(spark, decoder_of(NAME), list(expected))
+    for (document, outcome), decoded in zip(expected.items(), actual, strict=True):
+        assert outcome in decoded if isinstance(outcome, str) else outcome == decoded, document
+        assert "secret" not in str(decoded)
 
 
-def test_with_a_key_an_update_does_without_the_former_state(spark: SparkSession) -> None:
+def test_with_a_key_an_update_needs_no_before_image(spark: SparkSession) -> None:
     documents = [_document(b'"u"', after=NEW_TEXT), _document(b'"d"')]
     updated, deleted = changes(spark, decoder_of(NAME, key=("id",)), documents)
     assert updated == [("+U", *NEW)]
@@ -65,7 +65,7 @@ def test_with_a_key_an_update_does_without_the_former_state(spark: SparkSession)
 
 def test_schema_include_reads_the_payload(spark: SparkSession) -> None:
     wrapped = b'{"schema":{"type":"struct","fields":[]},"payload":%s}'
-    wanted: dict[bytes, Any] = {
+    expected: dict[bytes, Any] = {
         wrapped % _document(b'"u"', OLD_TEXT, NEW_TEXT): [("-U", *OLD), ("+U", *NEW)],
         b'{"payload":%s}' % _document(b'"c"', after=NEW_TEXT): [("+I", *NEW)],
         wrapped % b"null": "field 'payload' is null or missing",
@@ -73,13 +73,13 @@ def test_schema_include_reads_the_payload(spark: SparkSession) -> None:
         wrapped % _document(b'"c"', after=b'{"id":"x"}'): "field 'payload.after.id' cannot be read as INT",
         wrapped % _document(b'"x"'): "field 'payload.op' has an unknown value",
     }
-    found = changes(spark, decoder_of(NAME, options={"schema-include": True}), list(wanted))
-    for want, have in zip(wanted.values(), found, strict=True):
-        assert want in have if isinstance(want, str) else want == have
+    actual = changes(spark, decoder_of(NAME, options={"schema-include": True}), list(expected))
+    for outcome, decoded in zip(expected.values(), actual, strict=True):
+        assert outcome in decoded if isinstance(outcome, str) else outcome == decoded
 
 
 def test_ignore_parse_errors_reads_bad_fields_as_null(spark: SparkSession) -> None:
-    """What is no change is an error all the same, for the caller to count."""
+    """A document without a change is still an error, for the caller to count."""
     decoder = decoder_of(NAME, options={"ignore-parse-errors": True})
     assert decoder.skips_errors
     documents = [_document(b'"c"', after=b'{"id":1,"weight":"x"}'), _document(b'"x"'), b"{"]
@@ -100,7 +100,7 @@ def test_metadata_is_read_from_the_envelope(spark: SparkSession) -> None:
         b'{"op":"c","after":{"id":1},"source":{"ts_ms":"secret"}}',
     ]
     everything = details(spark, decoder_of(NAME, metadata=metadata_of(NAME)), documents, "metadata")
-    told = {
+    values = {
         "schema": '{"a":1}',
         "ingestion-timestamp": datetime(2020, 5, 13, 7, 40, 6, 100_000),
         "source.timestamp": datetime(1970, 1, 1, 0, 0, 0, 7_000),
@@ -109,8 +109,8 @@ def test_metadata_is_read_from_the_envelope(spark: SparkSession) -> None:
         "source.table": "products",
         "source.properties": {"ts_ms": "7", "db": "inventory", "table": "products", "n": None, "x": "1.10"},
     }
-    nothing: dict[str, Any] = dict.fromkeys(told)
-    assert everything[:2] == [[told, told], [nothing]]
+    nothing: dict[str, Any] = dict.fromkeys(values)
+    assert everything[:2] == [[values, values], [nothing]]
     assert everything[2:] == [
         "field 'ts_ms' cannot be read as TIMESTAMP_LTZ",
         "field 'source.ts_ms' cannot be read as TIMESTAMP_LTZ",
@@ -119,11 +119,11 @@ def test_metadata_is_read_from_the_envelope(spark: SparkSession) -> None:
     decoder = decoder_of(NAME, options={"schema-include": True}, metadata=some)
     wrapped = b'{"schema":{"a":1},"payload":{"op":"c","after":{"id":1}%s}}' % _SOURCE
     [[few]] = details(spark, decoder, [wrapped], "metadata")
-    assert list(few.items()) == [(key, told[key]) for key in some.names]
+    assert list(few.items()) == [(key, values[key]) for key in some.names]
 
 
-def test_a_placeholder_is_null_and_its_field_is_kept(spark: SparkSession) -> None:
-    """On the fast path and on the slow one (a fraction in a STRING); in lists, maps and bytes too."""
+def test_a_placeholder_is_null_and_its_field_is_unavailable(spark: SparkSession) -> None:
+    """On the fast path and by a full decode (a fraction in a STRING); in lists, maps and bytes too."""
     row = row_type(
         id=scalar("INT"),
         text=scalar("STRING"),

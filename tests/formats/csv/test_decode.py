@@ -144,20 +144,20 @@ _LINES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-def test_a_glance_takes_quotes_for_what_they_are(spark: SparkSession) -> None:
-    """Every line of up to six characters of those that count, and longer ones that are not in doubt."""
+def test_the_fast_path_reads_quotes_as_the_full_decode_does(spark: SparkSession) -> None:
+    """Every line of up to six relevant characters, and longer ones that the fast path covers."""
     decoder = catalog.get("csv").decoder(_TEXTS, {})
     lines = ["".join(cs).encode() for n in range(7) for cs in product('a," ', repeat=n)]
-    looks, glances = (decode_all(spark, decoder, lines, fast=fast, steps=fast) for fast in (False, True))
+    full, fast = (decode_all(spark, decoder, lines, fast=by_fast) for by_fast in (False, True))
     different = [
-        x for x, a, b in zip(lines, looks, glances, strict=True) if a != b and b != (None, NEEDS_FULL_DECODE)
+        x for x, a, b in zip(lines, full, fast, strict=True) if a != b and b != (None, NEEDS_FULL_DECODE)
     ]
     assert different == []
     neat = [b"a,b", b'"a,b",c', b'"a ""b""",c', b'"","x y"', b",", b'a,""']
-    assert None not in [rows for rows, _ in decode_all(spark, decoder, neat, fast=True, steps=True)]
+    assert None not in [rows for rows, _ in decode_all(spark, decoder, neat, fast=True)]
 
 
-def test_a_glance_knows_the_usual_texts(spark: SparkSession) -> None:
+def test_the_fast_path_covers_the_usual_texts(spark: SparkSession) -> None:
     row = row_type(
         b=scalar("BOOLEAN"),
         i=scalar("BIGINT"),
@@ -173,9 +173,9 @@ def test_a_glance_knows_the_usual_texts(spark: SparkSession) -> None:
     decoder = catalog.get("csv").decoder(row, {"null-literal": "-"})
     good = b'true,-7,1.5e3,12.30,2020-02-29,2020-02-29 12:00:01.25,2020-02-29 12:00:01Z,"aGk=",a;-;c,p;5'
     nulls = b"-,-,-,-,-,-,-,-,a,p;5"
-    found = decode_all(spark, decoder, [good, nulls], fast=True, steps=True)
-    assert found == decode_all(spark, decoder, [good, nulls])
-    assert [error for _, error in found] == [None, None]
+    actual = decode_all(spark, decoder, [good, nulls], fast=True)
+    assert actual == decode_all(spark, decoder, [good, nulls])
+    assert [error for _, error in actual] == [None, None]
     usual = good.decode().split(",")
     odd = {
         0: ["True", "1"],
@@ -192,16 +192,16 @@ def test_a_glance_knows_the_usual_texts(spark: SparkSession) -> None:
     lines = [
         ",".join([*usual[:i], text, *usual[i + 1 :]]).encode() for i, texts in odd.items() for text in texts
     ]
-    looks, glances = (decode_all(spark, decoder, lines, fast=fast, steps=fast) for fast in (False, True))
-    for line, known, seen in zip(lines, looks, glances, strict=True):
-        assert seen in (known, (None, NEEDS_FULL_DECODE)), line
+    full, fast = (decode_all(spark, decoder, lines, fast=by_fast) for by_fast in (False, True))
+    for line, full_outcome, fast_outcome in zip(lines, full, fast, strict=True):
+        assert fast_outcome in (full_outcome, (None, NEEDS_FULL_DECODE)), line
 
 
 @pytest.mark.parametrize("name", _LINES)
 def test_a_line_is_taken_apart_as_jackson_does(spark: SparkSession, name: str) -> None:
     """Quotes, escapes, delimiters, comments; a bad line names its field and shows nothing of it."""
-    options, wanted = _LINES[name]
-    assert dict(zip(wanted, read(spark, _PAIR, wanted, options), strict=True)) == wanted
+    options, expected = _LINES[name]
+    assert dict(zip(expected, read(spark, _PAIR, expected, options), strict=True)) == expected
 
 
 def test_a_document_of_no_bytes_is_a_line_with_one_empty_field(spark: SparkSession) -> None:

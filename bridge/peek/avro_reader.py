@@ -1,4 +1,4 @@
-"""Avro documents, read by fastavro: with the schema that Flink derives from the DDL, or the writer's by its id."""
+"""Reads Avro documents with fastavro: by the schema that Flink derives from the DDL, or the writer's by its id."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ from bridge.format_rules.avro_derive import derive
 from bridge.formats.avro.registry_client import RegistryClient, registry_client
 from bridge.peek.base import Reader, Undecodable, as_json
 
-__all__ = ["reader"]
+__all__ = ["framed_reader", "reader"]
 
 _HEADER = 5
-"""Confluent's framing: a zero byte and the schema's id in four."""
+"""Bytes of Confluent's framing: a zero byte and the schema id in four."""
 
 
 def reader(spec: FormatSpec) -> Reader:
-    """The reader of `avro`, `avro-confluent` or `debezium-avro-confluent`, as `documents.reader` describes it."""
-    if spec.name != "avro":
-        return _Framed(registry_client(registry_settings(spec.options, f"{spec.name}.")))
+    """Return a reader of documents of the schema that Flink derives from the fields of `spec`."""
     legacy = bool(spec.options.get("timestamp_mapping.legacy", True))
     schema = fastavro.parse_schema(derive(spec.row, legacy_timestamps=legacy))
     if str(spec.options.get("encoding", "binary")) == "json":
@@ -32,8 +30,16 @@ def reader(spec: FormatSpec) -> Reader:
     return lambda document: _read(document, lambda source: fastavro.schemaless_reader(source, schema, None))
 
 
-class _Framed:
-    """Reads documents of any writer's schema; each id is asked for once."""
+def framed_reader(spec: FormatSpec) -> Reader:
+    """Return a reader of documents in Confluent's framing, whose schemas are in the registry of `spec.options`.
+
+    Raises OptionError for settings that the registry client cannot follow. Calling the reader may raise KafkaError.
+    """
+    return _FramedReader(registry_client(registry_settings(spec.options, f"{spec.name}.")))
+
+
+class _FramedReader:
+    """Reads documents of any writer's schema, and looks up each schema id once."""
 
     def __init__(self, registry: RegistryClient) -> None:
         self._registry = registry
@@ -61,14 +67,14 @@ class _Framed:
 def _read(document: bytes, parse: Callable[[io.BytesIO], Any]) -> str:
     source = io.BytesIO(document)
     try:
-        found = parse(source)
-    except Exception as bad:  # fastavro raises whatever its reading of foreign bytes comes to
+        value = parse(source)
+    except Exception as bad:  # fastavro raises errors of many types for bytes that are not of the schema
         raise Undecodable(f"no document of its Avro schema ({type(bad).__name__})") from None
     if rest := len(document) - source.tell():
         raise Undecodable(f"{rest} bytes follow the Avro document")
-    return as_json(found)
+    return as_json(value)
 
 
 def _of_json(source: io.BytesIO, schema: Any) -> Any:
-    (found,) = fastavro.json_reader(io.StringIO(source.read().decode()), schema)
-    return found
+    (value,) = fastavro.json_reader(io.StringIO(source.read().decode()), schema)
+    return value

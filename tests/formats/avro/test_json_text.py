@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bridge.format_rules.avro_derive import derive
-from bridge.formats.avro import AvroFormat
+from bridge.formats.avro.format import AvroFormat
 from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.schema import ArrayType, MapType, RowType
 from tests.formats.shapes import SHAPES
@@ -61,17 +61,17 @@ def _schema(row: RowType) -> Any:
 
 
 def _fastavro_reads(document: bytes, row: RowType) -> dict[str, Any]:
-    [found] = fastavro.json_reader(io.StringIO(document.decode()), _schema(row))
-    assert isinstance(found, dict)
-    return found
+    [actual] = fastavro.json_reader(io.StringIO(document.decode()), _schema(row))
+    assert isinstance(actual, dict)
+    return actual
 
 
 def test_what_is_written_fastavro_reads(spark: SparkSession) -> None:
     full, empty = encode_all(spark, _FORMAT.encoder(_ROW, _JSON), _ROW, [_FULL, _EMPTY])
     assert full is not None and empty is not None
-    found = _fastavro_reads(full, _ROW)
-    wanted = dict(zip(_ROW.names, _FULL, strict=True)) | {"inner": {"a": None, "b": b"\xff\x00"}}
-    assert found == wanted
+    actual = _fastavro_reads(full, _ROW)
+    expected = dict(zip(_ROW.names, _FULL, strict=True)) | {"inner": {"a": None, "b": b"\xff\x00"}}
+    assert actual == expected
     assert set(_fastavro_reads(empty, _ROW).values()) == {0, None}
     assert json.loads(full)["name"] == {"string": 'ü"\n'} and json.loads(full)["id"] == 2**53 + 1
 
@@ -88,7 +88,7 @@ def test_what_fastavro_writes_is_read(spark: SparkSession) -> None:
             assert rows == [("+I", record)]
 
 
-def test_what_is_no_document_is_told_by_field(spark: SparkSession) -> None:
+def test_the_error_of_a_bad_document_names_the_field(spark: SparkSession) -> None:
     row = row_type(
         id=scalar("BIGINT").required(),
         tiny=scalar("TINYINT"),
@@ -109,23 +109,23 @@ def test_what_is_no_document_is_told_by_field(spark: SparkSession) -> None:
         "field 'tiny'": {"tiny": "secret"},
     }
     documents = [json.dumps(good | change).encode() for change in wrong.values()]
-    found = decode_all(spark, _FORMAT.decoder(row, _JSON), [json.dumps(good).encode(), *documents])
-    assert found[0][1] is None
-    for (_, error), wanted in zip(found[1:], wrong, strict=True):
-        assert wanted in (error or "") and "secret" not in (error or "")
-    glances = decode_all(spark, _FORMAT.decoder(row, _JSON), documents, fast=True)
-    assert {error for _, error in glances} == {NEEDS_FULL_DECODE}
+    actual = decode_all(spark, _FORMAT.decoder(row, _JSON), [json.dumps(good).encode(), *documents])
+    assert actual[0][1] is None
+    for (_, error), expected in zip(actual[1:], wrong, strict=True):
+        assert expected in (error or "") and "secret" not in (error or "")
+    fast = decode_all(spark, _FORMAT.decoder(row, _JSON), documents, fast=True)
+    assert {error for _, error in fast} == {NEEDS_FULL_DECODE}
 
 
 def test_bytes_that_are_no_record(spark: SparkSession) -> None:
     row = row_type(id=scalar("BIGINT"))
     payloads = [b"", b"\xff", b"[1", b"{}", b'[{"id":null},{"id":null}]', b"null", b'{"id":{"long":"x"}}']
-    found = decode_all(spark, _FORMAT.decoder(row, _JSON), payloads)
-    assert [rows for rows, error in found if error is None] == []
+    actual = decode_all(spark, _FORMAT.decoder(row, _JSON), payloads)
+    assert [rows for rows, error in actual if error is None] == []
     assert decode_all(spark, _FORMAT.decoder(row, _JSON), [None]) == [(None, None)]
 
 
-def test_a_null_that_the_schema_has_no_room_for_is_named(spark: SparkSession) -> None:
+def test_a_null_where_the_schema_has_none_fails_with_the_field(spark: SparkSession) -> None:
     encoder = _FORMAT.encoder(_ROW, _JSON)
     assert encode_all(spark, encoder, _ROW, [None]) == [None]
     with pytest.raises(PySparkException, match=r"format 'avro': field 'inner\.b' is null"):

@@ -1,4 +1,4 @@
-"""What every format of the registry promises, whatever its bytes look like; shapes.py tells what it can hold."""
+"""The contract of every registered format; shapes.py has the values that each can represent."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from bridge.formats import catalog
 from bridge.formats.base import NEEDS_FULL_DECODE, Decoder, Encoder, FastPathDecoder, Format
+from bridge.options import FORMATS
 from bridge.schema import ArrayType, MapType, RowType
 from tests.formats.shapes import SHAPES, Sample, Shape, options_of
 from tests.formats.support import decode_all, encode_all, encode_changes, plain
@@ -83,16 +84,16 @@ def test_what_is_written_is_read_back(
     written = encode_all(spark, subject.encoder(drawn), drawn.row, rows)
     read = decode_all(spark, subject.decoder(drawn), written)
     assert [error for _, error in read] == [None] * len(rows)
-    assert [found for found, _ in read] == [[("+I", _named(drawn.read_back(r), drawn.row))] for r in rows]
+    assert [actual for actual, _ in read] == [[("+I", _named(drawn.read_back(r), drawn.row))] for r in rows]
 
 
-@pytest.mark.parametrize("name", [n for n in catalog.available() if not catalog.get(n).insert_only])
+@pytest.mark.parametrize("name", [n for n in catalog.available() if not FORMATS[n].insert_only])
 @settings(_FEW, max_examples=1)
 @given(data=st.data())
 def test_changes_that_are_written_are_read_back(
     spark: SparkSession, request: pytest.FixtureRequest, name: str, data: st.DataObject
 ) -> None:
-    """A change document says an insert, a delete, or an update with the row's former state."""
+    """A change document is an insert, a delete, or an update with the before image."""
     subject = _subject(name, request)
     for shape in subject.sample.shapes.values():
         rows = data.draw(shape.rows)
@@ -100,13 +101,13 @@ def test_changes_that_are_written_are_read_back(
         written = encode_changes(spark, subject.encoder(shape), shape.row, changes)
         read = decode_all(spark, subject.decoder(shape), written)
         assert read[2] == (None, None)
-        for (before, after), (found, error) in zip(changes, read, strict=True):
-            wanted = [
+        for (before, after), (actual, error) in zip(changes, read, strict=True):
+            expected = [
                 (kind, _named(shape.read_back(row), shape.row))
                 for kind, row in (("-U" if after else "-D", before), ("+U" if before else "+I", after))
                 if row is not None
             ]
-            assert (found or [], error) == (wanted, None)
+            assert (actual or [], error) == (expected, None)
 
 
 def test_null_is_no_document_and_no_row_gives_no_bytes(spark: SparkSession, subject: _Subject) -> None:
@@ -116,25 +117,23 @@ def test_null_is_no_document_and_no_row_gives_no_bytes(spark: SparkSession, subj
     assert encode_all(spark, subject.encoder(), subject.sample.plain, [None]) == [None]
 
 
-def test_a_glance_says_the_same_or_that_it_is_in_doubt(spark: SparkSession, subject: _Subject) -> None:
-    """decode_all looks by way of `closer`, which keeps what the decoder promises about itself."""
+def test_the_fast_path_gives_the_same_or_needs_a_full_decode(spark: SparkSession, subject: _Subject) -> None:
+    """A decoder of `for_payloads`, which decode_all takes, has the flags of the decoder."""
     written = subject.write_plain(spark)
     payloads = [*written, None, b"\xff", b"", b"[1", b'{"a":"5"}', *subject.sample.bad]
     decoder = subject.decoder()
-    looks = decode_all(spark, decoder, payloads)
-    sure = [at for at, payload in enumerate(payloads[: len(written) + 1]) if payload is None]
-    for steps in (False, True) if isinstance(decoder, FastPathDecoder) else (False,):
-        glances = decode_all(spark, decoder, payloads, fast=True, steps=steps)
-        assert [glances[at] for at in sure] == [looks[at] for at in sure]
-        assert all(
-            seen in (known, (None, NEEDS_FULL_DECODE)) for seen, known in zip(glances, looks, strict=True)
-        )
-    assert NEEDS_FULL_DECODE not in [error for _, error in looks]
-    assert [rows for rows, _ in looks[: len(written)]] == [
+    full = decode_all(spark, decoder, payloads)
+    nulls = [at for at, payload in enumerate(payloads[: len(written) + 1]) if payload is None]
+    if isinstance(decoder, FastPathDecoder):
+        fast = decode_all(spark, decoder, payloads, fast=True)
+        assert [fast[at] for at in nulls] == [full[at] for at in nulls]
+        assert all(a in (b, (None, NEEDS_FULL_DECODE)) for a, b in zip(fast, full, strict=True))
+    assert NEEDS_FULL_DECODE not in [error for _, error in full]
+    assert [rows for rows, _ in full[: len(written)]] == [
         [("+I", row)] for row in subject.named(*subject.sample.plain_rows)
     ]
-    closer = decoder.for_payloads(spark.createDataFrame([(written[0],)], "payload binary"))
-    assert (closer.skips_errors, closer.has_unavailable) == (decoder.skips_errors, decoder.has_unavailable)
+    other = decoder.for_payloads(spark.createDataFrame([(written[0],)], "payload binary"))
+    assert (other.skips_errors, other.has_unavailable) == (decoder.skips_errors, decoder.has_unavailable)
 
 
 def test_no_bytes_make_a_decoder_raise(spark: SparkSession, subject: _Subject) -> None:
@@ -143,29 +142,28 @@ def test_no_bytes_make_a_decoder_raise(spark: SparkSession, subject: _Subject) -
     cut = [w[:n] for w in written for n in range(len(w))]
     noise = [bytes([b]) for b in range(256)] + [b"\xf0\x28\x8c\x28secret", b"secret" * 1000, b"\x00" * 9]
     bad = subject.sample.bad
-    found = decode_all(spark, subject.decoder(), [*bad, *cut, *noise])
-    for rows, error in found:
+    actual = decode_all(spark, subject.decoder(), [*bad, *cut, *noise])
+    for rows, error in actual:
         assert rows is None or error is None
         assert "secret" not in (error or "")
-    for (payload, wanted), (_, error) in zip(bad.items(), found, strict=False):
-        assert wanted in (error or ""), payload
+    for (payload, expected), (_, error) in zip(bad.items(), actual, strict=False):
+        assert expected in (error or ""), payload
 
 
 def test_a_document_without_a_field(spark: SparkSession, subject: _Subject) -> None:
     if subject.sample.missing is None:
         pytest.skip(f"a {subject.format.name} document cannot lack a field")
-    document, wanted = subject.sample.missing
+    document, expected = subject.sample.missing
     [(rows, error)] = decode_all(spark, subject.decoder(), [document])
-    if isinstance(wanted, str):
-        assert rows is None and wanted in (error or "")
+    if isinstance(expected, str):
+        assert rows is None and expected in (error or "")
     else:
-        assert ([row for _, row in rows or []], error) == (subject.named(wanted), None)
+        assert ([row for _, row in rows or []], error) == (subject.named(expected), None)
 
 
-def test_each_format_has_an_entry_of_its_own(subject: _Subject) -> None:
-    """Its name and its row kinds are the registry's."""
-    assert catalog.get(subject.format.name) is subject.format
-    assert hasattr(subject.encoder(), "encode_change") == (not subject.format.insert_only)
+def test_an_encoder_of_changes_is_one_of_a_format_with_row_kinds(subject: _Subject) -> None:
+    insert_only = FORMATS[subject.format.name].insert_only
+    assert hasattr(subject.encoder(), "encode_change") == (not insert_only)
 
 
 def _named(values: Any, type: Any) -> Any:

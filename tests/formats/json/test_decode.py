@@ -135,10 +135,10 @@ def _only(outcome: Outcome) -> Any:
 
 def test_good_tokens(spark: SparkSession) -> None:
     outcomes = _decode(spark, [_document(name, token) for name, token, _ in _GOOD])
-    found = [
+    actual = [
         _only(o)[name] if o[1] is None else o[1] for (name, _, _), o in zip(_GOOD, outcomes, strict=True)
     ]
-    assert list(zip(_GOOD, found, strict=True)) == [(vector, vector[2]) for vector in _GOOD]
+    assert list(zip(_GOOD, actual, strict=True)) == [(vector, vector[2]) for vector in _GOOD]
 
 
 def test_bad_tokens_are_errors_that_name_the_field(spark: SparkSession) -> None:

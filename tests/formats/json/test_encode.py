@@ -137,8 +137,8 @@ def test_moments_have_no_more_digits_than_they_need(spark: SparkSession, standar
         '{"day":"0999-01-02","time":"2020-02-29 12:00:00","millis":"2020-02-29 12:00:00.1","instants":[]}',
         '{"day":null,"time":"2020-02-29 12:00:00.00012","millis":null,"instants":["2020-02-29 12:00:00Z"]}',
     ]
-    found = _encode(spark, _MOMENTS, rows, **{"timestamp_format.standard": standard})
-    assert found == [text.replace("29 12", f"29{between}12") for text in expected]
+    actual = _encode(spark, _MOMENTS, rows, **{"timestamp_format.standard": standard})
+    assert actual == [text.replace("29 12", f"29{between}12") for text in expected]
 
 
 def test_other_scalars_are_written_as_java_does(spark: SparkSession) -> None:

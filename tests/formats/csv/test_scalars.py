@@ -77,18 +77,18 @@ def test_scalars_are_converted_as_flink_does(spark: SparkSession) -> None:
     tried = [(name, text) for name, (_, texts) in _SCALARS.items() for text in texts]
     lines = [",".join((good | {name: text}).values()) for name, text in tried]
     strict, lenient = read(spark, row, lines, {}), read(spark, row, lines, {"ignore-parse-errors": True})
-    for (name, text), found, ignored in zip(tried, strict, lenient, strict=True):
+    for (name, text), actual, ignored in zip(tried, strict, lenient, strict=True):
         type, texts = _SCALARS[name]
         if texts[text] == _BAD:
-            assert found == f"field '{name}' cannot be read as {type.name}", text
+            assert actual == f"field '{name}' cannot be read as {type.name}", text
             assert ignored[row.names.index(name)] is None, text
         else:
-            assert found[row.names.index(name)] == texts[text], text
-            assert ignored == found
+            assert actual[row.names.index(name)] == texts[text], text
+            assert ignored == actual
 
 
 @pytest.mark.parametrize(
-    ("options", "wanted"),
+    ("options", "expected"),
     [
         (
             {},
@@ -125,7 +125,7 @@ def test_scalars_are_converted_as_flink_does(spark: SparkSession) -> None:
     ],
 )
 def test_arrays_and_rows_lie_between_delimiters(
-    spark: SparkSession, options: dict[str, Any], wanted: dict[str, Any]
+    spark: SparkSession, options: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     """The null literal is looked for in elements alone; a row may have too many, as in Flink."""
-    assert dict(zip(wanted, read(spark, _NESTED, wanted, options), strict=True)) == wanted
+    assert dict(zip(expected, read(spark, _NESTED, expected, options), strict=True)) == expected

@@ -1,0 +1,33 @@
+"""Rows that a JSON document cannot represent."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from bridge.errors import DefinitionError, UnsupportedError
+from bridge.formats import catalog
+from bridge.schema import ArrayType, DataType, MapType
+from tests.formats.support import row_type, scalar
+
+
+@pytest.mark.parametrize("side", ["decoder", "encoder"])
+def test_a_map_with_other_keys_than_strings_is_refused_with_flinks_message(side: str) -> None:
+    row = row_type(a=ArrayType(MapType(scalar("INT"), scalar("STRING"))))
+    words = "JSON format doesn't support non-string as key type of map. The type is: MAP<INT, STRING>"
+    with pytest.raises(DefinitionError, match=re.escape(words)):
+        getattr(catalog.get("json"), side)(row, {})
+
+
+@pytest.mark.parametrize("side", ["decoder", "encoder"])
+def test_fields_that_differ_by_case_are_refused(side: str) -> None:
+    row = row_type(r=row_type(id=scalar("INT"), ID=scalar("INT")))
+    with pytest.raises(DefinitionError, match="fields 'id' and 'ID' differ by case at most"):
+        getattr(catalog.get("json"), side)(row, {})
+
+
+@pytest.mark.parametrize("type", [scalar("TIME", 0), scalar("TIMESTAMP", 9)])
+def test_types_without_a_counterpart_in_spark_are_refused(type: DataType) -> None:
+    with pytest.raises(UnsupportedError, match="format 'json': Spark"):
+        catalog.get("json").decoder(row_type(t=type), {})
