@@ -151,6 +151,6 @@ def _flat(value: str, names: Names, of: str = "", *, listed: bool) -> str:
 
 
 def _broken(texts: list[str]) -> str:
-    """Return the condition for texts and arrays of texts of which any is not valid UTF-8."""
+    """Return the condition that any of the texts and arrays of texts is not valid UTF-8."""
     # The separator is a byte that is in no sequence of several bytes.
     return f"NOT is_valid_utf8(concat_ws('\\u0001', {', '.join(texts)}))"

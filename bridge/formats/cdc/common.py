@@ -88,7 +88,7 @@ class ChangeDecoder(ABC):
 
     @abstractmethod
     def outcome(self, document: str, text: str, names: Names) -> str:
-        """Return the outcome of an envelope's `v`, which `document`, a variable, holds."""
+        """Return the outcome of an envelope's `v`, the variable `document`."""
 
     def none(self, error: str) -> str:
         """Return the outcome without rows; `error` is SQL."""

@@ -20,7 +20,7 @@ from bridge.schema import MapType, RowField, RowType, ScalarType
 
 __all__ = ["CanalEncoder", "MaxwellEncoder", "PairEncoder"]
 
-# No JSON text holds it.
+# No JSON text contains it.
 _MARK = "'\\u0001'"
 
 

@@ -37,8 +37,8 @@ class OldField:
     def read(self, texts: str, old: str, data_texts: str, data: str, convert: FastPath) -> str:
         """Return the before image with these `texts`.
 
-        A field is converted only where it is present and its text differs from that in `data_texts`, of which `data`
-        is the converted row."""
+        A field is converted only where it is present and its text differs from that in `data_texts`, whose converted
+        row is `data`."""
         fields = {}
         for f in self.before_type.fields:
             text, data_text = member(texts, f.name), member(data_texts, f.name)

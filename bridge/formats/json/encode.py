@@ -28,7 +28,7 @@ _MARK, _WRITTEN_MARK = "'\\u0001'", "'\\\\u0001'"
 _UNQUOTED = r"""concat('"(?:', {mark}, ')([-+.0-9E]+)"')"""
 _MARK_PATTERN = r"'\\\\u0001'"
 
-# Digits of which every number fits into a BIGINT.
+# Every number of so many digits fits into a BIGINT.
 _LONG_DIGITS = 18
 _MICROS = 6
 
