@@ -11,10 +11,10 @@ from bridge.columns import BAD, KIND, POSITION, col
 from bridge.definition import Topic
 from bridge.schema import DataType, MetadataColumn, PhysicalColumn
 
-__all__ = ["finished"]
+__all__ = ["with_computed_columns"]
 
 
-def finished(
+def with_computed_columns(
     changes: DataFrame,
     topic: Topic,
     *,

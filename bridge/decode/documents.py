@@ -10,10 +10,10 @@ from bridge.definition import FormatSpec
 from bridge.formats import catalog
 from bridge.formats.base import PAYLOAD, Decoder, FastPathDecoder
 
-__all__ = ["decoded"]
+__all__ = ["with_decoded"]
 
 
-def decoded(
+def with_decoded(
     frame: DataFrame,
     spec: FormatSpec,
     payload: Column,

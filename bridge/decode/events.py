@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 
 from bridge.columns import BAD, KIND, POSITION, col
 from bridge.decode.column_names import DROPPED, SKIP, UNAVAILABLE
-from bridge.decode.computed_columns import finished
-from bridge.decode.documents import decoded
+from bridge.decode.computed_columns import with_computed_columns
+from bridge.decode.documents import with_decoded
 from bridge.decode.metadata import PARTS, parts_of, record_metadata
 from bridge.definition import Topic
 from bridge.formats.base import NEEDS_FULL_DECODE, DecodedColumn, Decoder
@@ -41,10 +41,10 @@ def decode_events(records: DataFrame, topic: Topic, *, fast: bool = False) -> Da
     """
     value, key = topic.value, topic.key
     identity = topic.schema.primary_key
-    frame, by_value = decoded(records, value, col("value"), _VALUE, key=identity, fast=fast)
+    frame, by_value = with_decoded(records, value, col("value"), _VALUE, key=identity, fast=fast)
     by_key = None
     if key is not None:
-        frame, by_key = decoded(frame, key, col("key"), _KEY, fast=fast)
+        frame, by_key = with_decoded(frame, key, col("key"), _KEY, fast=fast)
     rows = col(_VALUE).getField(_PARTS.rows)
     entries = frame.select("*", F.posexplode_outer(rows).alias("__row", _ENTRY))
     kind, bad = _kind_or_error(topic, by_value, by_key)
@@ -70,7 +70,7 @@ def decode_events(records: DataFrame, topic: Topic, *, fast: bool = False) -> Da
         changes = changes.withColumn(BAD, F.coalesce(col(BAD), unknown_row))
         # A before image without the key is skipped: the after image has the key of the row.
         changes = changes.withColumn(KIND, F.when(before & nameless, F.lit(SKIP)).otherwise(col(KIND)))
-    return finished(
+    return with_computed_columns(
         changes,
         topic,
         adds=adds,

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 
 from bridge.columns import BAD, KIND, LEADER_EPOCH, POSITION, col
 from bridge.decode.column_names import BAD_KEY_ID, DROPPED, SKIP
-from bridge.decode.computed_columns import finished
-from bridge.decode.documents import decoded
+from bridge.decode.computed_columns import with_computed_columns
+from bridge.decode.documents import with_decoded
 from bridge.decode.metadata import PARTS, parts_of, record_metadata
 from bridge.definition import FormatSpec, Topic
 from bridge.errors import DefinitionError
@@ -48,7 +48,7 @@ def decode_keys(records: DataFrame, topic: Topic, *, fast: bool = False) -> Data
         F.col("value").alias(_VALUE),
         *[F.col(part).alias(f"__{part}") for part in parts_of(records)[len(parts) :]],
     )
-    keyed, decoder = decoded(keyed, spec, col("__key"), _DECODED, fast=fast)
+    keyed, decoder = with_decoded(keyed, spec, col("__key"), _DECODED, fast=fast)
     error, rows = col(_DECODED).getField(_PARTS.error), col(_DECODED).getField(_PARTS.rows)
     dropped = error.isNotNull() & (error != NEEDS_FULL_DECODE) if decoder.skips_errors else F.lit(False)
     bad = (
@@ -89,7 +89,7 @@ def decode_values(keyed: DataFrame, topic: Topic, *, fast: bool = False) -> Data
     """
     spec, key = topic.value, set(_key_spec(topic).columns)
     readable = F.when(col(BAD).isNull() & col(KIND).isNull(), col(_VALUE))
-    valued, decoder = decoded(keyed, spec, readable, _DECODED, fast=fast)
+    valued, decoder = with_decoded(keyed, spec, readable, _DECODED, fast=fast)
     error, rows = col(_DECODED).getField(_PARTS.error), col(_DECODED).getField(_PARTS.rows)
     kind = (
         F.when(col(BAD).isNotNull(), F.lit(None))
@@ -114,7 +114,7 @@ def decode_values(keyed: DataFrame, topic: Topic, *, fast: bool = False) -> Data
         *(col(name) for name in added),
     )
     upsert = col(KIND) == RowKind.UPDATE_AFTER.value
-    return finished(changes, topic, adds=upsert, retraction_columns=key, added=added)
+    return with_computed_columns(changes, topic, adds=upsert, retraction_columns=key, added=added)
 
 
 def _key_spec(topic: Topic) -> FormatSpec:

@@ -6,7 +6,7 @@ from bridge.errors import OptionError
 from bridge.format_rules.avro_schema import Node, parse
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = ["difference", "given"]
+__all__ = ["difference", "given_schema"]
 
 _KINDS = {
     "BOOLEAN": "boolean",
@@ -19,7 +19,7 @@ _KINDS = {
 }
 
 
-def given(text: str, type: DataType, option: str, message: str) -> Node:
+def given_schema(text: str, type: DataType, option: str, message: str) -> Node:
     """Return the schema in `text`. Raises OptionError, beginning with `message`, for one that is not of `type`.
 
     Nullability may differ (in Flink it may not): rows with a null where the schema has none fail when they are written.

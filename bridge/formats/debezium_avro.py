@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from bridge.format_rules.avro_own import envelope, event
 from bridge.format_rules.avro_schema import Node
+from bridge.format_rules.avro_table_schema import envelope, event_schema
 from bridge.formats.avro.framing import FramedDecoder, FramedEncoder, Subject
 from bridge.formats.avro.registry_client import WriterSchema
 from bridge.formats.base import NOTHING
@@ -42,7 +42,7 @@ class DebeziumAvroFormat:
         key: Sequence[str] = (),
     ) -> _ChangeDecoder:
         """See Format.decoder."""
-        own, _ = event(self.name, row, options)
+        own, _ = event_schema(self.name, row, options)
         return _ChangeDecoder(
             row, before_image_type(row, key), own, Subject(self.name, options), keyed=bool(key)
         )
@@ -50,7 +50,7 @@ class DebeziumAvroFormat:
     def encoder(self, row: RowType, options: Mapping[str, Any]) -> _ChangeEncoder:
         """See Format.encoder. Raises OptionError without a subject."""
         return _ChangeEncoder(
-            envelope(row, row), *event(self.name, row, options), Subject(self.name, options)
+            envelope(row, row), *event_schema(self.name, row, options), Subject(self.name, options)
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bridge.errors import OptionError
-from bridge.format_rules.avro_given import given
+from bridge.format_rules.avro_given import given_schema
 from tests.formats.support import row_type, scalar
 
 
@@ -23,7 +23,7 @@ def test_a_given_schema_must_match_the_table() -> None:
     millis = {"type": "long", "logicalType": "local-timestamp-millis"}
     words = "Schema provided for 'avro-confluent' format does not match the table schema"
     fits = _writer(("a", "int"), ("s", ["string", "null"]), ("t", millis))
-    assert [f.name for f in given(fits, row, "avro-confluent.schema", words).fields] == ["a", "s", "t"]
+    assert [f.name for f in given_schema(fits, row, "avro-confluent.schema", words).fields] == ["a", "s", "t"]
     for fields, reason in (
         ([("a", "long"), ("s", "string"), ("t", millis)], "field 'a': long is not INT"),
         ([("a", "int"), ("s", "string")], "only one of schema and table has t"),
@@ -31,5 +31,5 @@ def test_a_given_schema_must_match_the_table() -> None:
         ([("a", "int"), ("s", "string"), ("t", "long")], "field 't': long is not TIMESTAMP"),
     ):
         with pytest.raises(OptionError, match=words) as refused:
-            given(_writer(*fields), row, "avro-confluent.schema", words)
+            given_schema(_writer(*fields), row, "avro-confluent.schema", words)
         assert reason in str(refused.value)

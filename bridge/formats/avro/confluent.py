@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
-from bridge.format_rules.avro_own import framed
+from bridge.format_rules.avro_table_schema import framed_schema
 from bridge.formats.avro.framing import FramedDecoder, FramedEncoder, Subject
 from bridge.formats.avro.registry_client import WriterSchema
 from bridge.formats.base import NOTHING
@@ -31,12 +31,12 @@ class AvroConfluentFormat:
         key: Sequence[str] = (),
     ) -> _RowDecoder:
         """See Format.decoder."""
-        own, _ = framed(self.name, row, options)
+        own, _ = framed_schema(self.name, row, options)
         return _RowDecoder(row, row.required(), own, Subject(self.name, options))
 
     def encoder(self, row: RowType, options: Mapping[str, Any]) -> _RowEncoder:
         """See Format.encoder. Raises OptionError without a subject."""
-        return _RowEncoder(row, *framed(self.name, row, options), Subject(self.name, options))
+        return _RowEncoder(row, *framed_schema(self.name, row, options), Subject(self.name, options))
 
 
 class _RowDecoder(FramedDecoder):

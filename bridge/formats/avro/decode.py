@@ -22,7 +22,7 @@ from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.formats.sql import Names, let, literal, member
 from bridge.schema import RowType
 
-__all__ = ["bare", "bound_memory", "document", "record"]
+__all__ = ["bound_memory", "document", "record", "structure"]
 
 _MALFORMED = "truncated, or not of the schema it should have"
 _NOT_WHOLE = "truncated, longer than its schema says, or not of that schema"
@@ -76,7 +76,7 @@ def document(
     """
     frame = _FROM_AVRO.format(
         bytes=f"concat({payload}, X'{_END.hex()}')",
-        writer=literal(_framed(bare(writer.raw), header)),
+        writer=literal(_framed(structure(writer.raw), header)),
         reader=literal(_framed(reader.schema, 0)),
     )
 
@@ -104,7 +104,7 @@ def record(
     for what it cannot read, a row of nulls needs a full decode."""
     value = _FROM_AVRO.format(
         bytes=payload,
-        writer=literal(json.dumps(bare(writer.raw), ensure_ascii=False)),
+        writer=literal(json.dumps(structure(writer.raw), ensure_ascii=False)),
         reader=literal(json.dumps(reader.schema, ensure_ascii=False)),
     )
     assert isinstance(reader.type, RowType)
@@ -118,21 +118,21 @@ def record(
     return let(names, value, outcome)
 
 
-def bare(raw: Any) -> Any:
+def structure(raw: Any) -> Any:
     """Return a writer's schema without defaults, logical types and properties, which reading does not need.
 
     Registries have schemas whose defaults Avro's parser refuses.
     """
     if isinstance(raw, list):
-        return [bare(part) for part in raw]
+        return [structure(part) for part in raw]
     if not isinstance(raw, dict):
         return raw
     made = {key: raw[key] for key in _STRUCTURE if key in raw}
     for key in ("type", "items", "values"):
         if key in made:
-            made[key] = bare(made[key])
+            made[key] = structure(made[key])
     if isinstance(made.get("fields"), list):
-        made["fields"] = [{"name": f["name"], "type": bare(f["type"])} for f in made["fields"]]
+        made["fields"] = [{"name": f["name"], "type": structure(f["type"])} for f in made["fields"]]
     return made
 
 

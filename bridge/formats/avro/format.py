@@ -7,10 +7,10 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
-from bridge.format_rules.avro_own import bare
 from bridge.format_rules.avro_schema import Node
+from bridge.format_rules.avro_table_schema import derived_schema
 from bridge.formats.avro.decode import bound_memory, document
-from bridge.formats.avro.encode import written
+from bridge.formats.avro.encode import avro_bytes
 from bridge.formats.avro.json_text import AvroJsonDecoder, AvroJsonEncoder
 from bridge.formats.avro.schema_resolution import resolve
 from bridge.formats.base import NOTHING
@@ -37,12 +37,12 @@ class AvroFormat:
     ) -> AvroDecoder | AvroJsonDecoder:
         """See Format.decoder."""
         decoder = AvroJsonDecoder if _is_json(options) else AvroDecoder
-        return decoder(row, bare(self.name, row, options))
+        return decoder(row, derived_schema(self.name, row, options))
 
     def encoder(self, row: RowType, options: Mapping[str, Any]) -> AvroEncoder | AvroJsonEncoder:
         """See Format.encoder."""
         encoder = AvroJsonEncoder if _is_json(options) else AvroEncoder
-        return encoder(row, bare(self.name, row, options))
+        return encoder(row, derived_schema(self.name, row, options))
 
 
 def _is_json(options: Mapping[str, Any]) -> bool:
@@ -106,4 +106,4 @@ class AvroEncoder:
         return row.cast(self.row.spark())
 
     def _payload(self, row: str, names: Names) -> str:
-        return written(row, self.row, self.schema, names, AvroFormat.name)
+        return avro_bytes(row, self.row, self.schema, names, AvroFormat.name)

@@ -15,7 +15,7 @@ from bridge.errors import DefinitionError, OptionError
 from bridge.format_rules.avro_given import difference
 from bridge.format_rules.avro_schema import Node, parse
 from bridge.formats.avro.decode import bound_memory, document, record
-from bridge.formats.avro.encode import written
+from bridge.formats.avro.encode import avro_bytes
 from bridge.formats.avro.registry_client import RegistryClient, WriterSchema, registry_client
 from bridge.formats.avro.schema_resolution import Incompatible, resolve
 from bridge.formats.base import NEEDS_FULL_DECODE, PAYLOAD
@@ -171,7 +171,9 @@ class FramedEncoder:
         id = client.register(str(self.subject.name), self.text)
         if client.settings.use_latest:
             own = self._latest(client, id)
-        return f"concat(X'{_head(id).hex()}', {written(value, self.type, own, names, self.subject.format)})"
+        return (
+            f"concat(X'{_head(id).hex()}', {avro_bytes(value, self.type, own, names, self.subject.format)})"
+        )
 
     def _latest(self, client: RegistryClient, id: int) -> Node:
         writer = client.schemas_by_id([id], self.subject.name)[id]

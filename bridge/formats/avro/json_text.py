@@ -2,7 +2,7 @@
 
 As in Avro's specification, "JSON Encoding": a value of a union that is not null is an object of one member, named after
 its branch; bytes, and decimals in them, are text of the characters 0 to 255; times are numbers. The json format reads
-and writes the documents as rows of another type, the twin; here values are converted between the twin and the table.
+and writes the documents as rows of another type, the JSON row; here values are converted between it and the table.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 
 from bridge.format_rules.avro_schema import Node
 from bridge.format_rules.json_options import JsonOptions
-from bridge.formats.avro.encode import filled, lacking, unit
-from bridge.formats.avro.schema_resolution import cut
+from bridge.formats.avro.encode import non_null_branch, null_failures, timestamp_unit
+from bridge.formats.avro.schema_resolution import truncation
 from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.formats.json.decode import JsonDecoder
 from bridge.formats.json.encode import JsonEncoder
@@ -45,7 +45,7 @@ class AvroJsonDecoder:
     def __init__(self, row: RowType, schema: Node) -> None:
         self.row = row
         self._schema = schema
-        self._json = JsonDecoder(_twin_row(row, schema), JsonOptions(fail_on_missing_field=True))
+        self._json = JsonDecoder(_json_row(row, schema), JsonOptions(fail_on_missing_field=True))
 
     def decode(self, payload: Column) -> Column:
         """See Decoder.decode."""
@@ -95,39 +95,39 @@ class AvroJsonEncoder:
 
     def __init__(self, row: RowType, schema: Node) -> None:
         self.row, self._schema = row, schema
-        self._json = JsonEncoder(_twin_row(row, schema), JsonOptions())
+        self._json = JsonEncoder(_json_row(row, schema), JsonOptions())
 
     def encode(self, row: Column) -> Column:
         """See Encoder.encode."""
         names = Names()
         value = names.fresh()
-        failing = lacking(value, self.row, self._schema, names, "avro")
-        twin = _to_twin(value, self.row, self._schema, names)
-        body = f"CASE WHEN {value} IS NULL THEN NULL {failing} ELSE {twin} END"
+        failing = null_failures(value, self.row, self._schema, names, "avro")
+        json_row = _to_json(value, self.row, self._schema, names)
+        body = f"CASE WHEN {value} IS NULL THEN NULL {failing} ELSE {json_row} END"
         return self._json.encode(apply(row.cast(self.row.spark()), body, value))
 
 
-def _twin_row(row: RowType, schema: Node) -> RowType:
+def _json_row(row: RowType, schema: Node) -> RowType:
     nodes = {f.name: f.node for f in schema.fields}
-    return RowType(tuple(RowField(f.name, _twin(f.type, nodes[f.name])) for f in row.fields))
+    return RowType(tuple(RowField(f.name, _json_type(f.type, nodes[f.name])) for f in row.fields))
 
 
-def _twin(type: DataType, node: Node) -> DataType:
+def _json_type(type: DataType, node: Node) -> DataType:
     """Return the type of what a document holds for a value of `type`."""
-    part = filled(node)
+    part = non_null_branch(node)
     if isinstance(type, RowType):
-        made: DataType = _twin_row(type, part)
+        made: DataType = _json_row(type, part)
     elif isinstance(type, ArrayType):
-        made = ArrayType(_twin(type.element, part.items))
+        made = ArrayType(_json_type(type.element, part.items))
     elif isinstance(type, MapType):
-        made = MapType(type.key, _twin(type.value, part.values))
+        made = MapType(type.key, _json_type(type.value, part.values))
     else:
         assert isinstance(type, ScalarType)
-        made = _twin_scalar(type)
+        made = _json_scalar(type)
     return RowType((RowField(_branch(part), made),)) if node.is_nullable else made
 
 
-def _twin_scalar(type: ScalarType) -> ScalarType:
+def _json_scalar(type: ScalarType) -> ScalarType:
     if type.name == "DECIMAL" or type.is_binary:
         return ScalarType("STRING")
     if type.name in _NARROW:
@@ -142,8 +142,8 @@ def _branch(node: Node) -> str:
 
 
 def _misfits(value: str, type: DataType, node: Node, names: Names, path: str) -> Iterator[tuple[str, str]]:
-    """Yield (SQL condition, reason) for every way in which a twin's `value` is no value of the table's type."""
-    where, part = f"field '{path}': ", filled(node)
+    """Yield (SQL condition, reason) for every way in which a `value` of the JSON row does not fit the table's type."""
+    where, part = f"field '{path}': ", non_null_branch(node)
     if node.is_nullable:
         inner = member(value, _branch(part))
         yield f"({value} IS NOT NULL AND {inner} IS NULL)", f"{where}not of the type {_branch(part)}"
@@ -165,14 +165,14 @@ def _misfits(value: str, type: DataType, node: Node, names: Names, path: str) ->
         assert isinstance(type, ScalarType)
         if type.is_binary:
             yield f"({value} NOT RLIKE {_CHARACTERS})", f"{where}has characters that are no bytes"
-        elif _twin_scalar(type) != type and type.name != "DATE":
+        elif _json_scalar(type) != type and type.name != "DATE":
             unfit = f"({value} IS NOT NULL AND {_scalar_to_table(value, type, part)} IS NULL)"
             yield unfit, f"{where}out of range of {type.flink()}"
 
 
 def _to_table(value: str, type: DataType, node: Node, names: Names) -> str:
-    """Return the table's value of a twin's `value`; null for one that does not fit."""
-    part = filled(node)
+    """Return the table's value of a `value` in the JSON row; null for one that does not fit."""
+    part = non_null_branch(node)
     if node.is_nullable:
         value = member(value, _branch(part))
     if isinstance(type, ScalarType):
@@ -181,16 +181,16 @@ def _to_table(value: str, type: DataType, node: Node, names: Names) -> str:
     return f"IF({value} IS NULL, {null(type.spark())}, {made})" if isinstance(type, RowType) else made
 
 
-def _to_twin(value: str, type: DataType, node: Node, names: Names) -> str:
-    """Return the twin's value of a table's `value`, which is null only where `node` is nullable."""
-    part = filled(node)
+def _to_json(value: str, type: DataType, node: Node, names: Names) -> str:
+    """Return the JSON row's value of a table's `value`, which is null only where `node` is nullable."""
+    part = non_null_branch(node)
     if isinstance(type, ScalarType):
-        made = _scalar_to_twin(value, type, part)
+        made = _scalar_to_json(value, type, part)
     else:
-        made = _with_parts(value, type, part, names, _to_twin)
+        made = _with_parts(value, type, part, names, _to_json)
     if not node.is_nullable:
         return made
-    absent = null(_twin(type, node).spark())
+    absent = null(_json_type(type, node).spark())
     return f"IF({value} IS NULL, {absent}, named_struct({literal(_branch(part))}, {made}))"
 
 
@@ -231,7 +231,7 @@ def _scalar_to_table(value: str, type: ScalarType, node: Node) -> str:
         return f"date_from_unix_date({value})"
     if type.name in _NARROW:
         return f"TRY_CAST({value} AS {type.spark()})"
-    return _timestamp_to_table(value, type, unit(node)) if type.name in _TIMESTAMPS else value
+    return _timestamp_to_table(value, type, timestamp_unit(node)) if type.name in _TIMESTAMPS else value
 
 
 def _timestamp_to_table(value: str, type: ScalarType, unit: str) -> str:
@@ -239,11 +239,11 @@ def _timestamp_to_table(value: str, type: ScalarType, unit: str) -> str:
     made = f"timestamp_{unit}(IF({value} BETWEEN -{most} AND {most}, {value}, NULL))"
     if type.name == "TIMESTAMP":
         made = f"CAST({made} AS TIMESTAMP_NTZ)"
-    truncate = cut(type, 3 if unit == "millis" else 6, minus="try_subtract({}, {})")
+    truncate = truncation(type, 3 if unit == "millis" else 6, minus="try_subtract({}, {})")
     return truncate(made) if truncate else made
 
 
-def _scalar_to_twin(value: str, type: ScalarType, node: Node) -> str:
+def _scalar_to_json(value: str, type: ScalarType, node: Node) -> str:
     if type.is_binary:
         return f"decode({value}, 'ISO-8859-1')"
     if type.name == "DECIMAL":
@@ -254,7 +254,7 @@ def _scalar_to_twin(value: str, type: ScalarType, node: Node) -> str:
     if type.name in _NARROW:
         return f"CAST({value} AS INT)"
     if type.name in _TIMESTAMPS:
-        truncate = cut(type, 3 if unit(node) == "millis" else 6)
+        truncate = truncation(type, 3 if timestamp_unit(node) == "millis" else 6)
         truncated = truncate(value) if truncate else value
-        return f"unix_{unit(node)}(CAST({truncated} AS TIMESTAMP))"
+        return f"unix_{timestamp_unit(node)}(CAST({truncated} AS TIMESTAMP))"
     return value

@@ -17,7 +17,7 @@ from bridge.format_rules.avro_schema import Node, SchemaField
 from bridge.formats.sql import null
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = ["Incompatible", "Reader", "Sql", "cut", "resolve"]
+__all__ = ["Incompatible", "Reader", "Sql", "resolve", "truncation"]
 
 Sql = Callable[[str], str]
 
@@ -228,7 +228,7 @@ def _moment(type: ScalarType, own: Node, writer: Node, path: str) -> Reader:
         )
     zone = "" if type.name == "TIMESTAMP_LTZ" else "local-"
     schema = {"type": "long", "logicalType": f"{zone}timestamp-{unit}"}
-    convert = cut(type, 3 if unit == "millis" else 6, minus="try_subtract({}, {})")
+    convert = truncation(type, 3 if unit == "millis" else 6, minus="try_subtract({}, {})")
     if convert is None:
         return Reader(type, schema)
     return Reader(
@@ -240,7 +240,7 @@ def _moment(type: ScalarType, own: Node, writer: Node, path: str) -> Reader:
     )
 
 
-def cut(type: ScalarType, digits: int, *, minus: str = "{} - {}") -> Sql | None:
+def truncation(type: ScalarType, digits: int, *, minus: str = "{} - {}") -> Sql | None:
     """Return SQL that truncates timestamps of `digits` fractional digits to the precision of `type`.
 
     None where there is nothing to truncate. `minus` decides the result of an underflow, at the least timestamp."""

@@ -8,7 +8,7 @@ row in a column of the table, needs json's full decode.
 from __future__ import annotations
 
 from bridge.format_rules.json_options import JsonOptions
-from bridge.formats.json.fast_path import moment
+from bridge.formats.json.fast_path import temporal_value
 from bridge.formats.json.shape import is_temporal
 from bridge.formats.sql import Names, let, literal, member, null, struct
 from bridge.schema import DataType, RowType, ScalarType, quote
@@ -75,7 +75,7 @@ class FastPath:
         if type.is_string:
             return text
         if is_temporal(type):
-            return moment(text, type, self.options)
+            return temporal_value(text, type, self.options)
         cast = f"TRY_CAST({text} AS {type.spark()})"
         if type.name == "BOOLEAN":
             usual = f"WHEN {text} = 'true' THEN TRUE WHEN {text} IN ('false', '0', '1') THEN FALSE"

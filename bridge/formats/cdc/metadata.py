@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from bridge.formats.sql import literal, null
 from bridge.schema import DataType, MapType, RowField, RowType, ScalarType, quote
 
-__all__ = ["BIGINT", "STRING", "Metadata", "Place", "as_is", "millis", "millis_of_text", "moment", "seconds"]
+__all__ = [
+    "BIGINT",
+    "STRING",
+    "Metadata",
+    "Place",
+    "as_is",
+    "date_or_millis",
+    "millis",
+    "millis_of_text",
+    "seconds",
+]
 
 STRING, BIGINT = ScalarType("STRING"), ScalarType("BIGINT")
 
@@ -50,7 +60,7 @@ def millis_of_text(raw: str) -> str:
     return millis(f"IF({raw} RLIKE {literal(_WHOLE)}, TRY_CAST({raw} AS BIGINT), NULL)")
 
 
-def moment(raw: str) -> str:
+def date_or_millis(raw: str) -> str:
     """Return the timestamp of a date and time in UTC, with a space or T between them, or of milliseconds."""
     of_text = f"date_trunc('MILLISECOND', TRY_CAST({raw} AS TIMESTAMP))"
     return f"IF({raw} RLIKE {literal(_MOMENT)}, {of_text}, {millis_of_text(raw)})"

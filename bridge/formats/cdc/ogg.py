@@ -10,7 +10,7 @@ from bridge.format_rules.json_rows import check
 from bridge.formats.base import NOTHING
 from bridge.formats.cdc.before_after import BeforeAfterDecoder, Operations
 from bridge.formats.cdc.encode import PairEncoder
-from bridge.formats.cdc.metadata import STRING, Metadata, Place, moment
+from bridge.formats.cdc.metadata import STRING, Metadata, Place, date_or_millis
 from bridge.schema import ArrayType, RowType
 
 __all__ = ["OggJsonFormat"]
@@ -19,8 +19,8 @@ __all__ = ["OggJsonFormat"]
 _PLACES = {
     "table": Place("table"),
     "primary-keys": Place("primary_keys", ArrayType(STRING)),
-    "ingestion-timestamp": Place("current_ts", read=moment),
-    "event-timestamp": Place("op_ts", read=moment),
+    "ingestion-timestamp": Place("current_ts", read=date_or_millis),
+    "event-timestamp": Place("op_ts", read=date_or_millis),
 }
 
 

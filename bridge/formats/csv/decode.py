@@ -8,7 +8,7 @@ from bridge.format_rules.csv_options import CsvOptions
 from bridge.formats.csv.fast_path import FastPath
 from bridge.formats.csv.from_csv import FromCsv
 from bridge.formats.csv.scalars import value
-from bridge.formats.csv.shape import BLANK, given, part
+from bridge.formats.csv.shape import BLANK, item_or_null, text_or_null
 from bridge.formats.csv.tokens import Tokens, split
 from bridge.formats.sql import Names, apply, let, literal, member, null, struct, with_sql_column
 from bridge.schema import ArrayType, RowField, RowType, ScalarType
@@ -134,12 +134,12 @@ class _Line:
         """Return the texts of an array's elements or a row's fields, to which alone the null literal applies."""
         item = self.names.fresh()
         parts = split(token, self.options.array_delimiter)
-        if part(item, self.options) != item:
-            parts = f"transform({parts}, {item} -> {part(item, self.options)})"
+        if item_or_null(item, self.options) != item:
+            parts = f"transform({parts}, {item} -> {item_or_null(item, self.options)})"
         return f"IF({token} RLIKE {literal(BLANK)}, {_EMPTY}, {parts})"
 
     def _text(self, token: str) -> str:
-        return given(token, self.options)
+        return text_or_null(token, self.options)
 
     def _node(self, texts: list[str], parts: str) -> str:
         places = [f"{parts}.p{i}" if parts else "" for i in range(len(self.row.fields))]

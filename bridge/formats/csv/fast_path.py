@@ -5,8 +5,8 @@ from __future__ import annotations
 from bridge.format_rules.csv_options import CsvOptions
 from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.formats.csv.from_csv import FromCsv
-from bridge.formats.csv.scalars import usual
-from bridge.formats.csv.shape import BLANK, given, part
+from bridge.formats.csv.scalars import usual_value
+from bridge.formats.csv.shape import BLANK, item_or_null, text_or_null
 from bridge.formats.csv.tokens import split
 from bridge.formats.sql import Names, let, literal, member, null, struct
 from bridge.schema import ArrayType, RowField, RowType, ScalarType
@@ -47,7 +47,7 @@ class FastPath:
         return struct(**texts)
 
     def _text(self, token: str) -> str:
-        return given(token, self.options)
+        return text_or_null(token, self.options)
 
     def _of_texts(self, needs_full_decode: str, texts: str, names: Names) -> str:
         fields = list(enumerate(self.row.fields))
@@ -65,16 +65,16 @@ class FastPath:
 
     def _value(self, field: RowField, text: str, names: Names) -> str:
         if isinstance(field.type, ScalarType):
-            return usual(text, field.type)
+            return usual_value(text, field.type)
         parts = split(text, self.options.array_delimiter)
         if isinstance(field.type, ArrayType):
             assert isinstance(field.type.element, ScalarType)
             item = names.fresh()
-            value = usual(part(item, self.options), field.type.element)
+            value = usual_value(item_or_null(item, self.options), field.type.element)
             return f"transform({parts}, {item} -> {value})"
         assert isinstance(field.type, RowType)
         pairs = [
-            f"{literal(f.name)}, {usual(part(f'get({parts}, {i})', self.options), f.type)}"
+            f"{literal(f.name)}, {usual_value(item_or_null(f'get({parts}, {i})', self.options), f.type)}"
             for i, f in enumerate(field.type.fields)
             if isinstance(f.type, ScalarType)
         ]

@@ -8,11 +8,11 @@ as DATE and February 28th as TIMESTAMP).
 from __future__ import annotations
 
 from bridge.formats.csv.shape import CONTROLS
-from bridge.formats.json.shape import moment_pattern
+from bridge.formats.json.shape import temporal_pattern
 from bridge.formats.sql import Names, let, literal
 from bridge.schema import ScalarType
 
-__all__ = ["usual", "value"]
+__all__ = ["usual_value", "value"]
 
 _DATE = r"\A(?!0000)[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\z"
 # Longer numbers and exponents would take BigDecimal minutes.
@@ -52,7 +52,7 @@ def value(text: str, type: ScalarType, names: Names) -> str:
     return f"IF(contains({text}, {_DELETE}), NULL, TRY_CAST({text} AS {spark}))"
 
 
-def usual(text: str, type: ScalarType) -> str:
+def usual_value(text: str, type: ScalarType) -> str:
     """Return what `value` does, or null for an unusual text: cheaper, and without a variable."""
     cast = f"TRY_CAST({text} AS {type.spark()})"
     if type.is_string:
@@ -91,7 +91,7 @@ def _timestamp(text: str, type: ScalarType) -> str:
         cut = rf"regexp_replace({text}, '([.][0-9]{{{digits}}})[0-9]+', '$1')"
         longest = len("2018-10-12 12:12:12.") + digits + (type.name == "TIMESTAMP_LTZ")
         exact = f"IF(length({text}) > {longest}, {cut}, {text})"
-    matches = f"{text} RLIKE {literal(moment_pattern(type, iso_8601=False))}"
+    matches = f"{text} RLIKE {literal(temporal_pattern(type, iso_8601=False))}"
     return f"IF({matches}, TRY_CAST({exact} AS {type.spark()}), NULL)"
 
 

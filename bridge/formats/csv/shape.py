@@ -5,7 +5,7 @@ from __future__ import annotations
 from bridge.format_rules.csv_options import CsvOptions
 from bridge.formats.sql import literal
 
-__all__ = ["BLANK", "CONTROLS", "given", "part", "pattern"]
+__all__ = ["BLANK", "CONTROLS", "item_or_null", "pattern", "text_or_null"]
 
 CONTROLS = "".join(map(chr, range(0x21)))
 """The characters that Java's trim() removes."""
@@ -19,13 +19,13 @@ def pattern(character: str) -> str:
     return rf"\x{{{ord(character):x}}}"
 
 
-def given(text: str, options: CsvOptions) -> str:
+def text_or_null(text: str, options: CsvOptions) -> str:
     """Return `text`, or null where it means null."""
     if options.null_literal is not None:
         text = f"nullif({text}, {literal(options.null_literal)})"
     return f"nullif({text}, '')" if options.empty_as_null else text
 
 
-def part(text: str, options: CsvOptions) -> str:
+def item_or_null(text: str, options: CsvOptions) -> str:
     """Return the same for an element of a list or row, which is trimmed in quotes, too."""
-    return given(f"trim(BOTH {literal(CONTROLS)} FROM {text})" if options.trim else text, options)
+    return text_or_null(f"trim(BOTH {literal(CONTROLS)} FROM {text})" if options.trim else text, options)

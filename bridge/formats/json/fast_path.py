@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 from bridge.format_rules.json_options import JsonOptions
 from bridge.format_rules.json_rows import types
-from bridge.formats.json.shape import is_temporal, moment_pattern, usual_moment
+from bridge.formats.json.shape import is_temporal, temporal_pattern, usual_temporal_pattern
 from bridge.formats.sql import Names, let, literal, member, null
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, quote
 
-__all__ = ["FROM_JSON", "FastPath", "corrupt_name", "moment"]
+__all__ = ["FROM_JSON", "FastPath", "corrupt_name", "temporal_value"]
 
 FROM_JSON = (
     "map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', {corrupt}, 'allowSingleQuotes', 'false', "
@@ -46,7 +46,7 @@ def corrupt_name(row: RowType) -> str:
     return name
 
 
-def moment(text: str, type: ScalarType, options: JsonOptions) -> str:
+def temporal_value(text: str, type: ScalarType, options: JsonOptions) -> str:
     """Return the date or timestamp of `text` by Flink's rules, truncated to the declared precision; else null."""
     exact = text
     if type.name != "DATE" and type.parameters[0] < 6:
@@ -54,9 +54,9 @@ def moment(text: str, type: ScalarType, options: JsonOptions) -> str:
         fraction = rf"([.][0-9]{{{digits}}})[0-9]+" if digits else "[.][0-9]*"
         cut = f"regexp_replace({text}, '{fraction}', '{'$1' if digits else ''}')"
         exact = f"IF(octet_length({text}) > {_SECONDS + (digits and digits + 1)}, {cut}, {text})"
-    pattern = moment_pattern(type, options.iso_8601)
+    pattern = temporal_pattern(type, options.iso_8601)
     if not options.iso_8601:
-        pattern = f"{usual_moment(type)}|{pattern}"
+        pattern = f"{usual_temporal_pattern(type)}|{pattern}"
     return f"IF({text} RLIKE {literal(pattern)}, TRY_CAST({exact} AS {type.spark()}), NULL)"
 
 
@@ -126,7 +126,7 @@ class FastPath:
             return value
         if isinstance(type, ScalarType):
             if is_temporal(type):
-                return moment(value, type, self.options)
+                return temporal_value(value, type, self.options)
             cast = f"TRY_CAST({value} AS {type.spark()})"
             if type.name == "DECIMAL":
                 return f"IF({value} RLIKE {literal(_short_decimal(type))}, {cast}, NULL)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bridge.format_rules.json_options import JsonOptions
-from bridge.formats.json.fast_path import moment
+from bridge.formats.json.fast_path import temporal_value
 from bridge.formats.json.shape import is_temporal
 from bridge.formats.sql import Names, let, literal
 from bridge.schema import ScalarType
@@ -40,7 +40,7 @@ class Scalar:
         if type.name == "BOOLEAN":
             return f"lower({_trimmed(_text(marked))}) = 'true'"
         if is_temporal(type):
-            return let(self.names, _text(marked), lambda t: moment(t, type, self.options))
+            return let(self.names, _text(marked), lambda t: temporal_value(t, type, self.options))
         if type.is_binary:
             return f"IF({_is_string(marked)}, {let(self.names, _spaceless(_text(marked)), _binary)}, NULL)"
         if type.name in ("FLOAT", "DOUBLE"):

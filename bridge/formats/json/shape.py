@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bridge.schema import DataType, ScalarType
 
-__all__ = ["is_temporal", "moment_pattern", "usual_moment"]
+__all__ = ["is_temporal", "temporal_pattern", "usual_temporal_pattern"]
 
 # ISO_LOCAL_DATE: a year of more than four digits has a sign.
 _DATE = "(?:-?[0-9]{4}|[+-][0-9]{5,6})-[0-9]{2}-[0-9]{2}"
@@ -18,7 +18,7 @@ def is_temporal(type: DataType) -> bool:
     return isinstance(type, ScalarType) and type.name in ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
 
 
-def usual_moment(type: ScalarType) -> str:
+def usual_temporal_pattern(type: ScalarType) -> str:
     """Return a cheap pattern of dates and timestamps whose year has four digits.
 
     A text that it matches and Spark can cast matches `moment_pattern` without ISO-8601, too: the cast demands digits
@@ -29,7 +29,7 @@ def usual_moment(type: ScalarType) -> str:
     return rf"\A....-..-.. ..:..:.[0-9](?:[.][0-9]{{0,9}})?{zone}\z"
 
 
-def moment_pattern(type: ScalarType, iso_8601: bool) -> str:
+def temporal_pattern(type: ScalarType, iso_8601: bool) -> str:
     """Return a pattern of the texts that Flink reads as `type` (flink-formats-common, TimeFormats)."""
     if type.name == "DATE":
         return f"^{_DATE}$"
