@@ -1,7 +1,7 @@
 """The Protocols of a format: payload bytes to rows and rows to payload bytes, as Spark columns.
 
 A format knows one document (a key or a value) and nothing of Kafka, Delta or policies. It needs a `Format`, a `Decoder`
-and an `Encoder`; the other Protocols are optional. `tests/formats/made_up.py` is a whole format in forty lines.
+and an `Encoder`; the other Protocols are optional. `tests/formats/made_up.py` is a small format.
 """
 
 from __future__ import annotations

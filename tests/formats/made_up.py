@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -12,10 +13,11 @@ from bridge.definition import FormatSpec
 from bridge.errors import DefinitionError
 from bridge.formats.base import NOTHING
 from bridge.options import DeclaredFormat
+from bridge.options.formats import register, unregister
 from bridge.peek.base import Reader, as_json
 from bridge.schema import RowType
 
-__all__ = ["UPPER", "UpperFormat", "check_document", "reader"]
+__all__ = ["UPPER", "UpperFormat", "check_document", "reader", "registered"]
 
 UPPER = DeclaredFormat(
     "upper",
@@ -26,6 +28,16 @@ UPPER = DeclaredFormat(
     single_column=True,
     fixed_fields=True,
 )
+
+
+@contextmanager
+def registered() -> Iterator[None]:
+    """UPPER is a format among the others."""
+    register(UPPER)
+    try:
+        yield
+    finally:
+        unregister(UPPER.name)
 
 
 def check_document(format: str, row: RowType, options: Mapping[str, Any]) -> None:

@@ -14,9 +14,9 @@ from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.formats import catalog
 from bridge.formats.base import Decoder, Encoder, FastPathDecoder
 from bridge.options import Support
-from bridge.options.formats import FORMATS, register, unregister
+from bridge.options.formats import FORMATS, register
 from bridge.peek.documents import reader
-from tests.formats.made_up import UPPER, UpperFormat
+from tests.formats.made_up import UpperFormat, registered
 from tests.formats.support import row_type, scalar
 from tests.peek.pipelines import definition, value_spec
 
@@ -29,9 +29,8 @@ def _definition(folder: Path, columns: str) -> Definition:
 
 @pytest.fixture
 def upper() -> Iterator[None]:
-    register(UPPER)
-    yield
-    unregister(UPPER.name)
+    with registered():
+        yield
 
 
 def test_every_available_format_is_found_under_its_own_name() -> None:
