@@ -30,7 +30,7 @@ def _gone(pid: int, seconds: float) -> bool:
 
 
 @pytest.mark.slow
-def test_a_folder_is_one_broker_for_ever(tmp_path: Path) -> None:
+def test_a_folder_is_one_broker_forever(tmp_path: Path) -> None:
     """Restarted after a power cut, a broker has its data, cluster id and port, and a small log."""
     broker = Broker(tmp_path)
     with pytest.raises(KafkaError, match="no address before it is started"):

@@ -22,7 +22,7 @@ def _batch(**more: pa.Array) -> pa.RecordBatch:
     )
 
 
-def test_headers_that_are_null_or_have_no_name_are_left_out() -> None:
+def test_null_headers_and_headers_without_a_name_are_omitted() -> None:
     """As Flink does: a header has a name. A null value is none of this."""
     headers = pa.array(
         [

@@ -32,7 +32,7 @@ class Request:
 
 
 @pytest.mark.parametrize("code", PASSING)
-def test_it_is_asked_again_while_an_election_or_a_restart_is_under_way(code: int) -> None:
+def test_requests_are_retried_during_an_election_or_a_restart(code: int) -> None:
     request = Request(code, 2)
     talk = AdminSession({"bootstrap.servers": "localhost:9"}, 20.0)
     assert talk.request("list offsets", request) == {"t": 7}

@@ -130,7 +130,7 @@ def test_a_group_that_may_not_be_used_is_a_warning_of_an_ingest(guest: Guest) ->
 
 @slow
 @pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
-def test_a_right_to_write_that_is_taken_away_in_mid_run(guest: Guest, guarantee: str) -> None:
+def test_a_right_to_write_that_is_revoked_during_a_run(guest: Guest, guarantee: str) -> None:
     world, topic, reports = guest.world, guest.world.topic, list[BatchReport]()
     if guarantee == "exactly-once":
         guest.exactly_once()
@@ -154,7 +154,7 @@ def test_a_right_to_write_that_is_taken_away_in_mid_run(guest: Guest, guarantee:
 
 
 @slow
-def test_a_right_to_read_that_is_taken_away_in_mid_run(guest: Guest) -> None:
+def test_a_right_to_read_that_is_revoked_during_a_run(guest: Guest) -> None:
     topic = guest.world.topic
     guest.place.allow("topic", topic, "describe", "read")
 

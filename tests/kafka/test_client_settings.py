@@ -37,7 +37,7 @@ def _sasl(mechanism: str, jaas: str) -> dict[str, str]:
         ({"ssl.truststore.password": Secret("s3cret")}, {"kafka.ssl.truststore.password": "s3cret"}),
     ],
 )
-def test_spark_gets_what_concerns_reading(given: dict[str, str], made: dict[str, str]) -> None:
+def test_spark_gets_the_settings_of_a_reader(given: dict[str, str], made: dict[str, str]) -> None:
     """Reading is read_committed and waits for nothing by default; what Spark refuses or sending needs is not handed
     over."""
     own = {"kafka.isolation.level": "read_committed", "kafka.fetch.max.wait.ms": "10"}
@@ -192,7 +192,7 @@ def test_stores_become_files_librdkafka_reads(given: dict[str, str], made: dict[
         ),
     ],
 )
-def test_what_cannot_be_honoured_is_refused(given: dict[str, str], message: str) -> None:
+def test_unsupported_settings_are_refused(given: dict[str, str], message: str) -> None:
     """Each refusal names the property and a reason, and no refusal repeats a secret."""
     with pytest.raises(OptionError, match=re.escape(message)) as refused:
         for_librdkafka({"bootstrap.servers": "b:1", **given}, "producer")

@@ -84,7 +84,7 @@ def test_only_the_newest_records(make: Make) -> None:
 
 
 @pytest.mark.parametrize("losing", ["answer", "request"])
-def test_a_commit_whose_answer_got_lost(make: Make, losing: str) -> None:
+def test_a_lost_commit_request_or_response(make: Make, losing: str) -> None:
     control = make()
     control.take_over()
     control.record(BEGUN)

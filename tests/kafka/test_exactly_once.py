@@ -73,7 +73,7 @@ def _records(numbers: DataFrame) -> DataFrame:
     )
 
 
-def test_headers_without_a_name_are_left_out(
+def test_headers_without_a_name_are_omitted(
     spark: SparkSession, broker: Broker, unique: Callable[[str], str]
 ) -> None:
     """Those of a row and those of the sink, in transactions: of every key, and of none."""

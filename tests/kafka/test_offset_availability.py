@@ -20,7 +20,7 @@ from bridge.offsets import Offsets
         ({("t", 0): 6}, {"t": "old"}, r"topic 't' was deleted and created anew \(id old, now new\)"),
     ],
 )
-def test_gaps_name_what_is_wanted_and_what_is_there(
+def test_a_gap_names_both_offsets(
     wanted: dict[tuple[str, int], int], ids: dict[str, str] | None, message: str
 ) -> None:
     state = admin.TopicState({"t": "new"}, Offsets({("t", 0): 5}), Offsets({("t", 0): 9}))

@@ -63,7 +63,7 @@ def test_a_failed_delivery_is_an_error_or_a_count(broker: Broker, unique: Unique
         assert (writer.counts.records, writer.counts.lost) == (1, 1)
 
 
-def test_what_is_too_large_for_the_client_is_named_by_hash(broker: Broker, unique: Unique) -> None:
+def test_a_record_too_large_for_the_client_is_named_by_hash(broker: Broker, unique: Unique) -> None:
     name = unique("huge")
     broker.create_topic(name)
     settings = producer_settings({"bootstrap.servers": broker.bootstrap}, checked=True)
@@ -72,7 +72,7 @@ def test_what_is_too_large_for_the_client_is_named_by_hash(broker: Broker, uniqu
         writer.send(Records([name], [b"secret"], [b"x" * 2_000_000]))
 
 
-def test_nothing_of_a_failed_attempt_is_sent_later(broker: Broker, unique: Unique) -> None:
+def test_no_record_of_a_failed_attempt_is_sent_later(broker: Broker, unique: Unique) -> None:
     """Leaving by an exception throws away what is queued."""
     name = unique("dropped")
     broker.create_topic(name)
@@ -90,7 +90,7 @@ def test_nothing_of_a_failed_attempt_is_sent_later(broker: Broker, unique: Uniqu
 
 
 @pytest.mark.parametrize("timestamp", [0, -1])
-def test_times_kafka_cannot_hold_are_refused(timestamp: int) -> None:
+def test_times_that_kafka_cannot_store_are_refused(timestamp: int) -> None:
     """librdkafka would write the present time instead."""
     settings = producer_settings({"bootstrap.servers": "127.0.0.1:9"}, checked=True)
     with pytest.raises(KafkaError, match="timestamp not after 1970"), RecordProducer(settings) as writer:

@@ -69,7 +69,7 @@ def test_the_next_block_reuses_the_producer_with_counts_of_its_own(
 
 @pytest.mark.parametrize("partitioner", ["default", "round-robin"])
 @pytest.mark.parametrize("change", ["added", "recreated", "added behind an empty block"])
-def test_keys_go_by_the_count_that_the_batch_began_with(
+def test_keys_are_partitioned_by_the_count_at_the_batch_s_start(
     pool: ProducerPool, broker: Broker, unique: Unique, change: str, partitioner: str
 ) -> None:
     """Even if the topic has other partitions by now: the broker's metadata may still be those of before."""
@@ -158,7 +158,7 @@ def test_a_producer_that_was_idle_too_long_is_not_reused(broker: Broker, unique:
     assert _send(pool, broker, topic) is not first
 
 
-def test_a_worker_that_serves_many_pipelines_keeps_few(pool: ProducerPool, broker: Broker) -> None:
+def test_the_number_of_idle_producers_is_bounded(pool: ProducerPool, broker: Broker) -> None:
     for number in range(11):
         with pool.producer(ArrowRecords((f"t-{number}",)), _settings(broker)):
             pass

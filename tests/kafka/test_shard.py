@@ -57,7 +57,7 @@ def test_a_lost_request_or_response(desk: Desk, method: str, what: str) -> None:
     assert (shard.counts.records, shard.cursor) == (18, Cursor(3, 0, 6))
 
 
-def test_the_ledger_would_see_a_lost_answer(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ledger_detects_a_repeated_transaction(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the guard, a shard that does not read its cursor sends a committed transaction again."""
     monkeypatch.setattr(ShardSpec, "cursor_from", lambda *_: Cursor())
     with desk.shard(losing("commit_transaction", "answer")) as shard:
@@ -124,7 +124,7 @@ def test_a_twin_that_went_further_ends_the_shard(desk: Desk) -> None:
     assert desk.received() == EXPECTED
 
 
-def test_a_younger_run_ends_the_shard(desk: Desk) -> None:
+def test_a_newer_run_ends_the_shard(desk: Desk) -> None:
     """The zombie sends nothing more, and leaves the younger run's shard alone."""
     with desk.control() as old:
         old.take_over()

@@ -82,7 +82,7 @@ def test_every_change_of_a_key_arrives_in_order(spark: SparkSession, broker: Bro
     [(Sink(), False), (Sink(parallelism=2), True), (Sink(partitioner="fixed"), True)],
     ids=["default", "parallelism", "fixed"],
 )
-def test_keys_that_come_once_are_sent_where_they_are(
+def test_unique_keys_are_sent_without_a_shuffle(
     spark: SparkSession, broker: Broker, unique: Unique, sink: Sink, moves: bool
 ) -> None:
     """To the same partitions, and without a shuffle: unless tasks are counted, or decide where a key goes."""

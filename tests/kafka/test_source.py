@@ -27,7 +27,7 @@ def _everything(spark: SparkSession, topic: Topic) -> DataFrame:
     return source.read(spark, topic, state.earliest, state.end)
 
 
-def test_a_record_comes_whole(spark: SparkSession, broker: Broker, unique: Unique) -> None:
+def test_a_record_is_read_complete(spark: SparkSession, broker: Broker, unique: Unique) -> None:
     """The columns are those documented; null, empty and binary payloads, headers and the timestamp are preserved."""
     name = unique("whole")
     broker.create_topic(name)

@@ -58,14 +58,14 @@ def _text(task: Any, *batches: Any) -> str:
 
 
 @pytest.mark.parametrize("error", list(_errors()), ids=lambda e: type(e).__name__)
-def test_every_class_comes_back_with_its_words_and_fields(error: errors.BridgeError) -> None:
+def test_every_class_is_restored_with_message_and_fields(error: errors.BridgeError) -> None:
     remote = TaskErrors()
     again = remote.error(PySparkException(_text(remote.task(_Raises(error).run))))
     assert type(again) is type(error)
     assert (str(again), again.args, vars(again)) == (str(error), error.args, vars(error))
 
 
-def test_a_class_of_others_comes_back_as_ours() -> None:
+def test_a_subclass_outside_of_bridge_errors_becomes_its_base_class() -> None:
     class Narrow(errors.GapError):
         version = 0
 
@@ -75,7 +75,7 @@ def test_a_class_of_others_comes_back_as_ours() -> None:
     assert (type(again), str(again), vars(again)) == (errors.GapError, "version 7 is gone", {"version": 7})
 
 
-def test_what_others_say_is_not_taken_for_an_error_of_ours() -> None:
+def test_other_text_is_not_mistaken_for_an_error_of_the_bridge() -> None:
     """Not even the text of another job's error or of an earlier one."""
     remote, other = TaskErrors(), TaskErrors()
     stolen = _text(other.task(_Raises(errors.KafkaError("stolen")).run))

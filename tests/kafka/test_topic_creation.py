@@ -54,7 +54,7 @@ def test_an_existing_topic_is_not_changed_and_its_differences_are_warnings(
     assert topic_creation.prepare_topics(topic_of(name, servers=broker.bootstrap)) == [second]
 
 
-def test_policies_are_compared_word_by_word(broker: Broker, unique: Unique) -> None:
+def test_policies_are_compared_value_by_value(broker: Broker, unique: Unique) -> None:
     name = unique("both")
     broker.create_topic(name, config={"cleanup.policy": "compact,delete"})
     same = TopicCreation(config={"cleanup.policy": "delete, compact"})
@@ -67,7 +67,7 @@ def test_policies_are_compared_word_by_word(broker: Broker, unique: Unique) -> N
     )
 
 
-def test_an_absent_topic_that_nobody_creates(broker: Broker) -> None:
+def test_a_missing_topic_without_topic_create(broker: Broker) -> None:
     with pytest.raises(TopicMissingError, match=r"topic 'nowhere' does not exist.*topic\.create"):
         topic_creation.prepare_topics(topic_of("nowhere", servers=broker.bootstrap))
 
@@ -79,7 +79,7 @@ def test_an_absent_topic_that_nobody_creates(broker: Broker) -> None:
         (TopicCreation(config={"cleanup.polisy": "compact"}), "INVALID_CONFIG: Unknown topic config name"),
     ],
 )
-def test_what_the_broker_will_not_create(
+def test_a_topic_that_the_broker_refuses_to_create(
     broker: Broker, unique: Unique, creation: TopicCreation, reason: str
 ) -> None:
     name = unique("refused")
