@@ -79,7 +79,7 @@ def test_screen_readers_get_headings_and_regions(browser: Browser) -> None:
     assert ("region", "Failed expectations") in heard
     pictures = [name for role, name in heard if role in ("image", "img")]
     assert any(name.startswith("Rows in the table Rows in the table over 6 runs") for name in pictures)
-    assert "Of the 5 runs before, met in 2" in pictures
+    assert "Met in 2 of 5 earlier runs" in pictures
     assert all(pictures)
 
 
