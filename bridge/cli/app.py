@@ -163,8 +163,8 @@ def demo(
         run(spark, folder, screen, stop)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"bridge {own_version()}")
         raise typer.Exit
 

@@ -44,8 +44,8 @@ def rehearse(spark: SparkSession, folder: Path) -> None:
             broker.create_topic(name)
         once = replace(incoming.run, trigger_seconds=None)
         for seed, engine in enumerate((Engine.SPARK, Engine.AUTO)):
-            made = orders.changes(seed, keys=_CHANGES // 2, count=_CHANGES)
-            orders.write(broker.bootstrap, topic, made)
+            changes = orders.changes(seed, keys=_CHANGES // 2, count=_CHANGES)
+            orders.write(broker.bootstrap, topic, changes)
             ingest(spark, replace(incoming, run=once, merge=replace(incoming.merge, engine=engine)))
         publish(spark, replace(outgoing, run=replace(outgoing.run, trigger_seconds=None)))
 
@@ -62,14 +62,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     file.parent.mkdir(parents=True, exist_ok=True)
     print("creating a class archive (AppCDS) for faster starts of Spark", flush=True)
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=".rehearsal-") as folder:
-        made = Path(folder) / file.name
+        archive = Path(folder) / file.name
         # In a process and JVM of its own: this Java may not support it, or the disk may be full.
         environ = {key: value for key, value in os.environ.items() if not key.startswith("PYSPARK_GATEWAY")}
-        command = [sys.executable, "-m", "bridge.demo.rehearsal", str(made)]
+        command = [sys.executable, "-m", "bridge.demo.rehearsal", str(archive)]
         with suppress(subprocess.TimeoutExpired):
             subprocess.run(command, check=False, env=environ, timeout=_TIMEOUT_SECONDS)
-        if made.is_file():
-            os.replace(made, file)
+        if archive.is_file():
+            os.replace(archive, file)
             print(f"  in {file}", flush=True)
         else:
             print("  not created; without it Spark needs a few seconds more to start", flush=True)

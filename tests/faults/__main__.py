@@ -18,11 +18,11 @@ from collections import Counter
 from datetime import datetime, timezone
 from pathlib import Path
 
+from tests.faults.episode_checks import LEAKS, check_lane, check_vacuum, find_leaks
 from tests.faults.ground import Ground, World, ground, world
-from tests.faults.judging import LEAKS, judged, leaks, vacuumed
 from tests.faults.plan import Episode, plan
-from tests.faults.plays import Play, appended, code, machine, newest, read
-from tests.faults.report import percentile, written
+from tests.faults.plays import Play, append_play, code_version, machine, read_plays, sum_of_newest_code
+from tests.faults.report import percentile, write
 from tests.faults.rounds import PATIENCE, Player
 
 _began = time.monotonic()
@@ -46,7 +46,7 @@ def main() -> int:
     parser.add_argument("--ledger", type=Path)
     parser.add_argument("--keep", action="store_true", help="keep the working folder even without findings")
     asked = parser.parse_args()
-    there = code()
+    there = code_version()
     if asked.ledger and there.changed:
         say(f"bridge/ has uncommitted changes, so these rounds would not count: {there.changed}")
         return 1
@@ -61,10 +61,10 @@ def main() -> int:
     (folder / "play.json").write_text(play.json())
     clean = whole and play.clean
     if asked.ledger:  # with any result: a ledger of successes only would prove nothing
-        appended(play, asked.ledger)
-        plays = read(asked.ledger)
+        append_play(play, asked.ledger)
+        plays = read_plays(asked.ledger)
         if any(play.count for play in plays):
-            written(newest(plays), asked.ledger.with_suffix(".md"))
+            write(sum_of_newest_code(plays), asked.ledger.with_suffix(".md"))
         say(f"updated {asked.ledger} and its document")
     if clean and not asked.keep:
         shutil.rmtree(folder, ignore_errors=True)
@@ -116,7 +116,7 @@ def _episode(there: World, folder: Path, episode: Episode, seed: int, play: Play
 
 def _judged(here: Ground, episode: Episode, play: Play) -> None:
     for lane in episode.lanes:
-        verdict = judged(here, lane)
+        verdict = check_lane(here, lane)
         for example in verdict.examples:
             say(f"  FOUND in {lane.name} ({lane}) {example}")
         play.found.update(verdict.counts)
@@ -130,8 +130,8 @@ def _judged(here: Ground, episode: Episode, play: Play) -> None:
                     kinds[kind] += count
         play.lane(lane, kinds)
         play.by_file += here.by_file(lane)
-    play.found.update(leaks(here, say))
-    orphaned, scratch, wrong = vacuumed(here, episode.lanes[episode.number % len(episode.lanes)])
+    play.found.update(find_leaks(here, say))
+    orphaned, scratch, wrong = check_vacuum(here, episode.lanes[episode.number % len(episode.lanes)])
     play.orphaned_files, play.log_scratch = play.orphaned_files + orphaned, play.log_scratch + scratch
     for what in wrong:
         say(f"  FOUND {LEAKS[2]}: {what}")

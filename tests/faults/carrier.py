@@ -104,7 +104,7 @@ def _java_lives(spark: Any) -> bool:
         return False
 
 
-def told(folder: Path) -> Sequence[dict[str, Any]]:
+def read_errors(folder: Path) -> Sequence[dict[str, Any]]:
     """Reads the errors by which pipelines of a carrier ended."""
     file = folder / "errors.jsonl"
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []

@@ -62,28 +62,28 @@ def judge(history: History, *, drained: bool, exactly_once: bool = True, grown: 
     verdict = Verdict(
         records_in=len(history.topic_in), records_out=len(history.topic_out), commits=len(history.commits)
     )
-    _sends(history, verdict)
-    _batches(history.commits, verdict)
+    _check_sends(history, verdict)
+    _check_batches(history.commits, verdict)
     expected, rows = changes(history)
-    _table(history, rows, verdict)
-    _quarantine(history, verdict)
-    out = _out(history, verdict, grown=grown)
+    _check_table(history, rows, verdict)
+    _check_quarantine(history, verdict)
+    out = _check_output(history, verdict, grown=grown)
     for key in sorted(expected.keys() | out.keys()):
         wanted, found = expected.get(key, []), out.get(key, [])
         if not exactly_once:
-            _again(key, wanted, found, verdict, drained=drained, grown=grown)
+            _check_at_least_once(key, wanted, found, verdict, drained=drained, grown=grown)
         elif grown:
-            _parted(key, wanted, found, verdict, drained=drained)
+            _check_several_partitions(key, wanted, found, verdict, drained=drained)
         else:
             had = [record.row for record in found]
             if had != (wanted if drained else wanted[: len(had)]):
                 _report_difference(key, wanted, had, verdict, drained=drained)
     if drained:
-        _ended(history, expected, verdict)
+        _check_output_fold(history, expected, verdict)
     return verdict
 
 
-def _sends(history: History, verdict: Verdict) -> None:
+def _check_sends(history: History, verdict: Verdict) -> None:
     """Acknowledged records are in the topic, at their offset, once, and in the order of sending."""
     committed = {(r.partition, r.offset): r for r in history.topic_in}
     seen: dict[tuple[int, int], int] = {}
@@ -111,7 +111,7 @@ def _sends(history: History, verdict: Verdict) -> None:
             verdict.add("aborted read", f"topic in: aborted key {sent.key} seq {sent.seq} at {place}")
 
 
-def _batches(commits: list[Commit], verdict: Verdict) -> None:
+def _check_batches(commits: list[Commit], verdict: Verdict) -> None:
     """Each batch is one version; batch numbers increase by one, and no offset decreases."""
     before: Commit | None = None
     for commit in commits:
@@ -132,7 +132,7 @@ def _batches(commits: list[Commit], verdict: Verdict) -> None:
         before = commit
 
 
-def _table(history: History, rows: dict[int, Row], verdict: Verdict) -> None:
+def _check_table(history: History, rows: dict[int, Row], verdict: Verdict) -> None:
     for key, count in Counter(key for key, _ in history.table).items():
         if count > 1:
             verdict.add("duplicated", f"table: key {key} is there {count} times")
@@ -140,16 +140,16 @@ def _table(history: History, rows: dict[int, Row], verdict: Verdict) -> None:
     for key, row in history.table:
         if (key, row[0]) in aborted:
             verdict.add("aborted read", f"table: key {key} seq {row[0]}")
-    _equal(rows, dict(history.table), "table differs from topic", verdict)
+    _check_equal(rows, dict(history.table), "table differs from topic", verdict)
 
 
-def _equal(wanted: dict[int, Row], found: dict[int, Row], fault: str, verdict: Verdict) -> None:
+def _check_equal(wanted: dict[int, Row], found: dict[int, Row], fault: str, verdict: Verdict) -> None:
     for key in sorted(wanted.keys() | found.keys()):
         if wanted.get(key) != found.get(key):
             verdict.add(fault, f"key {key}: {wanted.get(key)} wanted, {found.get(key)} found")
 
 
-def _quarantine(history: History, verdict: Verdict) -> None:
+def _check_quarantine(history: History, verdict: Verdict) -> None:
     """Undecodable records up to the offsets of the last commit are in the quarantine once, and no other records are."""
     reached = history.commits[-1].offsets if history.commits else {}
     kept = Counter(history.quarantine)
@@ -163,7 +163,7 @@ def _quarantine(history: History, verdict: Verdict) -> None:
             verdict.add("quarantine differs", f"the record {place} is in it {count} times")
 
 
-def _out(history: History, verdict: Verdict, *, grown: bool) -> dict[int, list[Record]]:
+def _check_output(history: History, verdict: Verdict, *, grown: bool) -> dict[int, list[Record]]:
     """The output topic has the expected records of each key."""
     aborted = {(a.key, a.seq) for a in history.ledger if a.fate == "aborted"}
     out: dict[int, list[Record]] = {}
@@ -177,7 +177,7 @@ def _out(history: History, verdict: Verdict, *, grown: bool) -> dict[int, list[R
     return out
 
 
-def _ended(history: History, expected: dict[int, list[Row | None]], verdict: Verdict) -> None:
+def _check_output_fold(history: History, expected: dict[int, list[Row | None]], verdict: Verdict) -> None:
     """The fold of the output topic equals the table."""
     table, topic = dict(history.table), fold(history.topic_out)
     for key in sorted(table.keys() | topic.keys()):
@@ -192,7 +192,7 @@ def _ended(history: History, expected: dict[int, list[Row | None]], verdict: Ver
         verdict.add(fault, f"topic out: key {key}: {wanted} wanted, {found} found")
 
 
-def _again(
+def _check_at_least_once(
     key: int, wanted: list[Row | None], found: list[Record], verdict: Verdict, *, drained: bool, grown: bool
 ) -> None:
     """At-least-once: see `judge`. Where partitions were added, all of them together contain the changes of a key."""
@@ -213,12 +213,12 @@ def _again(
         rows = [row for row in missing if row is not None and row not in {record.row for record in found}]
         for row in rows if drained else []:
             verdict.add("lost", f"topic out: key {key} {row} is not in any partition")
-        _forward(key, wanted, found, verdict)
+        _check_newer_than_all(key, wanted, found, verdict)
     elif drained and sent < len(wanted):
         verdict.add("lost", f"topic out: key {key} lacks {wanted[sent:][:5]}")
 
 
-def _forward(key: int, wanted: list[Row | None], found: list[Record], verdict: Verdict) -> None:
+def _check_newer_than_all(key: int, wanted: list[Row | None], found: list[Record], verdict: Verdict) -> None:
     """Within a partition, a change that occurs for the first time is newer than all before it."""
     newest: dict[int, int] = {}
     places = {row: n for n, row in enumerate(wanted) if row is not None}
@@ -234,7 +234,7 @@ def _forward(key: int, wanted: list[Row | None], found: list[Record], verdict: V
         newest[record.partition] = max(at, newest.get(record.partition, -1))
 
 
-def _parted(
+def _check_several_partitions(
     key: int, wanted: list[Row | None], found: list[Record], verdict: Verdict, *, drained: bool
 ) -> None:
     """Exactly-once in several partitions: all changes, each once, in order within each partition."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.faults.carrier import told
+from tests.faults.carrier import read_errors
 from tests.faults.zygote import Zygote
 from tests.pipelines.processes import Process
 
@@ -102,7 +102,7 @@ class Carrier(Process):
     @property
     def errors(self) -> list[str]:
         """The errors by which its pipelines ended."""
-        return [f"{e['lane']}: {e['kind']}: {e['message']}" for e in told(self.folder)]
+        return [f"{e['lane']}: {e['kind']}: {e['message']}" for e in read_errors(self.folder)]
 
 
 class _Hit(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.faults.documents import KEY_TYPES
 
-__all__ = ["CHOICES", "DELIVERIES", "ENGINES", "FORMATS", "Lane", "drawn"]
+__all__ = ["CHOICES", "DELIVERIES", "ENGINES", "FORMATS", "Lane", "draw_lanes"]
 
 ENGINES = ("delta-rs", "spark")
 DELIVERIES = ("at-least-once", "exactly-once by key", "exactly-once by file")
@@ -140,7 +140,7 @@ class _Deck:
         return self._left.pop(found)
 
 
-def drawn(seed: int, prefix: str = "f") -> Iterator[Lane]:
+def draw_lanes(seed: int, prefix: str = "f") -> Iterator[Lane]:
     """Yields lanes endlessly, the same for the same seed. Every pair of engine and delivery, every key type and every
     format occurs before one of them repeats, so that a few lanes cover all."""
     draw = random.Random(seed)

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
-from tests.faults.vectors import deleted
+from tests.faults.vectors import deleted_rows
 
 __all__ = ["Log", "rows"]
 
@@ -49,7 +49,7 @@ class Log:
 
 def rows(table: Path, add: Mapping[str, Any], columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     """Returns the rows of a file that are not deleted."""
-    gone = deleted(table, add.get("deletionVector"))
+    gone = deleted_rows(table, add.get("deletionVector"))
     found = pq.ParquetFile(table / unquote(add["path"])).read(columns=list(columns))
     lists = [found.column(name).to_pylist() for name in columns]
     for number, row in enumerate(zip(*lists, strict=True)):

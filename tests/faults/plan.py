@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from tests.faults.lane import Lane, drawn
+from tests.faults.lane import Lane, draw_lanes
 
 __all__ = ["KINDS", "PLACES", "Blow", "Episode", "plan"]
 
@@ -86,7 +86,7 @@ class Episode:
 
 def plan(seed: int, lanes: int, blows: int, *, all_of_them: bool = False) -> Iterator[Episode]:
     """Yields episodes endlessly, the same for the same seed. `all_of_them`: no fault that hits a single lane."""
-    draw, configurations, number = random.Random(seed), drawn(seed), 0
+    draw, configurations, number = random.Random(seed), draw_lanes(seed), 0
     while True:
         number += 1
         chosen = tuple(islice(configurations, lanes))

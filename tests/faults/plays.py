@@ -13,10 +13,20 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.checker import FAULTS
-from tests.faults.judging import LEAKS
+from tests.faults.episode_checks import LEAKS
 from tests.faults.lane import Lane
 
-__all__ = ["FOUND", "Code", "Play", "added_up", "appended", "code", "machine", "newest", "read"]
+__all__ = [
+    "FOUND",
+    "Code",
+    "Play",
+    "append_play",
+    "code_version",
+    "machine",
+    "read_plays",
+    "sum_of_newest_code",
+    "sum_of_tree",
+]
 
 FOUND = (*FAULTS, *LEAKS)
 ROOT = Path(__file__).parents[2]
@@ -33,7 +43,7 @@ class Code:
     """Files of bridge/ with uncommitted changes."""
 
 
-def code() -> Code:
+def code_version() -> Code:
     """Returns the code of this checkout."""
 
     def git(*words: str) -> str:
@@ -107,13 +117,13 @@ class Play:
         return json.dumps({**plain, "seconds": round(self.seconds), "stall": round(self.stall, 1)})
 
 
-def appended(play: Play, ledger: Path) -> None:
+def append_play(play: Play, ledger: Path) -> None:
     """Appends a play to the ledger."""
     with ledger.open("a", encoding="utf-8") as out:
         out.write(play.json() + "\n")
 
 
-def read(ledger: Path) -> list[Play]:
+def read_plays(ledger: Path) -> list[Play]:
     """Reads all plays of the ledger."""
     lines = ledger.read_text(encoding="utf-8").splitlines() if ledger.exists() else []
     plays = [Play(**json.loads(line)) for line in lines]
@@ -122,15 +132,15 @@ def read(ledger: Path) -> list[Play]:
     return plays
 
 
-def added_up(plays: Sequence[Play], tree: str) -> Play:
+def sum_of_tree(plays: Sequence[Play], tree: str) -> Play:
     """Returns the sum of the plays of one tree."""
     return _sum(tree, (play for play in plays if play.tree == tree))
 
 
-def newest(plays: Sequence[Play]) -> Play:
+def sum_of_newest_code(plays: Sequence[Play]) -> Play:
     """Returns the sum for the document: the plays of the newest code with checked rounds. A play that was aborted
     before its first set of lanes was checked has none."""
-    return added_up(plays, next(play.tree for play in reversed(plays) if play.count))
+    return sum_of_tree(plays, next(play.tree for play in reversed(plays) if play.count))
 
 
 def _sum(tree: str, plays: Iterable[Play]) -> Play:

@@ -48,12 +48,12 @@ class Observer:
         """Reads everything up to now, from the end of the data flow, so that each effect has its cause."""
         history = self.history
         for topic in self._topics[1:]:
-            history.topic_out += self._records(topic)
+            history.topic_out += self.records(topic)
         history.commits += self._commits()
-        history.table = self._rows()
-        history.quarantine = self._kept()
+        history.table = self.rows()
+        history.quarantine = self._quarantined()
         history.ledger += self._lines()
-        history.topic_in += self._records(self._topics[0])
+        history.topic_in += self.records(self._topics[0])
         return history
 
     def _lines(self) -> Iterator[Acked]:
@@ -75,12 +75,12 @@ class Observer:
                 vector = {int(partition): offset for partition, offset in offsets.items()}
                 yield Commit(version, txns[0] if txns else -1, told["batch"], vector)
 
-    def _rows(self) -> list[tuple[int, tuple[int, str, int]]]:
+    def rows(self) -> list[tuple[int, tuple[int, str, int]]]:
         columns = list(self._key.columns)
         found = self.log.rows([*columns, "seq", "writer", "seed"])
         return [(self._key.number(_naive(row[: len(columns)])), row[len(columns) :]) for row in found]
 
-    def _kept(self) -> list[tuple[int, int]]:
+    def _quarantined(self) -> list[tuple[int, int]]:
         if self._quarantine is None:
             return []
         kept = Log(self._quarantine)
@@ -88,7 +88,7 @@ class Observer:
             pass
         return [(row[0], row[1]) for row in kept.rows(["partition", "offset"])]
 
-    def _records(self, topic: str) -> Iterator[Record]:
+    def records(self, topic: str) -> Iterator[Record]:
         """Yields what read_committed consumers see; undecodable records are added to the history's `bad`."""
         for message in messages(self._bootstrap, topic, self._next.setdefault(topic, {})):
             key, place = message.key(), (message.partition() or 0, message.offset() or 0)

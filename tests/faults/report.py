@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.faults.lane import CHOICES
 from tests.faults.plays import FOUND, Play
 
-__all__ = ["parsed", "percentile", "rendered", "written"]
+__all__ = ["parse_tables", "percentile", "render", "write"]
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
@@ -21,7 +21,7 @@ def percentile(values: Sequence[float], percent: float) -> float:
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
 
 
-def rendered(play: Play) -> str:
+def render(play: Play) -> str:
     """Returns the document, whose tables `parsed` reads."""
     facts = {
         "commit": ", ".join(play.commits),
@@ -54,14 +54,14 @@ def rendered(play: Play) -> str:
     return "\n".join([*parts, "\n## Recovery\n", _recovery(play), _FOOT])
 
 
-def written(play: Play, path: Path) -> None:
+def write(play: Play, path: Path) -> None:
     """Writes the document atomically."""
     scratch = path.with_name(f".{path.name}.tmp")
-    scratch.write_text(rendered(play), encoding="utf-8")
+    scratch.write_text(render(play), encoding="utf-8")
     os.replace(scratch, path)
 
 
-def parsed(text: str) -> dict[str, dict[str, str]]:
+def parse_tables(text: str) -> dict[str, dict[str, str]]:
     """Returns the table of each section as {first cell: second cell}; the first section is ''."""
     found: dict[str, dict[str, str]] = {}
     section = ""

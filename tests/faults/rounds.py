@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.faults.carrier import told
+from tests.faults.carrier import read_errors
 from tests.faults.documents import KEY_TYPES
 from tests.faults.ground import Ground
 from tests.faults.jobs import Carrier, Job
@@ -99,16 +99,16 @@ class Player:
     def _raise(self, this: Blow, job: Job) -> None:
         """Lets one pipeline end with an error, without effect on the others."""
         process = job.running
-        before = len(told(process.folder))
+        before = len(read_errors(process.folder))
         job.expecting = True
         hit = self._armed(job, this.place, f"raise after {this.passes}")
         if hit is not None:
             self._ground.until(
-                lambda: len(told(process.folder)) > before or process.code is not None,
+                lambda: len(read_errors(process.folder)) > before or process.code is not None,
                 PATIENCE,
                 "a pipeline ends",
             )
-        found = told(process.folder)[before:]
+        found = read_errors(process.folder)[before:]
         lanes = [e["lane"] for e in found if "failpoint" in e["message"]] or [e["lane"] for e in found]
         job.expecting = False
         if not lanes:

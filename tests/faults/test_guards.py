@@ -31,9 +31,9 @@ from bridge.kafka.shard_state import Cursor, ShardSpec
 from bridge.offsets import Offsets
 from bridge.pipelines.runtime import lease
 from tests.delta.tables import ENGINES, at, content, frame, made
+from tests.faults.checked_ingest import CheckedIngest
 from tests.faults.checker import judge
 from tests.faults.history import Acked, Commit, History, Record
-from tests.faults.judged import Judged
 from tests.faults.reading import Observer, leftovers, log_scratch, open_transactions
 
 onoff = pytest.mark.parametrize("guarded", [True, False], ids=["on", "off"])
@@ -41,13 +41,15 @@ Patch = pytest.MonkeyPatch
 
 
 @pytest.fixture
-def judged(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Judged:
-    return Judged(spark, broker, lake, unique)
+def judged(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> CheckedIngest:
+    return CheckedIngest(spark, broker, lake, unique)
 
 
 @onoff
 @pytest.mark.parametrize("engine", ["spark", pytest.param("delta-rs", marks=pytest.mark.slow)])
-def test_delta_s_txn_in_the_commit(judged: Judged, monkeypatch: Patch, guarded: bool, engine: str) -> None:
+def test_delta_s_txn_in_the_commit(
+    judged: CheckedIngest, monkeypatch: Patch, guarded: bool, engine: str
+) -> None:
     """A second run commits the same batch just before the first one; no lease separates them."""
     ours = SimpleNamespace(lost=False, warning=None, check=lambda: None)
     monkeypatch.setattr(lease, "acquire_lease", lambda *_: nullcontext(ours))
@@ -81,12 +83,12 @@ def test_delta_s_txn_in_the_commit(judged: Judged, monkeypatch: Patch, guarded: 
         with suppress(BridgeError):
             judged.ingest(engine=engine)
     assert second == [None, 1]
-    verdict = judged.judged()
+    verdict = judged.check()
     assert verdict.clean == guarded and bool(verdict.counts["batches not once"]) != guarded, verdict
 
 
 @pytest.mark.parametrize("guarded", [pytest.param(True, marks=pytest.mark.slow), False], ids=["on", "off"])
-def test_offsets_in_the_commit(judged: Judged, monkeypatch: Patch, guarded: bool) -> None:
+def test_offsets_in_the_commit(judged: CheckedIngest, monkeypatch: Patch, guarded: bool) -> None:
     """A run that starts at other offsets, like those of an old checkpoint."""
     judged.write(4)
     judged.ingest()
@@ -100,7 +102,7 @@ def test_offsets_in_the_commit(judged: Judged, monkeypatch: Patch, guarded: bool
         monkeypatch.setattr("bridge.pipelines.ingest.run.read_progress", stale)
     judged.write(1)
     judged.ingest(max_offsets=15)
-    verdict = judged.judged()
+    verdict = judged.check()
     assert verdict.clean == guarded and bool(verdict.counts["batches not once"]) != guarded, verdict
 
 
@@ -109,10 +111,10 @@ def test_committed_records_alone(
     spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], isolation: str
 ) -> None:
     options = {"properties.isolation.level": isolation}
-    judged = Judged(spark, broker, lake, unique, options=options)
+    judged = CheckedIngest(spark, broker, lake, unique, options=options)
     judged.write(40)
     judged.ingest()
-    verdict = judged.judged()
+    verdict = judged.check()
     assert verdict.clean == (isolation == "read_committed"), verdict
     assert bool(verdict.counts["aborted read"]) == (isolation == "read_uncommitted")
 
@@ -148,7 +150,7 @@ def test_null_safe_keys(
 def told(broker: Broker, topic: str, expected: Mapping[int, list[int]], tmp_path: Path) -> History:
     """A history with this output topic, whose commits changed each key as expected."""
     seen = Observer(broker.bootstrap, ["", topic], tmp_path, tmp_path / "none")
-    out = list(seen._records(topic))
+    out = list(seen.records(topic))
     rounds = max(map(len, expected.values()))
     wanted = [Record(0, 0, -1, None)][:0]
     commits = []
@@ -215,13 +217,13 @@ def test_java_s_partitioner(
     assert verdict.clean == guarded and bool(verdict.counts["reordered"]) != guarded, verdict
 
 
-def test_a_ledger_that_lies_is_found_too(judged: Judged) -> None:
+def test_a_ledger_that_lies_is_found_too(judged: CheckedIngest) -> None:
     """A record that was acknowledged and is missing counts as lost."""
     judged.write(3)
     judged.ingest()
-    with judged._ledger.open("a") as out:
+    with judged.ledger.open("a") as out:
         out.write(json.dumps(Acked(1, 10**6, 0, 10**6, "plain")) + "\n")
-    assert judged.judged().counts["lost"] == 1
+    assert judged.check().counts["lost"] == 1
 
 
 def test_what_is_left_over_is_found(broker: Broker, unique: Callable[[str], str], tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.embedded.broker import Broker
+from tests.faults.episode_checks import check_lane, find_leaks
 from tests.faults.ground import World, ground
-from tests.faults.judging import judged, leaks
 from tests.faults.lane import DELIVERIES, Lane
 from tests.faults.plan import Blow
 from tests.faults.rounds import PATIENCE, Player
@@ -50,9 +50,9 @@ def test_each_kind_of_kill_for_each_delivery(spark: SparkSession, tmp_path: Path
             for job in here.jobs.values():
                 job.stop()
             played = {hit for job in here.jobs.values() for hit, count in job.rounds.items() if count}
-            verdicts = {lane.name: judged(here, lane) for lane in LANES}
+            verdicts = {lane.name: check_lane(here, lane) for lane in LANES}
             left: list[str] = []
-            leaks(here, left.append)
+            find_leaks(here, left.append)
     for lane in LANES:
         assert verdicts[lane.name].clean and verdicts[lane.name].records_out, (lane, verdicts[lane.name])
         assert {kind for name, kind in played if name == lane.name} == {kind for kind, _ in BLOWS}

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bridge.embedded.broker import Broker
-from tests.faults.watched import Job
+from tests.faults.measured_run import MeasuredRun
 from tests.pipelines.world import Record, World, tombstone, upsert
 
 MILLION = 1_000_000
@@ -62,13 +62,13 @@ def test_a_million_records_in_one_batch_with_400_megabytes(
 ) -> None:
     send(world, (records(n) for n in range(MILLION)))
     world.definition()
-    with Job(world, **SMALL) as job:
+    with MeasuredRun(world, **SMALL) as job:
         code = job.ended(SECONDS)
     print(f"exit {code}, peak {job.peak_mb}: {job.said[-300:]}")
     if code:
         assert code == 1 and "max-offsets-per-batch" in job.said
         world.definition(run={"max-offsets-per-batch": 100_000})
-        with Job(world, **SMALL) as job:
+        with MeasuredRun(world, **SMALL) as job:
             assert job.ended(SECONDS) == 0, job.said
         print(f"in batches: peak {job.peak_mb}")
     assert job.peak_mb["driver"] < 1200
@@ -80,15 +80,15 @@ def test_a_million_records_in_one_batch_with_400_megabytes(
 def test_a_heap_that_is_far_too_small_stops_the_run_and_a_larger_one_goes_on(world: World) -> None:
     send(world, (upsert(n, "x" * 20_000) for n in range(10_000)))
     world.definition()
-    with Job(world, driver_memory="400m") as job:
+    with MeasuredRun(world, driver_memory="400m") as job:
         assert job.ended(SECONDS) == 1
     assert "so little memory: set spark.driver.memory 500m or more" in job.said
-    with Job(world, driver_memory="160m", testing_reservedMemory=str(16 << 20)) as job:
+    with MeasuredRun(world, driver_memory="160m", testing_reservedMemory=str(16 << 20)) as job:
         code = job.ended(SECONDS)
     print(f"exit {code}, peak {job.peak_mb}: {job.said[-600:]}")
     assert code == 1 and "out of memory" in job.said.lower().replace("outofmemory", "out of memory")
     assert "max-offsets-per-batch" in job.said
-    with Job(world, driver_memory="1g") as job:
+    with MeasuredRun(world, driver_memory="1g") as job:
         assert job.ended(SECONDS) == 0, job.said
     assert count_and_sum(world) == (10_000, 49_995_000)
 
@@ -106,7 +106,7 @@ def test_an_executor_is_killed_in_a_batch(world: World) -> None:
             os.kill(there[0], signal.SIGKILL)
             killed.append(there[0])
 
-    with Job(world, master="local-cluster[2,1,1024]") as job:
+    with MeasuredRun(world, master="local-cluster[2,1,1024]") as job:
         assert job.ended(SECONDS, kill) == 0, job.said
     print(f"killed {killed}, peak {job.peak_mb}: {job.said[-300:]}")
     assert killed

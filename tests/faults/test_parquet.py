@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 from tests.faults.checker import judge
 from tests.faults.documents import BAD, KEY_TYPES, KEYS, UNKNOWN, Documents
 from tests.faults.history import Commit, History, Record
-from tests.faults.lane import drawn
+from tests.faults.lane import draw_lanes
 from tests.faults.parquet import Log
 from tests.faults.reading import Observer
-from tests.faults.vectors import _MAGIC, _NO_RUNS, _RUNS, _array, deleted
+from tests.faults.vectors import MAGIC, NO_RUNS, RUNS, deleted_rows, read_array
 
 
 def commit(table: Path, version: int, *actions: dict[str, Any]) -> None:
@@ -50,7 +50,7 @@ def test_a_key_that_is_there_twice_is_found_though_statistics_say_otherwise(tmp_
     seen = Observer("", ["t"], table, tmp_path / "none")
     for _ in seen.log.commits():
         pass
-    rows = seen._rows()
+    rows = seen.rows()
     assert sorted(key for key, _ in rows) == [1, 2, 2, 3]
     wanted = [Record(0, n, key, (1, "plain", 7)) for n, key in enumerate((1, 2, 3))]
     verdict = judge(History(topic_in=wanted, commits=[Commit(1, 0, 0, {0: 3})], table=rows), drained=False)
@@ -75,13 +75,11 @@ def test_a_removed_file_is_gone_and_one_that_comes_again_is_there(tmp_path: Path
 def portable(*containers: tuple[int, int, bytes], runs: bytes = b"") -> bytes:
     """A roaring bitmap of (high bits, values, body) in an array of one."""
     size = len(containers)
-    cookie = (
-        struct.pack("<I", _RUNS | (size - 1) << 16) + runs if runs else struct.pack("<II", _NO_RUNS, size)
-    )
+    cookie = struct.pack("<I", RUNS | (size - 1) << 16) + runs if runs else struct.pack("<II", NO_RUNS, size)
     heads = b"".join(struct.pack("<HH", high, count - 1) for high, count, _ in containers)
     places = b"\0" * 4 * size if not runs or size >= 4 else b""
     bodies = b"".join(body for _, _, body in containers)
-    return struct.pack("<iqI", _MAGIC, 1, 1) + cookie + heads + places + bodies
+    return struct.pack("<iqI", MAGIC, 1, 1) + cookie + heads + places + bodies
 
 
 def test_each_form_of_a_deletion_vector() -> None:
@@ -90,12 +88,12 @@ def test_each_form_of_a_deletion_vector() -> None:
     bits = bytearray(8192)
     bits[0], bits[8191] = 0b101, 0x80
     whole = portable((0, 3, listed), (2, 5000, bytes(bits)))
-    assert [*_array(whole)] == [high + n for n in (1, 5, 65535, 2 << 16, (2 << 16) + 2, (3 << 16) - 1)]
+    assert [*read_array(whole)] == [high + n for n in (1, 5, 65535, 2 << 16, (2 << 16) + 2, (3 << 16) - 1)]
     run = portable((0, 4, struct.pack("<5H", 2, 3, 2, 9, 0)), runs=b"\x01")
-    assert [*_array(run)] == [high + n for n in (3, 4, 5, 9)]
+    assert [*read_array(run)] == [high + n for n in (3, 4, 5, 9)]
     with pytest.raises(ValueError, match="begins with"):
-        [*_array(b"\0" * 12)]
-    assert deleted(Path("none"), None) == set()
+        [*read_array(b"\0" * 12)]
+    assert deleted_rows(Path("none"), None) == set()
 
 
 def test_deletion_vectors_as_spark_writes_them(spark: SparkSession, tmp_path: Path) -> None:
@@ -133,4 +131,4 @@ def test_a_row_under_another_key_is_nobody_s() -> None:
 def test_all_lanes_have_key_types_of_more_than_a_double_holds() -> None:
     (value,) = KEY_TYPES["DECIMAL(38,0)"].values(1)
     assert int(float(value)) != int(value) and len(str(value)) == 38
-    assert {lane.key for lane in islice(drawn(1), 4)} == set(KEY_TYPES)
+    assert {lane.key for lane in islice(draw_lanes(1), 4)} == set(KEY_TYPES)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bridge import config
-from tests.faults.lane import CHOICES, DELIVERIES, ENGINES, drawn
+from tests.faults.lane import CHOICES, DELIVERIES, ENGINES, draw_lanes
 from tests.faults.plan import KINDS, PLACES, plan
 
 ROOT = Path(__file__).parents[2]
@@ -21,13 +21,13 @@ def test_a_seed_says_all() -> None:
 
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_a_few_lanes_have_every_configuration_and_two_hundred_blows_every_kind(seed: int) -> None:
-    lanes = [*islice(drawn(seed), 12)]
+    lanes = [*islice(draw_lanes(seed), 12)]
     for dimension in ("engine", "delivery", "key", "format"):
         assert {getattr(lane, dimension) for lane in lanes} == set(CHOICES[dimension])
     assert {(lane.engine, lane.delivery) for lane in lanes[:6]} == {
         (e, d) for e in ENGINES for d in DELIVERIES
     }
-    assert {extra for lane in islice(drawn(seed), 40) for extra in lane.extras} == set(CHOICES["with"])
+    assert {extra for lane in islice(draw_lanes(seed), 40) for extra in lane.extras} == set(CHOICES["with"])
     assert len({(x.engine, x.delivery, x.key, x.format) for x in lanes}) == 12
     blows = [blow for episode in islice(plan(seed, 4, 12), 25) for blow in episode.blows]
     assert {b.kind for b in blows} == set(KINDS)
@@ -43,7 +43,7 @@ def test_the_places_are_in_the_code() -> None:
 
 
 def test_the_bridge_takes_the_pipeline_files(tmp_path: Path) -> None:
-    for lane in islice(drawn(7), 40):
+    for lane in islice(draw_lanes(7), 40):
         for verb in ("ingest", "publish"):
             file = tmp_path / lane.name / f"{verb}.yaml"
             file.parent.mkdir(exist_ok=True)

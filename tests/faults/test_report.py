@@ -10,9 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.lane import CHOICES, drawn
-from tests.faults.plays import FOUND, Play, added_up, appended, code, newest, read
-from tests.faults.report import parsed, percentile, rendered, written
+from tests.faults.lane import CHOICES, draw_lanes
+from tests.faults.plays import (
+    FOUND,
+    Play,
+    append_play,
+    code_version,
+    read_plays,
+    sum_of_newest_code,
+    sum_of_tree,
+)
+from tests.faults.report import parse_tables, percentile, render, write
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reliability.md"
 LEDGER = DOCUMENT.with_suffix(".jsonl")
@@ -22,7 +30,7 @@ MAY_LACK = ("deletion vectors",)
 
 def played(tree: str, seed: int, **more: object) -> Play:
     play = Play(["c0ffee"], tree, ["2026-11-23"], [seed], ["2 cores"], seconds=60.0, **more)  # type: ignore[arg-type]
-    for lane in islice(drawn(seed), 4):
+    for lane in islice(draw_lanes(seed), 4):
         play.lane(lane, Counter({"kill all": 2, "failpoint: raise at shard.sent": 1}))
     return play
 
@@ -37,13 +45,17 @@ def test_percentiles_are_values_that_were_there() -> None:
 def test_plays_of_one_code_add_up_and_no_others(tmp_path: Path) -> None:
     ledger = tmp_path / "reliability.jsonl"
     for tree, seed in (("a", 1), ("b", 2), ("a", 3)):
-        appended(played(tree, seed, records_in=10, recoveries={"ingest": [5.04]}, stall=seed), ledger)
-    appended(played("a", 3, broken=["ingest makes progress"]), ledger)
-    whole = added_up(read(ledger), "a")
+        append_play(played(tree, seed, records_in=10, recoveries={"ingest": [5.04]}, stall=seed), ledger)
+    append_play(played("a", 3, broken=["ingest makes progress"]), ledger)
+    whole = sum_of_tree(read_plays(ledger), "a")
     assert whole.broken == ["ingest makes progress"]
     assert (whole.count, whole.seeds, whole.records_in, whole.stall) == (36, [1, 3, 3], 20, 3)
     assert whole.recoveries == {"ingest": [5.0, 5.0]} and whole.commits == ["c0ffee"] and whole.clean
-    assert newest([*read(ledger), Play(["c"], "c", [], [], [], broken=["x"])]).seeds == [1, 3, 3]
+    assert sum_of_newest_code([*read_plays(ledger), Play(["c"], "c", [], [], [], broken=["x"])]).seeds == [
+        1,
+        3,
+        3,
+    ]
     assert whole.by("kind") == {"kill all": 24, "failpoint: raise": 12}
     assert sum(whole.by("engine").values()) == sum(whole.by("key").values()) == 36
 
@@ -54,24 +66,24 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert not play.clean
     file = tmp_path / "reliability.md"
     for _ in range(2):
-        written(play, file)
+        write(play, file)
     assert [p.name for p in tmp_path.iterdir()] == ["reliability.md"]
-    found = parsed(file.read_text(encoding="utf-8"))
+    found = parse_tables(file.read_text(encoding="utf-8"))
     assert found[""]["commit"] == "c0ffee" and found[""]["records written"] == "12,345"
     assert found["What was found"]["lost"] == "2" and found["What was found"]["reordered"] == "0"
     assert found["Rounds by fault"]["kill all"] == "8"
     assert set(CHOICES["key"]) < set(found["Rounds by key"])
-    assert max(map(len, rendered(play).splitlines())) <= 130
+    assert max(map(len, render(play).splitlines())) <= 130
 
 
 def test_a_play_knows_its_code() -> None:
-    found = code()
+    found = code_version()
     assert len(found.tree) == 40 and found.commit
 
 
 @pytest.mark.skipif(not LEDGER.exists(), reason="`make faults` has not been played on lanes yet")
 def test_the_document_has_every_configuration_and_nothing_but_zeros() -> None:
-    found = parsed(DOCUMENT.read_text(encoding="utf-8"))
+    found = parse_tables(DOCUMENT.read_text(encoding="utf-8"))
     counts = found["What was found"]
     del counts["fault"]
     assert counts == dict.fromkeys(FOUND, "0")
@@ -85,6 +97,6 @@ def test_the_document_has_every_configuration_and_nothing_but_zeros() -> None:
 
 @pytest.mark.skipif(not LEDGER.exists(), reason="`make faults` has not been played on lanes yet")
 def test_the_document_is_what_the_ledger_adds_up_to() -> None:
-    plays = read(LEDGER)
-    assert DOCUMENT.read_text(encoding="utf-8") == rendered(newest(plays))
+    plays = read_plays(LEDGER)
+    assert DOCUMENT.read_text(encoding="utf-8") == render(sum_of_newest_code(plays))
     assert all(set(json.loads(play.json())["found"]) >= set(FOUND) for play in plays)

@@ -15,40 +15,40 @@ from pyspark.sql import SparkSession
 from bridge.embedded.broker import Broker
 from bridge.errors import BridgeError
 from bridge.pipelines.ingest.run import ingest
-from tests.faults.judged import Judged
+from tests.faults.checked_ingest import CheckedIngest
 from tests.pipelines.world import World, tombstone, upsert
 
 Arm = Callable[[str, str], Path]
 
 
 @pytest.fixture
-def judged(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Judged:
-    return Judged(spark, broker, lake, unique)
+def judged(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> CheckedIngest:
+    return CheckedIngest(spark, broker, lake, unique)
 
 
 @pytest.mark.parametrize(
     "place", [pytest.param("ingest.before-merge", marks=pytest.mark.slow), "ingest.after-merge"]
 )
-def test_a_run_dies_beside_its_commit(judged: Judged, arm: Arm, place: str) -> None:
+def test_a_run_dies_beside_its_commit(judged: CheckedIngest, arm: Arm, place: str) -> None:
     """Before the commit nothing is written; after it, before Spark's own log has it, the batch is not applied again."""
     judged.write(10)
     hit = arm(place, "raise")
     with pytest.raises(RuntimeError, match=f"failpoint {place}"):
         judged.ingest()
     assert hit.exists()
-    done, noise = judged.judged().commits, judged.feed_rows()
+    done, noise = judged.check().commits, judged.feed_rows()
     assert done == (place == "ingest.after-merge")
     assert judged.ingest().batches == 1 - done
-    assert judged.judged().commits == 1
+    assert judged.check().commits == 1
     if done:
         assert judged.feed_rows() == noise
     judged.write(5)
     judged.ingest()
-    verdict = judged.judged()
+    verdict = judged.check()
     assert verdict.clean and verdict.commits == 2, verdict.examples
 
 
-def test_a_checkpoint_of_an_hour_ago_or_of_another_job(judged: Judged) -> None:
+def test_a_checkpoint_of_an_hour_ago_or_of_another_job(judged: CheckedIngest) -> None:
     """Restored, it repeats nothing; copied to another pipeline, it is not progress of that pipeline."""
     judged.write(10)
     judged.ingest()
@@ -60,11 +60,11 @@ def test_a_checkpoint_of_an_hour_ago_or_of_another_job(judged: Judged) -> None:
     shutil.copytree(folder / "kept", folder / "checkpoint")
     judged.write(3)
     judged.ingest()
-    verdict = judged.judged()
+    verdict = judged.check()
     assert verdict.clean and verdict.commits == 3, verdict.examples
     with pytest.raises(BridgeError, match=r"pipeline 'orders'.*'others'|'others'.*'orders'"):
         judged.ingest("others")
-    assert judged.judged().commits == 3
+    assert judged.check().commits == 3
 
 
 def test_one_key_many_times_and_tombstones_of_unknown_keys(

@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["deleted"]
+__all__ = ["deleted_rows"]
 
-_MAGIC = 1681511377
+MAGIC = 1681511377
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-_RUNS, _NO_RUNS = 12347, 12346
+RUNS, NO_RUNS = 12347, 12346
 
 
-def deleted(table: Path, vector: Mapping[str, Any] | None) -> set[int]:
+def deleted_rows(table: Path, vector: Mapping[str, Any] | None) -> set[int]:
     """Returns the row numbers that the descriptor in an add action deletes."""
     if vector is None:
         return set()
@@ -38,7 +38,7 @@ def deleted(table: Path, vector: Mapping[str, Any] | None) -> set[int]:
         (checked,) = struct.unpack_from(">I", raw, at + 4 + size)
         if size != vector["sizeInBytes"] or checked != zlib.crc32(data):
             raise ValueError(f"{place}: a deletion vector is torn at {at}")
-    rows = set(_array(data))
+    rows = set(read_array(data))
     if len(rows) != vector["cardinality"]:
         raise ValueError(
             f"{table}: a deletion vector holds {len(rows)} rows, and says {vector['cardinality']}"
@@ -56,10 +56,10 @@ def _z85(text: str) -> bytes:
     return out
 
 
-def _array(data: bytes) -> Iterator[int]:
+def read_array(data: bytes) -> Iterator[int]:
     magic, count = struct.unpack_from("<iq", data)
-    if magic != _MAGIC:
-        raise ValueError(f"a deletion vector begins with {magic}, not {_MAGIC}")
+    if magic != MAGIC:
+        raise ValueError(f"a deletion vector begins with {magic}, not {MAGIC}")
     at = 12
     for _ in range(count):
         (high,) = struct.unpack_from("<I", data, at)
@@ -71,10 +71,10 @@ def _bitmap(data: bytes, at: int) -> tuple[list[int], int]:
     (cookie,) = struct.unpack_from("<I", data, at)
     at += 4
     runs = b""
-    if cookie & 0xFFFF == _RUNS:
+    if cookie & 0xFFFF == RUNS:
         size = (cookie >> 16) + 1
         runs, at = data[at : at + (size + 7) // 8], at + (size + 7) // 8
-    elif cookie == _NO_RUNS:
+    elif cookie == NO_RUNS:
         (size,) = struct.unpack_from("<I", data, at)
         at += 4
     else:

@@ -86,8 +86,8 @@ def test_the_proposed_suite_passes_on_its_table(spark: SparkSession, definition:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (["--init", "--since", "1"], "--init checks nothing"),
-        (["--init", "--junit", "x.xml"], "--init checks nothing"),
+        (["--init", "--since", "1"], "--init runs no check"),
+        (["--init", "--junit", "x.xml"], "--init runs no check"),
         (["--overwrite"], "--overwrite has no effect without --init"),
     ],
 )

@@ -14,10 +14,10 @@ from pathlib import Path
 from tests.pipelines.processes import session_pids
 from tests.pipelines.world import World
 
-__all__ = ["Job"]
+__all__ = ["MeasuredRun"]
 
 
-class Job:
+class MeasuredRun:
     """A run in a process session of its own; a context manager that ends all of its processes."""
 
     def __init__(self, world: World, *, master: str = "local[2]", **conf: str) -> None:
@@ -30,7 +30,7 @@ class Job:
         self.peak_mb: dict[str, int] = {}
         """The maximum resident memory of each kind of Java process (driver, executor)."""
 
-    def __enter__(self) -> Job:
+    def __enter__(self) -> MeasuredRun:
         environ = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK"))}
         with self._said.open("wb") as out:
             self._process = subprocess.Popen(

@@ -18,20 +18,20 @@ from tests.faults.reading import Observer
 from tests.faults.writer import Writer
 from tests.pipelines.world import World
 
-__all__ = ["Judged"]
+__all__ = ["CheckedIngest"]
 
 _COLUMNS = "id BIGINT, seq BIGINT, writer STRING, seed BIGINT, PRIMARY KEY (id) NOT ENFORCED"
 
 
-class Judged:
+class CheckedIngest:
     """A World whose topic has one writer with a ledger."""
 
     def __init__(
         self, spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], **more: Any
     ):
         self.world = World.make(spark, broker, lake, unique, columns=_COLUMNS, **more)
-        self._ledger = lake / "ledger.jsonl"
-        self._writer = Writer(broker.bootstrap, self.world.topic, 7, self._ledger)
+        self.ledger = lake / "ledger.jsonl"
+        self._writer = Writer(broker.bootstrap, self.world.topic, 7, self.ledger)
 
     def write(self, bursts: int) -> None:
         """Writes bursts of changes; some are transactions, and some of these are aborted."""
@@ -43,14 +43,14 @@ class Judged:
         definition = replace(self.world.definition(name, run=run), merge=MergeSettings(Engine(engine)))
         return ingest(self.world.spark, definition)
 
-    def judged(self) -> Verdict:
+    def check(self) -> Verdict:
         """Checks the topic, the table and its log."""
         path = self.world.folder / "table"
         observer = Observer(
             self.world.broker.bootstrap,
             [self.world.topic],
             path,
-            self._ledger,
+            self.ledger,
         )
         return judge(observer.look(), drained=False)
 

@@ -12,12 +12,12 @@ from tests.faults.lane import Lane
 from tests.faults.parquet import Log
 from tests.faults.reading import leftovers, log_scratch, open_transactions
 
-__all__ = ["LEAKS", "judged", "leaks", "vacuumed"]
+__all__ = ["LEAKS", "check_lane", "check_vacuum", "find_leaks"]
 
 LEAKS = ("open transactions", "leaked processes", "leaked temporary files")
 
 
-def judged(ground: Ground, lane: Lane) -> Verdict:
+def check_lane(ground: Ground, lane: Lane) -> Verdict:
     """Checks a drained lane."""
     return judge(
         ground.observers[lane.name].look(),
@@ -27,7 +27,7 @@ def judged(ground: Ground, lane: Lane) -> Verdict:
     )
 
 
-def leaks(ground: Ground, say: Callable[[str], None]) -> Counter[str]:
+def find_leaks(ground: Ground, say: Callable[[str], None]) -> Counter[str]:
     """Returns what ended jobs left over; `say` receives each."""
     jobs, topics = ground.jobs.values(), {topic for lane in ground.lanes for topic in lane.topics}
     left = [
@@ -46,12 +46,12 @@ def leaks(ground: Ground, say: Callable[[str], None]) -> Counter[str]:
     return Counter({name: len(what) for name, what in zip(LEAKS, found, strict=True)})
 
 
-def vacuumed(ground: Ground, lane: Lane) -> tuple[int, int, list[str]]:
+def check_vacuum(ground: Ground, lane: Lane) -> tuple[int, int, list[str]]:
     """Returns (data files without a commit, partial files of Delta's log writer, faults after VACUUM, which must delete
     the former and nothing else)."""
     table, log = ground.table(lane), ground.observers[lane.name].log
     columns = ["seq", "writer", "seed"]
-    before, rows = _unnamed(table), sorted(log.rows(columns))
+    before, rows = _uncommitted_files(table), sorted(log.rows(columns))
     spark = ground.world.spark
     spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     spark.sql(f"VACUUM delta.`{table}` RETAIN 0 HOURS").collect()
@@ -64,7 +64,7 @@ def vacuumed(ground: Ground, lane: Lane) -> tuple[int, int, list[str]]:
     return len(before), len(log_scratch(table)), wrong
 
 
-def _unnamed(table: Path) -> set[str]:
+def _uncommitted_files(table: Path) -> set[str]:
     log = Log(table)
     named = {action["add"]["path"] for _, actions in log.commits() for action in actions if "add" in action}
     return {p.name for p in table.glob("*.parquet")} - named
