@@ -70,6 +70,8 @@ def registry_settings(options: Mapping[str, Any], prefix: str) -> RegistrySettin
 
 
 class _SettingsReader:
+    """Translates the options of one registry format; each method reads a group of them."""
+
     def __init__(self, options: Mapping[str, Any], prefix: str) -> None:
         self.options, self.prefix = options, prefix
         self.client: dict[str, Any] = dict(_CLIENT)

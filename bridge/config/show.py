@@ -28,14 +28,14 @@ def resolved(definition: Definition) -> dict[str, Any]:
         "name": definition.name,
         "base": str(definition.base),
         "topic": _topic(definition.topic),
-        "delta": _plain(asdict(definition.delta)),
-        "run": _plain(asdict(definition.run)),
+        "delta": _json_value(asdict(definition.delta)),
+        "run": _json_value(asdict(definition.run)),
         "ingest": {
             "bad-records": definition.bad_records.value,
             "base": "existing" if definition.base_is_existing else "empty",
         },
-        "merge": _plain(asdict(definition.merge)),
-        "publish": _plain(asdict(definition.publish)),
+        "merge": _json_value(asdict(definition.merge)),
+        "publish": _json_value(asdict(definition.publish)),
         "quality": _quality(definition.quality) if definition.quality else None,
         "maintenance": asdict(definition.maintenance) if definition.maintenance else None,
         "peek": {"hide": "all" if "*" in definition.peek_hides else list(definition.peek_hides)},
@@ -49,7 +49,7 @@ def _quality(quality: Quality) -> dict[str, Any]:
         "suite": str(quality.gate.suite),
         "own": quality.gate.is_dedicated,
     }
-    return {**_plain(asdict(replace(quality, gate=None))), "gate": gate}
+    return {**_json_value(asdict(replace(quality, gate=None))), "gate": gate}
 
 
 def _topic(topic: Topic) -> dict[str, Any]:
@@ -114,9 +114,9 @@ def _effective(effective: EffectiveOption, options: Mapping[str, str]) -> dict[s
     }
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _json_value(item) for key, item in value.items()}
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+        return [_json_value(item) for item in value]
     return str(value) if isinstance(value, Path) else value

@@ -15,7 +15,7 @@ __all__ = ["check_combinations", "unused_security_settings"]
 _LINGER_MS = 20  # default of the bridge
 _TRANSACTION_MS = 60_000  # default of the bridge
 _DELIVERY_MS = 300_000  # default of librdkafka
-_ORDERS = (
+_UPPER_BOUNDS = (
     ("reconnect.backoff.ms", 100, "reconnect.backoff.max.ms", 10_000),
     ("sasl.login.retry.backoff.ms", 100, "sasl.login.retry.backoff.max.ms", 10_000),
     # The Java client uses the first setting in place of the second if the second is not set.
@@ -35,7 +35,7 @@ def check_combinations(settings: Mapping[str, str], guarantee: str = "at-least-o
     Raises OptionError that names the settings and shows no secret.
     """
     login(settings)
-    _check_orders(settings)
+    _check_upper_bounds(settings)
     _check_producer(settings, guarantee)
     if _protocol(settings) in ("SSL", "SASL_SSL"):
         for store in _STORES:
@@ -61,8 +61,8 @@ def _value(settings: Mapping[str, str], key: str, default: int) -> int:
     return int(SETTINGS[key].parse(settings[key])) if key in settings else default
 
 
-def _check_orders(settings: Mapping[str, str]) -> None:
-    for lower_key, lower_default, upper_key, upper_default in _ORDERS:
+def _check_upper_bounds(settings: Mapping[str, str]) -> None:
+    for lower_key, lower_default, upper_key, upper_default in _UPPER_BOUNDS:
         if _value(settings, lower_key, lower_default) > _value(settings, upper_key, upper_default):
             default = "" if upper_default == INT_MAX else f" (default: {upper_default})"
             raise OptionError(
@@ -72,22 +72,22 @@ def _check_orders(settings: Mapping[str, str]) -> None:
 
 
 def _check_producer(settings: Mapping[str, str], guarantee: str) -> None:
-    idempotent = settings.get("acks", "all").strip() in ("all", "-1")
+    acks_all = settings.get("acks", "all").strip() in ("all", "-1")
     idempotence_enabled = SETTINGS["enable.idempotence"].parse(settings.get("enable.idempotence", "true"))
     if guarantee == "exactly-once":
-        if not idempotent or not idempotence_enabled:
+        if not acks_all or not idempotence_enabled:
             raise OptionError(
                 "'sink.delivery-guarantee' = 'exactly-once' requires 'properties.acks' = 'all' and "
                 "'properties.enable.idempotence' = 'true', which are the defaults; remove both"
             )
         _check_transactions(settings)
-    elif not idempotent and idempotence_enabled and "enable.idempotence" in settings:
+    elif not acks_all and idempotence_enabled and "enable.idempotence" in settings:
         raise OptionError(
             "'properties.enable.idempotence' = 'true' requires 'properties.acks' = 'all'; remove one of them"
         )
     # A producer with the guarantee `none` is idempotent only if `acks` or `enable.idempotence` is set.
     if (
-        idempotent
+        acks_all
         and idempotence_enabled
         and (guarantee != "none" or "acks" in settings or "enable.idempotence" in settings)
     ):
