@@ -1,4 +1,4 @@
-"""What is accepted and still worth a word."""
+"""Warnings of settings that are legal, but deprecated, risky or without effect."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["warnings"]
 
 
 def warnings(topic: Topic) -> Iterator[str]:
-    """A sentence for each deprecated key, client setting without effect and risky choice."""
+    """Yields a warning for each deprecated key, each setting without effect and each risky setting."""
     for name in topic.properties:
         warning = ignored_warning(name)
         if warning:
@@ -30,11 +30,11 @@ def warnings(topic: Topic) -> Iterator[str]:
     yield from unused_security_settings(table_options(topic.options).properties())
     if topic.key and FORMATS[topic.key.name].registry:
         yield (
-            f"'key.format' = '{topic.key.name}': the id of the key's schema is part of the key's bytes, so a new "
-            "version of that schema sends the same key to another partition; keep the key's columns as they are"
+            f"'key.format' = '{topic.key.name}': the id of the schema is part of the key's bytes, so a new version of "
+            "the schema sends the same key to another partition; do not change the columns of the key"
         )
     if SEMANTIC.key in topic.options:
-        yield f"'{SEMANTIC.key}' is deprecated: write '{DELIVERY_GUARANTEE.key}'"
+        yield f"'{SEMANTIC.key}' is deprecated; use '{DELIVERY_GUARANTEE.key}'"
     if topic.sink.delivery_guarantee is DeliveryGuarantee.NONE:
         yield f"'{DELIVERY_GUARANTEE.key}' = 'none': a failure may lose records; use 'at-least-once'"
     prefix = topic.sink.transactional_id_prefix
@@ -45,16 +45,19 @@ def warnings(topic: Topic) -> Iterator[str]:
         yield f"'{IDLE_TIMEOUT.key}' has no effect without a WATERMARK in the DDL"
     if topic.sink.partitioner == "fixed" and topic.key and topic.sink.parallelism is None:
         yield (
-            f"'{PARTITIONER.key}' = 'fixed': a key stays in its partition as long as the number of tasks does; set "
+            f"'{PARTITIONER.key}' = 'fixed': the partition of a key changes with the number of tasks; set "
             f"'{SINK_PARALLELISM.key}'"
         )
     if topic.sink.partitioner in ("fixed", "round-robin") and topic.key is None and topic.schema.primary_key:
         yield (
             f"'{PARTITIONER.key}' = '{topic.sink.partitioner}': the changes of one row go to several partitions, so "
-            "readers see them in no fixed order; set 'key.fields'"
+            "consumers read them in no particular order; set 'key.fields'"
         )
     if topic.properties.get("isolation.level") == "read_uncommitted":
-        yield "'properties.isolation.level' = 'read_uncommitted': aborted transactions are read, too"
+        yield (
+            "'properties.isolation.level' = 'read_uncommitted': records of aborted transactions are read, too; use "
+            "'read_committed'"
+        )
 
 
 def _naming(topic: Topic) -> Iterator[str]:
@@ -64,4 +67,4 @@ def _naming(topic: Topic) -> Iterator[str]:
     if topic.sink.delivery_guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
         yield f"'{NAMING.key}' has no effect without '{DELIVERY_GUARANTEE.key}' = 'exactly-once'"
     elif str(given).lower() == "default":
-        yield f"'{NAMING.key}' = 'default' is 'pooling' here: ids of transactions are used again; write 'pooling'"
+        yield f"'{NAMING.key}' = 'default' is read as 'pooling', which reuses transactional ids; set 'pooling'"

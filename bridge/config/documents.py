@@ -1,4 +1,4 @@
-"""Which columns make up the key document and the value document, and under which names."""
+"""Resolves the key document and the value document: their formats, columns and field names."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from bridge.config.registry_settings import registry_settings
 from bridge.definition import FormatSpec, Topic
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.options import FORMATS, UPSERT, FormatUse, TableOptions
-from bridge.options.client import is_secret
 from bridge.options.general import KEY_FIELDS, KEY_FIELDS_PREFIX, KEY_FORMAT, TOPIC, VALUE_FIELDS_INCLUDE
+from bridge.options.secret_keys import is_secret
 from bridge.schema import RowField, RowType, TableSchema
 from bridge.secret import Secret
 
@@ -17,9 +17,9 @@ __all__ = ["key_columns", "key_document", "refuse_unfit_documents", "value_docum
 
 
 def key_columns(given: TableOptions, schema: TableSchema) -> tuple[str, ...]:
-    """Columns of the key document, in its order: the PRIMARY KEY, or `key.fields`; () without a key.
+    """Returns the columns of the key document in its order: the PRIMARY KEY or `key.fields`; () without a key.
 
-    Raises OptionError, in Flink's words, for a name that is no physical column or lacks the prefix.
+    Raises OptionError, with Flink's messages, for a name that is not a physical column or lacks the prefix.
     """
     if given.connector == UPSERT:
         names, source = schema.primary_key, "the PRIMARY KEY"
@@ -30,24 +30,23 @@ def key_columns(given: TableOptions, schema: TableSchema) -> tuple[str, ...]:
     for name in names:
         if name not in physical:
             raise OptionError(
-                f"Could not find the field '{name}' in the table schema for usage in the key format. "
-                "A key field must be a regular, physical column. "
-                f"The following columns can be selected in the '{KEY_FIELDS.key}' "
+                f"Could not find the field '{name}' in the table schema for usage in the key format. A key field must "
+                f"be a regular, physical column. The following columns can be selected in the '{KEY_FIELDS.key}' "
                 f"option:\n[{', '.join(physical)}]"
             )
         if not name.startswith(prefix):
             raise OptionError(
-                f"All fields in {source} must be prefixed with '{prefix}' when option "
-                f"'{KEY_FIELDS_PREFIX.key}' "
-                f"is set but field '{name}' is not prefixed."
+                f"All fields in {source} must be prefixed with '{prefix}' when option '{KEY_FIELDS_PREFIX.key}' is set "
+                f"but field '{name}' is not prefixed."
             )
         if prefix and name == prefix:
             raise OptionError(
-                f"'{KEY_FIELDS_PREFIX.key}': without the prefix, key field '{name}' has no name"
+                f"'{KEY_FIELDS_PREFIX.key}': the name of key field '{name}' consists of the prefix only; rename the "
+                "column"
             )
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
-        raise OptionError(f"{source} names the field '{twice}' twice")
+        raise OptionError(f"{source} lists the field '{twice}' twice")
     return names
 
 
@@ -69,7 +68,7 @@ def _key_fields(given: TableOptions) -> tuple[str, ...]:
 def key_document(
     given: TableOptions, use: FormatUse, schema: TableSchema, names: tuple[str, ...]
 ) -> FormatSpec:
-    """The key document: `names` in that order, its fields without the prefix."""
+    """Returns the key document, whose fields are `names` in that order, without `key.fields-prefix`."""
     row = schema.row(names, given.get(KEY_FIELDS_PREFIX) or "")
     return FormatSpec(use.declared.name, _options(given, use, "key", names), row, names)
 
@@ -77,9 +76,9 @@ def key_document(
 def value_document(
     given: TableOptions, use: FormatUse, schema: TableSchema, keys: tuple[str, ...]
 ) -> FormatSpec:
-    """The value document: physical columns in table order, all of them or all but `keys`.
+    """Returns the value document: the physical columns in the order of the table, all of them or all except `keys`.
 
-    Raises OptionError, in Flink's words, for a key prefix together with 'ALL'.
+    Raises OptionError, with Flink's message, for a key prefix in combination with 'ALL'.
     """
     include, prefix = given.get(VALUE_FIELDS_INCLUDE), given.get(KEY_FIELDS_PREFIX)
     if include == "ALL" and prefix:
@@ -98,9 +97,9 @@ def value_document(
 
 
 def refuse_unfit_documents(topic: Topic) -> None:
-    """Raise what the decoder and the encoder of the key or the value would raise for their schema and options.
+    """Raises what the decoder and the encoder of the key or the value would raise for their schema and options.
 
-    So a mistake is reported when the file is loaded, even where the broker is down."""
+    Thus errors are reported when the pipeline file is loaded, even if the broker is down."""
     for part, spec in (("key", topic.key), ("value", topic.value)):
         if spec is None:
             continue
@@ -113,10 +112,10 @@ def refuse_unfit_documents(topic: Topic) -> None:
 
 
 def _options(given: TableOptions, use: FormatUse, part: str, columns: tuple[str, ...]) -> dict[str, Any]:
-    """Return the format's options: secret ones as `Secret`, the default subject of a registry from the topic's name.
+    """Returns the options of the format: secret ones as `Secret`, and for a registry the default subject of the topic.
 
-    Flink names the subject so where it writes; with several topics there is no default. Raises OptionError for columns
-    that a format of one column cannot take, and what `registry_settings` raises.
+    This is the subject under which Flink writes; with several topics there is no default. Raises OptionError for
+    several columns with a format of one column, and what `registry_settings` raises.
     """
     if use.declared.single_column:
         _check_single_column(use, columns)
@@ -135,7 +134,7 @@ def _options(given: TableOptions, use: FormatUse, part: str, columns: tuple[str,
 
 
 def _format_metadata(use: FormatUse, schema: TableSchema) -> RowType:
-    """Return the format's own metadata that columns of the table read, each key once."""
+    """Returns the metadata of the format that columns of the table use, each key once."""
     types = use.declared.metadata
     keys = dict.fromkeys(c.key.removeprefix("value.") for c in schema.metadata if c.key.startswith("value."))
     return RowType(tuple(RowField(key, types[key]) for key in keys if key in types))
@@ -147,5 +146,5 @@ def _check_single_column(use: FormatUse, columns: tuple[str, ...]) -> None:
         raise OptionError(
             f"'{use.option}' = '{name}': The '{name}' format only supports single physical column. However the defined "
             f"schema contains {len(columns)} of them: [{', '.join(columns)}]. For a key of several columns use another "
-            "format; for a value, 'value.fields-include' = 'EXCEPT_KEY' leaves the key's columns out"
+            "format; for a value, 'value.fields-include' = 'EXCEPT_KEY' excludes the key columns"
         )

@@ -10,9 +10,9 @@ from bridge.config.scan_bounds import bounded, startup
 from bridge.ddl import Ddl
 from bridge.definition import DeliveryGuarantee, Sink, Topic
 from bridge.options import UPSERT, TableOptions
-from bridge.options.client import is_secret
 from bridge.options.general import TOPIC, TOPIC_PATTERN
 from bridge.options.scan import DISCOVERY_INTERVAL, IDLE_TIMEOUT, SCAN_PARALLELISM
+from bridge.options.secret_keys import is_secret
 from bridge.options.sink import (
     BUFFER_INTERVAL,
     BUFFER_ROWS,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from bridge.config.topic import table_options
 from bridge.definition import Definition, OnFailure, Topic
 from bridge.errors import UnsupportedError
-from bridge.options import FORMATS, Support
 from bridge.schema import RowType
 
 __all__ = ["refuse_definition", "refuse_topic"]
@@ -13,14 +11,6 @@ __all__ = ["refuse_definition", "refuse_topic"]
 
 def refuse_topic(topic: Topic) -> None:
     """Raises UnsupportedError for the first feature of a resolved topic that is not supported."""
-    for effective in table_options(topic.options).effective():
-        option = effective.option
-        if option.support is Support.NOT_YET and effective.is_set and not effective.is_default:
-            _refuse(f"'{option.key}'", option.reason)
-    for part, spec in (("key", topic.key), ("value", topic.value)):
-        if spec and FORMATS[spec.name].support is Support.NOT_YET:
-            supported = ", ".join(f.name for f in FORMATS.values() if f.support is Support.HONOURED)
-            _refuse(f"format '{spec.name}'", f"supported formats of the {part} are {supported}")
     for column in topic.schema.physical:
         if column.name in topic.schema.primary_key and isinstance(column.type, RowType):
             _refuse(

@@ -8,7 +8,7 @@ from typing import Any
 from bridge.options.catalog import declared
 from bridge.options.formats import FORMATS
 from bridge.options.metadata import METADATA
-from bridge.options.model import KAFKA, UPSERT, Option, Side, Support
+from bridge.options.model import KAFKA, UPSERT, Option, Side
 from bridge.options.properties import PREFIX, SETTINGS, Client, Setting, Treatment
 
 __all__ = ["markdown"]
@@ -37,9 +37,7 @@ def markdown() -> str:
     """Returns the page. The text depends on the declared options only."""
     parts = [_HEAD]
     for connector in (UPSERT, KAFKA):
-        parts.append(
-            f"## Connector `{connector}`\n\n{_table(declared(connector).values(), show_support=True)}"
-        )
+        parts.append(f"## Connector `{connector}`\n\n{_table(declared(connector).values())}")
     parts.append(_client_settings())
     parts.append(_metadata())
     parts.append(
@@ -54,17 +52,15 @@ def markdown() -> str:
             f"{declared_format.support.value}.{why}\n"
         )
         if declared_format.options:
-            parts.append(
-                _table(declared_format.options, show_support=declared_format.support is Support.HONOURED)
-            )
+            parts.append(_table(declared_format.options))
     return "\n".join(parts)
 
 
-def _table(options: Iterable[Option[Any]], *, show_support: bool) -> str:
+def _table(options: Iterable[Option[Any]]) -> str:
     rows = ["| Key | Required | Default | Type | Support | Description |", "|---|---|---|---|---|---|"]
     for option in options:
         default = "" if option.default is None else f"`{_cell(option.default)}`"
-        support = option.support.value if show_support else "not yet"
+        support = option.support.value
         about = "" if option.side is Side.BOTH else f"({option.side.value}) "
         why = f" {option.support.value.capitalize()}: {option.reason}." if option.reason else ""
         required = "yes" if option.required else "no"

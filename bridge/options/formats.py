@@ -1,7 +1,7 @@
-"""The registry of formats: one declaration per format, which every layer asks instead of comparing names.
+"""The registry of formats: one declaration per format, which all layers use instead of comparing names.
 
 To add a format, declare it here and write the modules that the declaration refers to. Option keys have no prefix here;
-`given` puts 'value.json.', 'key.json.' or 'json.' before them.
+`table_options` adds the prefixes 'value.json.', 'key.json.' and 'json.'.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["FORMATS", "DeclaredFormat", "declared_format", "load", "register", "
 
 @dataclass(frozen=True)
 class DeclaredFormat:
-    """A format: its name and options, the properties that others decide by, and where its code is.
+    """A format: its name and options, the properties that decide how it is used, and references to its code.
 
     `rules`, `reader` and `spark` are references 'module:name', imported on first use: this layer loads neither Spark
     nor a Kafka client. A refused format has none.
@@ -35,7 +35,7 @@ class DeclaredFormat:
     options: tuple[Option[Any], ...] = ()
     rules: str = ""
     """A function of (name of the format, row, options) that raises what the decoder and the encoder would raise for
-    them: OptionError, DefinitionError, UnsupportedError. It must not import Spark."""
+    them: OptionError, DefinitionError or UnsupportedError. It must not import Spark."""
     reader: str = ""
     """A function of a FormatSpec that returns the `peek.base.Reader` of its documents. It must not import Spark."""
     spark: str = ""
@@ -45,11 +45,11 @@ class DeclaredFormat:
     operation_field: str = ""
     """The field of a JSON change document that names its operation; '' for formats without one."""
     fixed_fields: bool = False
-    """A reader has to know every field of a document in advance: neither names nor a schema are sent with it."""
+    """Readers must know all fields in advance, since documents contain neither field names nor a schema."""
     single_column: bool = False
-    """A document holds exactly one column."""
+    """A document contains exactly one column."""
     registry: bool = False
-    """Documents begin with the id of a schema in a schema registry, which the options name."""
+    """Documents start with the id of a schema in the schema registry of the options."""
     metadata: Mapping[str, DataType] = field(default_factory=lambda: format_metadata.NONE, hash=False)
     """Readable as METADATA FROM 'value.<key>'."""
     support: Support = Support.HONOURED
@@ -57,13 +57,13 @@ class DeclaredFormat:
 
     @property
     def changelog_mode(self) -> str:
-        """As Flink prints it in messages."""
+        """The changelog mode as in Flink's messages."""
         return "[INSERT]" if self.insert_only else "[INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE]"
 
     def check(self, row: RowType, options: Mapping[str, Any]) -> None:
-        """Raise what the decoder and the encoder would for this row and these options, before either is made.
+        """Raises what the decoder and the encoder would raise for this row and these options.
 
-        Raises OptionError, DefinitionError or UnsupportedError. What only a schema registry knows is not checked.
+        These are OptionError, DefinitionError and UnsupportedError. It does not query the schema registry.
         """
         load(self.rules)(self.name, row, options)
 
@@ -71,7 +71,7 @@ class DeclaredFormat:
 _BUILT_IN = (
     DeclaredFormat(
         "json",
-        "One JSON object per document.",
+        "JSON: one object per document.",
         options.JSON,
         rules="bridge.format_rules.json_options:check_document",
         reader="bridge.peek.json_reader:reader",
@@ -79,7 +79,7 @@ _BUILT_IN = (
     ),
     DeclaredFormat(
         "csv",
-        "One line of separated values.",
+        "CSV: one line of separated values per document.",
         options.CSV,
         rules="bridge.format_rules.csv_options:check_document",
         reader="bridge.peek.csv_reader:reader",
@@ -88,7 +88,7 @@ _BUILT_IN = (
     ),
     DeclaredFormat(
         "raw",
-        "The bytes of a single column.",
+        "The bytes of a single column, without further encoding.",
         options.RAW,
         rules="bridge.format_rules.raw:check_document",
         reader="bridge.peek.raw_reader:reader",
@@ -98,7 +98,7 @@ _BUILT_IN = (
     ),
     DeclaredFormat(
         "avro",
-        "Avro with the schema derived from the table.",
+        "Avro with the schema that is derived from the table.",
         options.AVRO,
         rules="bridge.format_rules.avro_table_schema:derived_schema",
         reader="bridge.peek.avro_reader:reader",
@@ -107,7 +107,7 @@ _BUILT_IN = (
     ),
     DeclaredFormat(
         "avro-confluent",
-        "Avro whose schemas are in a registry.",
+        "Avro with schemas in a schema registry.",
         options.REGISTRY,
         rules="bridge.format_rules.avro_table_schema:framed_schema",
         reader="bridge.peek.avro_reader:framed_reader",
@@ -116,7 +116,7 @@ _BUILT_IN = (
     ),
     DeclaredFormat(
         "debezium-json",
-        "Debezium change events in JSON.",
+        "Debezium change events as JSON.",
         options.DEBEZIUM_JSON,
         rules="bridge.format_rules.cdc_options:check_document",
         reader="bridge.peek.json_reader:reader",
@@ -127,7 +127,7 @@ _BUILT_IN = (
     ),
     DeclaredFormat(
         "debezium-avro-confluent",
-        "Debezium change events in Avro.",
+        "Debezium change events as Avro with schemas in a schema registry.",
         options.REGISTRY,
         rules="bridge.format_rules.avro_table_schema:event_schema",
         reader="bridge.peek.avro_reader:framed_reader",
@@ -138,7 +138,7 @@ _BUILT_IN = (
     ),
     DeclaredFormat(
         "canal-json",
-        "Canal change events.",
+        "Canal change events as JSON.",
         options.CANAL_JSON,
         rules="bridge.format_rules.cdc_options:check_document",
         reader="bridge.peek.json_reader:reader",
@@ -149,7 +149,7 @@ _BUILT_IN = (
     ),
     DeclaredFormat(
         "maxwell-json",
-        "Maxwell change events.",
+        "Maxwell change events as JSON.",
         options.CDC_JSON,
         rules="bridge.format_rules.cdc_options:check_document",
         reader="bridge.peek.json_reader:reader",
@@ -160,7 +160,7 @@ _BUILT_IN = (
     ),
     DeclaredFormat(
         "ogg-json",
-        "Oracle GoldenGate change events.",
+        "Oracle GoldenGate change events as JSON.",
         options.CDC_JSON,
         rules="bridge.format_rules.cdc_options:check_document",
         reader="bridge.peek.json_reader:reader",
@@ -173,40 +173,43 @@ _BUILT_IN = (
         "protobuf",
         "Protocol Buffers.",
         support=Support.REFUSED,
-        reason="Flink reads it with Java classes made from the .proto file, which are not here",
+        reason="Flink decodes it with Java classes generated from the .proto file, which the bridge does not have; "
+        "use another format",
     ),
 )
 _REGISTERED = {declared.name: declared for declared in _BUILT_IN}
 
 FORMATS: Mapping[str, DeclaredFormat] = MappingProxyType(_REGISTERED)
-"""Every format by its name, refused ones included."""
+"""All formats by name, including refused ones."""
 
 
 def register(declared: DeclaredFormat) -> None:
-    """Add a format to FORMATS. Raises ValueError for a name that another format has."""
+    """Adds a format to FORMATS. Raises ValueError if the name is already registered."""
     if declared.name in _REGISTERED:
         raise ValueError(f"format '{declared.name}' is registered already")
     _REGISTERED[declared.name] = declared
 
 
 def unregister(name: str) -> None:
-    """Remove a format that `register` added. Raises KeyError for a name that is not in FORMATS."""
+    """Removes a format that `register` added. Raises KeyError for a name that is not in FORMATS."""
     del _REGISTERED[name]
 
 
 def load(reference: str) -> Any:
-    """The object that 'module:name' refers to. Raises ImportError or AttributeError where there is none."""
+    """Returns the object at 'module:name'. Raises ImportError or AttributeError if it does not exist."""
     module, _, name = reference.partition(":")
     return getattr(import_module(module), name)
 
 
 def declared_format(option: str, name: str) -> DeclaredFormat:
-    """The format called `name` in `option`. Raises OptionError for an unknown or a refused one."""
+    """Returns the format `name`, which `option` names. Raises OptionError for unknown and refused formats."""
     declared = FORMATS.get(name)
     if declared is None:
         near = get_close_matches(name.lower(), FORMATS, 1, 0.7)
         hint = f"; did you mean '{near[0]}'?" if near else ""
-        raise OptionError(f"'{option}': format '{name}' is not known. Known are {', '.join(FORMATS)}{hint}")
+        raise OptionError(
+            f"'{option}': format '{name}' is not known. Known formats are {', '.join(FORMATS)}{hint}"
+        )
     if declared.support is Support.REFUSED:
         raise OptionError(f"'{option}' = '{name}' is refused: {declared.reason}")
     return declared

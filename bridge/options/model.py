@@ -24,7 +24,6 @@ class Support(str, Enum):
     TRANSLATED = "translated"
     IGNORED = "without effect"
     REFUSED = "refused"
-    NOT_YET = "not yet"
 
 
 class Side(str, Enum):

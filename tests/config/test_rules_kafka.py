@@ -39,7 +39,7 @@ KAFKA_RULES: list[tuple[str, dict[str, str], str]] = [
     (
         COLUMNS,
         {"key__fields": "region;region", "key__format": "json", "format": "json"},
-        "'key.fields' names the field 'region' twice",
+        "'key.fields' lists the field 'region' twice",
     ),
     (
         COLUMNS,

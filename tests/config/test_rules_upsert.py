@@ -42,7 +42,7 @@ UPSERT_RULES: list[tuple[str, dict[str, str], str]] = [
         "'key.format' = 'raw': The 'raw' format only supports single physical column. However the defined schema "
         "contains 2 of them: [region, view_count].",
     ),
-    (KEYED, {"value__format": "raw"}, "'value.fields-include' = 'EXCEPT_KEY' leaves the key's columns out"),
+    (KEYED, {"value__format": "raw"}, "'value.fields-include' = 'EXCEPT_KEY' excludes the key columns"),
     (KEYED, {"sink__buffer_flush__max_rows": "10"}, "must be set to be greater than zero together"),
     (
         KEYED,
@@ -92,7 +92,7 @@ UPSERT_RULES: list[tuple[str, dict[str, str], str]] = [
     (
         KEYED,
         {"key__fields_prefix": "region", "value__fields_include": "EXCEPT_KEY"},
-        "without the prefix, key field 'region' has no name",
+        "the name of key field 'region' consists of the prefix only",
     ),
     (
         KEYED,

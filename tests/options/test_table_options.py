@@ -73,11 +73,15 @@ KAFKA = {
             {"format": "json"},
             "'format' is an alias of 'value.format'; set only one of them",
         ),
-        (UPSERT, {"value.format": "togg-json"}, "format 'togg-json' is not known. Known are json, csv, raw,"),
+        (
+            UPSERT,
+            {"value.format": "togg-json"},
+            "format 'togg-json' is not known. Known formats are json, csv, raw,",
+        ),
         (
             UPSERT,
             {"value.format": "protobuf"},
-            "'value.format' = 'protobuf' is refused: Flink reads it with Java",
+            "'value.format' = 'protobuf' is refused: Flink decodes it with Java",
         ),
         (
             UPSERT,

@@ -234,9 +234,9 @@ def test_other_changes_of_the_table_stop_before_anything_is_sent(make: Make, cha
         (
             "update-messages: pair",
             {},
-            r"pair needs a CDC format \(.*\); 'json' writes an update as one record",
+            r"pair requires a CDC format \(.*\); 'json' encodes an update as one record",
         ),
-        ("added-columns: carry", {"value.format": "csv"}, "carry cannot be with format 'csv'"),
+        ("added-columns: carry", {"value.format": "csv"}, "carry cannot be combined with format 'csv'"),
     ],
 )
 def test_settings_that_would_mean_nothing_are_refused(
@@ -250,5 +250,5 @@ def test_settings_that_would_mean_nothing_are_refused(
 def test_net_changes_need_a_key(make: Make) -> None:
     world = make("publish: {net-changes: true}\n", columns="id BIGINT, name STRING, amount DECIMAL(10, 2)")
     keyless = replace(world, options={"connector": "kafka", "key.format": None})
-    with pytest.raises(DefinitionError, match=r"publish\.net-changes: true needs a PRIMARY KEY"):
+    with pytest.raises(DefinitionError, match=r"publish\.net-changes: true requires a PRIMARY KEY"):
         keyless.definition()

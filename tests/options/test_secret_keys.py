@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.options.client import is_secret
+from bridge.options.secret_keys import is_secret
 
 
 @pytest.mark.parametrize(
