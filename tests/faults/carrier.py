@@ -84,10 +84,15 @@ class _Carrier:
     def _ends(self, lane: str, error: Exception) -> bool:
         """Records the failure; returns whether the pipeline ends in this process."""
         taken = type(error).__name__ == "ConcurrentRunError"
-        told = {"lane": lane, "kind": type(error).__name__, "message": str(error)[:2000], "time": time.time()}
+        failure = {
+            "lane": lane,
+            "kind": type(error).__name__,
+            "message": str(error)[:2000],
+            "time": time.time(),
+        }
         with self._lock:
             with (self.folder / "errors.jsonl").open("a") as out:
-                out.write(json.dumps(told) + "\n")
+                out.write(json.dumps(failure) + "\n")
             with (self.folder / "traces.txt").open("a") as out:
                 traceback.print_exception(error, file=out)
         if not _java_lives(self.spark):

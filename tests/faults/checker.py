@@ -69,13 +69,13 @@ def judge(history: History, *, drained: bool, exactly_once: bool = True, grown: 
     _check_quarantine(history, verdict)
     out = _check_output(history, verdict, grown=grown)
     for key in sorted(expected.keys() | out.keys()):
-        wanted, found = expected.get(key, []), out.get(key, [])
+        wanted, actual = expected.get(key, []), out.get(key, [])
         if not exactly_once:
-            _check_at_least_once(key, wanted, found, verdict, drained=drained, grown=grown)
+            _check_at_least_once(key, wanted, actual, verdict, drained=drained, grown=grown)
         elif grown:
-            _check_several_partitions(key, wanted, found, verdict, drained=drained)
+            _check_several_partitions(key, wanted, actual, verdict, drained=drained)
         else:
-            had = [record.row for record in found]
+            had = [record.row for record in actual]
             if had != (wanted if drained else wanted[: len(had)]):
                 _report_difference(key, wanted, had, verdict, drained=drained)
     if drained:
@@ -100,14 +100,14 @@ def _check_sends(history: History, verdict: Verdict) -> None:
     bad = set(history.bad)
     for sent in history.ledger:
         place = sent.partition, sent.offset
-        found = committed.get(place)
+        actual = committed.get(place)
         if sent.fate in ("plain", "committed"):
-            there = found is not None and found.key == sent.key and (found.row is None) == sent.tombstone
-            if not there or (found is not None and found.row is not None and found.row[0] != sent.seq):
+            there = actual is not None and actual.key == sent.key and (actual.row is None) == sent.tombstone
+            if not there or (actual is not None and actual.row is not None and actual.row[0] != sent.seq):
                 verdict.add("lost", f"topic in: acked key {sent.key} seq {sent.seq} is not at {place}")
         elif sent.fate == "bad" and place not in bad:
             verdict.add("lost", f"topic in: the acked record {place} that nobody can decode is not there")
-        elif sent.fate == "aborted" and found is not None:
+        elif sent.fate == "aborted" and actual is not None:
             verdict.add("aborted read", f"topic in: aborted key {sent.key} seq {sent.seq} at {place}")
 
 
@@ -143,10 +143,10 @@ def _check_table(history: History, rows: dict[int, Row], verdict: Verdict) -> No
     _check_equal(rows, dict(history.table), "table differs from topic", verdict)
 
 
-def _check_equal(wanted: dict[int, Row], found: dict[int, Row], fault: str, verdict: Verdict) -> None:
-    for key in sorted(wanted.keys() | found.keys()):
-        if wanted.get(key) != found.get(key):
-            verdict.add(fault, f"key {key}: {wanted.get(key)} wanted, {found.get(key)} found")
+def _check_equal(wanted: dict[int, Row], actual: dict[int, Row], fault: str, verdict: Verdict) -> None:
+    for key in sorted(wanted.keys() | actual.keys()):
+        if wanted.get(key) != actual.get(key):
+            verdict.add(fault, f"key {key}: expected {wanted.get(key)}, got {actual.get(key)}")
 
 
 def _check_quarantine(history: History, verdict: Verdict) -> None:
@@ -181,23 +181,23 @@ def _check_output_fold(history: History, expected: dict[int, list[Row | None]], 
     """The fold of the output topic equals the table."""
     table, topic = dict(history.table), fold(history.topic_out)
     for key in sorted(table.keys() | topic.keys()):
-        wanted, found = table.get(key), topic.get(key)
-        if wanted == found:
+        wanted, actual = table.get(key), topic.get(key)
+        if wanted == actual:
             continue
         fault = "topic differs from table"
         if wanted is None:
             fault = "ghosts"
-        elif found in expected.get(key, []):
+        elif actual in expected.get(key, []):
             fault = "stale"
-        verdict.add(fault, f"topic out: key {key}: {wanted} wanted, {found} found")
+        verdict.add(fault, f"topic out: key {key}: expected {wanted}, got {actual}")
 
 
 def _check_at_least_once(
-    key: int, wanted: list[Row | None], found: list[Record], verdict: Verdict, *, drained: bool, grown: bool
+    key: int, wanted: list[Row | None], actual: list[Record], verdict: Verdict, *, drained: bool, grown: bool
 ) -> None:
     """At-least-once: see `judge`. Where partitions were added, all of them together contain the changes of a key."""
     sent = 0
-    for record in found:
+    for record in actual:
         row = record.row
         if sent < len(wanted) and row == wanted[sent]:
             sent += 1
@@ -209,61 +209,61 @@ def _check_at_least_once(
             )
             sent = wanted.index(row) + 1
     if grown:
-        missing = Counter(wanted) - Counter([record.row for record in found])
-        rows = [row for row in missing if row is not None and row not in {record.row for record in found}]
+        missing = Counter(wanted) - Counter([record.row for record in actual])
+        rows = [row for row in missing if row is not None and row not in {record.row for record in actual}]
         for row in rows if drained else []:
             verdict.add("lost", f"topic out: key {key} {row} is not in any partition")
-        _check_newer_than_all(key, wanted, found, verdict)
+        _check_newer_than_all(key, wanted, actual, verdict)
     elif drained and sent < len(wanted):
         verdict.add("lost", f"topic out: key {key} lacks {wanted[sent:][:5]}")
 
 
-def _check_newer_than_all(key: int, wanted: list[Row | None], found: list[Record], verdict: Verdict) -> None:
+def _check_newer_than_all(key: int, wanted: list[Row | None], actual: list[Record], verdict: Verdict) -> None:
     """Within a partition, a change that occurs for the first time is newer than all before it."""
     newest: dict[int, int] = {}
     places = {row: n for n, row in enumerate(wanted) if row is not None}
     seen: set[tuple[int, Row]] = set()
-    for record in found:
+    for record in actual:
         if record.row is None or record.row not in places:
             continue
         at = places[record.row]
         is_late = (record.partition, record.row) not in seen and at < newest.get(record.partition, -1)
-        if is_late and not any(r.row == record.row for r in found if r.partition != record.partition):
+        if is_late and not any(r.row == record.row for r in actual if r.partition != record.partition):
             verdict.add("reordered", f"topic out: key {key} {record.row} at {record[:2]} comes late")
         seen.add((record.partition, record.row))
         newest[record.partition] = max(at, newest.get(record.partition, -1))
 
 
 def _check_several_partitions(
-    key: int, wanted: list[Row | None], found: list[Record], verdict: Verdict, *, drained: bool
+    key: int, wanted: list[Row | None], actual: list[Record], verdict: Verdict, *, drained: bool
 ) -> None:
     """Exactly-once in several partitions: all changes, each once, in order within each partition."""
-    had = [record.row for record in found]
+    had = [record.row for record in actual]
     if drained and Counter(had) != Counter(wanted):
         _report_difference(key, wanted, had, verdict, drained=True)
     elif not drained and (Counter(had) - Counter(wanted)):
         _report_difference(key, wanted, had, verdict, drained=False)
-    for partition in {record.partition for record in found}:
+    for partition in {record.partition for record in actual}:
         left = iter(wanted)
-        rows = [record.row for record in found if record.partition == partition]
+        rows = [record.row for record in actual if record.partition == partition]
         if not all(any(row == w for w in left) for row in rows):
             verdict.add("reordered", f"topic out: key {key} has {rows[-6:]} in partition {partition}")
 
 
 def _report_difference(
-    key: int, wanted: list[Row | None], found: list[Row | None], verdict: Verdict, *, drained: bool
+    key: int, wanted: list[Row | None], actual: list[Row | None], verdict: Verdict, *, drained: bool
 ) -> None:
     """Reports the fault in the records of a key: additional, missing or reordered ones."""
-    too_many = Counter(found) - Counter(wanted)
+    too_many = Counter(actual) - Counter(wanted)
     # Records still to be sent may be missing, but none before the last one that is present.
     upto = len(wanted)
     if not drained:
-        upto = max((n for n, row in enumerate(wanted, 1) if row is not None and row in found), default=0)
-    too_few = Counter(wanted[:upto]) - Counter(found)
+        upto = max((n for n, row in enumerate(wanted, 1) if row is not None and row in actual), default=0)
+    too_few = Counter(wanted[:upto]) - Counter(actual)
     for row, count in too_many.items():
         fault = "duplicated" if row in wanted else "topic differs from table"
-        verdict.add(fault, f"topic out: key {key} {row} {count} times too often in {found[-6:]}")
+        verdict.add(fault, f"topic out: key {key} {row} {count} times too often in {actual[-6:]}")
     for row, count in too_few.items():
-        verdict.add("lost", f"topic out: key {key} {row} {count} times too seldom in {found[-6:]}")
+        verdict.add("lost", f"topic out: key {key} {row} {count} times too seldom in {actual[-6:]}")
     if not too_many and not too_few:
-        verdict.add("reordered", f"topic out: key {key} has {found[-6:]}, wanted {wanted[-6:]}")
+        verdict.add("reordered", f"topic out: key {key} has {actual[-6:]}, expected {wanted[-6:]}")

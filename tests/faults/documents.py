@@ -117,14 +117,14 @@ class Documents:
             return number, None
         if value == BAD:
             raise ValueError(value)
-        told = self._parsed(value) if avro else json.loads(value, parse_float=Decimal)
+        fields = self._parsed(value) if avro else json.loads(value, parse_float=Decimal)
         if self._format == "debezium-json":
-            told = None if told["op"] == "d" else told["after"]
-        if told is None:
+            fields = None if fields["op"] == "d" else fields["after"]
+        if fields is None:
             return number, None
-        if self._number(told) != number:  # the row belongs to another key
-            return UNKNOWN, (told["seq"], told["writer"], told["seed"])
-        return number, (told["seq"], told["writer"], told["seed"])
+        if self._number(fields) != number:  # the row belongs to another key
+            return UNKNOWN, (fields["seq"], fields["writer"], fields["seed"])
+        return number, (fields["seq"], fields["writer"], fields["seed"])
 
     def _named(self, number: int) -> dict[str, Any]:
         return dict(zip(self._type.columns, self._type.values(number), strict=True))
@@ -132,8 +132,8 @@ class Documents:
     def _full(self, number: int, row: Row | None) -> dict[str, Any] | None:
         return None if row is None else {**self._named(number), **dict(zip(_ROW, row, strict=True))}
 
-    def _number(self, told: Mapping[str, Any]) -> int:
-        return self._type.number(tuple(_read(type, told[n]) for n, type in self._type.columns.items()))
+    def _number(self, fields: Mapping[str, Any]) -> int:
+        return self._type.number(tuple(_read(type, fields[n]) for n, type in self._type.columns.items()))
 
     def _avro(self, side: str, named: Mapping[str, Any]) -> bytes:
         fields = [{"name": n, "type": t} for n, t in zip(self._type.columns, self._type.avro, strict=True)]
@@ -142,9 +142,9 @@ class Documents:
         if side not in self._ids:
             schema = {"type": "record", "name": "Written", "fields": fields}
             asked = json.dumps({"schema": json.dumps(schema)}).encode()
-            found = self._ask(f"subjects/{self._topic}-{side}/versions", asked)
-            self._ids[side] = found["id"]
-            self._schemas[found["id"]] = fastavro.parse_schema(schema)
+            response = self._ask(f"subjects/{self._topic}-{side}/versions", asked)
+            self._ids[side] = response["id"]
+            self._schemas[response["id"]] = fastavro.parse_schema(schema)
         out = io.BytesIO()
         aware = {
             n: v.replace(tzinfo=timezone.utc) if isinstance(v, datetime) else v for n, v in named.items()
@@ -156,9 +156,9 @@ class Documents:
         id = int.from_bytes(document[1:5], "big")
         if id not in self._schemas:
             self._schemas[id] = fastavro.parse_schema(json.loads(self._ask(f"schemas/ids/{id}")["schema"]))
-        found = fastavro.schemaless_reader(io.BytesIO(document[5:]), self._schemas[id], None)
-        assert isinstance(found, dict)
-        return found
+        document_fields = fastavro.schemaless_reader(io.BytesIO(document[5:]), self._schemas[id], None)
+        assert isinstance(document_fields, dict)
+        return document_fields
 
     def _ask(self, path: str, body: bytes | None = None) -> Any:
         kind = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
@@ -195,13 +195,13 @@ def _plain(value: Any) -> str:
     return str(value)[:23]
 
 
-def _read(type: str, told: Any) -> Any:
+def _read(type: str, value: Any) -> Any:
     """Parses the value of a key column from JSON or Avro."""
     if type.startswith("DECIMAL"):
-        return Decimal(told)
-    if type == "BYTES" and isinstance(told, str):
-        return base64.b64decode(told)
+        return Decimal(value)
+    if type == "BYTES" and isinstance(value, str):
+        return base64.b64decode(value)
     if type.startswith("TIMESTAMP"):
-        found = datetime.fromisoformat(told) if isinstance(told, str) else told
-        return found.replace(tzinfo=None)
-    return told
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+        return moment.replace(tzinfo=None)
+    return value

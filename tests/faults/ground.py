@@ -130,11 +130,11 @@ class Ground:
         deadline = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > deadline:
-                said = [
+                errors = [
                     f"{j.verb} waits for {sorted(j.hits)}: {j.process.errors[-3:] if j.process else 'down'}"
                     for j in self.jobs.values()
                 ]
-                raise TimeoutError(f"not within {seconds:.0f} s: {what}; {'; '.join(said)}")
+                raise TimeoutError(f"not within {seconds:.0f} s: {what}; {'; '.join(errors)}")
             if self._writer.poll():
                 raise RuntimeError(f"the writer failed: {(self.folder / 'writer.txt').read_text()[-800:]}")
             for job in self.jobs.values():
@@ -158,9 +158,9 @@ class Ground:
     def _ingested(self, lane: Lane) -> bool:
         """Whether the table's log has all offsets."""
         for file in sorted((self.table(lane) / "_delta_log").glob("*.json"), reverse=True):
-            told = progress_of(json.loads(line) for line in file.read_text().splitlines())
-            if told is not None:
-                reached = {int(p): offset for p, offset in told["offsets"][lane.topics[0]].items()}
+            progress = progress_of(json.loads(line) for line in file.read_text().splitlines())
+            if progress is not None:
+                reached = {int(p): offset for p, offset in progress["offsets"][lane.topics[0]].items()}
                 return reached == self._ends(lane, 0, IsolationLevel.READ_COMMITTED)
         return False
 
@@ -169,16 +169,18 @@ class Ground:
         files = sorted((self.checkpoint(lane, "publish") / "publish").glob("*.json"))
         versions = sorted((self.table(lane) / "_delta_log").glob("*.json"))
         try:
-            told = json.loads(files[-1].read_text())["bridge"]
+            progress = json.loads(files[-1].read_text())["bridge"]
         except (IndexError, ValueError, OSError):
             return False
-        return told["open"] is None and bool(told["version"] >= int(versions[-1].stem))
+        return progress["open"] is None and bool(progress["version"] >= int(versions[-1].stem))
 
     def by_file(self, lane: Lane) -> int:
         """Returns how many ranges of the publish's log were sent file by file."""
         files = (self.checkpoint(lane, "publish") / "publish").glob("*.json")
-        told = [(json.loads(file.read_text())["bridge"].get("open") or {}).get("files") for file in files]
-        return sum(map(bool, told))
+        file_lists = [
+            (json.loads(file.read_text())["bridge"].get("open") or {}).get("files") for file in files
+        ]
+        return sum(map(bool, file_lists))
 
     def _ends(self, lane: Lane, side: int, isolation: IsolationLevel, admin: Any = None) -> dict[int, int]:
         partitions = GROWN if "partitions added" in lane.extras else PARTITIONS

@@ -21,7 +21,7 @@ class MeasuredRun:
     """A run in a process session of its own; a context manager that ends all of its processes."""
 
     def __init__(self, world: World, *, master: str = "local[2]", **conf: str) -> None:
-        self._said = world.folder / f"said-{time.monotonic_ns()}.txt"
+        self._output = world.folder / f"output-{time.monotonic_ns()}.txt"
         self._command = [sys.executable, "-m", "bridge", "ingest", str(world.folder / "orders.yaml")]
         self._command += ["--master", master]
         for name, setting in conf.items():
@@ -32,7 +32,7 @@ class MeasuredRun:
 
     def __enter__(self) -> MeasuredRun:
         environ = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK"))}
-        with self._said.open("wb") as out:
+        with self._output.open("wb") as out:
             self._process = subprocess.Popen(
                 self._command, stdout=out, stderr=out, env=environ, start_new_session=True
             )
@@ -50,16 +50,16 @@ class MeasuredRun:
         self._process.wait()
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         """Returns its output as one line."""
-        return " ".join(self._said.read_text(errors="replace").split())
+        return " ".join(self._output.read_text(errors="replace").split())
 
     def ended(self, seconds: float, each: Callable[[], None] = lambda: None) -> int:
         """Waits for the exit code, at most `seconds`; calls `each` about five times a second until then."""
         assert self._process is not None
         deadline = time.monotonic() + seconds
         while (code := self._process.poll()) is None:
-            assert time.monotonic() < deadline, f"still there after {seconds} s: {self.said}"
+            assert time.monotonic() < deadline, f"still there after {seconds} s: {self.output}"
             self._look()
             each()
             time.sleep(0.2)
@@ -73,11 +73,11 @@ class MeasuredRun:
         for pid in self._pids():
             kind = _kind(pid)
             try:
-                found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+                match = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
             except OSError:
                 continue
-            if kind and found:
-                self.peak_mb[kind] = max(self.peak_mb.get(kind, 0), int(found[1]) // 1024)
+            if kind and match:
+                self.peak_mb[kind] = max(self.peak_mb.get(kind, 0), int(match[1]) // 1024)
 
     def _pids(self) -> list[int]:
         assert self._process is not None

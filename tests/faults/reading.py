@@ -68,17 +68,17 @@ class Observer:
     def _commits(self) -> Iterator[Commit]:
         """Reads the versions that an ingest wrote."""
         for version, actions in self.log.commits():
-            told = progress_of(actions)
+            progress = progress_of(actions)
             txns = [a["txn"]["version"] for a in actions if "txn" in a]
-            if told is not None:
-                (offsets,) = told["offsets"].values() or ({},)
+            if progress is not None:
+                (offsets,) = progress["offsets"].values() or ({},)
                 vector = {int(partition): offset for partition, offset in offsets.items()}
-                yield Commit(version, txns[0] if txns else -1, told["batch"], vector)
+                yield Commit(version, txns[0] if txns else -1, progress["batch"], vector)
 
     def rows(self) -> list[tuple[int, tuple[int, str, int]]]:
         columns = list(self._key.columns)
-        found = self.log.rows([*columns, "seq", "writer", "seed"])
-        return [(self._key.number(_naive(row[: len(columns)])), row[len(columns) :]) for row in found]
+        rows = self.log.rows([*columns, "seq", "writer", "seed"])
+        return [(self._key.number(_naive(row[: len(columns)])), row[len(columns) :]) for row in rows]
 
     def _quarantined(self) -> list[tuple[int, int]]:
         if self._quarantine is None:
@@ -111,10 +111,10 @@ def progress_of(actions: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Returns the progress that an ingest stored in a commit; None for commits of other writers."""
     info: Mapping[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
     try:
-        found = json.loads(info.get("userMetadata") or "")["bridge"]
+        progress = json.loads(info.get("userMetadata") or "")["bridge"]
     except (ValueError, TypeError, KeyError):
         return None
-    return found if isinstance(found, dict) and "batch" in found else None
+    return progress if isinstance(progress, dict) and "batch" in progress else None
 
 
 def ends(
@@ -123,8 +123,8 @@ def ends(
     """Returns the end offsets for read_committed or read_uncommitted consumers."""
     latest: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
     asked = {TopicPartition(topic, p): latest for p in partitions}
-    found = admin.list_offsets(asked, isolation_level=isolation, request_timeout=10)
-    return {place.partition: future.result().offset for place, future in found.items()}
+    results = admin.list_offsets(asked, isolation_level=isolation, request_timeout=10)
+    return {place.partition: future.result().offset for place, future in results.items()}
 
 
 class Stall:
@@ -149,12 +149,12 @@ def open_transactions(bootstrap: str) -> list[str]:
     """Returns the partitions with an open transaction, which blocks read_committed consumers before the end."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     topics = admin.list_topics(timeout=_WAIT).topics
-    found = []
+    blocked = []
     for name, topic in topics.items():
         committed = ends(admin, name, topic.partitions, IsolationLevel.READ_COMMITTED)
         everything = ends(admin, name, topic.partitions, IsolationLevel.READ_UNCOMMITTED)
-        found += [f"{name}-{p}" for p in committed if committed[p] < everything[p]]
-    return sorted(found)
+        blocked += [f"{name}-{p}" for p in committed if committed[p] < everything[p]]
+    return sorted(blocked)
 
 
 _LOG_FILES = re.compile(
@@ -176,9 +176,9 @@ def log_scratch(table: Path) -> list[str]:
 def leftovers(checkpoints: Iterable[Path], table: Path) -> list[str]:
     """Returns files that a run should have deleted: scratch folders, partial progress files, and other files in the
     log's folder except `log_scratch`."""
-    found = [path for checkpoint in checkpoints for path in (checkpoint / "ingest").glob("*")]
-    found += [path for checkpoint in checkpoints for path in checkpoint.rglob("*.tmp")]
+    files = [path for checkpoint in checkpoints for path in (checkpoint / "ingest").glob("*")]
+    files += [path for checkpoint in checkpoints for path in checkpoint.rglob("*.tmp")]
     known = (_LOG_FILES, _LOG_SCRATCH)
     inside = (table / "_delta_log").iterdir()
-    found += [path for path in inside if not any(form.fullmatch(path.name) for form in known)]
-    return sorted(map(str, found))
+    files += [path for path in inside if not any(form.fullmatch(path.name) for form in known)]
+    return sorted(map(str, files))

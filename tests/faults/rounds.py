@@ -108,8 +108,8 @@ class Player:
                 PATIENCE,
                 "a pipeline ends",
             )
-        found = read_errors(process.folder)[before:]
-        lanes = [e["lane"] for e in found if "failpoint" in e["message"]] or [e["lane"] for e in found]
+        errors = read_errors(process.folder)[before:]
+        lanes = [e["lane"] for e in errors if "failpoint" in e["message"]] or [e["lane"] for e in errors]
         job.expecting = False
         if not lanes:
             return self._kill_all("kill all", job)

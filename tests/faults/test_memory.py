@@ -64,12 +64,12 @@ def test_a_million_records_in_one_batch_with_400_megabytes(
     world.definition()
     with MeasuredRun(world, **SMALL) as job:
         code = job.ended(SECONDS)
-    print(f"exit {code}, peak {job.peak_mb}: {job.said[-300:]}")
+    print(f"exit {code}, peak {job.peak_mb}: {job.output[-300:]}")
     if code:
-        assert code == 1 and "max-offsets-per-batch" in job.said
+        assert code == 1 and "max-offsets-per-batch" in job.output
         world.definition(run={"max-offsets-per-batch": 100_000})
         with MeasuredRun(world, **SMALL) as job:
-            assert job.ended(SECONDS) == 0, job.said
+            assert job.ended(SECONDS) == 0, job.output
         print(f"in batches: peak {job.peak_mb}")
     assert job.peak_mb["driver"] < 1200
     assert count_and_sum(world) == expected
@@ -82,14 +82,14 @@ def test_a_heap_that_is_far_too_small_stops_the_run_and_a_larger_one_goes_on(wor
     world.definition()
     with MeasuredRun(world, driver_memory="400m") as job:
         assert job.ended(SECONDS) == 1
-    assert "so little memory: set spark.driver.memory 500m or more" in job.said
+    assert "so little memory: set spark.driver.memory 500m or more" in job.output
     with MeasuredRun(world, driver_memory="160m", testing_reservedMemory=str(16 << 20)) as job:
         code = job.ended(SECONDS)
-    print(f"exit {code}, peak {job.peak_mb}: {job.said[-600:]}")
-    assert code == 1 and "out of memory" in job.said.lower().replace("outofmemory", "out of memory")
-    assert "max-offsets-per-batch" in job.said
+    print(f"exit {code}, peak {job.peak_mb}: {job.output[-600:]}")
+    assert code == 1 and "out of memory" in job.output.lower().replace("outofmemory", "out of memory")
+    assert "max-offsets-per-batch" in job.output
     with MeasuredRun(world, driver_memory="1g") as job:
-        assert job.ended(SECONDS) == 0, job.said
+        assert job.ended(SECONDS) == 0, job.output
     assert count_and_sum(world) == (10_000, 49_995_000)
 
 
@@ -107,8 +107,8 @@ def test_an_executor_is_killed_in_a_batch(world: World) -> None:
             killed.append(there[0])
 
     with MeasuredRun(world, master="local-cluster[2,1,1024]") as job:
-        assert job.ended(SECONDS, kill) == 0, job.said
-    print(f"killed {killed}, peak {job.peak_mb}: {job.said[-300:]}")
+        assert job.ended(SECONDS, kill) == 0, job.output
+    print(f"killed {killed}, peak {job.peak_mb}: {job.output[-300:]}")
     assert killed
     names = {row[0]: row[1] for row in world.table().select("id", "name").collect()}
     assert names == {n: f"v{250_000 + n}" for n in range(50_000)}
