@@ -17,7 +17,6 @@ from bridge import failpoints
 from bridge.definition import Definition
 from bridge.delta import change_feed
 from bridge.delta.delta_errors import feed_errors
-from bridge.kafka import topic_creation
 from bridge.metrics import BatchReport, Listener, Summary, ignore
 from bridge.pipelines.changes import row_gate
 from bridge.pipelines.publish.consumer_registration import ConsumerRegistration
@@ -36,7 +35,6 @@ from bridge.pipelines.publish.sharding import sharding_for
 from bridge.pipelines.publish.start_position import start_position
 from bridge.pipelines.runtime.lease import Lease, acquire_lease
 from bridge.pipelines.runtime.monitoring import Notices
-from bridge.pipelines.runtime.preflight import publish_warnings
 from bridge.pipelines.runtime.spark_errors import explain_errors
 from bridge.publish_progress import PublishProgress
 
@@ -101,12 +99,7 @@ class _Run:
         self.endpoints = Endpoints(spark, definition)
         self.registration = ConsumerRegistration(definition, self.endpoints.table)
         self.partition_count = PartitionCount(spark, definition)
-        warnings = (
-            row_gate.check_ready(spark, definition, self.endpoints.table.fields),
-            *topic_creation.prepare_topics(self.endpoints.topic),
-            *publish_warnings(self.endpoints.topic),
-            *self.partition_count.warnings(self.endpoints.topic),
-        )
+        warnings = [*self.endpoints.prepare(), *self.partition_count.warnings(self.endpoints.topic)]
         self._notify(lease.warning, *warnings)
 
     def run(self) -> Summary:
