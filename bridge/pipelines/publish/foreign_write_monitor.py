@@ -33,8 +33,8 @@ class ForeignWriteMonitor:
         self._check_seconds, self._checked_at = check_seconds, float("-inf")
 
     def is_due(self, progress: PublishProgress) -> bool:
-        """Whether an idle run should check now; its first call is True. False where progress has no ends to compare
-        with."""
+        """Whether an idle run should check now, as none was made in the last `check_seconds`. False where progress has no
+        ends to compare with."""
         return progress.ends is not None and time.monotonic() - self._checked_at >= self._check_seconds
 
     def repair(
