@@ -33,7 +33,7 @@ class ForeignWriteMonitor:
         self._check_seconds, self._checked_at = check_seconds, float("-inf")
 
     def is_due(self, progress: PublishProgress) -> bool:
-        """Whether an idle run should check now, as none was made in the last `check_seconds`. False where progress has no
+        """Whether an idle run should check now, as the last check is `check_seconds` ago. False where progress has no
         ends to compare with."""
         return progress.ends is not None and time.monotonic() - self._checked_at >= self._check_seconds
 
