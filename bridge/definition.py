@@ -282,3 +282,12 @@ class Definition:
     def quarantines_rows(self) -> bool:
         """True if the gate quarantines rows that break its rules (`quality.gate: quarantine`)."""
         return self.gate is not None and self.gate.action is GateAction.QUARANTINE
+
+    @property
+    def compacts_first(self) -> bool:
+        """True where only the last record of each key is decoded, and superseded values are not.
+
+        That needs a key that identifies the row (upsert topics), and no rule by which an earlier record of the key
+        counts instead of a bad last one: neither `bad-records: skip` or `quarantine`, nor `gate: quarantine`.
+        """
+        return self.topic.is_upsert and self.bad_records is BadRecords.FAIL and not self.quarantines_rows

@@ -1,7 +1,7 @@
-"""How far a pipeline has got.
+"""The progress of an ingest, in the table's own commits.
 
-An ingest writes a line of JSON into the userMetadata of the very commit that holds the rows. A publish keeps a
-log of its own, see `publish_log`.
+An ingest writes a line of JSON into the userMetadata of the commit that contains the rows. A publish has a log of its
+own, see `publish_log`.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ __all__ = [
 
 _FORMAT = 1
 _HISTORY_LIMITS = (1, 20, 400, None)
-"""How many commits are asked for at a time: the newest is nearly always the one."""
+"""How many commits are read at a time: the newest is nearly always enough."""
 
 
 @dataclass(frozen=True)
 class IngestProgress:
-    """The state of an ingest after one batch. A table holds at most one commit per (pipeline, batch)."""
+    """The state of an ingest after one batch. A table has at most one commit per (pipeline, batch)."""
 
     pipeline: str
     run: str
-    """Names the process that made the commit, so that two runs can tell each other apart."""
+    """Identifies the run that made the commit, so that two runs can distinguish their commits."""
     batch: int
-    """Counts up by one per commit, over restarts, and never down: Delta skips a number it has seen."""
+    """Increases by one per commit, over restarts, and never decreases: Delta skips a number that it has seen."""
     offsets: Offsets
     """The next offset of every partition; the table is the fold of everything before."""
     topic_ids: Mapping[str, str] = field(default_factory=dict)
-    """Kafka's id of each topic: a recreated topic has another."""
+    """Kafka's id of each topic: a recreated topic has another one."""
     engine: str = field(default="", compare=False)
-    """What wrote the commit, and why that; for people."""
+    """The merge engine of the commit and the reason for it, for people."""
     resync: bool = field(default=False, compare=False)
-    """The commit is a resync's: a key that stood twice has a row taken away and one added in it."""
+    """The commit is a resync's: for a key with several rows it contains deletes and an insert."""
     key: tuple[str, ...] | None = field(default=None, compare=False)
-    """The PRIMARY KEY by which the commit's rows were merged, so it holds one change per key; () for appended rows,
-    None where an older bridge did not say."""
+    """The PRIMARY KEY by which the commit's rows were merged, so that it has one change per key; () for appended rows,
+    None in commits of an older bridge that did not record it."""
 
     def to_json(self, table_id: str) -> str:
-        """The text for userMetadata of a commit to the table with that id."""
+        """Return the text for userMetadata of a commit to the table with that id."""
         return json.dumps(
             {
                 "bridge": {
@@ -75,49 +75,49 @@ class IngestProgress:
 
     @classmethod
     def from_json(cls, text: str | None) -> tuple[IngestProgress, str] | None:
-        """(progress, table id) as written by `to_json`; None for any text that is not the bridge's.
+        """Parse the progress and the table id that `to_json` wrote; None for any text that is not the bridge's.
 
-        Raises TableError for a text of a newer bridge.
+        Raises TableError for a text of another format.
         """
         try:
-            found = json.loads(text or "")["bridge"]
-            written = found["format"]
+            fields = json.loads(text or "")["bridge"]
+            written = fields["format"]
         except (ValueError, TypeError, KeyError):
             return None
         if written != _FORMAT:
             raise TableError(
                 f"progress is written in format {written}, this bridge reads {_FORMAT}: use the newer bridge"
             )
-        offsets = Offsets.from_json(json.dumps(found["offsets"]))
-        key = found.get("key")
+        offsets = Offsets.from_json(json.dumps(fields["offsets"]))
+        key = fields.get("key")
         progress = cls(
-            found["pipeline"],
-            found["run"],
-            found["batch"],
+            fields["pipeline"],
+            fields["run"],
+            fields["batch"],
             offsets,
-            found["topic_ids"],
-            found.get("engine", ""),
-            found.get("resync", False),
+            fields["topic_ids"],
+            fields.get("engine", ""),
+            fields.get("resync", False),
             None if key is None else tuple(key),
         )
-        return progress, found["table"]
+        return progress, fields["table"]
 
 
 def app_id(pipeline: str) -> str:
-    """What Delta knows the commits of a pipeline by."""
+    """The application id of the pipeline's transactions in Delta."""
     return f"bridge/{pipeline}"
 
 
 def read_progress(table: Table, pipeline: str) -> tuple[IngestProgress, int] | None:
-    """The newest progress of `pipeline` in the table's history and the version that holds it; None before the first,
-    and in a table that another pipeline keeps.
+    """Read the newest progress of `pipeline` in the table's history, and the version that contains it.
 
-    Commits of others (OPTIMIZE, a user's UPDATE) may lie on top. After a RESTORE it is the progress that goes
-    with the restored rows, so the ingest takes up there; `batch` still is the highest ever used. Offsets are empty
-    when the table was restored to a version before the first batch.
+    None before the first batch, and for a table that belongs to another pipeline. Commits of others (OPTIMIZE, a user's
+    UPDATE) may be newer. After a RESTORE it is the progress of the restored rows, so that the ingest continues there;
+    `batch` is still the highest ever used. Offsets are empty if the table was restored to a version before the first
+    batch.
 
-    Raises GapError when progress cannot be known: the log has been cleaned past it, the table was replaced, cloned
-    or restored by timestamp.
+    Raises GapError when progress is not known: the log has been cleaned past it, or the table was replaced, cloned or
+    restored by timestamp.
     """
     if table.properties.get(PIPELINE_PROPERTY, pipeline) != pipeline:
         return None
@@ -126,9 +126,9 @@ def read_progress(table: Table, pipeline: str) -> tuple[IngestProgress, int] | N
     oldest = None
     for commit in history(table):
         oldest = commit
-        found = IngestProgress.from_json(commit["userMetadata"])
-        if found and found[0].pipeline == pipeline:
-            progress, table_id = found
+        parsed = IngestProgress.from_json(commit["userMetadata"])
+        if parsed and parsed[0].pipeline == pipeline:
+            progress, table_id = parsed
             if table_id != table.id:
                 raise _gap(table, f"it was replaced by another table after version {commit['version']}")
             newest = newest or progress
@@ -141,46 +141,51 @@ def read_progress(table: Table, pipeline: str) -> tuple[IngestProgress, int] | N
         return replace(newest, offsets=Offsets(), topic_ids={}), 0
     if PIPELINE_PROPERTY in table.properties or newest is not None:
         if oldest["version"] > 0:
-            raise _gap(table, f"its log begins at version {oldest['version']} and holds no progress any more")
+            raise _gap(table, f"its log begins at version {oldest['version']} and has no progress any more")
         if oldest["operation"] == "CLONE":
             raise _gap(table, "it is a clone, and a clone's log starts without the progress of its source")
     return None
 
 
 def last_batch(table: Table, pipeline: str) -> int:
-    """The highest batch number that Delta knows of `pipeline`, -1 for none: also where the log no longer tells the
-    progress that went with it. Reads the newest snapshot's own list."""
+    """Return the highest batch number of `pipeline` in the newest snapshot of the table; -1 for none.
+
+    Delta keeps it even where the log no longer has the progress of that batch.
+    """
     with table_errors(table):
         log = table.delta()._jdt.deltaLog()
     jvm = table.spark._jvm
     assert jvm is not None
     none = jvm.scala.Option.empty()
-    known = log.update(False, none, none).transactions().get(app_id(pipeline))
-    return int(known.get()) if known.isDefined() else -1
+    transactions = log.update(False, none, none).transactions()
+    batch = transactions.get(app_id(pipeline))
+    return int(batch.get()) if batch.isDefined() else -1
 
 
 def committed_by(table: Table, pipeline: str, run: str) -> bool:
-    """True when the log holds a commit that this run of the pipeline made. Reads as much of the log as it must."""
+    """Whether the log contains a commit of this run of the pipeline. Reads only as much of the log as necessary."""
     for commit in history(table):
-        found = IngestProgress.from_json(commit["userMetadata"])
-        if found and (found[0].pipeline, found[0].run) == (pipeline, run):
+        parsed = IngestProgress.from_json(commit["userMetadata"])
+        if parsed and (parsed[0].pipeline, parsed[0].run) == (pipeline, run):
             return True
     return False
 
 
 def merged_by(text: str | None) -> frozenset[str] | None:
-    """The columns of which a commit has one change for each value, and changes none: the key by which an ingest or
-    replay of the bridge merged it. By its userMetadata, of whatever format; None where that does not say so, as in a
-    resync's, an older bridge's, and those of others."""
+    """Return the key by which an ingest or a replay merged a commit, from its userMetadata in any format.
+
+    The commit has at most one change for each value of the key, and changes no key. None for commits without this
+    field: those of a resync, of an older bridge and of other writers.
+    """
     try:
-        found = json.loads(text or "")["bridge"]
-        return None if found.get("resync") else frozenset(found["key"])
+        fields = json.loads(text or "")["bridge"]
+        return None if fields.get("resync") else frozenset(fields["key"])
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
 def history(table: Table) -> Iterator[Row]:
-    """Commits from the newest to the oldest the log keeps, each once."""
+    """Yield the commits in the log, from the newest to the oldest, each once."""
     below: int | None = None
     for limit in _HISTORY_LIMITS:
         with table_errors(table):
@@ -208,4 +213,4 @@ def _restored_to(table: Table, commit: Row) -> int:
 
 
 def _gap(table: Table, reason: str) -> GapError:
-    return GapError(f"table {table}: how far it follows the topic is not known: {reason}; {REBUILD}")
+    return GapError(f"table {table}: its progress in the topic is not known: {reason}; {REBUILD}")

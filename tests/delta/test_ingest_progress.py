@@ -123,7 +123,7 @@ def test_a_cleaned_log_is_a_gap(spark: SparkSession, lake: Path) -> None:
         log_file(table, version).unlink()
     with pytest.raises(
         GapError,
-        match=r"its log begins at version 3 and holds no progress any more; run `bridge resync FILE`",
+        match=r"its log begins at version 3 and has no progress any more; run `bridge resync FILE`",
     ):
         read_progress(table, "p")
 

@@ -182,7 +182,7 @@ class Job:
                 process.kill()
             self.process = None
             if not self.hits:
-                self.unasked.append(f"{self.verb} ended with {process.code}: {process.said[-400:]}")
+                self.unasked.append(f"{self.verb} ended with {process.code}: {process.output[-400:]}")
             self.is_hit("unasked", counts=False)
             self._resting = time.monotonic() + (0.0 if process.code == -signal.SIGKILL else 0.3)
             self.left(process)
@@ -223,7 +223,8 @@ class Job:
             if process.code is None and time.monotonic() > deadline:
                 alive = [lane for lane in self.files if not process.over(lane)]
                 self.leaks.append(
-                    f"{self.verb} did not end within {seconds:.0f} s: {alive}; {process.errors}; {process.said[-400:]}"
+                    f"{self.verb} did not end within {seconds:.0f} s: {alive}; {process.errors}; "
+                    f"{process.output[-400:]}"
                 )
                 process.kill()
             return process.code is not None
@@ -239,7 +240,7 @@ class Job:
             time.sleep(0.1)
         if process.code != 0:
             self.leaks.append(
-                f"{self.verb} ended with {process.code} when it was stopped: {process.said[-400:]}"
+                f"{self.verb} ended with {process.code} when it was stopped: {process.output[-400:]}"
             )
         self.left(process)
         deadline = time.monotonic() + _ORPHAN_SECONDS

@@ -55,8 +55,8 @@ def test_the_disk_of_the_table_is_full(world: World, disk: Disk) -> None:
         ingest(world.spark, world.definition())
     assert str(stopped.value) == (
         f"'orders': batch 1 ({world.topic}-0 offsets 1 to 10) failed, as there is no space left on the device: "
-        f"delta.path {world.folder}/table. What was committed is whole; make room, then start it again: it goes on "
-        "there"
+        f"delta.path {world.folder}/table. All commits are complete; free some space, then start it "
+        "again: it continues there"
     )
     assert names(world) == {1: "a"}
     disk.free()

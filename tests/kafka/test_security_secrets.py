@@ -66,8 +66,8 @@ def test_certificate_key_and_registry_password_are_nowhere(
     with Process("ingest", lake / "reading.yaml", lake.parent / "process", conf=conf) as process:
         pages = {where: text for where, text in _pages(port, process)}
         process.signal_leader(signal.SIGTERM)
-        assert process.ended(60) == 0, process.said
-    places = {"what it said": process.said, **pages}
+        assert process.ended(60) == 0, process.output
+    places = {"what it said": process.output, **pages}
     places |= {str(f): f.read_bytes().decode("latin-1") for f in lake.rglob("*") if f.is_file()}
     assert not {where for where, text in places.items() for word in (PASSWORD, TOKEN) if word in text}
     assert any("kafka" in text.lower() for text in pages.values())
@@ -79,7 +79,7 @@ def _pages(port: int, process: Process) -> Iterator[tuple[str, str]]:
     applications = f"{root}/api/v1/applications"
     deadline = time.monotonic() + _SECONDS
     while True:
-        assert time.monotonic() < deadline and process.code is None, process.said
+        assert time.monotonic() < deadline and process.code is None, process.output
         try:
             (application,) = json.loads(_read(applications))
             done = json.loads(_read(f"{applications}/{application['id']}/sql?details=true&length=1000"))

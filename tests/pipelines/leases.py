@@ -1,22 +1,22 @@
-"""A pipeline whose lease file is in the hands of a test."""
+"""A pipeline whose lease file a test reads and writes."""
 
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyspark.sql import SparkSession
 
 from bridge import config
 from bridge.definition import Definition
-from bridge.pipelines.runtime import lease
-from bridge.pipelines.runtime.lease import acquire_lease
+from bridge.pipelines.runtime.lease import Lease, LeaseTiming, acquire_lease
 from bridge.pipelines.runtime.lease_owner import LeaseOwner, current_process
 
 EVERY = 0.2
+FAST = LeaseTiming(heartbeat_seconds=EVERY, remote_heartbeat_seconds=EVERY, poll_seconds=0.02)
 FILE = """\
 version: 1
 name: orders
@@ -32,18 +32,22 @@ run: {checkpoint: checkpoint}
 
 @dataclass
 class Desk:
-    """A pipeline, and its lease file in our hands."""
+    """A pipeline, its lease file, and how often its runs beat."""
 
     spark: SparkSession
     definition: Definition
     file: Path
+    timing: LeaseTiming = FAST
 
-    def other(self, **told: Any) -> LeaseOwner:
-        """Write a lease of somebody else; by default of this very process, which lives."""
-        mine = current_process("orders", "ingest", "other-run", since="2026-01-01 00:00:00 UTC", every=EVERY)
-        found = replace(mine, **told)
-        self.put(found.to_json())
-        return found
+    def acquire(self, side: str = "ingest", verb: str | None = None) -> AbstractContextManager[Lease]:
+        return acquire_lease(self.spark, self.definition, side, verb=verb, timing=self.timing)
+
+    def other(self, **fields: Any) -> LeaseOwner:
+        """Write the lease of another run; by default of one in this very process, which lives."""
+        here = current_process("orders", "ingest", "other-run", since="2026-01-01 00:00:00 UTC", every=EVERY)
+        owner = replace(here, **fields)
+        self.put(owner.to_json())
+        return owner
 
     def put(self, text: str) -> None:
         self.file.parent.mkdir(exist_ok=True)
@@ -52,25 +56,22 @@ class Desk:
         scratch.rename(self.file)
         self.file.with_name(f".{self.file.name}.crc").unlink(missing_ok=True)  # Hadoop's, of what was there
 
-    def there(self) -> LeaseOwner:
+    def owner(self) -> LeaseOwner:
         deadline = time.monotonic() + 20
-        while (found := LeaseOwner.from_json(self.file.read_text())) is None:  # half of a write
+        while (owner := LeaseOwner.from_json(self.file.read_text())) is None:  # half of a write
             assert time.monotonic() < deadline
-        return found
+        return owner
 
     def taken(self) -> tuple[float, str | None]:
-        """Take and give back: how long it took, and the warning."""
+        """Acquire and release the lease: how long it took, and the warning."""
         began = time.monotonic()
-        with acquire_lease(self.spark, self.definition, "ingest") as ours:
-            assert self.there().run != "other-run"
-            return time.monotonic() - began, ours.warning
+        with self.acquire() as lease:
+            assert self.owner().run != "other-run"
+            return time.monotonic() - began, lease.warning
 
 
-def at_work(spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> Desk:
+def at_work(spark: SparkSession, lake: Path, where: str) -> Desk:
     """A pipeline whose checkpoint is on the local disk or on another file system, and whose runs beat fast."""
-    monkeypatch.setattr(lease, "_EVERY_SECONDS", EVERY)
-    monkeypatch.setattr(lease, "_EVERY_SECONDS_REMOTE", EVERY)
-    monkeypatch.setattr(lease, "_LOOK_SECONDS", 0.02)
     (lake / "p.yaml").write_text(FILE)
     definition = config.load(lake / "p.yaml")
     if where != "local disk":

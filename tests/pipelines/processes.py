@@ -59,8 +59,7 @@ _P = TypeVar("_P", bound="Process")
 class Process:
     """One `bridge` verb on a pipeline file, with failpoints of its own; a context manager that leaves no process.
 
-    `folder` is its own: what it said is there, its failpoints, and what it writes to the system's folder for
-    temporary files.
+    `folder` contains its output, its failpoints, and the temporary files that it writes.
     """
 
     def __init__(
@@ -78,7 +77,7 @@ class Process:
         self._failpoints = folder / "failpoints"
         for made in (self.temporary, self._failpoints):
             made.mkdir(parents=True)
-        self._said = folder / "said.txt"
+        self._output = folder / "output.txt"
         self._command = [sys.executable, "-m", "bridge", verb, str(file), "--master", master]
         # The JVM does not ask TMPDIR.
         options = f"{JAVA} -Djava.io.tmpdir={self.temporary} {java}".strip()
@@ -88,7 +87,7 @@ class Process:
     def __enter__(self: _P) -> _P:
         environ = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK"))}
         environ |= {"BRIDGE_FAILPOINTS": str(self._failpoints), "TMPDIR": str(self.temporary)}
-        with self._said.open("wb") as out:
+        with self._output.open("wb") as out:
             self._process = subprocess.Popen(
                 self._command, stdout=out, stderr=out, env=environ, start_new_session=True
             )
@@ -98,12 +97,12 @@ class Process:
         self.kill()
 
     @property
-    def said(self) -> str:
-        """What it printed, in one line: a narrow screen breaks sentences."""
-        return " ".join(self._said.read_text(errors="replace").replace("│", " ").split())
+    def output(self) -> str:
+        """Its output in one line: a narrow terminal wraps sentences."""
+        return " ".join(self._output.read_text(errors="replace").replace("│", " ").split())
 
     def arm(self, name: str, action: str) -> Path:
-        """As the fixture `arm`."""
+        """Arm a failpoint, like the fixture `arm`."""
         (self._failpoints / name).write_text(action)
         return self._failpoints / f"{name}.hit"
 
@@ -111,8 +110,8 @@ class Process:
         """Wait for a failpoint to fire."""
         deadline = time.monotonic() + _SECONDS
         while not hit.exists():
-            assert self._started().poll() is None, self.said
-            assert time.monotonic() < deadline, f"{hit.name} did not come; {self.said}"
+            assert self._started().poll() is None, self.output
+            assert time.monotonic() < deadline, f"{hit.name} did not come; {self.output}"
             time.sleep(0.05)
 
     def ended(self, seconds: float) -> int:

@@ -23,7 +23,7 @@ Record = tuple[str | bytes | None, str | bytes | None]
 
 @dataclass
 class World:
-    """One pipeline, with the hands to feed it and the eyes to see what came of it."""
+    """One pipeline: sends records, and reads the table and the topic."""
 
     spark: SparkSession
     broker: Broker
@@ -31,7 +31,7 @@ class World:
     topic: str
     columns: str = COLUMNS
     options: Mapping[str, str | None] = field(default_factory=dict)
-    """Over those of a plain upsert topic; None takes one away."""
+    """Added to those of a plain upsert topic; None removes one."""
     sections: str = ""
 
     @classmethod

@@ -1,8 +1,9 @@
-"""What is in a batch of changes: one pass over it, which also fills the cache that the write then reads."""
+"""Counts of a batch of changes, in one pass that also fills the cache which the write then reads."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, Observation
@@ -17,107 +18,104 @@ from bridge.offsets import TopicPartition
 from bridge.pipelines.changes import changelog_decode, row_gate
 from bridge.schema import TableSchema
 
-__all__ = ["BatchStats", "RowCounter", "collect_batch_stats"]
+__all__ = ["BatchStats", "RowCounter", "collect_batch_stats", "count_rows"]
 
-_PATIENCE_SECONDS = 5.0
+_OBSERVATION_TIMEOUT_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class BatchStats:
-    """Counts of changes. `first_bad` names the first bad one's place and reason; None when all are good. Those that the
-    gate puts aside are `diverted`, and not `bad`."""
+    """Counts of changes."""
 
     good: int
     upserts: int
-    """The good ones that do not take their row away."""
+    """Good changes that set a row."""
     bad: int
+    """Without those that the gate diverts."""
     skipped: int
     dropped: int
     needs_full_decode: int
     unavailable: int
+    """Changes with unavailable values."""
     two_partitions: int
     first_bad: str | None = None
+    """Partition, offset and reason of the first bad change; None if there is none."""
     newest_event_ms: dict[TopicPartition, int] = field(default_factory=dict)
     diverted: int = 0
-    gate_counts: row_gate.Counts = ()
-    """What the gate counts in the rows to be written, where these are known before anything is folded."""
+    gate_values: Sequence[int] | None = None
+    """The value of `row_gate.counts_aggregate`; None where the rows to be written are known only after the fold."""
 
 
 def collect_batch_stats(definition: Definition, changes: DataFrame) -> BatchStats:
-    """Count `changes` (see fold.decoded). Two small jobs where the table has a WATERMARK, else one."""
-    schema = definition.topic.schema
+    """Count decoded `changes`: one small job, and a second one where the table has a WATERMARK."""
     diverted, good = row_gate.is_diverted(), changelog_decode.is_good()
     bad = col(BAD).isNotNull() & ~diverted
-    two = (
+    two_partitions = (
         F.count_if(col(compact.TWO_PARTITIONS) & good)
         if compact.TWO_PARTITIONS in changes.columns
         else F.lit(0)
     )
-    kept = F.count_if(F.size(UNAVAILABLE) > 0) if UNAVAILABLE in changes.columns else F.lit(0)
-    where = F.struct(*[col(POSITION).getField(part) for part in ("topic", "partition", "offset")])
-    is_folded = definition.topic.appends or changelog_decode.compacts_first(definition)
-    judging = row_gate.counts_aggregate(definition, changes, good) if is_folded else F.lit(None)
+    unavailable = F.count_if(F.size(UNAVAILABLE) > 0) if UNAVAILABLE in changes.columns else F.lit(0)
+    place = F.struct(*[col(POSITION).getField(part) for part in ("topic", "partition", "offset")])
+    is_folded = definition.topic.appends or definition.compacts_first
+    gate_values = row_gate.counts_aggregate(definition, changes, good) if is_folded else F.lit(None)
     row = changes.agg(
         F.count_if(good).alias("good"),
-        F.count_if(good & ~retracts()).alias("adds"),
+        F.count_if(good & ~retracts()).alias("upserts"),
         F.count_if(bad).alias("bad"),
-        F.count_if(col(BAD) == NEEDS_FULL_DECODE).alias("doubtful"),
+        F.count_if(col(BAD) == NEEDS_FULL_DECODE).alias("needs_full_decode"),
         F.count_if(col(BAD).isNull() & (col(KIND) == SKIP)).alias("skipped"),
         F.count_if(col(BAD).isNull() & (col(KIND) == DROPPED)).alias("dropped"),
-        F.min(F.when(bad, F.struct(where.alias("at"), col(BAD).alias("why")))).alias("first_bad"),
-        kept.alias("kept"),
-        two.alias("two"),
+        F.min(F.when(bad, F.struct(place.alias("place"), col(BAD).alias("reason")))).alias("first_bad"),
+        unavailable.alias("unavailable"),
+        two_partitions.alias("two_partitions"),
         F.count_if(diverted).alias("diverted"),
-        judging.alias("judged"),
+        gate_values.alias("gate_values"),
     ).first()
     assert row is not None
-    first = row["first_bad"]
-    return BatchStats(
-        good=row["good"],
-        upserts=row["adds"],
-        bad=row["bad"],
-        skipped=row["skipped"],
-        dropped=row["dropped"],
-        needs_full_decode=row["doubtful"],
-        unavailable=row["kept"],
-        two_partitions=row["two"],
-        first_bad=first
-        and "{topic}-{partition} at offset {offset}: ".format(**first["at"].asDict()) + first["why"],
-        newest_event_ms=_newest_event_times(schema, changes),
-        diverted=row["diverted"],
-        gate_counts=row_gate.read_counts(definition, changes, row["judged"]),
-    )
+    counts = row.asDict()
+    first_bad = counts.pop("first_bad")
+    if first_bad is not None:
+        coordinates = "{topic}-{partition} at offset {offset}".format(**first_bad["place"].asDict())
+        first_bad = f"{coordinates}: {first_bad['reason']}"
+    newest_event_ms = _newest_event_times(definition.topic.schema, changes)
+    return BatchStats(**counts, first_bad=first_bad, newest_event_ms=newest_event_ms)
 
 
 def _newest_event_times(schema: TableSchema, changes: DataFrame) -> dict[TopicPartition, int]:
     if schema.watermark is None:
         return {}
-    moment = F.max(col(schema.watermark.column).cast("timestamp").cast("double") * 1000).cast("bigint")
+    event_ms = F.max(col(schema.watermark.column).cast("timestamp").cast("double") * 1000).cast("bigint")
     rows = (
         changes.where(changelog_decode.is_good())
         .groupBy(col(POSITION).getField("topic"), col(POSITION).getField("partition"))
-        .agg(moment.alias("ms"))
+        .agg(event_ms.alias("ms"))
         .collect()  # a row per partition
     )
     return {(row[0], row[1]): row[2] for row in rows if row[2] is not None}
 
 
 class RowCounter:
-    """Counts the rows of a frame as a job passes over them."""
+    """The number of rows that the first job over a frame has read. See `count_rows`."""
 
-    def __init__(self) -> None:
-        self._seen = Observation()
-
-    def observe(self, frame: DataFrame) -> DataFrame:
-        """`frame`, to be used instead."""
-        return frame.observe(self._seen, F.count(F.lit(1)).alias("rows"))
+    def __init__(self, observation: Observation) -> None:
+        self._observation = observation
 
     def value(self) -> int:
-        """The rows of the first job over the frame. Spark sends them after the job; where its optimizer has found that
-        there is nothing to read it never does, and Observation.get would wait for ever."""
-        until = time.monotonic() + _PATIENCE_SECONDS
-        while time.monotonic() < until:
-            found = self._seen._jo.getOrEmpty()  # type: ignore[union-attr]
-            if not found.isEmpty():
-                return int(found.apply("rows"))
+        """Return the count after that job, 0 if Spark sends none.
+
+        Spark sends it after the job, and never if its optimizer found nothing to read; Observation.get would then wait
+        for ever.
+        """
+        deadline = time.monotonic() + _OBSERVATION_TIMEOUT_SECONDS
+        while time.monotonic() < deadline:
+            metrics = self._observation._jo.getOrEmpty()  # type: ignore[union-attr]
+            if not metrics.isEmpty():
+                return int(metrics.apply("rows"))
         return 0
+
+
+def count_rows(frame: DataFrame) -> tuple[DataFrame, RowCounter]:
+    """Return `frame`, to be used in its place, and the counter of its rows."""
+    observation = Observation()
+    return frame.observe(observation, F.count(F.lit(1)).alias("rows")), RowCounter(observation)

@@ -1,4 +1,4 @@
-"""records -> changes, decoded and compacted in the order that connector and `bad-records` ask for."""
+"""records -> changes: decodes, and compacts first where the connector and `bad-records` allow it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from pyspark.sql import functions as F
 from bridge import compact
 from bridge.columns import BAD, KIND, col
 from bridge.decode import BAD_KEY_ID, DROPPED, SKIP, UNAVAILABLE, decode_events, decode_keys, decode_values
-from bridge.definition import BadRecords, Definition
+from bridge.definition import Definition
 from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.pipelines.changes import row_gate, unavailable_values
 
 __all__ = [
     "Persist",
     "any_row",
-    "compacts_first",
     "decode",
     "decode_with_fallback",
     "fill_unavailable",
@@ -29,66 +28,59 @@ __all__ = [
 ]
 
 Persist = Callable[[DataFrame], DataFrame]
-"""Persists a frame for as long as it is used, and gives it back."""
+"""Persists a frame for as long as it is used, and returns it."""
 
 
 def persist_within(stack: ExitStack) -> Persist:
-    """Frames are let go with `stack`."""
+    """Return a function that persists frames until `stack` closes."""
 
-    def held(frame: DataFrame) -> DataFrame:
+    def persist(frame: DataFrame) -> DataFrame:
         stack.callback(frame.unpersist)
         return frame.persist()
 
-    return held
-
-
-def compacts_first(definition: Definition) -> bool:
-    """True where only the last record of a key need be decoded: the record's key names the row, and under
-    `bad-records: fail` no bad record may be in the fold anyway. Where a gate puts rows aside the one before counts."""
-    fails = definition.bad_records is BadRecords.FAIL
-    return definition.topic.is_upsert and fails and not definition.quarantines_rows
+    return persist
 
 
 def is_good() -> Column:
-    """True for rows that change the table."""
+    """True for changes that are applied to the table."""
     return col(BAD).isNull() & ~col(KIND).isin(SKIP, DROPPED)
 
 
 def decode(records: DataFrame, definition: Definition, *, fast: bool = False) -> DataFrame:
-    """Changes with `__bad`, as the module `decode` and the gate give them; nothing bad is dropped.
+    """Decode records into changes with `__bad`, and divert rows that break the gate; drops no bad record.
 
-    Where `compacts_first`: one row per key, the last one, and superseded values are never looked at. Otherwise all.
-    With `fast` a record may be DOUBTFUL instead: then the frame is good for nothing but to be made again without.
+    Returns one change per key, the last one, where `definition.compacts_first`; otherwise all changes. With `fast`,
+    `__bad` may be NEEDS_FULL_DECODE: the frame is then incomplete, and must be decoded again without `fast`.
     """
     if not definition.topic.is_upsert:
         return row_gate.divert_unexpected(decode_events(records, definition.topic, fast=fast), definition)
     keyed = decode_keys(records, definition.topic, fast=fast)
-    if compacts_first(definition):
+    if definition.compacts_first:
         keyed = compact.latest_by_offset(keyed, [*definition.primary_key, BAD_KEY_ID])
     return row_gate.divert_unexpected(decode_values(keyed, definition.topic, fast=fast), definition)
 
 
-def fill_unavailable(changes: DataFrame, table: DataFrame, definition: Definition) -> DataFrame:
-    """keep.filled of `decoded` changes, for all columns that are told; what was filled in the gate judges now."""
-    key = definition.primary_key
-    told = [c.name for c in definition.topic.schema.physical if c.name not in key]
-    return row_gate.divert_unexpected(
-        unavailable_values.fill_unavailable_values(changes, table, key=key, columns=told), definition
-    )
-
-
-def decode_with_fallback(records: DataFrame, definition: Definition, held: Persist) -> DataFrame:
-    """`decoded` records, at a glance where that will do; `held` keeps a frame for as long as it is used."""
-    changes = held(decode(records, definition, fast=True))
+def decode_with_fallback(records: DataFrame, definition: Definition, persist: Persist) -> DataFrame:
+    """Decode records by the fast path, or by the full decode if the fast path leaves a record open."""
+    changes = persist(decode(records, definition, fast=True))
     if any_row(changes, col(BAD) == NEEDS_FULL_DECODE):
-        return held(decode(records, definition))
+        return persist(decode(records, definition))
     return changes
 
 
+def fill_unavailable(changes: DataFrame, table: DataFrame, definition: Definition) -> DataFrame:
+    """Fill the unavailable values of decoded `changes`, then apply the gate to the changes that had some."""
+    key = definition.primary_key
+    columns = [c.name for c in definition.topic.schema.physical if c.name not in key]
+    return row_gate.divert_unexpected(
+        unavailable_values.fill_unavailable_values(changes, table, key=key, columns=columns), definition
+    )
+
+
 def fold(changes: DataFrame, definition: Definition) -> DataFrame:
-    """The good ones among `decoded` changes: the last one per key, or all of a table without a key."""
+    """Leave out bad changes of decoded `changes` and keep the last change per key; all changes without a key."""
     good = changes.where(is_good())
-    if definition.topic.appends or compacts_first(definition):
+    if definition.topic.appends or definition.compacts_first:
         return good
     return compact.latest_by_offset(good, list(definition.primary_key))
 
@@ -96,19 +88,22 @@ def fold(changes: DataFrame, definition: Definition) -> DataFrame:
 def resolve_unavailable(
     changes: DataFrame,
     definition: Definition,
-    held: Persist,
+    persist: Persist,
     table: DataFrame | None = None,
 ) -> DataFrame:
-    """`settled` changes of topics from their beginning, with a value for every column that an update leaves out: the
-    key's own earlier one, else that of its row in `table`. Where neither tells it, the change is bad and says so."""
+    """Fill the unavailable values of the changes of a whole topic: from earlier changes of the key, else from `table`.
+
+    A change whose value is in neither becomes bad, and `__bad` gives the reason.
+    """
     if UNAVAILABLE not in changes.columns or not any_row(changes, F.size(UNAVAILABLE) > 0):
         return changes
     rows = changes.limit(0) if table is None else table
-    present = rows.select(*[col(c.name) for c in definition.topic.schema.physical])
-    return held(fill_unavailable(changes, present, definition))
+    table_rows = rows.select(*[col(c.name) for c in definition.topic.schema.physical])
+    return persist(fill_unavailable(changes, table_rows, definition))
 
 
 def any_row(frame: DataFrame, condition: Column) -> bool:
-    """Whether it holds for a row. Spark's isEmpty would look at one partition, then at four, ... as there is none."""
+    """Whether the condition is true for a row, in one job: Spark's isEmpty reads one partition, then four, and so on
+    while it finds none."""
     row = frame.agg(F.bool_or(condition)).first()
     return row is not None and bool(row[0])

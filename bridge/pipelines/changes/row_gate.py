@@ -1,9 +1,9 @@
-"""The gate (`quality.gate`): rows of a batch judged by a suite before they are written or sent.
+"""The gate (`quality.gate`): judges the rows of a batch by a suite before they are written or sent.
 
-fail and warn count, in a pass that is made anyway, over the rows that would be written: the last of each key.
-quarantine judges every change alone, as it is decoded: a row that is not as expected is a bad record like one that
-cannot be read, so the table is the fold of the rows that pass, whatever the batches, and verify, resync and replay
-agree.
+`fail` and `warn` count over the rows that would be written (the last change of each key), in a pass that is made
+anyway. `quarantine` judges each change alone, as it is decoded: a row that breaks a rule is a bad record, like one that
+cannot be decoded. The table is then the fold of the rows that pass, independent of batch boundaries, and verify, resync
+and replay agree with it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ from bridge.quality.suite import parse
 
 __all__ = [
     "Counts",
+    "aggregate",
     "check_ready",
     "counts_aggregate",
     "divert_unexpected",
     "enforce",
+    "enforce_before_write",
     "evaluate",
     "is_diverted",
     "read_counts",
@@ -38,16 +40,16 @@ __all__ = [
 ]
 
 Counts = tuple[RuleCount, ...]
-"""What each expectation of the gate found; empty where nothing was counted."""
+"""The result of each expectation of the gate; empty where the gate counts nothing."""
 
 _REASON = "quality: "
 _EXAMPLES = 5
 
 
 def check_ready(spark: SparkSession, definition: Definition, fields: Sequence[T.StructField]) -> str | None:
-    """Compile the gate for rows of `fields`; a warning about what it leaves to `bridge check`, or None.
+    """Compile the gate for rows of `fields`; returns a warning that lists the expectations it leaves to `bridge check`.
 
-    Raises DefinitionError for a suite that does not load, or that a gate cannot judge; see quality.gate.compiled.
+    Raises DefinitionError for a suite that does not load, or that a gate cannot judge (see `compile_rules`).
     """
     rules = _rules(spark, definition, fields)
     if rules is None or not rules.deferred:
@@ -60,88 +62,109 @@ def refuse_quarantine(definition: Definition) -> None:
     """Raise DefinitionError for a publish under `gate: quarantine`."""
     if definition.quarantines_rows:
         raise DefinitionError(
-            f"{definition.name!r}: quality.gate: quarantine is for an ingest. A publish that held a changed row back "
-            "would leave the topic behind the table on that key, and nothing would tell its readers; set fail or warn, "
-            "or put rows aside in the ingest that writes the table"
+            f"{definition.name!r}: quality.gate: quarantine is for an ingest. A publish that left out a changed row "
+            "would leave the topic behind the table on that key, and its readers would not notice; set fail or warn, "
+            "or quarantine rows in the ingest that writes the table"
         )
 
 
 def counts_aggregate(definition: Definition, frame: DataFrame, where: Column) -> Column:
-    """An aggregate for a pass over `frame`, which `counts` reads: null where the gate counts nothing."""
+    """An aggregate over `frame` whose value `read_counts` takes; null where the gate counts nothing."""
     rules = None if definition.quarantines_rows else _rules(frame.sparkSession, definition, _fields(frame))
     return F.lit(None).cast("array<bigint>") if rules is None else rules.counts_column(where & ~retracts())
 
 
-def read_counts(definition: Definition, frame: DataFrame, found: Sequence[int] | None) -> Counts:
-    """What the value of `counting` means."""
-    rules = None if found is None else _rules(frame.sparkSession, definition, _fields(frame))
-    return () if rules is None or found is None else rules.counts(found)
+def read_counts(definition: Definition, frame: DataFrame, values: Sequence[int] | None) -> Counts:
+    """Turn the value of `counts_aggregate` into counts by expectation."""
+    rules = None if values is None else _rules(frame.sparkSession, definition, _fields(frame))
+    return () if rules is None or values is None else rules.counts(values)
 
 
 def evaluate(definition: Definition, frame: DataFrame) -> Counts:
-    """`counts` over all adds of `frame`, in a pass of its own; none is made where the gate counts nothing."""
+    """Count over all rows of `frame` that are not retracted, in one pass; no pass where the gate counts nothing."""
+    return read_counts(definition, frame, aggregate(definition, frame))
+
+
+def aggregate(definition: Definition, frame: DataFrame) -> Sequence[int] | None:
+    """The value of `counts_aggregate` over all rows of `frame`, in one pass; None where the gate counts nothing."""
     if definition.gate is None or definition.quarantines_rows:
-        return ()
+        return None
     row = frame.agg(counts_aggregate(definition, frame, F.lit(True))).first()
-    return () if row is None else read_counts(definition, frame, row[0])
+    return None if row is None else row[0]
 
 
-def unexpected_rows(found: Counts) -> int:
-    """Rows that are not as expected, added up over the expectations that are not met."""
-    return sum(count.unexpected for count in found if not count.success)
+def unexpected_rows(counts: Counts) -> int:
+    """The number of rows that break a rule, added up over the expectations that are not met."""
+    return sum(count.unexpected for count in counts if not count.success)
+
+
+def enforce_before_write(
+    definition: Definition, rows: DataFrame, values: Sequence[int] | None
+) -> tuple[int, tuple[str, ...]]:
+    """Apply `enforce` to the rows that a batch is about to write, with their value of `counts_aggregate`.
+
+    Returns the number of unexpected rows, and the warnings.
+    """
+    counts = read_counts(definition, rows, values)
+    way_out = "correct the rows at their source and have the keys sent again"
+    warnings = enforce(definition, counts, rows, "Nothing of this batch was written", way_out)
+    return unexpected_rows(counts), warnings
 
 
 def enforce(
-    definition: Definition, found: Counts, rows: DataFrame, nothing: str, way_out: str
+    definition: Definition, counts: Counts, rows: DataFrame, consequence: str, way_out: str
 ) -> tuple[str, ...]:
-    """Keep what was `found` in the results where an expectation is not met, and under `gate: fail` raise QualityError:
-    it names up to five keys (of a table without one, the places of the records); `nothing` says what was not done,
-    `way_out` what to do.
+    """Store `counts` in the results if an expectation is not met, then warn or raise QualityError.
 
-    Under `gate: warn` gives a warning for each that is not met, always in the same words, so that a run tells it once;
-    and one when the results cannot be kept, for which no batch has to wait.
+    Under `gate: warn`, returns one warning for each expectation that is not met, with the same text in every batch, so
+    that a run reports it once; and one warning if the results cannot be stored, which stops no batch.
+
+    Under `gate: fail`, raises QualityError. It names up to five keys (without a primary key: the coordinates of the
+    records); `consequence` is the sentence about what was not done, `way_out` the one about what to do.
     """
-    failed = [count for count in found if not count.success]
+    failed = [count for count in counts if not count.success]
     gate = definition.gate
     if gate is None or not failed:
         return ()
-    notes = [f"{definition.name!r}: not all rows pass the gate: {c.title}" for c in failed]
+    warnings = [f"{definition.name!r}: not all rows pass the gate: {c.title}" for c in failed]
     rules = _rules(rows.sparkSession, definition, _fields(rows))
     assert rules is not None
     try:
-        store_gate_results(rows.sparkSession, definition, rules.suite, found)
-        unkept = ""
+        store_gate_results(rows.sparkSession, definition, rules.suite, counts)
+        storage_error = ""
     except TableError as error:
-        notes.append(str(error))
-        unkept = f" ({error})"
+        warnings.append(str(error))
+        storage_error = f" ({error})"
     if gate.action is not GateAction.FAIL:
-        return tuple(notes)
-    told = "; ".join(f"{c.title} ({c.unexpected:,} of {c.evaluated:,} rows are not so)" for c in failed)
+        return tuple(warnings)
+    failures = "; ".join(f"{c.title} ({c.unexpected:,} of {c.evaluated:,} rows are not so)" for c in failed)
     examples = _examples(definition, rows, rules.violated([count.title for count in failed]))
     raise QualityError(
-        f"{definition.name!r}: the gate stops it: {told}{examples}. {nothing}; {way_out}, or set `quality: {{gate: "
-        f"warn}}` ({gate.suite}){unkept}"
+        f"{definition.name!r}: the gate stops it: {failures}{examples}. {consequence}; {way_out}, or set `quality: "
+        f"{{gate: warn}}` ({gate.suite}){storage_error}"
     )
 
 
 def is_diverted() -> Column:
-    """True for changes that the gate puts aside, whatever else is bad."""
+    """True for changes that the gate quarantines."""
     return F.coalesce(col(BAD).startswith(_REASON), F.lit(False))
 
 
 def divert_unexpected(changes: DataFrame, definition: Definition) -> DataFrame:
-    """Decoded `changes`; under `gate: quarantine` those that set a row which is not as expected are bad, and `__bad`
-    says what it should be. A change that leaves columns out (see keep.filled) is judged when they are filled in."""
+    """Mark decoded `changes` that break a rule as bad under `gate: quarantine`; `__bad` names the rule.
+
+    A change with unavailable values is judged once they are filled (see `fill_unavailable`).
+    """
     rules = (
         _rules(changes.sparkSession, definition, _fields(changes)) if definition.quarantines_rows else None
     )
     if rules is None:
         return changes
-    judged = col(BAD).isNull() & ~col(KIND).isin(SKIP, DROPPED) & ~retracts()
+    is_complete = col(BAD).isNull() & ~col(KIND).isin(SKIP, DROPPED) & ~retracts()
     if UNAVAILABLE in changes.columns:
-        judged = judged & ~F.coalesce(F.size(UNAVAILABLE) > 0, F.lit(False))
-    why = F.coalesce(col(BAD), F.when(judged, F.concat(F.lit(_REASON), rules.reason())))
-    return changes.withColumns({KIND: F.when(why.isNull(), col(KIND)), BAD: why})
+        is_complete = is_complete & ~F.coalesce(F.size(UNAVAILABLE) > 0, F.lit(False))
+    reason = F.coalesce(col(BAD), F.when(is_complete, F.concat(F.lit(_REASON), rules.reason())))
+    return changes.withColumns({KIND: F.when(reason.isNull(), col(KIND)), BAD: reason})
 
 
 def _rules(spark: SparkSession, definition: Definition, fields: Sequence[T.StructField]) -> Rules | None:
@@ -152,7 +175,8 @@ def _rules(spark: SparkSession, definition: Definition, fields: Sequence[T.Struc
 
 
 class _Session:
-    """A session by its application: its clones (foreachBatch has one for each query) share what is compiled."""
+    """A session, equal to every other session of its application: the clones that foreachBatch makes share the
+    compiled rules."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark, self._id = spark, spark.sparkContext.applicationId
@@ -181,14 +205,13 @@ def _examples(definition: Definition, rows: DataFrame, failed: Column) -> str:
     if definition.primary_key:
         name = F.to_json(F.struct(*[col(n) for n in definition.primary_key]), {"ignoreNullFields": "false"})
     else:
-        at = [col(POSITION).getField(part) for part in _position_fields(rows)]
-        name = F.concat_ws("/", *at)
-    wrong = rows.where(~retracts() & failed).select(name.alias("name"))
-    found = [row[0] for row in wrong.distinct().sort("name").limit(_EXAMPLES).collect()]
-    return f"; for example {', '.join(found)}"
+        name = F.concat_ws("/", *[col(POSITION).getField(part) for part in _position_fields(rows)])
+    failing = rows.where(~retracts() & failed).select(name.alias("name"))
+    names = [row[0] for row in failing.distinct().sort("name").limit(_EXAMPLES).collect()]
+    return f"; for example {', '.join(names)}"
 
 
 def _position_fields(rows: DataFrame) -> list[str]:
-    """What of `__position` tells where a row without a key comes from: its record, or the table's version."""
-    there = members(rows, POSITION)
-    return [part for part in ("topic", "partition", "offset", "version") if part in there]
+    """The fields of `__position` that identify a row without a key: those of its record, or the table's version."""
+    present = members(rows, POSITION)
+    return [part for part in ("topic", "partition", "offset", "version") if part in present]

@@ -1,7 +1,8 @@
-"""changes -keep-> changes: columns that a document does not tell get the value they have.
+"""changes -fill-> changes: unavailable values are replaced by those that the row has.
 
 Databases leave large values out of an update that did not touch them (PostgreSQL's TOAST; Debezium writes its
-unavailable-value placeholder). The value is then the one of the change before, or the table's (ADR 028, rule 5).
+unavailable-value placeholder). The row keeps the value of its previous change, else the one in the table (ADR 028,
+rule 5).
 """
 
 from __future__ import annotations
@@ -17,69 +18,69 @@ from bridge.rows import RowKind
 
 __all__ = ["fill_unavailable_values"]
 
-_THERE = "__there"
+_IN_TABLE = "__in_table"
 _RETRACTS = [kind.value for kind in RowKind if kind.retracts]
 
 
 def fill_unavailable_values(
     changes: DataFrame, table: DataFrame, *, key: Sequence[str], columns: Sequence[str]
 ) -> DataFrame:
-    """`changes` (see decode.decode_events) with no `__unavailable` left, for the physical `columns` that are no key.
+    """Fill the unavailable values of `changes` (see decode.decode_events) in the physical `columns` outside the key.
 
-    A column that is kept takes the value of the last earlier add of the same key in this frame that tells it, else
-    the value of the key's row in `table`. Where neither is there the change becomes bad, and it says so. The result
-    is as right as `table` is new: read it as late as can be.
+    A value is taken from the last earlier change of the same key in this frame that sets a row and has the column,
+    else from the key's row in `table`. Where neither exists, the change becomes bad, and `__bad` gives the reason.
+    `__unavailable` is null in the result. Read `table` as late as possible: the result is only as current as it is.
     """
-    inside = _from_frame(changes, key, columns)
-    there = table.select(*[col(name) for name in (*key, *columns)], F.lit(True).alias(_THERE))
-    asking = F.size(col(UNAVAILABLE, "c")) > 0
-    joined = inside.alias("c").join(there.alias("t"), asking & same_key(key, "c", "t"), "left")
-    unknown = asking & col(_THERE, "t").isNull()
-    lost = F.concat(
+    from_frame = _fill_from_earlier_changes(changes, key, columns)
+    table_rows = table.select(*[col(name) for name in (*key, *columns)], F.lit(True).alias(_IN_TABLE))
+    is_open = F.size(col(UNAVAILABLE, "c")) > 0
+    joined = from_frame.alias("c").join(table_rows.alias("t"), is_open & same_key(key, "c", "t"), "left")
+    unresolved = F.coalesce(is_open & col(_IN_TABLE, "t").isNull(), F.lit(False))
+    reason = F.concat(
         F.lit("value: it leaves out "),
         F.array_join(col(UNAVAILABLE, "c"), ", "),
         F.lit(", and there is no row of this key whose value could be kept"),
     )
-    good = col(BAD, "c").isNull() & ~F.coalesce(unknown, F.lit(False))
-    taken = {
+    good = col(BAD, "c").isNull() & ~unresolved
+    values = {
         name: F.when(_is_unavailable(name, "c"), col(name, "t")).otherwise(col(name, "c")) for name in columns
     } | {
         KIND: F.when(good, col(KIND, "c")),
-        BAD: F.when(F.coalesce(unknown, F.lit(False)), lost).otherwise(col(BAD, "c")),
+        BAD: F.when(unresolved, reason).otherwise(col(BAD, "c")),
         UNAVAILABLE: F.lit(None).cast("array<string>"),
     }
-    return joined.select(*[taken.get(name, col(name, "c")).alias(name) for name in changes.columns])
+    return joined.select(*[values.get(name, col(name, "c")).alias(name) for name in changes.columns])
 
 
-def _from_frame(changes: DataFrame, key: Sequence[str], columns: Sequence[str]) -> DataFrame:
-    """Values of earlier adds in the frame put in; `__unavailable` names what is still open."""
-    at = [col(POSITION).getField(part) for part in ("topic", "partition", "offset", "row")]
-    before = (
+def _fill_from_earlier_changes(changes: DataFrame, key: Sequence[str], columns: Sequence[str]) -> DataFrame:
+    """Fill values from earlier changes in the frame; `__unavailable` then names the columns that are still open."""
+    order = [col(POSITION).getField(part) for part in ("topic", "partition", "offset", "row")]
+    earlier = (
         Window.partitionBy(*[col(name) for name in key])
-        .orderBy(*at)
+        .orderBy(*order)
         .rowsBetween(Window.unboundedPreceding, Window.currentRow - 1)
     )
-    tells = col(BAD).isNull() & ~col(KIND).isin([SKIP, DROPPED, *_RETRACTS])
-    told = {
+    sets_row = col(BAD).isNull() & ~col(KIND).isin([SKIP, DROPPED, *_RETRACTS])
+    last_values = {
         name: F.last(
-            F.when(tells & ~_is_unavailable(name), F.struct(col(name).alias("value"))), ignorenulls=True
-        ).over(before)
+            F.when(sets_row & ~_is_unavailable(name), F.struct(col(name).alias("value"))), ignorenulls=True
+        ).over(earlier)
         for name in columns
     }
-    named = {name: f"__told_{n}" for n, name in enumerate(columns)}
-    found = changes.select("*", *[told[name].alias(named[name]) for name in columns])
+    aliases = {name: f"__earlier_{n}" for n, name in enumerate(columns)}
+    with_earlier = changes.select("*", *[last_values[name].alias(aliases[name]) for name in columns])
     values = {
-        name: F.when(_is_unavailable(name), col(named[name]).getField("value")).otherwise(col(name))
+        name: F.when(_is_unavailable(name), col(aliases[name]).getField("value")).otherwise(col(name))
         for name in columns
     }
-    still = F.filter(
+    open_columns = F.filter(
         F.array(
-            *[F.when(_is_unavailable(name) & col(named[name]).isNull(), F.lit(name)) for name in columns]
+            *[F.when(_is_unavailable(name) & col(aliases[name]).isNull(), F.lit(name)) for name in columns]
         ),
         lambda name: name.isNotNull(),
     )
-    values[UNAVAILABLE] = F.when(F.size(still) > 0, still)
-    return found.select(*[values.get(name, col(name)).alias(name) for name in changes.columns])
+    values[UNAVAILABLE] = F.when(F.size(open_columns) > 0, open_columns)
+    return with_earlier.select(*[values.get(name, col(name)).alias(name) for name in changes.columns])
 
 
 def _is_unavailable(name: str, frame: str | None = None) -> Column:

@@ -1,7 +1,7 @@
-"""Two frames of rows by key, compared without moving a row to the driver.
+"""Compares two frames of rows by key, without moving rows to the driver.
 
-Both sides become one row per key: the key and a 64-bit fingerprint of the whole row. One grouping over both
-finds keys that are missing, differ, or stand twice, whatever the size of either side.
+Both sides become one row per key: the key and a 64-bit fingerprint of the whole row. One grouping over both finds keys
+that are missing, different or duplicate, whatever the size of either side.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ __all__ = ["Bucket", "Comparison", "Example", "compare", "compare_bags"]
 
 BUCKETS = 64
 _EXAMPLES = 5
-_PRINT = "decimal(38,0)"  # sums of 64-bit prints must not overflow
+_SUM_TYPE = "decimal(38,0)"  # sums of 64-bit fingerprints must not overflow
 _BUCKET, _WHY = "__bucket", "__why"
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """The rows whose key's hash falls into one of 64 shares."""
+    """The rows whose key hashes to one of 64 buckets."""
 
     number: int
     topic_rows: int
@@ -36,21 +36,21 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Example:
-    """A key that is not the same on both sides; `key` and rows as JSON."""
+    """A key that differs between both sides; `key` and rows as JSON."""
 
     key: str
     why: str
     """missing_in_table, missing_in_topic, different or duplicate_keys."""
     topic_position: str | None = None
-    """Where its newest record is that was compared: `topic-partition at offset N`; None where there is none."""
+    """The position of its newest compared record: `topic-partition at offset N`; None without a record."""
     topic_row: str | None = None
     table_row: str | None = None
-    """Rows only where they were asked for; of several the first in order."""
+    """Only with `show_values`; of several rows the smallest."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Counts of rows and of keys that are not the same."""
+    """Counts of rows and of keys that differ."""
 
     topic_rows: int
     table_rows: int
@@ -61,16 +61,16 @@ class Comparison:
     different: int
     duplicate_keys: int
     superseded: int = 0
-    """Keys that only the table has, of which the topic has a later record: compaction may have taken the one that was
-    to be compared. They are not counted as missing."""
+    """Keys that only the table has, with a later record in the topic: compaction may have removed the compared one.
+    They do not count as missing."""
     buckets: tuple[Bucket, ...] = ()
-    """Those whose rows or checksums are not the same."""
+    """The buckets whose rows or checksums differ."""
     examples: tuple[Example, ...] = ()
-    """At most five keys that are not the same, the first in order of the key."""
+    """At most five keys that differ, the smallest ones."""
 
     @property
     def equal(self) -> bool:
-        """True when every key is on both sides, once, with the same row."""
+        """True if every key is on both sides, once, with the same row."""
         return not (self.missing_in_table or self.missing_in_topic or self.different or self.duplicate_keys)
 
 
@@ -85,9 +85,9 @@ def compare(
 ) -> Comparison:
     """Compare the rows of both frames by `key`, over `fields` (the key among them), null-safely.
 
-    Where `topic` has `__kind`, retractions are no rows; where it has `__position`, examples tell it. `later`: keys that
-    records after the compared ones are of. The checksums do not depend on order: the sums of the rows' fingerprints,
-    modulo 2^64, in hexadecimal.
+    Where `topic` has `__kind`, retractions do not count as rows; where it has `__position`, examples contain it.
+    `later` has the keys of the records after the compared ones. The checksums do not depend on order: they are sums of
+    the fingerprints of rows, modulo 2^64, in hexadecimal.
     """
     names = [col(name) for name in key]
     sides = _side(topic, names, fields, topic=True).unionByName(_side(table, names, fields, topic=False))
@@ -134,8 +134,10 @@ def compare(
 
 
 def compare_bags(topic: DataFrame, table: DataFrame, *, fields: Sequence[T.StructField]) -> Comparison:
-    """Compare rows that have no key: each must be on both sides as many times. `different` and `duplicate_keys` are 0,
-    and there are no examples, as nothing but a whole row names a row."""
+    """Compare rows without a key: each must be on both sides the same number of times.
+
+    `different` and `duplicate_keys` are 0. There are no examples, since only its values identify a row.
+    """
     rows = (
         _side(topic, [], fields, topic=True)
         .unionByName(_side(table, [], fields, topic=False))
@@ -166,24 +168,24 @@ _CONDITIONS = {
     "superseded": "__in_topic = 0 and __in_table > 0 and __later > 0",
 }
 _DIFFERENCES = ("duplicate_keys", "missing_in_table", "missing_in_topic", "different")
-"""Those that are differences; what an example is said to be is the first that holds."""
+"""The conditions that count as a difference, in the order in which one is chosen for an example."""
 
 
 def _to_comparison(rows: Sequence[Row]) -> Comparison:
-    """From a row per bucket: its number, rows and fingerprints of both sides, and counts in _CONDITIONS' order."""
+    """Build a comparison from a row per bucket: number, rows and fingerprints of both sides, counts by _CONDITIONS."""
     buckets = [
         Bucket(int(r[0]), r[1] or 0, r[2] or 0, _hex(r[3]), _hex(r[4]))
         for r in sorted(rows, key=lambda r: r[0])
     ]
     counts = [sum(int(row[n] or 0) for row in rows) for n in range(1, len(rows[0]))] if rows else []
-    judged = dict.fromkeys(_CONDITIONS, 0) | dict(zip(_CONDITIONS, counts[4:], strict=False))
+    by_name = dict.fromkeys(_CONDITIONS, 0) | dict(zip(_CONDITIONS, counts[4:], strict=False))
     topic_rows, table_rows, topic_sum, table_sum = counts[:4] or (0, 0, 0, 0)
     return Comparison(
-        missing_in_table=judged["missing_in_table"],
-        missing_in_topic=judged["missing_in_topic"],
-        different=judged["different"],
-        duplicate_keys=judged["duplicate_keys"],
-        superseded=judged["superseded"],
+        missing_in_table=by_name["missing_in_table"],
+        missing_in_topic=by_name["missing_in_topic"],
+        different=by_name["different"],
+        duplicate_keys=by_name["duplicate_keys"],
+        superseded=by_name["superseded"],
         topic_rows=topic_rows,
         table_rows=table_rows,
         topic_checksum=_hex(topic_sum),
@@ -202,34 +204,34 @@ def _examples(
     fields: Sequence[T.StructField],
     show_values: bool,
 ) -> tuple[Example, ...]:
-    """A handful of keys, the place of their newest records, and their rows if these may be shown."""
+    """Collect a few keys, the position of their newest records, and with `show_values` their rows."""
     named = F.to_json(F.struct(*[col(name, "k") for name in key]))
     keys = shown.alias("k").persist()
     try:
         why = {row[0]: row[1] for row in keys.select(named, _WHY).collect()}
         sample = F.broadcast(keys)
-        places: dict[str, str] = {}
+        positions: dict[str, str] = {}
         rows: dict[tuple[str, str], str] = {}
         if POSITION in topic.columns:
             parts = (col(POSITION, "r").getField(part) for part in ("topic", "partition", "offset"))
-            place = F.max(F.struct(col(POSITION, "r").getField("timestamp"), *parts))
-            at = topic.alias("r").join(sample, same_key(key, "r", "k")).groupBy(named).agg(place)
-            places = {row[0]: "{1}-{2} at offset {3}".format(*row[1]) for row in at.collect()}
+            newest = F.max(F.struct(col(POSITION, "r").getField("timestamp"), *parts))
+            at = topic.alias("r").join(sample, same_key(key, "r", "k")).groupBy(named).agg(newest)
+            positions = {row[0]: "{1}-{2} at offset {3}".format(*row[1]) for row in at.collect()}
         for side, frame in (("topic", topic), ("table", table)) if show_values else ():
             present = frame.where(~retracts()) if KIND in frame.columns else frame
             row = F.to_json(F.struct(*[col(f.name, "r") for f in fields]), {"ignoreNullFields": "false"})
             first = present.alias("r").join(sample, same_key(key, "r", "k")).groupBy(named).agg(F.min(row))
-            rows |= {(side, found[0]): found[1] for found in first.collect()}
+            rows |= {(side, pair[0]): pair[1] for pair in first.collect()}
     finally:
         keys.unpersist()
     return tuple(
-        Example(name, reason, places.get(name), rows.get(("topic", name)), rows.get(("table", name)))
+        Example(name, reason, positions.get(name), rows.get(("topic", name)), rows.get(("table", name)))
         for name, reason in why.items()
     )
 
 
 def _side(frame: DataFrame, key: list[Column], fields: Sequence[T.StructField], *, topic: bool) -> DataFrame:
-    fingerprint, null = row_fingerprint(fields).cast(_PRINT), F.lit(None).cast(_PRINT)
+    fingerprint, null = row_fingerprint(fields).cast(_SUM_TYPE), F.lit(None).cast(_SUM_TYPE)
     if topic and KIND in frame.columns:
         fingerprint = F.when(~retracts(), fingerprint)
     return frame.select(

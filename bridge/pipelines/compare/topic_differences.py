@@ -1,6 +1,6 @@
-"""What a topic holds, compared with the rows of a table's version: what makes the topic equal to it, as records.
+"""Compares a topic with a version of the table, and encodes the records that make the topic equal to it.
 
-Both a resync (the whole topic) and a publish that is not alone (the end of the topic) mend by it.
+A resync uses it for the whole topic, an at-least-once publish for the records that follow a foreign write.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ from bridge.rows import RowKind
 __all__ = ["UNKNOWN", "TopicDifferences"]
 
 UNKNOWN = "__unknown"
-"""True for a key whose last record cannot be decoded: what it says is not known."""
+"""True for a key whose last record cannot be decoded: its row is not known."""
 _COORDINATES = ("topic", "partition", "offset")
 
 
 @dataclass(frozen=True)
 class TopicDifferences:
-    """Of a definition's topics (those that are there, with the columns that the table has) and one table version.
+    """The differences between the topics of a definition and one version of the table.
 
-    Wrap actions in `delta.failures.reading`. Raises TableError for a table that holds a key twice, BadRecordError for a
-    record whose key cannot be decoded.
+    The definition has the topics that exist, with the columns of the table. Wrap Spark actions in
+    `delta.delta_errors.feed_errors`. Raises TableError for a table with duplicate keys, BadRecordError for a record
+    whose key cannot be decoded.
     """
 
     definition: Definition
@@ -45,13 +46,13 @@ class TopicDifferences:
     version: int
 
     def whole(self, start: Offsets, end: Offsets, persist: changelog_decode.Persist) -> DataFrame:
-        """As compact.net, what makes the topic up to `end` equal to the version, and UNKNOWN; it begins at `start`."""
+        """Return the changes, as compact.net does, that make the topic from `start` to `end` equal to the version."""
         rows = self._rows()
         self._refuse_duplicate_keys(rows)
         return self._differences(self._last_changes(start, end, persist).where(~retracts()), rows)
 
     def within(self, start: Offsets, end: Offsets, persist: changelog_decode.Persist) -> DataFrame:
-        """The same for the keys of the records from `start` to `end` alone, as the last of these say."""
+        """Like `whole`, but only for the keys of the records from `start` to `end`, compared by the last of these."""
         key = self.definition.primary_key
         last = persist(self._last_changes(start, end, persist))
         keys = last.select(*(col(name) for name in key)).alias("k")
@@ -60,7 +61,7 @@ class TopicDifferences:
         return self._differences(last.where(~retracts()), rows)
 
     def records(self, sides: DataFrame) -> DataFrame:
-        """What is to be sent for BEFORE, AFTER and POSITION of what differs."""
+        """Encode differences (BEFORE, AFTER and POSITION) as the records to send."""
         topic = self.definition.topic
         if FORMATS[topic.value.name].insert_only:
             return encode(compact.upserts(sides), topic)
@@ -70,17 +71,17 @@ class TopicDifferences:
         rows = change_feed.snapshot(self.table, self.version)
         return rows.select(*(col(name) for name in self.table.columns))
 
-    def _differences(self, there: DataFrame, rows: DataFrame) -> DataFrame:
+    def _differences(self, topic_rows: DataFrame, rows: DataFrame) -> DataFrame:
         key, columns = self.definition.primary_key, self.table.columns
-        there = there.select(*(col(name) for name in columns), col(UNKNOWN))
-        there = there.withColumn("__there", F.lit(True)).alias("s")
-        wanted = rows.withColumn("__wanted", F.lit(True)).alias("t")
-        only_topic, only_table = col("__wanted", "t").isNull(), col("__there", "s").isNull()
+        topic_rows = topic_rows.select(*(col(name) for name in columns), col(UNKNOWN))
+        topic_rows = topic_rows.withColumn("__in_topic", F.lit(True)).alias("s")
+        table_rows = rows.withColumn("__in_table", F.lit(True)).alias("t")
+        only_topic, only_table = col("__in_table", "t").isNull(), col("__in_topic", "s").isNull()
         rest = [f for f in self.table.fields if f.name not in key]
         unknown = F.coalesce(col(UNKNOWN, "s"), F.lit(False))
-        # Of a row that cannot be read only the key is said to have been there, and only to take it away.
+        # An undecodable record has only its key, which is a row before only where that row is to be deleted.
         before, after = (F.struct(*(col(n, side).alias(n) for n in columns)) for side in ("s", "t"))
-        joined = there.join(wanted, same_key(key, "s", "t"), "full_outer")
+        joined = topic_rows.join(table_rows, same_key(key, "s", "t"), "full_outer")
         changed = only_topic | only_table | unknown | differs(rest, "s", "t")
         return joined.where(changed).select(
             F.when(~only_table & (only_topic | ~unknown), before).alias(BEFORE),
@@ -91,15 +92,15 @@ class TopicDifferences:
 
     def _refuse_duplicate_keys(self, rows: DataFrame) -> None:
         key = [col(name) for name in self.definition.primary_key]
-        twice = rows.groupBy(*key).count().where("count > 1").count()
-        if twice:
+        duplicates = rows.groupBy(*key).count().where("count > 1").count()
+        if duplicates:
             raise TableError(
-                f"table {self.table}, version {self.version}: {twice} keys stand more than once, and a topic has one "
-                "row per key; delete the rows that are too many, then run again"
+                f"table {self.table}, version {self.version}: {duplicates} keys have more than one row, and a topic "
+                "has one row per key; delete the surplus rows, then run again"
             )
 
     def _last_changes(self, start: Offsets, end: Offsets, persist: changelog_decode.Persist) -> DataFrame:
-        """The last change of every key from `start` to `end`, and UNKNOWN."""
+        """Return the last change of every key in the records from `start` to `end`, and UNKNOWN."""
         definition, topic = self.definition, self.definition.topic
         records = source.read(self.table.spark, topic, start, end)
         records = with_leader_epochs(records, topic, start, end)
@@ -117,38 +118,44 @@ class TopicDifferences:
 
 
 def _placeholder_changes(
-    records: DataFrame, bad: DataFrame, topic: Topic, like: DataFrame, held: changelog_decode.Persist
+    records: DataFrame, bad: DataFrame, topic: Topic, like: DataFrame, persist: changelog_decode.Persist
 ) -> DataFrame:
-    """One add per `bad` change, of its key alone, in the columns of `like`. Raises BadRecordError where a record does
-    not tell its key."""
-    places = held(bad.select(*(col(POSITION).getField(part).alias(part) for part in _COORDINATES)).distinct())
+    """Return an upsert of its key alone for each `bad` change, in the columns of `like`.
+
+    Raises BadRecordError for a record whose key is not known.
+    """
+    coordinates = persist(
+        bad.select(*(col(POSITION).getField(part).alias(part) for part in _COORDINATES)).distinct()
+    )
     primary = topic.schema.primary_key
     if topic.key is None or not set(primary) <= set(topic.key.columns):
-        raise _undecodable(places, topic, "its key is in the value")
-    found = held(decode_keys(records.join(F.broadcast(places), list(_COORDINATES), "left_semi"), topic))
-    lost = col(BAD).isNotNull() | col(KIND).isNotNull()
-    if changelog_decode.any_row(found, lost):
+        raise _undecodable(coordinates, topic, "its key is in the value")
+    keyed = persist(
+        decode_keys(records.join(F.broadcast(coordinates), list(_COORDINATES), "left_semi"), topic)
+    )
+    without_key = col(BAD).isNotNull() | col(KIND).isNotNull()
+    if changelog_decode.any_row(keyed, without_key):
         at = (col(POSITION).getField(part).alias(part) for part in _COORDINATES)
-        raise _undecodable(found.where(lost).select(*at, col(BAD)), topic, None)
+        raise _undecodable(keyed.where(without_key).select(*at, col(BAD)), topic, None)
     type = like.schema[POSITION].dataType.simpleString()
     parts = [col(POSITION).getField(part) for part in (*_COORDINATES, "timestamp")]
     row = [F.lit(0).alias("row")] if "row" in members(like, POSITION) else []
-    known = {name: col(name) for name in primary} | {
+    values = {name: col(name) for name in primary} | {
         KIND: F.lit(RowKind.UPDATE_AFTER.value),
         POSITION: F.struct(*parts, *row).cast(type),
         UNKNOWN: F.lit(True),
     }
-    nothing = {f.name: F.lit(None).cast(f.dataType) for f in like.schema.fields}
-    return found.select(*(known.get(name, nothing[name]).alias(name) for name in like.columns))
+    nulls = {f.name: F.lit(None).cast(f.dataType) for f in like.schema.fields}
+    return keyed.select(*(values.get(name, nulls[name]).alias(name) for name in like.columns))
 
 
-def _undecodable(places: DataFrame, topic: Topic, why: str | None) -> BadRecordError:
-    first = places.orderBy(*_COORDINATES).first()
+def _undecodable(coordinates: DataFrame, topic: Topic, reason: str | None) -> BadRecordError:
+    first = coordinates.orderBy(*_COORDINATES).first()
     assert first is not None
-    reason = why or first[BAD] or "its key is dropped by ignore-parse-errors"
+    reason = reason or first[BAD] or "its key is dropped by ignore-parse-errors"
     return BadRecordError(
-        f"{first['topic']}-{first['partition']} at offset {first['offset']} cannot be decoded, and {reason}: so it is "
-        f"not known which row it is of. Nothing is sent. If {topic.title} holds records of others, publish to a new "
+        f"{first['topic']}-{first['partition']} at offset {first['offset']} cannot be decoded, and {reason}: its "
+        f"row is not known. Nothing is sent. If {topic.title} contains records of others, publish to a new "
         "topic with a new run.checkpoint; else correct the key's format in the DDL, or delete the records up to there "
         "(kafka-delete-records.sh) and run again"
     )

@@ -1,4 +1,4 @@
-"""Proof: fold(topic) == table, at positions that do not move while both sides do."""
+"""Proves that the fold of the topic equals the table, at fixed offsets and one version."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _READABLE_TIMEOUT_SECONDS = 15.0
 
 @dataclass(frozen=True)
 class Proof:
-    """What was compared, where, and what the comparison found."""
+    """What was compared, at which positions, and the result."""
 
     pipeline: str
     direction: str
@@ -44,7 +44,7 @@ class Proof:
 
     @property
     def equal(self) -> bool:
-        """True when topic and table hold the same rows."""
+        """True if topic and table have the same rows."""
         return self.comparison.equal
 
     def as_dict(self) -> dict[str, Any]:
@@ -54,6 +54,8 @@ class Proof:
 
 @dataclass(frozen=True)
 class _Snapshot:
+    """The version of the table, and the end of the topic, that are compared."""
+
     table: Table
     version: int
     end: Offsets
@@ -62,16 +64,19 @@ class _Snapshot:
 def verify(
     spark: SparkSession, definition: Definition, *, direction: str | None = None, show_values: bool = False
 ) -> Proof:
-    """Compare the fold of the topic with the table, row by row, and say what differs. Reads only. Rows of a table
-    without a PRIMARY KEY are counted: each must be on both sides as many times. Rows are told with `show_values` alone.
+    """Compare the fold of the topic with the table, row by row. Writes nothing.
 
-    ingest: the topic up to the offsets of the newest ingest commit, against the newest version of the table that this
-    ingest had not gone beyond: what others have changed in the table since shows.
-    publish: the topic up to the ends that it had when the newest published version was in it, against that version:
-    what others have written to the topic before that shows.
-    Neither is disturbed by ingests, publishes and writers that go on meanwhile, nor by compaction (see
-    Comparison.superseded). Without `direction`, the one that has progress is taken; DefinitionError when there is none
-    or both. Raises GapError when the topic does not start at its beginning any more, or is another one than was read.
+    Rows of a table without a PRIMARY KEY are counted: each must be on both sides the same number of times. The result
+    contains rows only with `show_values`.
+
+    `ingest`: compares the topic up to the offsets of the newest ingest commit with the newest version of the table
+    before any later ingest commit. Changes that others made to the table since then are differences.
+    `publish`: compares the topic up to the ends that it had after the newest published version with that version.
+    Records that others wrote to the topic before these ends are differences.
+
+    Ingests, publishes and other writers that run meanwhile do not disturb it, nor does compaction (see
+    Comparison.superseded). Without `direction`, the one that has progress is verified; DefinitionError if there is none
+    or both. Raises GapError if the topic no longer starts at offset 0, or was recreated.
     """
     resolved = admin.resolve(definition.topic)
     state = admin.describe(resolved)
@@ -105,21 +110,21 @@ def _choose_snapshot(
 ) -> tuple[_Snapshot, str]:
     table = open_whole_table(spark, definition)
     newest = change_feed.latest_version(table)
-    followed = open_ingested_table(table, definition)
+    ingested = open_ingested_table(table, definition)
     published = PublishLog(spark, definition.run.checkpoint, definition.name).last()
-    direction = direction or _direction(definition, followed is not None, published is not None)
+    direction = direction or _direction(definition, ingested is not None, published is not None)
     if direction == "ingest":
-        if followed is None:
+        if ingested is None:
             raise DefinitionError(f"{definition.name!r} has not ingested into {table}: nothing to verify")
         if definition.topic.startup.mode != "earliest-offset":
             raise DefinitionError(
                 f"{definition.name!r} does not start at the earliest offset ('scan.startup.mode' = "
-                f"'{definition.topic.startup.mode}'), so the topic alone does not say what {table} should be"
+                f"'{definition.topic.startup.mode}'), so the topic alone does not determine the rows of {table}"
             )
-        progress, version = followed
+        progress, version = ingested
         _start_of_topic(state.earliest, progress.offsets)
         check_offsets_available(progress.offsets, state, progress.topic_ids)
-        # Versions between the two are not the ingest's: it was looked for after `newest`.
+        # Versions between the two are not the ingest's: its progress was read after `newest`.
         return _Snapshot(table, max(version, newest), progress.offsets), direction
     if published is None or published.version == NOTHING:
         raise DefinitionError(f"{definition.name!r} has not published {table} (whole): nothing to verify")
@@ -131,14 +136,14 @@ def _choose_snapshot(
 
 
 def _wait_until_readable(topic: Topic, end: Offsets) -> None:
-    """Wait until records up to `end` may be read: the broker writes the markers of transactions by and by."""
+    """Wait until records up to `end` can be read: the broker writes the markers of transactions with a delay."""
     deadline = time.monotonic() + _READABLE_TIMEOUT_SECONDS
     while not (state := admin.describe(topic)).end.reaches(end):
         if time.monotonic() > deadline:
             if admin.log_end_offsets(topic).reaches(end):
                 raise GapError(
                     f"{topic.title}: a transaction is open before the end that was published "
-                    f"({end.to_json()}), so what is there cannot be read yet; see `bridge txn list`"
+                    f"({end.to_json()}), so the records cannot be read yet; see `bridge txn list`"
                 )
             check_offsets_available(end, state)
         time.sleep(0.1)
@@ -147,7 +152,7 @@ def _wait_until_readable(topic: Topic, end: Offsets) -> None:
 def _direction(definition: Definition, ingested: bool, published: bool) -> str:
     if ingested and published:
         raise DefinitionError(
-            f"{definition.name!r} both ingests and publishes: say --direction ingest or --direction publish"
+            f"{definition.name!r} both ingests and publishes: set --direction ingest or --direction publish"
         )
     if not (ingested or published):
         raise DefinitionError(
@@ -157,13 +162,13 @@ def _direction(definition: Definition, ingested: bool, published: bool) -> str:
 
 
 def _start_of_topic(earliest: Offsets, end: Offsets) -> Offsets:
-    """Where every partition of `end` starts. Compaction keeps the start at 0; deletion by age or size moves it."""
+    """Return offset 0 for every partition of `end`. Compaction leaves it in place; deletion by age or size moves it."""
     for topic, partition, offset in earliest:
         if offset > 0:
             raise GapError(
-                f"{topic}-{partition} starts at offset {offset}: what was before is deleted, so the topic alone no "
-                "longer says what the table should be. A topic that can be verified has cleanup.policy=compact; "
-                "`bridge resync FILE` makes both equal as they are now"
+                f"{topic}-{partition} starts at offset {offset}: the records before it are deleted, so the topic alone "
+                "no longer determines the rows of the table. A topic that can be verified has cleanup.policy=compact; "
+                "`bridge resync FILE` makes both sides equal as they are now"
             )
     return Offsets({key: 0 for key in end.by_partition})
 
@@ -174,7 +179,7 @@ def _compacts(topic: Topic) -> bool:
 
 
 def _keys(records: DataFrame, definition: Definition) -> DataFrame:
-    """The keys that records name."""
+    """The keys of the records."""
     topic, names = definition.topic, [col(name) for name in definition.primary_key]
     if topic.is_upsert:
         return decode_keys(records, topic).where(col(BAD).isNull()).select(*names)

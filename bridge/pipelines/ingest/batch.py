@@ -1,169 +1,240 @@
-"""One batch of records, applied: decode, judge, fold, write."""
+"""One batch of an ingest: read, decode, judge, compact, merge, report.
+
+`apply_batch` is these steps in their order. Each step takes values and returns values; only `merge` writes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from bridge import compact, failpoints
+from bridge import failpoints
 from bridge.columns import retracts
-from bridge.definition import BadRecords, Definition
+from bridge.compact import TWO_PARTITIONS
+from bridge.definition import Definition, Topic
 from bridge.delta.append import append_batch
 from bridge.delta.engine_choice import Engines
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_contract import MergeResult
-from bridge.delta.quarantine import quarantine_records
 from bridge.delta.table import Table
-from bridge.errors import BadRecordError
-from bridge.offsets import TopicPartition
+from bridge.kafka.leader_epochs import with_leader_epochs
+from bridge.offsets import Offsets, TopicPartition
 from bridge.pipelines.changes import changelog_decode, row_gate
-from bridge.pipelines.changes.batch_stats import BatchStats, RowCounter, collect_batch_stats
+from bridge.pipelines.changes.bad_records import quarantine_bad_records, refuse_bad_records
+from bridge.pipelines.changes.batch_stats import BatchStats, RowCounter, collect_batch_stats, count_rows
+from bridge.pipelines.changes.changelog_decode import Persist
 
-__all__ = ["AppliedBatch", "apply_batch", "quarantine_bad", "refuse_bad", "refuse_unexpected"]
+__all__ = ["AppliedBatch", "Compacted", "Decoded", "apply_batch"]
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """The changes of a batch, bad ones included, and their counts."""
+
+    records: DataFrame
+    changes: DataFrame
+    stats: BatchStats
+    counter: RowCounter
+    """Counts the records that the decoding read."""
+    needed_full_decode: bool
+    """The fast path left at least one record open."""
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """The changes to merge (the last good one per key) or the rows to append, and their counts."""
+
+    rows: DataFrame
+    keys: int
+    """Keys; rows, where the table has no key."""
+    upserts: int
+    """Keys that have a row after the batch."""
+    two_partitions: int
+    """Keys with records in two partitions."""
+    gate_values: Sequence[int] | None
+    """The value of `row_gate.counts_aggregate` over the rows."""
 
 
 @dataclass(frozen=True)
 class AppliedBatch:
-    """What became of a batch. `unchanged` changes found the table as they wanted it."""
+    """What a batch did to the table."""
 
     merged: MergeResult
     records: int
     bad: int
     unchanged: int
+    """Changes that the table already contained."""
     two_partitions: int
     newest_event_ms: dict[TopicPartition, int]
-    """The newest value of the watermark's column in each partition that had records; empty without a WATERMARK."""
+    """The newest value of the watermark column in each partition that had records; empty without a WATERMARK."""
     needed_full_decode: bool
     engine: str = ""
-    """What merged it, and why that."""
+    """The merge engine and the reason for it; empty for appended rows."""
     unexpected: int = 0
-    """Rows that are not as the gate expects: put aside, or under `gate: warn` written all the same."""
+    """Rows that break a rule of the gate: quarantined, or written under `gate: warn`."""
     warnings: tuple[str, ...] = ()
-    """What a user should know of them."""
+    """Warnings of the gate."""
 
 
 def apply_batch(
     definition: Definition,
     table: Table,
-    records: DataFrame,
+    polled: DataFrame,
     progress: IngestProgress,
     *,
     engines: Engines,
+    start: Offsets | None = None,
+    bound: Offsets | None = None,
     fast: bool = True,
 ) -> AppliedBatch:
-    """Write what `records` say into `table` as one commit that carries `progress`: the fold of them by MERGE where rows
-    have a key, else every row by append.
+    """Apply the records from `start` to `progress.offsets` to `table`, in one commit that carries `progress`.
 
-    Under `bad-records: fail` a record that cannot be applied raises BadRecordError with nothing written (of an upsert
-    topic only the last record of each key is decoded then); under `skip` and `quarantine` the last good one of a key
-    counts, and `quarantine` keeps the bad ones, before the commit.
-    `fast` first tries the short way to decode, which most topics never leave; `Applied.doubtful` says whether
-    this one did. The frame's session carries the write.
+    A table with a key is merged with the last change of each key; a table without one gets every row appended.
+    Of the `polled` records those at or after `bound` are left out. `fast` tries the fast path first. The session of
+    `polled` executes the write.
+
+    Raises BadRecordError under `bad-records: fail` for a record that cannot be applied (of an upsert topic only the
+    last record of each key is decoded then), QualityError under `gate: fail`; nothing is written then. Under `skip`
+    and `quarantine` the last good record of a key counts, and `quarantine` writes the bad ones before the commit.
     """
     with ExitStack() as stack:
-        held = changelog_decode.persist_within(stack)
-        counter = RowCounter()
-        changes = held(changelog_decode.decode(counter.observe(records), definition, fast=fast))
-        found = collect_batch_stats(definition, changes)
-        doubtful = found.needs_full_decode > 0
-        if doubtful:
-            changes = held(changelog_decode.decode(records, definition))
-            found = collect_batch_stats(definition, changes)
-        if found.unavailable:
-            changes = held(
-                changelog_decode.fill_unavailable(
-                    changes, table.on(records.sparkSession).delta().toDF(), definition
-                )
-            )
-            found = collect_batch_stats(definition, changes)
-        refuse_bad(definition, found)
-        folded, keys, adds = changes, found.good, found.upserts
-        two, judged = found.two_partitions, found.gate_counts
-        if definition.topic.appends:
-            folded, two = changelog_decode.fold(changes, definition), 0
-        elif found.skipped or found.dropped or not changelog_decode.compacts_first(definition):
-            folded = held(changelog_decode.fold(changes, definition))
-            keys, adds, two, judged = _counted(folded, definition)
-        notes = refuse_unexpected(definition, judged, folded)
-        target = table.on(records.sparkSession)
-        if quarantine_bad(definition, target.spark, records, changes, found, progress):
-            failpoints.hit("ingest.put-aside")
-        failpoints.hit("ingest.before-merge")
-        if definition.topic.appends:
-            merged, engine = append_batch(target, folded, rows=keys, progress=progress), ""
-        else:
-            told = engines.merge(target, folded, key=definition.primary_key, adds=adds, progress=progress)
-            merged, engine = told.result, str(told)
-        failpoints.hit("ingest.after-merge")
-        return AppliedBatch(
-            merged=merged,
-            records=counter.value(),
-            bad=found.bad + found.dropped,
-            unchanged=keys - merged.inserted - merged.updated - merged.deleted,
-            two_partitions=two,
-            newest_event_ms=found.newest_event_ms,
-            needed_full_decode=doubtful,
-            engine=engine,
-            unexpected=found.diverted + row_gate.unexpected_rows(judged),
-            warnings=notes,
-        )
+        persist = changelog_decode.persist_within(stack)
+        records = read(polled, definition.topic, start or Offsets(), progress.offsets, bound)
+        decoded = decode(records, definition, table, persist, fast=fast)
+        judge_records(decoded, definition)
+        compacted = compact(decoded, definition, persist)
+        unexpected, warnings = judge_rows(compacted, definition)
+        merged, engine = merge(decoded, compacted, definition, table, engines, progress)
+        return report(decoded, compacted, merged, engine, unexpected, warnings)
 
 
-def _counted(folded: DataFrame, definition: Definition) -> tuple[int, int, int, row_gate.Counts]:
-    """(keys, how many of them have a row in the end, how many were seen in two partitions, what the gate counts)"""
-    two = F.count_if(F.col(compact.TWO_PARTITIONS))
-    judged = row_gate.counts_aggregate(definition, folded, F.lit(True))
-    row = folded.agg(F.count(F.lit(1)), F.count_if(~retracts()), two, judged).first()
-    assert row is not None
-    return row[0], row[1], row[2], row_gate.read_counts(definition, folded, row[3])
+def read(polled: DataFrame, topic: Topic, start: Offsets, end: Offsets, bound: Offsets | None) -> DataFrame:
+    """The records of the batch: below `bound`, with leader epochs where the table has such a column.
+
+    Raises KafkaError when the broker does not return the leader epochs in time.
+    """
+    records = polled if bound is None else polled.where(_is_below(bound))
+    return with_leader_epochs(records, topic, start, end)
 
 
-def refuse_unexpected(definition: Definition, judged: row_gate.Counts, rows: DataFrame) -> tuple[str, ...]:
-    """Raise QualityError where `gate` is fail and `rows`, which are to be written, are not as it expects; else what a
-    user should know of them."""
-    way_out = "correct the rows at their source and have the keys sent again"
-    return row_gate.enforce(definition, judged, rows, "Nothing of this batch was written", way_out)
+def decode(
+    records: DataFrame, definition: Definition, table: Table, persist: Persist, *, fast: bool
+) -> Decoded:
+    """Decode records into changes, count them, and fill unavailable values from the batch and the table.
+
+    With `fast`, the full decode runs only if the fast path left a record open.
+    """
+    observed, counter = count_rows(records)
+    changes = persist(changelog_decode.decode(observed, definition, fast=fast))
+    stats = collect_batch_stats(definition, changes)
+    needed_full_decode = stats.needs_full_decode > 0
+    if needed_full_decode:
+        changes = persist(changelog_decode.decode(records, definition))
+        stats = collect_batch_stats(definition, changes)
+    if stats.unavailable:
+        rows = table.on(records.sparkSession).delta().toDF()
+        changes = persist(changelog_decode.fill_unavailable(changes, rows, definition))
+        stats = collect_batch_stats(definition, changes)
+    return Decoded(records, changes, stats, counter, needed_full_decode)
 
 
-def refuse_bad(definition: Definition, found: BatchStats) -> None:
-    """Raise BadRecordError where `bad-records` is fail and there are such; it names the first one's place."""
-    if not found.bad or definition.bad_records is not BadRecords.FAIL:
-        return
-    more = f" (and {found.bad - 1} more in this batch)" if found.bad > 1 else ""
-    raise BadRecordError(
-        f"{found.first_bad}{more}. Nothing of this batch was written. Correct the producer and have the key sent "
-        f"again, or set `ingest: {{bad-records: quarantine}}` in the pipeline file of {definition.name!r} to go on and "
-        "keep such records aside, or `{bad-records: skip}` to count them only"
-    )
+def judge_records(decoded: Decoded, definition: Definition) -> None:
+    """Raise BadRecordError under `bad-records: fail` if the batch has a bad record."""
+    refuse_bad_records(definition, decoded.stats)
 
 
-def quarantine_bad(
+def compact(decoded: Decoded, definition: Definition, persist: Persist) -> Compacted:
+    """Leave out bad records and keep the last change of each key; a table without a key keeps all rows.
+
+    Reads nothing where the changes are compacted already (`definition.compacts_first`) and all of them count.
+    """
+    stats, changes = decoded.stats, decoded.changes
+    if definition.topic.appends:
+        rows = changelog_decode.fold(changes, definition)
+        return Compacted(rows, stats.good, stats.upserts, 0, stats.gate_values)
+    if stats.skipped or stats.dropped or not definition.compacts_first:
+        return _count(persist(changelog_decode.fold(changes, definition)), definition)
+    return Compacted(changes, stats.good, stats.upserts, stats.two_partitions, stats.gate_values)
+
+
+def judge_rows(compacted: Compacted, definition: Definition) -> tuple[int, tuple[str, ...]]:
+    """Apply the gate to the rows to be written: how many break a rule, and the warnings about it.
+
+    Raises QualityError under `gate: fail`.
+    """
+    return row_gate.enforce_before_write(definition, compacted.rows, compacted.gate_values)
+
+
+def merge(
+    decoded: Decoded,
+    compacted: Compacted,
     definition: Definition,
-    spark: SparkSession,
-    records: DataFrame,
-    changes: DataFrame,
-    found: BatchStats,
+    table: Table,
+    engines: Engines,
     progress: IngestProgress,
-) -> bool:
-    """Keep the bad ones among `records` in the quarantine, before the commit of `progress`; whether there was anything
-    to do. See quarantine.put_aside."""
-    target = definition.quarantine
-    if target is None or not (found.bad or found.diverted):
-        return False
-    if definition.bad_records is not BadRecords.QUARANTINE:
-        changes = changes.where(row_gate.is_diverted())
-        if not found.diverted:
-            return False
-    quarantine_records(
-        spark,
-        target,
-        records,
-        changes,
-        pipeline=definition.name,
-        batch=progress.batch,
-        topic_ids=progress.topic_ids or {},
+) -> tuple[MergeResult, str]:
+    """Write bad records to the quarantine, then commit the rows together with `progress`.
+
+    Returns what the commit did, and the merge engine with the reason for it. A run that dies between the two writes
+    finds its records in the quarantine and does not write them twice.
+    """
+    target = table.on(decoded.records.sparkSession)
+    stats = decoded.stats
+    if (stats.bad or stats.diverted) and quarantine_bad_records(
+        definition, target.spark, decoded.records, decoded.changes, stats, progress
+    ):
+        failpoints.hit("ingest.put-aside")
+    failpoints.hit("ingest.before-merge")
+    if definition.topic.appends:
+        merged, engine = append_batch(target, compacted.rows, rows=compacted.keys, progress=progress), ""
+    else:
+        by_engine = engines.merge(
+            target, compacted.rows, key=definition.primary_key, adds=compacted.upserts, progress=progress
+        )
+        merged, engine = by_engine.result, str(by_engine)
+    failpoints.hit("ingest.after-merge")
+    return merged, engine
+
+
+def report(
+    decoded: Decoded,
+    compacted: Compacted,
+    merged: MergeResult,
+    engine: str,
+    unexpected: int,
+    warnings: tuple[str, ...],
+) -> AppliedBatch:
+    """Summarize what the steps did."""
+    stats = decoded.stats
+    return AppliedBatch(
+        merged=merged,
+        records=decoded.counter.value(),
+        bad=stats.bad + stats.dropped,
+        unchanged=compacted.keys - merged.inserted - merged.updated - merged.deleted,
+        two_partitions=compacted.two_partitions,
+        newest_event_ms=stats.newest_event_ms,
+        needed_full_decode=decoded.needed_full_decode,
+        engine=engine,
+        unexpected=stats.diverted + unexpected,
+        warnings=warnings,
     )
-    return True
+
+
+def _is_below(bound: Offsets) -> Column:
+    """True for records below `bound`, and for no record of a partition that `bound` does not name (Flink:
+    specific-offsets bound)."""
+    limits = [part for topic, partition, offset in bound for part in (f"{topic}/{partition}", offset)]
+    at = F.concat_ws("/", F.col("topic"), F.col("partition"))
+    return F.col("offset") < F.create_map(*[F.lit(part) for part in limits])[at] if limits else F.lit(False)
+
+
+def _count(rows: DataFrame, definition: Definition) -> Compacted:
+    two_partitions = F.count_if(F.col(TWO_PARTITIONS))
+    gate = row_gate.counts_aggregate(definition, rows, F.lit(True))
+    row = rows.agg(F.count(F.lit(1)), F.count_if(~retracts()), two_partitions, gate).first()
+    assert row is not None
+    return Compacted(rows, row[0], row[1], row[2], row[3])

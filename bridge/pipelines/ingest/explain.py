@@ -1,4 +1,4 @@
-"""What the next batch of an ingest would touch in the table, and why; nothing is applied."""
+"""Previews the next batch of an ingest: which files and rows of the table it would touch, and why. Applies nothing."""
 
 from __future__ import annotations
 
@@ -25,39 +25,39 @@ from bridge.pipelines.runtime.preflight import open_whole_table
 __all__ = ["Explained", "explain", "next_end"]
 
 _EVERYWHERE = 0.8
-"""From this share of all files on, keys lie everywhere."""
+"""The fraction of all files from which on the keys are spread over the table."""
 _SCATTERED = 0.1
-"""From so many files per key on, keys lie far apart."""
+"""The number of files per key from which on the keys lie far apart."""
 
 
 @dataclass(frozen=True)
 class Explained:
-    """The next batch against the table as it is. Bytes are those of whole files."""
+    """The next batch, compared with the table as it is. Bytes are those of whole files."""
 
     pipeline: str
     table: str
     pending_records: int
-    """Offsets that no batch has applied yet."""
+    """Offsets that are not applied yet."""
     records: int
-    """Those of the next batch."""
+    """Offsets of the next batch."""
     keys: int
-    """Keys that the batch changes, after the fold; rows, where the table has no key."""
+    """Keys in the fold of the batch; rows, where the table has no key."""
     deletes: int
     files: int
     bytes: int
     rows: int
-    """Of the whole table."""
+    """Rows of the whole table."""
     files_in_range: int
     """Files whose smallest and largest key enclose a key of the batch: statistics cannot rule them out."""
     bytes_in_range: int
     files_touched: int
-    """Files that hold a row of a key of the batch."""
+    """Files that contain a row whose key is in the batch."""
     bytes_touched: int
     rows_touched: int
     """Rows whose key is in the batch."""
     why: str
     engine: str = ""
-    """What would merge the batch, and why that; empty where there is no table yet, or nothing to merge."""
+    """The merge engine and the reason for it; empty where there is no table yet, or nothing to merge."""
 
     def as_dict(self) -> dict[str, Any]:
         """All fields, JSON-ready."""
@@ -65,18 +65,18 @@ class Explained:
 
 
 def explain(spark: SparkSession, definition: Definition) -> Explained:
-    """Read what the next batch would read, fold it, and look for its keys in the table's files.
+    """Read and fold the records of the next batch, and find its keys in the table's files.
 
-    Reads the key columns of the whole table once, and writes nothing. Raises what an ingest would raise before its
-    first batch: KafkaError, TableError, GapError.
+    Reads the key columns of the whole table once, and writes nothing. Raises KafkaError, TableError and GapError, like
+    an ingest before its first batch.
     """
     topic = admin.resolve(definition.topic)
     state = admin.describe(topic)
     table = open_whole_table(spark, definition) if exists(spark, definition.delta) else None
-    known = read_progress(table, definition.name) if table else None
-    start = known[0].offsets if known else admin.start_offsets(topic, state)
-    if known:
-        check_offsets_available(start, state, known[0].topic_ids)
+    progress = read_progress(table, definition.name) if table else None
+    start = progress[0].offsets if progress else admin.start_offsets(topic, state)
+    if progress:
+        check_offsets_available(start, state, progress[0].topic_ids)
     start = Offsets({**state.earliest.by_partition, **start.by_partition})
     end = admin.end_offsets(topic, state) or state.end
     until = next_end(start, end, definition.run.max_offsets_per_batch)
@@ -114,17 +114,19 @@ def explain(spark: SparkSession, definition: Definition) -> Explained:
 
 
 def next_end(start: Offsets, end: Offsets, limit: int) -> Offsets:
-    """Where the next batch ends: at `end`, or where Spark ends a batch of at most `limit` offsets, which it shares out
-    to the partitions by what is left in each."""
+    """The end of the next batch: `end`, or where Spark ends a batch of at most `limit` offsets.
+
+    Spark distributes the limit over the partitions in proportion to what is left in each.
+    """
     left = {key: max(0, stop - start.by_partition.get(key, 0)) for key, stop in end.by_partition.items()}
     total = sum(left.values())
     if total <= limit:
         return end
-    limits = {key: limit * count / total for key, count in left.items()}
+    parts = {key: limit * count / total for key, count in left.items()}
     return Offsets(
         {
-            key: start.by_partition.get(key, 0) + min(left[key], ceil(share) if share < 1 else floor(share))
-            for key, share in limits.items()
+            key: start.by_partition.get(key, 0) + min(left[key], ceil(part) if part < 1 else floor(part))
+            for key, part in parts.items()
         }
     )
 
@@ -136,32 +138,34 @@ _SUMS = (
 
 
 def _file_stats(table: Table, changes: DataFrame, definition: Definition) -> DataFrame:
-    """A row per file: `bytes`, `rows`, `rows_touched`, and `in_range` by its first key column."""
+    """Return a row per file: `bytes`, `rows`, `rows_touched`, and `in_range` by its first key column."""
     key = definition.primary_key
     rows = table.delta().toDF()
     meta = F.col("_metadata")
-    places = [meta.getField("file_path").alias("__file"), meta.getField("file_size").alias("__bytes")]
+    file_columns = [meta.getField("file_path").alias("__file"), meta.getField("file_size").alias("__bytes")]
     if not key:
-        found = rows.select(*places).groupBy("__file").agg(_bytes(), F.count(F.lit(1)).alias("rows"))
-        return found.select("bytes", "rows", F.lit(0).alias("rows_touched"), F.lit(False).alias("in_range"))
-    wanted = changes.select(*(col(name) for name in key), F.lit(True).alias("__wanted"))
+        files = rows.select(*file_columns).groupBy("__file").agg(_bytes(), F.count(F.lit(1)).alias("rows"))
+        return files.select("bytes", "rows", F.lit(0).alias("rows_touched"), F.lit(False).alias("in_range"))
+    batch_keys = changes.select(*(col(name) for name in key), F.lit(True).alias("__in_batch"))
     first = col(key[0])
-    same = [col(name, "t").eqNullSafe(col(name, "w")) for name in key]
+    is_same_key = [col(name, "t").eqNullSafe(col(name, "w")) for name in key]
     joined = (
-        rows.select(*(col(name) for name in key), *places).alias("t").join(wanted.alias("w"), same, "left")
+        rows.select(*(col(name) for name in key), *file_columns)
+        .alias("t")
+        .join(batch_keys.alias("w"), is_same_key, "left")
     )
-    found = joined.groupBy("__file").agg(
+    files = joined.groupBy("__file").agg(
         _bytes(),
         F.count(F.lit(1)).alias("rows"),
-        F.count("__wanted").alias("rows_touched"),
+        F.count("__in_batch").alias("rows_touched"),
         F.min(col(key[0], "t")).alias("__low"),
         F.max(col(key[0], "t")).alias("__high"),
     )
     within = first.between(F.col("__low"), F.col("__high"))
-    enclosing = found.join(wanted.select(first), within, "left_semi").select(
+    enclosing = files.join(batch_keys.select(first), within, "left_semi").select(
         "__file", F.lit(True).alias("in_range")
     )
-    ranged = found.join(enclosing, "__file", "left")
+    ranged = files.join(enclosing, "__file", "left")
     return ranged.select(
         "bytes", "rows", "rows_touched", F.coalesce("in_range", F.lit(False)).alias("in_range")
     )
@@ -192,8 +196,8 @@ def _clustered(table: Table) -> bool:
     return detail is not None and bool(detail[0] or detail[1])
 
 
-def _why(found: dict[str, int], keys: int, *, appends: bool, clustered: bool) -> str:
-    files, in_range, touched = found["files"], found["files_in_range"], found["files_touched"]
+def _why(stats: dict[str, int], keys: int, *, appends: bool, clustered: bool) -> str:
+    files, in_range, touched = stats["files"], stats["files_in_range"], stats["files_touched"]
     if not keys:
         return "there is nothing to apply"
     if appends:

@@ -1,14 +1,13 @@
 """quarantine -> records -decode-> changes -compact-> changes -merge-> Delta
 
-Records that were put aside and can be read by now (their bytes were corrected in the quarantine table, or the DDL was)
-are applied as if they had been good when they came.
+Quarantined records that can be decoded now (because their bytes in the quarantine table, or the DDL, were corrected)
+are applied as if they had been good when they were read.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -37,23 +36,22 @@ from bridge.pipelines.runtime.storage_checks import check_storage_locations
 __all__ = ["Replay", "replay"]
 
 _COORDINATES = ["topic", "partition", "offset"]
-_Persist = Callable[[DataFrame], DataFrame]
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What became of the records that were kept aside."""
+    """What a replay did with the quarantined records."""
 
     pipeline: str
     version: int | None = None
-    """The table version that holds them; None when there was nothing to apply."""
+    """The table version that contains them; None when there was nothing to apply."""
     replayed: int = 0
-    """Good by now, applied, and no longer kept aside."""
+    """Records that are good now, applied, and removed from the quarantine."""
     overtaken: int = 0
-    """How many of these changed nothing, since a newer record of their key had come."""
+    """How many of these changed nothing, because their key has a newer record."""
     still_bad: int = 0
     former_topic: int = 0
-    """Records of a topic that was deleted since: nobody knows what came after them, so they stay."""
+    """Records of a topic that was deleted since. They stay: the records that followed them are not known."""
     warning: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -62,34 +60,34 @@ class Replay:
 
 
 def replay(spark: SparkSession, definition: Definition, *, force: bool = False) -> Replay:
-    """Apply the kept records of the pipeline that are good now, in one commit, and take them out of the quarantine.
+    """Apply the quarantined records that are good now, in one commit, and remove them from the quarantine.
 
-    A record never overtakes a newer one: it is folded together with all that its topic holds from there to where the
-    table is, and only keys with a replayed record are written. Of a table without a PRIMARY KEY every record is
-    added, once, also when a replay is killed and run again.
+    A record never overtakes a newer one: it is folded together with all records of its topic from there to the
+    progress of the table, and only keys with a replayed record are written. To a table without a PRIMARY KEY every
+    record is appended, once, also when a replay is killed and run again.
 
-    Raises DefinitionError without `bad-records: quarantine` and before the first ingest; GapError when the topic no
-    longer holds what came after a record: it has expired, or the record is older than `delete.retention.ms`, after
-    which compaction takes tombstones away (`force` replays the latter all the same). ConcurrentRunError when an ingest
-    runs at the same time; nothing is written then.
+    Raises DefinitionError without a quarantine and before the first ingest. Raises GapError when the topic no longer
+    has all records that followed: they have expired, or the record is older than `delete.retention.ms`, after which
+    compaction removes tombstones (`force` replays the record all the same in this second case). Raises
+    ConcurrentRunError when an ingest commits at the same time; nothing is written then.
     """
     target = definition.quarantine
     if target is None:
         raise DefinitionError(
-            f"{definition.name!r} keeps no bad records aside: set ingest: {{bad-records: quarantine}}, or quality: "
+            f"{definition.name!r} quarantines no bad records: set ingest: {{bad-records: quarantine}}, or quality: "
             "{gate: quarantine}"
         )
     check_storage_locations(spark, definition)
     table = ingest_table(spark, definition)
     warning = repair_statistics(table)
-    known = read_progress(table, definition.name)
-    if known is None:
+    last = read_progress(table, definition.name)
+    if last is None:
         raise DefinitionError(f"{definition.name!r} has not ingested into {table} yet: nothing to replay")
     if not exists(spark, target):
         return Replay(definition.name, warning=warning)
     quarantine.finish_replays(table, target, definition.name)
     topic = admin.resolve(definition.topic)
-    done = _Run(definition, topic, admin.describe(topic), table, target, known[0]).run(force)
+    done = _Run(definition, topic, admin.describe(topic), table, target, last[0]).run(force)
     return replace(done, warning=warning)
 
 
@@ -106,7 +104,7 @@ class _Run:
         name, result = self.definition.name, Replay(self.definition.name)
         with ExitStack() as stack:
             persist = changelog_decode.persist_within(stack)
-            # Cut off from its table: with each commit there Spark would plan and compute anew whatever hangs on it.
+            # Cut off from the quarantine table: after each commit there Spark would recompute all frames that read it.
             quarantined = quarantine.quarantined_records(
                 self.table.spark, self.target, name
             ).localCheckpoint()
@@ -121,13 +119,13 @@ class _Run:
             records = with_leader_epochs(records, self.topic, first, through)
             changes = changelog_decode.decode_with_fallback(records, self.definition, persist)
             good = changes.where(col(BAD).isNull())
-            places = persist(good.select(*_coordinates()).distinct())
-            result = replace(result, replayed=places.count())
+            coordinates = persist(good.select(*_coordinates()).distinct())
+            result = replace(result, replayed=coordinates.count())
             result = replace(result, still_bad=records.count() - result.replayed)
             if not result.replayed:
                 return result
             next_progress = replace(self.progress, run=uuid.uuid4().hex[:12], batch=self.progress.batch + 1)
-            marked = places.withColumns({"pipeline": F.lit(name), "topic_id": topic_id})
+            marked = coordinates.withColumns({"pipeline": F.lit(name), "topic_id": topic_id})
             quarantine.mark_replay(self.table.spark, self.target, marked, next_progress.run)
             if self.definition.topic.appends:
                 rows = changelog_decode.fold(good, self.definition)
@@ -141,22 +139,26 @@ class _Run:
                     progress=next_progress,
                     persisted=True,
                 )
-                newest = folded.select(*_coordinates()).join(places, _COORDINATES, "left_semi").count()
+                newest = folded.select(*_coordinates()).join(coordinates, _COORDINATES, "left_semi").count()
                 result = replace(result, overtaken=result.replayed - newest)
             failpoints.hit("replay.committed")
             quarantine.remove_replayed(self.table.spark, self.target, name, next_progress.run)
             return replace(result, version=merged.version)
 
-    def _compact(self, aside: DataFrame, good: DataFrame, first: Offsets, held: _Persist) -> DataFrame:
-        """The last record of each key that has a good one aside, among these and all that the topic has since."""
+    def _compact(
+        self, quarantined: DataFrame, good: DataFrame, first: Offsets, persist: changelog_decode.Persist
+    ) -> DataFrame:
+        """The last change of each key with a good record in the quarantine, among these and all later records."""
         key, spark = self.definition.primary_key, self.table.spark
-        reached = self.progress.offsets.by_partition
-        end = Offsets({place: reached.get(place, offset) for place, offset in first.by_partition.items()})
-        since = with_leader_epochs(source.read(spark, self.topic, first, end), self.topic, first, end)
-        others = since.join(F.broadcast(aside.select(*_COORDINATES)), _COORDINATES, "left_anti").select(
-            *aside.columns
+        ingested = self.progress.offsets.by_partition
+        end = Offsets({at: ingested.get(at, offset) for at, offset in first.by_partition.items()})
+        later = with_leader_epochs(source.read(spark, self.topic, first, end), self.topic, first, end)
+        others = later.join(F.broadcast(quarantined.select(*_COORDINATES)), _COORDINATES, "left_anti").select(
+            *quarantined.columns
         )
-        changes = changelog_decode.decode_with_fallback(others.unionByName(aside), self.definition, held)
+        changes = changelog_decode.decode_with_fallback(
+            others.unionByName(quarantined), self.definition, persist
+        )
         if UNAVAILABLE in changes.columns:
             changes = changelog_decode.fill_unavailable(changes, self.table.delta().toDF(), self.definition)
         keys = good.where(changelog_decode.is_good()).select(*(col(name) for name in key)).distinct()
@@ -189,16 +191,16 @@ def _check_available(
         earliest = state.earliest.get(name, partition)
         if earliest is not None and earliest > offset:
             raise GapError(
-                f"{name}-{partition}: a record aside has offset {offset}, but the topic begins at {earliest}: what "
-                f"came in between is not known; {way_out}"
+                f"{name}-{partition}: a quarantined record has offset {offset}, but the topic begins at {earliest}: "
+                f"the records in between are not known; {way_out}"
             )
     if topic.appends or force:
         return
-    told = [admin.topic_config(topic, name, "delete.retention.ms") for name in topic.names]
+    settings = [admin.topic_config(topic, name, "delete.retention.ms") for name in topic.names]
     age = int(time.time() * 1000) - oldest_ms
-    limit = min((int(ms) for ms in told if ms is not None), default=age)
+    limit = min((int(ms) for ms in settings if ms is not None), default=age)
     if age > limit:
         raise GapError(
-            f"a record aside is {age} ms old, older than the topic's delete.retention.ms ({limit}): a tombstone that "
-            f"came after it may be gone; {way_out}, or run again with --force if no such key was deleted"
+            f"a quarantined record is {age} ms old, older than the topic's delete.retention.ms ({limit}): a tombstone "
+            f"that followed it may be gone; {way_out}, or run again with --force if no such key was deleted"
         )

@@ -1,7 +1,7 @@
 """topic -> records -decode-> changes -compact-> changes -merge-> Delta
 
-Progress lives in the table: every MERGE commits the end offsets of its batch with the data it wrote, and a run
-starts where the table says. Spark's own checkpoint is scratch space of one run (docs/adr/001).
+Progress is in the table: every MERGE commits the end offsets of its batch together with the rows, and a run starts
+where the table says. Spark's own checkpoint is scratch space of one run (docs/adr/001).
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import time
 import uuid
 from dataclasses import replace
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from bridge.config import settings_without_effect
@@ -21,21 +20,23 @@ from bridge.delta.engine_choice import Engines
 from bridge.delta.file_statistics import repair_statistics
 from bridge.delta.ingest_progress import IngestProgress, read_progress
 from bridge.kafka import admin, source
-from bridge.kafka.leader_epochs import with_leader_epochs
 from bridge.kafka.offset_availability import check_offsets_available
-from bridge.metrics import BatchReport, Listener, Summary, ignore
+from bridge.metrics import Listener, Summary, ignore
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import row_gate
 from bridge.pipelines.ingest.batch import apply_batch
+from bridge.pipelines.ingest.bookkeeping import Bookkeeping
 from bridge.pipelines.operations.maintain import Schedule
-from bridge.pipelines.runtime import lease, query_state
+from bridge.pipelines.runtime import query_state
 from bridge.pipelines.runtime.kafka_read_errors import explained_read_error
-from bridge.pipelines.runtime.monitoring import EventTime, GroupOffsets, Notices, TopicDiscovery
+from bridge.pipelines.runtime.lease import Lease, acquire_lease
+from bridge.pipelines.runtime.monitoring import TopicDiscovery
 from bridge.pipelines.runtime.preflight import ingest_table
-from bridge.pipelines.runtime.retention_warnings import TopicRetention
 from bridge.pipelines.runtime.spark_errors import offsets_between
 
 __all__ = ["ingest"]
+
+_POLL_SECONDS = 0.1
 
 
 def ingest(
@@ -45,26 +46,18 @@ def ingest(
     listener: Listener = ignore,
     stop: threading.Event | None = None,
 ) -> Summary:
-    """Apply the topic to the table until there is no more (available-now), the bound is reached, or `stop` is set.
+    """Apply the topic to the table until its end (available-now), its bound, or until `stop` is set.
 
-    Each batch is one atomic Delta commit that carries its end offsets, so every record is applied exactly
-    once whatever happens between batches. The table is created if absent. `listener` hears of each batch after
-    its commit. `stop` ends the run after the batch that is running.
+    Each batch is one atomic Delta commit that carries its end offsets, so every record is applied exactly once
+    whatever happens between batches. The table is created if absent. `listener` is called after the commit of each
+    batch. `stop` ends the run after the batch that is running.
 
-    Raises ConcurrentRunError when another run of the pipeline is at work, KafkaError, TableError, GapError before
-    anything is written; BadRecordError and ConcurrentRunError from the batch that meets them, which then has no effect.
+    Raises ConcurrentRunError when another run of the pipeline holds the lease, KafkaError, TableError and GapError
+    before anything is written; BadRecordError, QualityError and ConcurrentRunError from a batch, which then has no
+    effect.
     """
-    with lease.acquire_lease(spark, definition, "ingest") as ours:
-        return _Run(spark, definition, listener, stop or threading.Event(), ours).run()
-
-
-_FULL_DECODES_IN_A_ROW = 2
-"""After so many batches in a row that wanted a closer look, all get one. A format that has learnt about a new schema
-from the first is not in doubt again."""
-
-
-_QUERY = "Spark's query over the topic"
-"""What fails where no batch does."""
+    with acquire_lease(spark, definition, "ingest") as lease:
+        return _Run(spark, definition, listener, stop or threading.Event(), lease).run()
 
 
 class _StopRequested(Exception):
@@ -78,221 +71,189 @@ class _Run:
         definition: Definition,
         listener: Listener,
         stop: threading.Event,
-        ours: lease.Lease,
+        lease: Lease,
     ) -> None:
-        self.spark, self.definition, self.listener, self.stop = spark, definition, listener, stop
-        self.lease = ours
-        self.summary = Summary(definition.name, "ingest")
+        self.spark, self.definition, self.stop, self.lease = spark, definition, stop, lease
         self.failure: BaseException | None = None
         self.batch_lock = threading.Lock()
         self.ended = False
-        self.full_decodes = 0
-        self.doing = _QUERY
+        self.running: IngestProgress | None = None
         self.checkpoint = ""
-        self.events = EventTime(definition.topic)
         self.topic = admin.resolve(definition.topic)
         state = admin.describe(self.topic)
         self.table = ingest_table(spark, definition)
-        known = read_progress(self.table, definition.name)
-        if known is None:
+        last = read_progress(self.table, definition.name)
+        if last is None:
             offsets, batch = admin.start_offsets(self.topic, state), -1
         else:
-            offsets, batch = known[0].offsets, known[0].batch
-            check_offsets_available(offsets, state, known[0].topic_ids)
+            offsets, batch = last[0].offsets, last[0].batch
+            check_offsets_available(offsets, state, last[0].topic_ids)
         self.end = admin.end_offsets(self.topic, state)
-        self.progress = IngestProgress(definition.name, uuid.uuid4().hex[:12], batch, offsets)
-        self._begin(state)
-        self.group = GroupOffsets(self.topic)
+        self.books = Bookkeeping(definition, self.topic, self.table, listener, offsets, batch, state)
+        self.monitor = self.books.monitor
         self.engines = Engines(definition.merge)
-        self.notices, self.schedule = Notices(), Schedule(definition, self.table)
-        self.lag = TopicRetention(self.topic, self.table)
-        unused = settings_without_effect(definition.topic, "ingest")
-        ready = row_gate.check_ready(spark, definition, self.table.fields)
-        for warning in (ours.warning, ready, repair_statistics(self.table), *unused):
-            self.notices.add(warning)
-        if known is not None:
-            self.notices.add(self.lag.warning(offsets, self.end or state.end))
-
-    def _begin(self, state: admin.TopicState) -> None:
-        """Take the topics as they are now. A partition that progress does not know was added since: its first record
-        is the earliest one (Flink: FLIP-288)."""
-        start = Offsets({**state.earliest.by_partition, **self.progress.offsets.by_partition})
-        self.progress = replace(self.progress, offsets=start, topic_ids=state.ids)
-        self.topic_end = state.end
-        self.events.watch(state.partitions)
+        self.schedule = Schedule(definition, self.table)
+        self.monitor.notices.add(
+            lease.warning,
+            row_gate.check_ready(spark, definition, self.table.fields),
+            repair_statistics(self.table),
+            *settings_without_effect(definition.topic, "ingest"),
+        )
+        if last is not None:
+            self.monitor.check_retention(offsets, self.end or state.end)
 
     def run(self) -> Summary:
         started = time.monotonic()
         try:
-            self._batches()
+            self._run_queries()
         finally:
-            self.notices.add(self.group.close())
+            self.monitor.close()
         if self.failure is not None and not isinstance(self.failure, _StopRequested):
-            raise explained_read_error(self.spark, self.failure, self.definition, self.progress, self.doing)
+            progress = self.books.progress
+            raise explained_read_error(self.spark, self.failure, self.definition, progress, self._doing())
         if not self.stop.is_set():
             self._maintain()
         return replace(
-            self.summary,
+            self.books.summary,
             maintained=self.schedule.done,
-            warning=self.notices.all(),
+            warning=self.monitor.notices.all(),
             seconds=time.monotonic() - started,
         )
 
+    def _doing(self) -> str:
+        """Name what was running when the run failed."""
+        if self.running is None:
+            return "Spark's query over the topic"
+        offsets = offsets_between(self.books.progress.offsets, self.running.offsets)
+        return f"batch {self.running.batch} ({offsets})"
+
     def _maintain(self) -> None:
-        """Care for the table, when it is due, while no batch is under way."""
+        """Maintain the table, when that is due, while no batch is running."""
         if self.schedule.due():
             with self.batch_lock:
-                self.notices.add(self.schedule.run())
+                self.monitor.notices.add(self.schedule.run())
 
-    def _batches(self) -> None:
-        if self.progress.batch < 0 and self.topic.startup.mode != "earliest-offset":
-            self._anchor()
-        if self._finished() or (self.definition.run.trigger_seconds is None and self._at_end()):
+    def _run_queries(self) -> None:
+        """Run one streaming query after another: each change of the topics that match a pattern begins a new one."""
+        progress = self.books.progress
+        if progress.batch < 0 and self.topic.startup.mode != "earliest-offset":
+            self._commit_start()
+        if self._is_finished() or (self.definition.run.trigger_seconds is None and self._is_at_end()):
             return
-        while self._streamed():
+        while self._run_query():
+            progress = self.books.progress
             self.topic = admin.resolve(self.definition.topic)
             state = admin.describe(self.topic)
-            check_offsets_available(self.progress.offsets, state, self.progress.topic_ids)
-            self._begin(state)
+            check_offsets_available(progress.offsets, state, progress.topic_ids)
+            self.books.start_query(state)
 
-    def _anchor(self) -> None:
-        """Write down where a start other than the earliest was taken. Else a run that finds nothing would leave no
-        trace, and the next one would take up at a later end and miss what came in between."""
-        progress = replace(self.progress, batch=0)
-        nothing = with_leader_epochs(
-            self.spark.createDataFrame([], source.RECORDS), self.topic, Offsets(), Offsets()
+    def _commit_start(self) -> None:
+        """Commit where a first run starts, unless that is the earliest offset, as a batch without records.
+
+        Otherwise a run without records would leave no progress, and the next run would start at a later end and miss
+        the records in between.
+        """
+        progress = replace(self.books.progress, batch=0)
+        no_records = self.spark.createDataFrame([], source.RECORDS)
+        apply_batch(
+            self.definition,
+            self.table,
+            no_records,
+            progress,
+            engines=self.engines,
+            start=progress.offsets,
         )
-        apply_batch(self.definition, self.table, nothing, progress, engines=self.engines)
-        self.progress = progress
+        self.books.progress = progress
 
-    def _streamed(self) -> bool:
-        """One streaming query, to its end; True when it ended because there are other topics now."""
+    def _run_query(self) -> bool:
+        """Run one streaming query to its end; True if it ended because the topics of the pattern have changed."""
         self.ended = False
         with query_state.query_state_folder(
             self.spark, self.definition, "ingest", uuid.uuid4().hex[:12]
-        ) as place:
-            self.checkpoint = place
-            return self._stream()
+        ) as folder:
+            self.checkpoint = folder
+            query = self._start_query()
+            try:
+                return self._watch(query)
+            finally:
+                query.stop()
 
-    def _at_end(self) -> bool:
-        """Nothing has come since the last batch: no need to start a query to learn that."""
-        return self.progress.offsets.reaches(self.topic_end)
+    def _is_at_end(self) -> bool:
+        """True if no record has come since the last batch: no query is needed to find that out."""
+        return self.books.progress.offsets.reaches(self.books.topic_end)
 
-    def _finished(self) -> bool:
-        return self.end is not None and self.progress.offsets.reaches(self.end)
+    def _is_finished(self) -> bool:
+        return self.end is not None and self.books.progress.offsets.reaches(self.end)
 
-    def _stream(self) -> bool:
-        run = self.definition.run
+    def _start_query(self) -> StreamingQuery:
+        run, progress = self.definition.run, self.books.progress
         records = source.stream(
-            self.spark, self.topic, self.progress.offsets, max_offsets=run.max_offsets_per_batch
+            self.spark, self.topic, progress.offsets, max_offsets=run.max_offsets_per_batch
         )
         writer = (
-            records.writeStream.queryName(f"ingest {self.definition.name} {self.progress.run}")
+            records.writeStream.queryName(f"ingest {self.definition.name} {progress.run}")
             .option("checkpointLocation", self.checkpoint)
-            .foreachBatch(self._guarded)
+            .foreachBatch(self._on_batch)
         )
         if run.trigger_seconds is None:
             writer = writer.trigger(availableNow=True)
         else:
             writer = writer.trigger(processingTime=f"{int(run.trigger_seconds * 1000)} milliseconds")
-        query = writer.start()
-        try:
-            return self._watch(query)
-        finally:
-            query.stop()
+        return writer.start()
 
     def _watch(self, query: StreamingQuery) -> bool:
-        discovered = False
+        topics_changed = False
         discovery = TopicDiscovery(self.definition, self.topic)
         while query.isActive and not (
-            self.stop.is_set() or self._finished() or discovered or self.lease.lost
+            self.stop.is_set() or self._is_finished() or topics_changed or self.lease.lost
         ):
-            time.sleep(0.1)
+            time.sleep(_POLL_SECONDS)
             self._maintain()
-            discovered = discovery.due() and discovery.topics_changed()
+            topics_changed = discovery.due() and discovery.topics_changed()
         if query.isActive:
             with self.batch_lock:  # the running batch commits; a next one sees `ended` and writes nothing
                 self.ended = True
             self.lease.check()
         elif (failure := query.exception()) is not None:
             self.failure = self.failure or failure
-        return discovered and (self.failure is None or isinstance(self.failure, _StopRequested))
+        return topics_changed and (self.failure is None or isinstance(self.failure, _StopRequested))
 
-    def _guarded(self, records: DataFrame, batch_id: int) -> None:
-        """What Spark calls. Keeps the failure as it was raised; Spark would hand back its text only."""
+    def _on_batch(self, records: DataFrame, batch_id: int) -> None:
+        """Spark's callback (foreachBatch). Stores the failure as it was raised: Spark would return only its text."""
         with self.batch_lock:
             try:
-                if self.ended or self.stop.is_set() or self._finished():
+                if self.ended or self.stop.is_set() or self._is_finished():
                     raise _StopRequested
                 self.lease.check()
-                self._batch(records, batch_id)
+                self._process(records, batch_id)
             except BaseException as failure:
                 self.failure = failure
                 raise
 
-    def _batch(self, records: DataFrame, batch_id: int) -> None:
+    def _process(self, records: DataFrame, batch_id: int) -> None:
+        """Apply one batch, then update progress, monitoring and reports. An empty batch commits nothing."""
         started = time.monotonic()
         end = query_state.batch_end(self.spark, self.checkpoint, batch_id)
-        if self.end is not None:
-            end = end.capped(self.end)
-            records = records.where(_below(self.end))
-        offsets = self.progress.offsets.advanced(end)
-        if offsets == self.progress.offsets:
-            return  # the first batch of a query may be empty: no progress, no commit
-        records = with_leader_epochs(records, self.topic, self.progress.offsets, offsets)
-        progress = replace(self.progress, batch=self.progress.batch + 1, offsets=offsets)
-        self.doing = f"batch {progress.batch} ({offsets_between(self.progress.offsets, offsets)})"
+        progress = self.books.next_progress(end if self.end is None else end.capped(self.end))
+        if progress is None:
+            return
+        self.running = progress
         applied = apply_batch(
             self.definition,
             self.table,
             records,
             progress,
             engines=self.engines,
-            fast=self.full_decodes < _FULL_DECODES_IN_A_ROW,
+            start=self.books.progress.offsets,
+            bound=self.end,
+            fast=self.books.fast,
         )
-        self.doing = _QUERY
-        if self.full_decodes < _FULL_DECODES_IN_A_ROW:
-            self.full_decodes = self.full_decodes + 1 if applied.needed_full_decode else 0
-        self.progress = progress
-        self.events.advance(applied.newest_event_ms)
-        newest_end = self._newest_end()
-        for note in applied.warnings:
-            self.notices.add(note)
-        self.notices.add(self.group.commit(offsets))
-        self.notices.add(self.lag.warning_if_due(offsets, newest_end))
-        report = BatchReport(
-            pipeline=self.definition.name,
-            verb="ingest",
-            batch=progress.batch,
-            version=applied.merged.version,
-            records_in=applied.records,
-            inserted=applied.merged.inserted,
-            updated=applied.merged.updated,
-            deleted=applied.merged.deleted,
-            unchanged=applied.unchanged,
-            bad_records=applied.bad,
-            unexpected_rows=applied.unexpected,
-            keys_in_two_partitions=applied.two_partitions,
-            pending_records=progress.offsets.lag(newest_end),
-            event_time_lag_seconds=self.events.lag_seconds,
-            watermark_ms=self.events.watermark_ms,
-            engine=applied.engine or None,
-            warning=self.notices.new(),
-            seconds=time.monotonic() - started,
-        )
-        self.summary = self.summary.plus(report)
-        self.listener(report)
+        self.running = None
+        self.books.record(progress, applied, self._newest_end(), started)
 
     def _newest_end(self) -> Offsets:
         if self.end is not None:
             return self.end
         if self.definition.run.trigger_seconds is not None:
-            self.topic_end = admin.describe(self.topic).end
-        return self.topic_end
-
-
-def _below(end: Offsets) -> Column:
-    """Records below `end`; partitions that `end` does not name are not read (Flink: specific-offsets bound)."""
-    limits = [part for topic, partition, offset in end for part in (f"{topic}/{partition}", offset)]
-    at = F.concat_ws("/", F.col("topic"), F.col("partition"))
-    return F.col("offset") < F.create_map(*[F.lit(part) for part in limits])[at] if limits else F.lit(False)
+            self.books.topic_end = admin.describe(self.topic).end
+        return self.books.topic_end

@@ -1,4 +1,4 @@
-"""Care of a table: OPTIMIZE, and VACUUM as far as no publish still needs the files."""
+"""Maintains a table: OPTIMIZE, and VACUUM of files that no registered publish still needs."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ __all__ = ["Maintained", "Schedule", "consumer_lines", "maintain", "maintain_tab
 
 @dataclass(frozen=True)
 class Maintained:
-    """What was done for a table."""
+    """What a maintenance of a table did."""
 
     table: str
     files_compacted: int | None = None
-    """Small files that OPTIMIZE replaced; None when it was not asked for."""
+    """Small files that OPTIMIZE replaced; None if it did not run."""
     files_written: int | None = None
     files_deleted: int | None = None
-    """By VACUUM; None when it was not asked for."""
+    """Files that VACUUM deleted; None if it did not run."""
     retained_hours: float | None = None
-    """What VACUUM kept."""
+    """The retention that VACUUM used."""
     held_back: str | None = None
-    """Who made it keep more than it was asked to, and why."""
+    """The publish that needs a longer retention than requested, and why; None if there is none."""
     consumers: tuple[str, ...] = ()
-    """The publishes that are registered, a sentence each."""
+    """A line for each registered publish."""
     forgotten: str | None = None
     warning: str | None = None
 
@@ -50,12 +50,12 @@ class Maintained:
 
 
 def maintain(spark: SparkSession, definition: Definition, *, forget: str | None = None) -> Maintained:
-    """Do once what the section `maintenance` says (all of it, where there is none), whether or not it is due.
+    """Run the section `maintenance` once, whether or not it is due; without the section, OPTIMIZE and VACUUM.
 
-    `forget`: a registered publish that will not come back; its needs hold nothing any longer. Safe beside a running
-    ingest and publish: a conflict is tried again. Raises DefinitionError for a publish that is not registered, and
-    where another place of the pipeline lies in the table's folder (VACUUM would empty it), TableError when VACUUM is
-    refused or OPTIMIZE lost against other writers.
+    `forget` unregisters a publish that will not run again, so that VACUUM no longer keeps files for it. Safe beside a
+    running ingest and publish: a conflict is tried again. Raises DefinitionError for a publish that is not registered,
+    and if another storage location of the pipeline is in the table's folder (VACUUM would empty it); TableError if
+    VACUUM is refused or OPTIMIZE lost against other writers.
     """
     check_storage_locations(spark, definition)
     table = open_whole_table(spark, definition)
@@ -63,25 +63,27 @@ def maintain(spark: SparkSession, definition: Definition, *, forget: str | None 
     if forget is not None and not consumers.forget(forget):
         registered = ", ".join(c.pipeline for c in consumers.all()) or "none"
         raise DefinitionError(
-            f"--forget-consumer {forget}: no such publish is registered at {table}; there: {registered}"
+            f"--forget-consumer {forget}: no such publish is registered at {table}; registered: {registered}"
         )
     done = maintain_table(table, definition.maintenance or Maintenance(), consumers)
     return done if forget is None else Maintained(**{**asdict(done), "forgotten": forget})
 
 
 def maintain_table(table: Table, settings: Maintenance, consumers: FeedConsumers) -> Maintained:
-    """OPTIMIZE and VACUUM as `wanted`. VACUUM keeps at least what every registered publish still needs: the change
-    files of versions that it has not published, and the files of a snapshot that it is sending. Wrong statistics are
-    taken out before, see `statistics.mended`."""
+    """Run OPTIMIZE and VACUUM by `settings`, after the repair of wrong statistics (`repair_statistics`).
+
+    VACUUM keeps at least the files that a registered publish still needs: change files of versions that it has not
+    published, and the files of a snapshot that it is sending.
+    """
     statistics = repair_statistics(table)
     optimized = optimize_vacuum.optimize(table) if settings.optimize else None
     consumer_lags = lags(table, consumers.all())
-    deleted = retained = held = None
+    deleted = retained = held_back = None
     if settings.vacuum:
         retain_seconds = settings.retain_seconds
         if retain_seconds is None:
             retain_seconds = optimize_vacuum.retention_seconds(table, optimize_vacuum.FILE_RETENTION)
-        retained, held = _retention(retain_seconds, consumer_lags, now_ms())
+        retained, held_back = _retention(retain_seconds, consumer_lags, now_ms())
         deleted = optimize_vacuum.vacuum(table, retained)
     return Maintained(
         table=str(table),
@@ -89,23 +91,23 @@ def maintain_table(table: Table, settings: Maintenance, consumers: FeedConsumers
         files_written=None if optimized is None else optimized.added,
         files_deleted=deleted,
         retained_hours=None if retained is None else round(retained / 3600, 2),
-        held_back=held,
+        held_back=held_back,
         consumers=tuple(consumer_lines(consumer_lags)),
         warning="; ".join(filter(None, (statistics, *log_retention_warnings(table, consumer_lags)))) or None,
     )
 
 
 def consumer_lines(consumer_lags: Sequence[Lag]) -> list[str]:
-    """Each registered publish in words."""
+    """Describe each registered publish."""
     return [_consumer_line(lag) for lag in consumer_lags]
 
 
 def _retention(requested: float, consumer_lags: Sequence[Lag], now_ms: int) -> tuple[float, str | None]:
-    """(seconds to keep, who asked for more than `asked`).
+    """Return the seconds to keep, and the publish that needs more than `requested`.
 
-    A publish at version v needs files that were there, or were written, after v was committed; they may be older than
-    the commit they belong to, hence the margin. One that has everything needs what is being written now. One that is
-    lost is not helped by anything.
+    A publish at version v needs files that existed, or were written, after the commit of v. They may be older than
+    their commit, hence the margin. A publish that is up to date needs the files that are being written now. A publish
+    that is lost needs nothing: its files are gone already.
     """
     needs = [(lag.seconds(now_ms) + MARGIN_SECONDS, lag) for lag in consumer_lags if not lag.lost]
     longest = max(needs, key=lambda need: need[0], default=None)
@@ -118,14 +120,14 @@ def _consumer_line(lag: Lag) -> str:
     consumer = lag.consumer
     at = f"{consumer.pipeline}: at version {consumer.version}"
     if lag.lost:
-        return f"{at}, and the log no longer holds the next one: nothing is kept for it"
+        return f"{at}, and the log no longer holds the next one: no files are kept for it"
     if not lag.versions:
         return f"{at}, up to date"
     return f"{at}, {lag.versions:,} versions and {duration(lag.seconds(now_ms()))} behind"
 
 
 class Schedule:
-    """Care between the batches of an ingest, when it is due by the table's own log."""
+    """Maintains the table between the batches of an ingest, when that is due by the table's own log."""
 
     def __init__(self, definition: Definition, table: Table) -> None:
         self._settings, self._table = definition.maintenance, table
@@ -135,12 +137,11 @@ class Schedule:
             self._due_at = time.monotonic() + self._seconds_until_due(self._settings)
 
     def due(self) -> bool:
-        """True when the last time is `maintenance.every` ago. Reads a clock, nothing else."""
+        """True if the last maintenance is `maintenance.every` ago. Reads only a clock."""
         return time.monotonic() >= self._due_at
 
     def run(self) -> str | None:
-        """Do it now; what went wrong, or should be known, as a warning: rows are none the worse for a table whose files
-        are many."""
+        """Maintain the table now. A failure becomes a warning: a table with many files is slow, but not wrong."""
         assert self._settings is not None
         self._due_at = time.monotonic() + self._settings.every_seconds
         try:

@@ -1,4 +1,4 @@
-"""How far a pipeline has got, without moving it."""
+"""Reports the progress of a pipeline in both directions. Writes nothing."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ __all__ = ["Status", "status"]
 
 @dataclass(frozen=True)
 class Status:
-    """Positions of both ends. None where a pipeline has not run in that direction, or there is no table."""
+    """The progress of both directions. None where a pipeline has not run in a direction, or there is no table."""
 
     pipeline: str
     table: str
     table_version: int | None
     ingested: str | None
-    """Offsets the table has, as JSON."""
+    """The offsets that the table has applied, as JSON."""
     ingest_batch: int | None
     engine: str | None
-    """What merged the last batch, and why that; None where nothing was merged."""
+    """The merge engine of the last batch and the reason for it; None where nothing was merged."""
     pending_records: int | None
     """Offsets between the table and the topic's end."""
     published_version: int | None
     pending_versions: int | None
     lost_records: int | None
-    """How many the broker has not acknowledged since the publish began or the last resync of it, as
-    'sink.delivery-guarantee' = 'none' allows; None where there are none."""
+    """Records that the broker has not acknowledged since the publish began or was last resynced, as
+    'sink.delivery-guarantee' = 'none' allows; None if there are none."""
     topic_end: str
     quarantined: int | None
-    """Records that were put aside; None without `bad-records: quarantine`."""
+    """Records in the quarantine; None without one."""
     consumers: tuple[str, ...] = ()
-    """Every publish that is registered at the table, whichever pipeline it is of, and how far behind it is."""
+    """A line for each publish that is registered at the table, of any pipeline, with its lag."""
     last_optimize: str | None = None
     last_vacuum: str | None = None
-    """When the table was last looked after, by whomever, in UTC."""
+    """When OPTIMIZE and VACUUM last ran, by any writer, in UTC."""
     warning: str | None = None
-    """A lag that nears a retention time."""
+    """Lags that near a retention time."""
 
     def as_dict(self) -> dict[str, Any]:
         """All fields, JSON-ready."""
@@ -59,7 +59,7 @@ class Status:
 
 
 def status(spark: SparkSession, definition: Definition) -> Status:
-    """Read the progress of both directions, and where topic and table stand now. Writes nothing."""
+    """Read the progress of both directions, and the current positions of topic and table."""
     topic = admin.resolve(definition.topic)
     end = admin.describe(topic).end
     version, ingested, published = None, None, None

@@ -1,4 +1,4 @@
-"""The rows that a check of changes alone looks at."""
+"""Selects the rows and the expectations for a check of changed rows (`bridge check --since`)."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from bridge.rows import RowKind
 
 __all__ = ["changed_rows", "select_expectations", "split_by_scope"]
 
-_ABOUT_OTHERS = (
+_NEEDS_OTHER_ROWS = (
     "expect_column_values_to_be_unique",
     "expect_compound_columns_to_be_unique",
     "expect_column_values_to_be_increasing",
     "expect_column_values_to_be_decreasing",
 )
-"""Great Expectations takes them row by row, but what is right depends on other rows."""
+"""Great Expectations evaluates them row by row, but their result depends on other rows."""
 
 
 def changed_rows(table: Table, key: Sequence[str], since: int, version: int) -> DataFrame:
-    """The rows as they are in `version` of those keys that changed after version `since`; a deleted one has none.
+    """Return the rows in `version` whose key changed after version `since`; deleted rows have none.
 
-    Read from the change feed alone: of each key the rows that its last change left. Without a key every row that was
-    added. A key that the table holds twice shows what the last change left of it, not what it left alone, so whether
-    keys are unique is asked of the whole table (`parts`). Wrap actions in `feed.reading`. Raises DefinitionError for a
-    version that is not there yet, TableError without a change feed, GapError when it no longer reaches back.
+    Reads only the change feed: the rows that the last change of each key left; without a key, every added row. For a
+    key with several rows in the table, rows that its last change did not touch are not included, so uniqueness of keys
+    is checked on the whole table (`split_by_scope`). Wrap Spark actions in `feed_errors`. Raises DefinitionError for a
+    version that does not exist yet, TableError without a change feed, GapError if the feed does not go back so far.
     """
     if since > version:
         raise DefinitionError(f"--since {since}: the newest version of table {table} is {version}")
@@ -58,19 +58,21 @@ def changed_rows(table: Table, key: Sequence[str], since: int, version: int) -> 
     if key:
         newest = F.max(at).over(Window.partitionBy(*(col(name) for name in key)))
         changes = changes.withColumn("__newest", newest).where(at == F.col("__newest"))
-    left = changes.where(col(KIND).isin(RowKind.INSERT.value, RowKind.UPDATE_AFTER.value))
-    return left.select(*columns)
+    remaining = changes.where(col(KIND).isin(RowKind.INSERT.value, RowKind.UPDATE_AFTER.value))
+    return remaining.select(*columns)
 
 
 def split_by_scope(suite: Suite) -> tuple[list[int], list[int]]:
-    """Places of the expectations that each row answers for itself, and of those that only the whole table can answer:
-    uniqueness, freshness, aggregates, and whatever holds for most rows only (`mostly`)."""
-    own = [number for number, e in enumerate(suite.expectations) if _by_row(e)]
-    return own, [number for number in range(len(suite)) if number not in own]
+    """Return the indexes of the expectations that a row alone decides, and of those that need the whole table.
+
+    The latter are uniqueness, freshness, aggregates, and expectations with `mostly`.
+    """
+    by_row = [number for number, e in enumerate(suite.expectations) if _by_row(e)]
+    return by_row, [number for number in range(len(suite)) if number not in by_row]
 
 
 def select_expectations(suite: Suite, numbers: Sequence[int]) -> Suite:
-    """The suite with the expectations at these places."""
+    """Return the suite with the expectations at these indexes."""
     return replace(suite, expectations=tuple(suite.expectations[n] for n in numbers))
 
 
@@ -82,6 +84,6 @@ def _by_row(expectation: object) -> bool:
     )
 
     kinds = (ColumnMapExpectation, ColumnPairMapExpectation, MulticolumnMapExpectation)
-    if not isinstance(expectation, kinds) or expectation.expectation_type in _ABOUT_OTHERS:
+    if not isinstance(expectation, kinds) or expectation.expectation_type in _NEEDS_OTHER_ROWS:
         return False
     return float(expectation.configuration.kwargs.get("mostly") or 1) >= 1

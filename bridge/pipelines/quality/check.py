@@ -1,4 +1,4 @@
-"""Delta -quality suite-> verdict, results and report."""
+"""Checks a table: Delta -quality suite-> verdict, results and report."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from bridge.version import own_version
 
 __all__ = ["Checked", "check"]
 
-_PATIENCE_SECONDS = 5.0
-"""How long a broker may take to tell the topic's end; the check goes on without it."""
+_BROKER_TIMEOUT_SECONDS = 5.0
+"""How long a broker may take to return the topic's end; the check continues without it."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """The verdict, what runs before it found, and where its report was written."""
+    """The verdict of a check, the results of earlier ones, and the file of its report."""
 
     verdict: Verdict
     version: int
@@ -46,20 +46,20 @@ class Checked:
     suite: Suite
     history: History
     now: PastRun
-    """This run among the others."""
+    """This run, in the form of the earlier ones."""
 
 
 def check(
     spark: SparkSession, definition: Definition, *, since: int | None = None, trigger: str = "check"
 ) -> Checked:
-    """Run the pipeline's suite over the newest version of its table, write the HTML report and keep the results.
+    """Run the pipeline's suite on the newest version of its table, write the HTML report and store the results.
 
     The version is fixed before the first expectation runs, so all of them judge the same rows. With `since` only rows
-    that changed after that version are judged; expectations that those cannot answer (see `since.parts`) are judged
-    on the whole table all the same, and say so. What a failure means is the caller's matter (`on-failure`).
+    that changed after that version are judged; expectations that need the whole table (see `split_by_scope`) are judged
+    on it all the same, and the report says so. The caller decides what a failure means (`on-failure`).
 
-    Raises DefinitionError without a `quality` section, TableError when the results cannot be kept: the report is
-    written then, and the message says what was found.
+    Raises DefinitionError without a `quality` section, TableError when the results cannot be stored: the report is
+    written then, and the message contains the result.
     """
     quality = definition.quality
     if quality is None:
@@ -70,13 +70,13 @@ def check(
     expectations = suite.load(quality.suite)
     table = open_whole_table(spark, definition)
     history = earlier_results(spark, quality.results, definition.name, expectations.name)
-    version, followed = change_feed.latest_version(table), open_ingested_table(table, definition)
+    version, ingested = change_feed.latest_version(table), open_ingested_table(table, definition)
     subject = Subject(
         pipeline=definition.name,
         topic=definition.topic.title,
         table=str(table),
         version=version,
-        offsets=followed[0].offsets if followed else None,
+        offsets=ingested[0].offsets if ingested else None,
         since=since,
         suite_file=str(quality.suite),
         run=uuid.uuid4().hex,
@@ -95,14 +95,14 @@ def check(
     )
     if now.arrival is None and last is not None:
         now = replace(now, arrival=last.arrival)
-    where = quality.report or Path(default_report(definition))
-    report.write_report(verdict, history, now, where)
+    file = quality.report or Path(default_report(definition))
+    report.write_report(verdict, history, now, file)
     try:
         store_results(spark, quality.results, verdict, now)
     except TableError as error:
-        found = f"{len(verdict.failed)} of {len(verdict.expectations)} expectations failed"
-        raise TableError(f"{error}. The check itself is done: {found}; see {where}") from error
-    return Checked(verdict, version, where, expectations, history, now)
+        outcome = f"{len(verdict.failed)} of {len(verdict.expectations)} expectations failed"
+        raise TableError(f"{error}. The check itself is done: {outcome}; see {file}") from error
+    return Checked(verdict, version, file, expectations, history, now)
 
 
 def _run_suite(table: Table, definition: Definition, suite: Suite, subject: Subject) -> Verdict:
@@ -144,11 +144,11 @@ def _run_suite(table: Table, definition: Definition, suite: Suite, subject: Subj
 
 
 def _lag(definition: Definition, offsets: Offsets | None) -> int | None:
-    """Offsets between the table and the topic's end; None where the table follows none, or no broker answers."""
+    """Offsets between the table and the topic's end; None if no ingest writes the table, or no broker answers."""
     if offsets is None:
         return None
     try:
-        topic = admin.resolve(definition.topic, timeout=_PATIENCE_SECONDS)
-        return offsets.lag(admin.describe(topic, timeout=_PATIENCE_SECONDS).end)
+        topic = admin.resolve(definition.topic, timeout=_BROKER_TIMEOUT_SECONDS)
+        return offsets.lag(admin.describe(topic, timeout=_BROKER_TIMEOUT_SECONDS).end)
     except KafkaError:
         return None

@@ -1,4 +1,4 @@
-"""What a check's expectations may ask about topic and history; see quality.facts."""
+"""Reads the facts about topic and history that the expectations of a check use; see quality.facts."""
 
 from __future__ import annotations
 
@@ -33,20 +33,19 @@ _SUM = "decimal(38,0)"
 def facts_of(
     spark: SparkSession, definition: Definition, table: Table, version: int, offsets: Offsets | None
 ) -> Facts:
-    """Answers about `table` at `version`, which holds the topic up to `offsets` (None: up to its end).
+    """Return the facts about `table` at `version`, which has applied the topic up to `offsets` (None: up to its end).
 
-    Nothing is read before an expectation asks. Names: equality, feed, partitions, arrival, tombstones; arguments are
-    those of the expectations that ask. `equality` looks at the positions that `bridge verify` would choose, and says
-    which these were.
+    Each is read when an expectation uses it. Names: equality, feed, partitions, arrival, tombstones; the arguments are
+    those of the expectation. `equality` compares the positions that `bridge verify` would choose, and names them.
     """
-    asked = _FactReader(spark, definition, table, version, offsets)
+    reader = _FactReader(spark, definition, table, version, offsets)
     return Facts(
         {
-            "equality": asked.equality,
-            "feed": asked.feed,
-            "partitions": asked.partitions,
-            "arrival": asked.arrival,
-            "tombstones": asked.tombstones,
+            "equality": reader.equality,
+            "feed": reader.feed,
+            "partitions": reader.partitions,
+            "arrival": reader.arrival,
+            "tombstones": reader.tombstones,
         },
         base_folder=definition.base,
     )
@@ -61,15 +60,15 @@ class _FactReader:
 
     def equality(self, arguments: Mapping[str, Any]) -> RowDifferences:
         proof = verify(self.spark, self.definition, direction=arguments.get("direction"))
-        found = proof.comparison
+        result = proof.comparison
         return RowDifferences(
             f"version {proof.version}, topic up to {proof.offsets.to_json()}",
-            found.topic_rows,
-            found.table_rows,
-            found.topic_checksum,
-            found.table_checksum,
-            found.missing_in_table + found.missing_in_topic + found.different + found.duplicate_keys,
-            tuple(json.loads(example.key) for example in found.examples),
+            result.topic_rows,
+            result.table_rows,
+            result.topic_checksum,
+            result.table_checksum,
+            result.missing_in_table + result.missing_in_topic + result.different + result.duplicate_keys,
+            tuple(json.loads(example.key) for example in result.examples),
         )
 
     def feed(self, arguments: Mapping[str, Any]) -> RowDifferences:
@@ -82,22 +81,33 @@ class _FactReader:
             )
         key = list(self.definition.primary_key)
         with change_feed.feed_errors(self.table, first, last), ExitStack() as stack:
-            then, now = (change_feed.snapshot(self.table, number) for number in (first, last))
+            before, after = (change_feed.snapshot(self.table, number) for number in (first, last))
             changed = change_feed.changes(self.table, first + 1, last)
             sign = F.when(retracts(), -1).otherwise(1)
             sides = (
-                _signed(self.table, key, then, sign, F.lit(0))
+                _signed(self.table, key, before, sign, F.lit(0))
                 .unionByName(_signed(self.table, key, changed, sign, F.lit(0)))
-                .unionByName(_signed(self.table, key, now, F.lit(0), F.lit(1)))
+                .unionByName(_signed(self.table, key, after, F.lit(0), F.lit(1)))
             )
-            rows = sides.groupBy("print", "key").agg(F.sum("one").alias("one"), F.sum("other").alias("other"))
+            rows = sides.groupBy("fingerprint", "key").agg(
+                F.sum("replayed").alias("replayed"), F.sum("stored").alias("stored")
+            )
             rows = changelog_decode.persist_within(stack)(rows)
-            one, other, print_ = F.col("one"), F.col("other"), F.col("print").cast(_SUM)
-            row = rows.agg(F.sum(one), F.sum(other), F.sum(print_ * one), F.sum(print_ * other)).collect()[0]
-            wrong = rows.where(one != other)
-            keys = wrong.select("key").distinct() if key else wrong
+            replayed, stored = F.col("replayed"), F.col("stored")
+            fingerprint = F.col("fingerprint").cast(_SUM)
+            sums = (
+                F.sum(replayed),
+                F.sum(stored),
+                F.sum(fingerprint * replayed),
+                F.sum(fingerprint * stored),
+            )
+            row = rows.agg(*sums).collect()[0]
+            differing_rows = rows.where(replayed != stored)
+            keys = differing_rows.select("key").distinct() if key else differing_rows
             differing = keys.count()
-            named = [r[0] for r in keys.sort("key").limit(_EXAMPLES).collect()] if key and differing else []
+            examples = (
+                [r[0] for r in keys.sort("key").limit(_EXAMPLES).collect()] if key and differing else []
+            )
         return RowDifferences(
             f"versions {first} to {last}",
             row[0] or 0,
@@ -105,7 +115,7 @@ class _FactReader:
             _hex(row[2]),
             _hex(row[3]),
             differing,
-            tuple(json.loads(name) for name in named),
+            tuple(json.loads(name) for name in examples),
         )
 
     def partitions(self, arguments: Mapping[str, Any]) -> KeySplit:
@@ -117,35 +127,35 @@ class _FactReader:
         names = [col(name) for name in definition.primary_key]
         place = F.struct(*[col(POSITION).getField(part) for part in ("topic", "partition")])
         with ExitStack() as stack:
-            held, records = changelog_decode.persist_within(stack), self._records()
+            persist, records = changelog_decode.persist_within(stack), self._records()
             if definition.topic.is_upsert:
-                known = decode_keys(records, definition.topic).where(col(BAD).isNull())
+                changes = decode_keys(records, definition.topic).where(col(BAD).isNull())
             else:
-                known = changelog_decode.decode_with_fallback(records, definition, held).where(
+                changes = changelog_decode.decode_with_fallback(records, definition, persist).where(
                     changelog_decode.is_good()
                 )
-            keys = known.groupBy(*names).agg((F.min(place) != F.max(place)).alias("__two"))
+            keys = changes.groupBy(*names).agg((F.min(place) != F.max(place)).alias("__two"))
             row = keys.agg(F.count(F.lit(1)), F.count_if("__two")).collect()[0]
-            named = []
+            examples = []
             if row[1]:
-                wrong = keys.where("__two").sort(*names).limit(_EXAMPLES)
-                named = [r[0] for r in wrong.select(F.to_json(F.struct(*names))).collect()]
-        return KeySplit(row[0], row[1], tuple(json.loads(name) for name in named))
+                moved = keys.where("__two").sort(*names).limit(_EXAMPLES)
+                examples = [r[0] for r in moved.select(F.to_json(F.struct(*names))).collect()]
+        return KeySplit(row[0], row[1], tuple(json.loads(name) for name in examples))
 
     def arrival(self, arguments: Mapping[str, Any]) -> Moment:
         if arguments["of"] == "commit":
             return Moment(change_feed.changed_ms(self.table, self.version))
         state = admin.describe(admin.resolve(self.definition.topic))
         end = self.offsets or state.end
-        back = _LAST_RECORDS
+        lookback = _LAST_RECORDS
         while True:
-            start = Offsets.of((t, p, max(state.earliest.get(t, p) or 0, o - back)) for t, p, o in end)
+            start = Offsets.of((t, p, max(state.earliest.get(t, p) or 0, o - lookback)) for t, p, o in end)
             records = source.read(self.spark, self.definition.topic, start, end)
             newest = records.agg(F.max(F.unix_millis("timestamp"))).collect()[0][0]
             if newest is not None or all(o <= (state.earliest.get(t, p) or 0) for t, p, o in start):
                 return Moment(newest)
-            # Compaction and the markers of transactions leave offsets without a record.
-            back *= 100
+            # Compaction and transaction markers leave offsets without a record.
+            lookback *= 100
 
     def tombstones(self, arguments: Mapping[str, Any]) -> Ratio:
         if arguments["of"] == "topic":
@@ -162,7 +172,7 @@ class _FactReader:
         return Ratio(row[0], row[1])
 
     def _records(self) -> DataFrame:
-        """All that the topic holds, up to where the table does."""
+        """All records of the topic, up to the offsets that the table has applied."""
         state = admin.describe(admin.resolve(self.definition.topic))
         end = self.offsets or state.end
         start = Offsets.of((t, p, min(o, state.earliest.get(t, p) or 0)) for t, p, o in end)
@@ -170,13 +180,13 @@ class _FactReader:
         return with_leader_epochs(records, self.definition.topic, start, end)
 
 
-def _signed(table: Table, key: list[str], rows: DataFrame, one: Any, other: Any) -> DataFrame:
+def _signed(table: Table, key: list[str], rows: DataFrame, replayed: Any, stored: Any) -> DataFrame:
     name = F.to_json(F.struct(*[col(n) for n in key]), {"ignoreNullFields": "false"}) if key else F.lit(None)
     return rows.select(
-        row_fingerprint(table.fields).alias("print"),
+        row_fingerprint(table.fields).alias("fingerprint"),
         name.cast("string").alias("key"),
-        one.cast(_SUM).alias("one"),
-        other.cast(_SUM).alias("other"),
+        replayed.cast(_SUM).alias("replayed"),
+        stored.cast(_SUM).alias("stored"),
     )
 
 

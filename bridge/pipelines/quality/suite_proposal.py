@@ -1,4 +1,4 @@
-"""Delta -profile-> a suite to begin with (`bridge check --init`)."""
+"""Proposes a first suite: Delta -profile-> suite (`bridge check --init`)."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from bridge.quality.suite_proposal import MAX_SET_VALUES, ColumnFacts, propose_s
 __all__ = ["Proposal", "propose"]
 
 _CLOCK_SKEW_SECONDS = 300.0
-"""What expect_table_to_be_fresh lets pass."""
+"""The event time in the future that expect_table_to_be_fresh accepts."""
 
 _LARGEST = 10**15
-"""Beyond it JSON's readers lose digits."""
+"""Readers of JSON lose digits of larger numbers."""
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """The file that was written, and what it was made from."""
+    """The file that was written, and the table that it was derived from."""
 
     suite: Path
     expectations: int
@@ -38,15 +38,14 @@ class Proposal:
 
 
 def propose(spark: SparkSession, definition: Definition, *, overwrite: bool = False) -> Proposal:
-    """Write a suite that the newest version of the pipeline's table meets: into the file of `quality.suite`, else into
-    `expectations/NAME.json` beside the pipeline file.
+    """Write a suite that the newest version of the pipeline's table meets.
 
-    One aggregate over the table, and a second one where columns have few values. Nothing but aggregates and the few
-    values come to the driver. Raises DefinitionError when the file is there and `overwrite` is not set, TableError
-    without a table.
+    The file is that of `quality.suite`, else `expectations/NAME.json` beside the pipeline file. Runs one aggregate over
+    the table, and a second one if columns have few values; only aggregates and these values reach the driver. Raises
+    DefinitionError if the file exists and `overwrite` is not set, TableError without a table.
     """
     file = definition.quality.suite if definition.quality else _default(definition)
-    # Before the table is read: a refusal should not take minutes.
+    # Before the table is read, so that a refusal does not take minutes.
     if file.exists() and not overwrite:
         write_suite({}, file, overwrite=False)
     table = open_whole_table(spark, definition)
@@ -68,7 +67,7 @@ def _default(definition: Definition) -> Path:
 
 def _profile(frame: DataFrame) -> tuple[int, list[ColumnFacts]]:
     fields = frame.schema.fields
-    # By number: aliases may hold no dots to be found again.
+    # By number, since an alias with a dot cannot be selected by its name.
     measures = [m.alias(f"{n}_{what}") for n, f in enumerate(fields) for what, m in _measures(f).items()]
     row = frame.agg(F.count(F.lit(1)).alias("rows"), *measures).collect()[0]
     facts = [_facts(f, n, row) for n, f in enumerate(fields)]
@@ -114,7 +113,7 @@ def _decimal(value: Any) -> Decimal:
 
 
 def _event_time(definition: Definition, columns: list[ColumnFacts]) -> str | None:
-    """The WATERMARK's column, else the time column with the newest value that is no promise for the future."""
+    """The column of the WATERMARK, else the time column with the newest value that is not in the future."""
     ages = {c.name: c.newest_age_seconds for c in columns if c.newest_age_seconds is not None}
     past = {name: age for name, age in ages.items() if age > -_CLOCK_SKEW_SECONDS}
     watermark = definition.topic.schema.watermark

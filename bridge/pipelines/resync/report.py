@@ -1,4 +1,4 @@
-"""What a resync does, whichever side it heals: the words both directions share."""
+"""The report of a resync, and the rules that both directions share."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["Resync", "direction_of", "refuse_appends"]
 
 @dataclass(frozen=True)
 class Resync:
-    """What a resync changed, or would have with `dry_run`, in rows (ingest) or keys of the topic (publish)."""
+    """What a resync changed, or with `dry_run` would have changed, in rows (ingest) or keys of the topic (publish)."""
 
     pipeline: str
     direction: str
     """`ingest`: the table was made equal to the topic; `publish`: the topic to the table."""
     dry_run: bool
     version: int | None
-    """The table version that holds the topic's rows, or whose rows the topic holds; None when nothing was written."""
+    """The table version that equals the topic; None when nothing was written."""
     topic_end: str
     """Offsets up to which the topic was read, as JSON."""
     inserted: int
@@ -33,11 +33,11 @@ class Resync:
     deleted: int
     unchanged: int
     kept: int
-    """Rows that the topic does not hold, left in the table (`--missing keep`)."""
+    """Rows that are not in the topic and stay in the table (`--missing keep`)."""
     bad: int
-    """Records that cannot be decoded: left out by `bad-records` (ingest), or sent again (publish)."""
+    """Records that cannot be decoded: left out under `bad-records` (ingest), or replaced by a new record (publish)."""
     warning: str | None = None
-    """What a user should know, `; ` between several."""
+    """Warnings, separated by `; `."""
 
     def as_dict(self) -> dict[str, Any]:
         """All fields, JSON-ready."""
@@ -45,10 +45,9 @@ class Resync:
 
 
 def direction_of(spark: SparkSession, definition: Definition, requested: str | None) -> str:
-    """`asked`, else the direction that has run: the table is marked as this pipeline's, or there is a publish log.
+    """Return `requested`, else the direction that has run: the table belongs to this pipeline, or a publish log exists.
 
-    A table that another pipeline keeps can only be published. Raises DefinitionError when nothing tells the direction,
-    or both have run.
+    A table that belongs to another pipeline can only be published. Raises DefinitionError if neither or both have run.
     """
     if requested is not None:
         return requested
@@ -57,20 +56,20 @@ def direction_of(spark: SparkSession, definition: Definition, requested: str | N
         published = PublishLog(spark, definition.run.checkpoint, definition.name).last() is not None
     except GapError:
         published = True
-    ingests = owner == definition.name
-    if ingests != published:
-        return "ingest" if ingests else "publish"
-    if owner is not None and not ingests:
+    has_ingested = owner == definition.name
+    if has_ingested != published:
+        return "ingest" if has_ingested else "publish"
+    if owner is not None and not has_ingested:
         return "publish"
-    has = "both ingests and publishes" if ingests else "has left no trace in its table or checkpoint"
-    raise DefinitionError(f"{definition.name!r} {has}: say --direction ingest or --direction publish")
+    has = "both ingests and publishes" if has_ingested else "has left no trace in its table or checkpoint"
+    raise DefinitionError(f"{definition.name!r} {has}: set --direction ingest or --direction publish")
 
 
 def refuse_appends(definition: Definition) -> None:
     """Raise DefinitionError for a table without a PRIMARY KEY."""
     if definition.topic.appends:
         raise DefinitionError(
-            f"{definition.name!r} has no PRIMARY KEY: its rows cannot be told apart, so it is not known which of them "
+            f"{definition.name!r} has no PRIMARY KEY: nothing identifies its rows, so it is not known which of them "
             "the other side lacks. To rebuild the table, move it away and ingest again; to send it anew, publish to a "
             "new topic with a new run.checkpoint"
         )

@@ -1,4 +1,4 @@
-"""Delta, whole -compare with fold(topic)-> what differs -encode-> records -produce-> topic"""
+"""Delta -compare with the fold of the topic-> differences -encode-> records -produce-> topic"""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ from bridge.pipelines.compare.topic_differences import UNKNOWN, TopicDifferences
 from bridge.pipelines.publish import foreign_writes
 from bridge.pipelines.publish.added_columns import with_added_columns
 from bridge.pipelines.publish.consumer_registration import ConsumerRegistration
-from bridge.pipelines.publish.delivery import delivery_for
+from bridge.pipelines.publish.delivery import Delivery, delivery_for
 from bridge.pipelines.publish.destination import Destination
 from bridge.pipelines.resync.report import Resync, refuse_appends
-from bridge.pipelines.runtime import lease, query_state
+from bridge.pipelines.runtime import query_state
+from bridge.pipelines.runtime.lease import Lease, acquire_lease
 from bridge.pipelines.runtime.monitoring import Notices
 from bridge.pipelines.runtime.preflight import published_table
 from bridge.publish_progress import NOTHING, PublishProgress, PublishRange
@@ -36,18 +37,21 @@ __all__ = ["resync"]
 
 
 def resync(spark: SparkSession, definition: Definition, *, dry_run: bool = False) -> Resync:
-    """Make the topic say what the newest version of the table holds, and write down that version as published: an
-    ordinary publish goes on from there, whatever became of its progress, the change feed or the table.
+    """Make the topic equal to the newest version of the table, and record that version as published.
 
-    The topic is read to the end it has now, by committed records. Sent are records of rows that it lacks or has
-    otherwise, and tombstones (CDC formats: delete messages) of keys that only it has; a key whose last record cannot be
-    decoded is sent again. Nothing else is. With exactly-once it goes out in transactions, and what runs before have
-    open is ended first. When it dies, run it again: it compares anew, so a record that arrived is not sent twice; a
-    publish refuses to go on before that. A publish that runs at the same time ends when it next writes its progress.
-    `dry_run` writes nothing, and takes nothing over.
+    An ordinary publish continues from there, whatever happened to its progress, the change feed or the table.
 
-    Raises DefinitionError for a table without a PRIMARY KEY, TableError for one that holds a key twice, BadRecordError
-    for a record of the topic whose key cannot be decoded, KafkaError, ConcurrentRunError.
+    Compares the committed records of the topic, up to its end now, with the table. Sends a record for each row that is
+    missing or different in the topic, and a tombstone (CDC formats: a delete message) for each key that only the topic
+    has; a key whose last record cannot be decoded gets a new record. Nothing else is sent. With exactly-once, records
+    are sent in transactions, and open transactions of earlier runs are ended first.
+
+    A resync that dies must be run again: it compares again, so a record that arrived is not sent twice, and a publish
+    refuses to continue before. A publish that runs at the same time ends when it next records its progress. `dry_run`
+    writes nothing, and fences no other run.
+
+    Raises DefinitionError for a table without a PRIMARY KEY, TableError for one with duplicate keys, BadRecordError for
+    a record of the topic whose key cannot be decoded, QualityError under `gate: fail`, KafkaError, ConcurrentRunError.
     """
     refuse_appends(definition)
     refuse_unpublishable(definition.topic)
@@ -63,15 +67,15 @@ def resync(spark: SparkSession, definition: Definition, *, dry_run: bool = False
                 return run.report(
                     persist(run.differences.whole(state.earliest, state.end, persist)), state.end, True
                 )
-        ours = stack.enter_context(lease.acquire_lease(spark, definition, "publish", verb="resync"))
+        lease = stack.enter_context(acquire_lease(spark, definition, "publish", verb="resync"))
         topic_creation.prepare_topics(topic)
-        return run.send(stack, persist, ours)
+        return run.send(stack, persist, lease)
 
 
 @dataclass(frozen=True)
 class _Run:
     definition: Definition
-    """With the topics that are there, and the columns that the table has."""
+    """With the topics that exist, and the columns of the table."""
     table: Table
     version: int
 
@@ -79,63 +83,66 @@ class _Run:
     def differences(self) -> TopicDifferences:
         return TopicDifferences(self.definition, self.table, self.version)
 
-    def send(self, stack: ExitStack, persist: changelog_decode.Persist, ours: lease.Lease) -> Resync:
+    def send(self, stack: ExitStack, persist: changelog_decode.Persist, lease: Lease) -> Resync:
         definition, table, spark = self.definition, self.table, self.table.spark
         destination = Destination(definition, definition.topic)
-        out = stack.enter_context(delivery_for(spark, definition, destination))
-        previous = out.take_over_for_resync()
-        published_version = (
-            previous.version if previous is not None and previous.table_id == table.id else NOTHING
-        )
-        publish_range = PublishRange(self.version, self.version, resync=True)
-        state = PublishProgress(
-            definition.name, table.id, published_version, previous.batch if previous is not None else -1
-        )
-        # Written down before the topic is read: a publish that still runs ends there, and none goes on before us.
-        state = out.record(replace(state, resync=uuid.uuid4().hex).opened(publish_range))
+        delivery = stack.enter_context(delivery_for(spark, definition, destination))
+        # Recorded before the topic is read: a publish that still runs ends there, and no other one continues.
+        progress = delivery.record(self._opened(delivery))
         failpoints.hit("resync.opened")
-        # Before the topic is read: what others write from here on is looked at when all is sent.
+        # Read before the topic: records that others write from here on are checked after everything is sent.
         before = admin.log_end_offsets(definition.topic) if foreign_writes.applies_to(definition) else None
         topic = admin.describe(definition.topic)
-        place = stack.enter_context(query_state.query_state_folder(spark, definition, "resync", state.resync))
+        folder = stack.enter_context(
+            query_state.query_state_folder(spark, definition, "resync", progress.resync)
+        )
         with feed_errors(table, self.version, self.version):
-            # Kept in files: the same rows for a task that is repeated, though the topic has changed by then.
-            self.differences.whole(topic.earliest, topic.end, persist).write.parquet(place)
-            differences = spark.read.parquet(place)
+            # Written to files, so that a task that is repeated sends the same rows although the topic has changed.
+            self.differences.whole(topic.earliest, topic.end, persist).write.parquet(folder)
+            differences = spark.read.parquet(folder)
             result = self.report(differences, topic.end, False)
-        ours.check()
-        rows = compact.upserts(differences.select(BEFORE, AFTER, POSITION))
-        way_out = (
-            "correct the rows in the table and run the resync again (a publish does not go on before that)"
-        )
-        gate_warnings = row_gate.enforce(
-            definition, row_gate.evaluate(definition, rows), rows, "Nothing was sent", way_out
-        )
+        lease.check()
+        gate_warnings = self._enforce_gate(differences)
         sent = ProduceResult()
         if result.inserted or result.updated or result.deleted:
-            assert state.open is not None
-            differences = differences.select(BEFORE, AFTER, POSITION)
-            sent = out.send(self.differences.records(differences), state.open)
+            assert progress.open is not None
+            records = self.differences.records(differences.select(BEFORE, AFTER, POSITION))
+            sent = delivery.send(records, progress.open)
         failpoints.hit("resync.sent")
-        state = state.closed(lost=sent.lost)
-        repaired = foreign_writes.repair_foreign_writes(
-            definition, table, out, state, before=before, sent=sent.records
+        progress = progress.closed(lost=sent.lost)
+        repair = foreign_writes.repair_foreign_writes(
+            definition, table, delivery, progress, before=before, sent=sent.records
         )
-        state = out.record(repaired.progress)
+        progress = delivery.record(repair.progress)
+        registration_warning = ConsumerRegistration(definition, table).update(progress)
         notices = Notices()
-        registration_warning = ConsumerRegistration(definition, table).update(state)
-        for warning in (
-            ours.warning,
-            *gate_warnings,
-            _lost_warning(sent.lost),
-            repaired.warning,
-            registration_warning,
-        ):
-            notices.add(warning)
+        notices.add(
+            lease.warning, *gate_warnings, _lost_warning(sent.lost), repair.warning, registration_warning
+        )
         return replace(result, warning=notices.all())
 
+    def _opened(self, delivery: Delivery) -> PublishProgress:
+        """The progress of a resync that begins: the version is open, published is what was published before."""
+        previous = delivery.take_over_for_resync()
+        published, batch = NOTHING, -1
+        if previous is not None:
+            published = previous.version if previous.table_id == self.table.id else NOTHING
+            batch = previous.batch
+        publish_range = PublishRange(self.version, self.version, resync=True)
+        progress = PublishProgress(self.definition.name, self.table.id, published, batch)
+        return replace(progress, resync=uuid.uuid4().hex).opened(publish_range)
+
+    def _enforce_gate(self, differences: DataFrame) -> tuple[str, ...]:
+        """Apply the gate to the rows that will be sent; returns its warnings, raises QualityError."""
+        rows = compact.upserts(differences.select(BEFORE, AFTER, POSITION))
+        counts = row_gate.evaluate(self.definition, rows)
+        way_out = (
+            "correct the rows in the table and run the resync again (a publish does not continue before that)"
+        )
+        return row_gate.enforce(self.definition, counts, rows, "Nothing was sent", way_out)
+
     def report(self, differences: DataFrame, end: Offsets, dry_run: bool) -> Resync:
-        """Counts of what differs."""
+        """Count the differences."""
         deleted, unknown = col(AFTER).isNull(), col(UNKNOWN)
         inserted = col(BEFORE).isNull() & ~unknown
         row = differences.agg(

@@ -1,4 +1,4 @@
-"""topic, whole -> fold -compare with the table-> what differs -merge-> Delta"""
+"""topic -decode, fold-> rows -compare with the table-> differences -merge-> Delta"""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from bridge.kafka import admin, source
 from bridge.kafka.leader_epochs import with_leader_epochs
 from bridge.kafka.offset_availability import check_offsets_available
 from bridge.pipelines.changes import changelog_decode, row_gate
+from bridge.pipelines.changes.bad_records import quarantine_bad_records, refuse_bad_records
 from bridge.pipelines.changes.batch_stats import BatchStats, collect_batch_stats
-from bridge.pipelines.ingest.batch import quarantine_bad, refuse_bad, refuse_unexpected
 from bridge.pipelines.resync.report import Resync, refuse_appends
-from bridge.pipelines.runtime import lease
 from bridge.pipelines.runtime.kafka_read_errors import explained_read_error
+from bridge.pipelines.runtime.lease import Lease, acquire_lease
 from bridge.pipelines.runtime.monitoring import Notices
 from bridge.pipelines.runtime.preflight import ingest_table, open_whole_table
 from bridge.rows import RowKind
@@ -37,34 +37,37 @@ from bridge.rows import RowKind
 __all__ = ["resync"]
 
 _INSERTED, _UPDATED, _DELETED = "inserted", "updated", "deleted"
-_ACTION, _IN_TOPIC, _ROWS, _NUMBER = "__what", "__said", "__rows", "__number"
+_ACTION, _IN_TOPIC, _ROWS, _NUMBER = "__action", "__in_topic", "__rows", "__number"
 
 
 def resync(
     spark: SparkSession, definition: Definition, *, missing: str | None = None, dry_run: bool = False
 ) -> Resync:
-    """Make the table equal to the topic, read from its beginning to the end it has now, in one commit that carries
-    these offsets and the topic's id: an ordinary ingest goes on from there.
+    """Make the table equal to the topic, from its beginning to its end now, in one commit.
 
-    Only what differs is written: rows are put in, changed, or deleted where the topic does not hold their key (its
-    tombstone may be gone), and a key that stands more than once gets its one row. Bad records are treated as in an
-    ingest. Before the commit nothing has happened, after it all has; run again, it finds what is left to do. What other
-    writers change in the table while it runs may survive it. `dry_run` writes nothing at all.
+    The commit carries these offsets and the topic's id: an ordinary ingest continues from there.
 
-    `missing` (delete, keep) says what becomes of rows that the topic lacks where records of it have expired, so that it
-    cannot be told which of these were deleted; DefinitionError without it. Raises DefinitionError for a table without a
-    PRIMARY KEY and for one that holds more than the topic told; BadRecordError, GapError when the topic changes
-    meanwhile, ConcurrentRunError when an ingest commits meanwhile, TableError: nothing is written then.
+    Only differences are written: rows are inserted, updated, or deleted where the topic does not have their key (its
+    tombstone may be gone), and a key with several rows gets one. Bad records are treated as in an ingest. Before the
+    commit nothing has changed, after it everything has; run again, it does what is left to do. Changes that other
+    writers make to the table while it runs may survive it. `dry_run` writes nothing.
+
+    `missing` (`delete` or `keep`) decides about rows that are not in the topic if records of it have expired: it is not
+    known then which of these rows were deleted. DefinitionError without it.
+
+    Raises DefinitionError for a table without a PRIMARY KEY and for one that contains rows from elsewhere,
+    BadRecordError, QualityError under `gate: fail`, GapError when the topic changes meanwhile, ConcurrentRunError when
+    an ingest commits meanwhile, TableError. Nothing is written then.
     """
     refuse_appends(definition)
     _refuse_rows_from_elsewhere(definition)
     topic = admin.resolve(definition.topic)
     state = admin.describe(topic)
-    keep = _keeps_missing(topic, state, missing)
+    keep_missing = _keeps_missing(topic, state, missing)
     if dry_run:
-        return _Run(definition, topic, state, open_whole_table(spark, definition), keep, None).run()
-    with lease.acquire_lease(spark, definition, "ingest", verb="resync") as ours:
-        return _Run(definition, topic, state, ingest_table(spark, definition), keep, ours).run()
+        return _Run(definition, topic, state, open_whole_table(spark, definition), keep_missing, None).run()
+    with acquire_lease(spark, definition, "ingest", verb="resync") as lease:
+        return _Run(definition, topic, state, ingest_table(spark, definition), keep_missing, lease).run()
 
 
 def _refuse_rows_from_elsewhere(definition: Definition) -> None:
@@ -72,9 +75,9 @@ def _refuse_rows_from_elsewhere(definition: Definition) -> None:
     if definition.base_is_existing or mode != "earliest-offset":
         why = "ingest.base is existing" if definition.base_is_existing else f"'scan.startup.mode' is '{mode}'"
         raise DefinitionError(
-            f"{definition.name!r}: {why}, so the table holds more than its topic tells, and a resync would delete it. "
-            "If the topic does tell all, leave the option out; else RESTORE the table to a version that is right: "
-            "`bridge ingest` goes on from there"
+            f"{definition.name!r}: {why}, so the table contains rows that are not from its topic, and a resync would "
+            "delete them. If all rows are from the topic, leave the option out; else RESTORE the table to a version "
+            "that is right: `bridge ingest` continues from there"
         )
 
 
@@ -88,9 +91,9 @@ def _keeps_missing(topic: Topic, state: admin.TopicState, missing: str | None) -
     ]
     if begins and missing is None:
         raise DefinitionError(
-            f"the topic does not begin at offset 0 ({', '.join(begins[:5])}), and its cleanup.policy is not compact "
-            "alone: of a row that it does not hold it cannot be told whether the row was deleted or its record has "
-            "expired. Say --missing delete (the table gets what the topic has, nothing else) or --missing keep (such "
+            f"the topic does not begin at offset 0 ({', '.join(begins[:5])}), and its cleanup.policy is not only "
+            "compact: of a row that is not in the topic it is not known whether it was deleted or its record has "
+            "expired. Set --missing delete (the table gets the rows of the topic, no others) or --missing keep (these "
             "rows stay)"
         )
     return missing == "keep"
@@ -103,12 +106,12 @@ class _Run:
     state: admin.TopicState
     table: Table
     keep_missing: bool
-    lease: lease.Lease | None
+    lease: Lease | None
     """None for a dry run."""
 
     def run(self) -> Resync:
         definition, table, spark = self.definition, self.table, self.table.spark
-        # Before the table is looked at: whoever commits after this makes our own commit fail.
+        # Read before the table: if an ingest commits after this, the commit of this resync fails.
         batch = last_batch(table, definition.name) + 1
         statistics = None if self.lease is None else repair_statistics(table)
         version = change_feed.latest_version(table)
@@ -138,11 +141,10 @@ class _Run:
             kept = missing_in_topic.count() if self.keep_missing else 0
             notices = Notices()
             if self.lease is not None:
-                judged = row_gate.evaluate(definition, topic_rows)
-                told = refuse_unexpected(definition, judged, topic_rows)
-                for warning in (self.lease.warning, statistics, *told):
-                    notices.add(warning)
-                quarantine_bad(definition, spark, records, changes, stats, progress)
+                gate_values = row_gate.aggregate(definition, topic_rows)
+                _, gate_warnings = row_gate.enforce_before_write(definition, topic_rows, gate_values)
+                notices.add(self.lease.warning, statistics, *gate_warnings)
+                quarantine_bad_records(definition, spark, records, changes, stats, progress)
                 self.lease.check()
                 version = self._write(differences, sum(changed.values()), progress)
         return Resync(
@@ -172,14 +174,14 @@ class _Run:
         except Exception as failure:
             start = IngestProgress(self.definition.name, "", -1, self.state.earliest, self.state.ids)
             doing = "reading the topic from its beginning"
-            told = explained_read_error(self.table.spark, failure, self.definition, start, doing)
-            raise told from told.__cause__
-        refuse_bad(self.definition, stats)
+            explained = explained_read_error(self.table.spark, failure, self.definition, start, doing)
+            raise explained from explained.__cause__
+        refuse_bad_records(self.definition, stats)
         return changes, stats
 
     def _write(self, differences: DataFrame, rows: int, progress: IngestProgress) -> int:
-        """The version that holds the result: a new one, unless there is nothing to say."""
-        # A topic deleted meanwhile has told us nothing about the rows of the new one.
+        """Write the differences; returns the version that equals the topic: a new one, unless nothing has changed."""
+        # If the topic was recreated meanwhile, the rows that were read are not those of the new one.
         check_offsets_available(progress.offsets, admin.describe(self.topic), progress.topic_ids)
         last = _last_progress(self.table, progress.pipeline)
         if not rows and last and replace(last[0], run=progress.run, batch=progress.batch) == progress:
@@ -203,9 +205,10 @@ def _last_progress(table: Table, pipeline: str) -> tuple[IngestProgress, int] | 
 def _differences(
     topic_rows: DataFrame, table_rows: DataFrame, table: Table, key: Sequence[str], keep_missing: bool
 ) -> DataFrame:
-    """What makes `rows` equal to `there` (one row per key): changes with `__what` and INSERT_ALWAYS.
+    """Return the changes, with `__action` and INSERT_ALWAYS, that make `table_rows` equal to `topic_rows`.
 
-    Of a key that stands more than once in `rows` all are taken away and one is added.
+    `topic_rows` has one row per key. For a key with several rows in the table, all of them are deleted and one is
+    inserted.
     """
     of_key = Window.partitionBy(*[col(name) for name in key])
     number = F.row_number().over(of_key.orderBy(F.lit(0)))

@@ -1,4 +1,4 @@
-"""Results between those who judge (a check, a gate) and the table that keeps them."""
+"""Stores the results of checks and gates in the results table, and reads the history of earlier checks."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from bridge.version import own_version
 __all__ = ["earlier_results", "history_of", "store_gate_results", "store_results"]
 
 _HISTORY_RUNS = 30
-"""How many earlier runs are drawn."""
+"""The number of earlier runs that a report shows."""
 
 
 def store_results(spark: SparkSession, target: DeltaTarget, verdict: Verdict, now: PastRun) -> None:
-    """Add the outcomes of `verdict`, whose numbers are `now`, to the results at `target`, in one commit.
+    """Append the outcomes of `verdict`, with the numbers of its run (`now`), to the results at `target`, in one commit.
 
-    Raises TableError when they cannot be kept.
+    Raises TableError when they cannot be stored.
     """
     subject = verdict.subject
     run = {
@@ -77,10 +77,10 @@ def store_results(spark: SparkSession, target: DeltaTarget, verdict: Verdict, no
 def store_gate_results(
     spark: SparkSession, definition: Definition, suite: str, counts: Sequence[RuleCount]
 ) -> None:
-    """Add what a gate `found` in one batch to the pipeline's results, in one commit: a row for each expectation of the
-    gate, in their order, met or not.
+    """Append the `counts` of a gate for one batch to the pipeline's results, in one commit.
 
-    Raises TableError when they cannot be kept.
+    Writes a row for each expectation of the gate, in their order, whether it is met or not. Raises TableError when they
+    cannot be stored.
     """
     assert definition.quality is not None
     run = {
@@ -115,7 +115,7 @@ def store_gate_results(
 
 
 def earlier_results(spark: SparkSession, target: DeltaTarget, pipeline: str, suite: str) -> History:
-    """What the newest runs of the suite on the whole table found. Two queries; thirty runs come to the driver."""
+    """Read the results of the newest runs of the suite on the whole table, in two queries; at most thirty runs."""
     frame = quality_results.stored_results(spark, target)
     if frame is None:
         return History()
@@ -143,12 +143,17 @@ def earlier_results(spark: SparkSession, target: DeltaTarget, pipeline: str, sui
         )
         if not runs:
             return History()
-        of_one = Window.partitionBy("expectation", "title")
-        passed = F.max(F.when(F.col("success"), F.col("started"))).over(of_one)
-        after = passed.isNull() | (F.col("started") > passed)
-        courses = (
+        by_expectation = Window.partitionBy("expectation", "title")
+        last_passed = F.max(F.when(F.col("success"), F.col("started"))).over(by_expectation)
+        is_after = last_passed.isNull() | (F.col("started") > last_passed)
+        trends = (
             whole.select(
-                "expectation", "title", "started", "success", passed.alias("passed"), after.alias("after")
+                "expectation",
+                "title",
+                "started",
+                "success",
+                last_passed.alias("passed"),
+                is_after.alias("after"),
             )
             .groupBy("expectation", "title")
             .agg(
@@ -162,14 +167,14 @@ def earlier_results(spark: SparkSession, target: DeltaTarget, pipeline: str, sui
         )
     return History(
         runs=tuple(_to_past_run(row) for row in reversed(runs)),
-        trends={(row["expectation"], row["title"]): _to_trend(row) for row in courses},
+        trends={(row["expectation"], row["title"]): _to_trend(row) for row in trends},
     )
 
 
 def history_of(
-    verdict: Verdict, mix: ChangeCounts, *, lag: int | None = None, event_time: datetime | None = None
+    verdict: Verdict, changes: ChangeCounts, *, lag: int | None = None, event_time: datetime | None = None
 ) -> PastRun:
-    """The run that has just been, as the ones before it."""
+    """The run that has just ended, in the form of the earlier ones."""
     counts = {s: sum(o.severity == s for o in verdict.failed) for s in ("critical", "warning", "info")}
     return PastRun(
         run=verdict.subject.run,
@@ -181,11 +186,11 @@ def history_of(
         warnings=counts["warning"],
         infos=counts["info"],
         total=len(verdict.expectations),
-        inserted=mix.inserted,
-        updated=mix.updated,
-        deleted=mix.deleted,
+        inserted=changes.inserted,
+        updated=changes.updated,
+        deleted=changes.deleted,
         event_time=event_time,
-        arrival=mix.arrival,
+        arrival=changes.arrival,
     )
 
 
@@ -237,5 +242,5 @@ def _utc(moment: datetime) -> datetime: ...
 @overload
 def _utc(moment: None) -> None: ...
 def _utc(moment: datetime | None) -> datetime | None:
-    """Spark hands out points in time without a zone, in that of the process."""
+    """Spark returns points in time without a zone, in that of the process."""
     return None if moment is None else moment.astimezone(timezone.utc)

@@ -1,4 +1,4 @@
-"""Why Spark could not read a topic: its own words name neither topic nor reason, so the broker is asked."""
+"""Explains why Spark could not read a topic. Spark's message names neither topic nor reason: the broker is asked."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ def explained_read_error(
     progress: IngestProgress,
     doing: str,
 ) -> BaseException:
-    """What to raise for the `failure` that ended an ingest at `progress` while `doing`: itself, unless it is Spark's.
+    """Return the error to raise for the `failure` of an ingest at `progress`: itself, unless Spark raised it.
 
-    Where Kafka is behind it, what has become of the topic and of our rights: GapError for records that are gone and a
-    topic made anew, TopicMissingError, KafkaError for a login or a right that was taken away, else with Kafka's words.
+    Where Kafka caused it, the error is what the broker answers now: GapError for records that are gone and for a
+    recreated topic, TopicMissingError, or KafkaError for a revoked login or authorization; else KafkaError with Kafka's
+    message. Any other failure becomes a BridgeError that names `doing`.
     """
     if not spark_errors.is_engine_error(failure):
         return failure
@@ -40,8 +41,8 @@ def explained_read_error(
         try:
             state = admin.describe(admin.resolve(definition.topic))
             check_offsets_available(progress.offsets, state, progress.topic_ids)
-        except BridgeError as told:
-            return told
+        except BridgeError as answer:
+            return answer
         if lost:
             return GapError(
                 f"{name!r}: records were deleted from {title} before they were read. The table is as the last batch "

@@ -1,9 +1,9 @@
-"""One run at a time: a file in `run.checkpoint` says who is at work, and beats while it is.
+"""One run at a time: a file in `run.checkpoint` names the run that owns one side of a pipeline, with a heartbeat.
 
-So a run started twice ends at once and says why; of any number that start in the same instant one begins, where the
-storage can create a file that is not there (see write_once). What keeps table and topic right does not rest on it: of
-two runs that commit the same batch Delta lets one through; a younger exactly-once publish fences the older one, and an
-at-least-once publish mends what the older one wrote (`overlap`).
+A second run of the same side ends at once and names the first. Of several that start at the same moment, one gets the
+lease, where the storage can create a file only if it is absent (see `write_once`). The correctness of table and topic
+does not depend on the lease: of two runs that commit the same batch, Delta lets one through; a newer exactly-once
+publish fences the older one, and an at-least-once publish repairs what the older one wrote (`foreign_writes`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
@@ -28,35 +28,48 @@ from bridge.pipelines.runtime.lease_owner import LeaseOwner, current_process
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 from bridge.storage import TextFile
 
-__all__ = ["Lease", "acquire_lease"]
-
-_HEARTBEAT_SECONDS = 2.0
-_HEARTBEAT_SECONDS_REMOTE = 10.0
-"""A beat in an object store is a request or two, and each costs money."""
+__all__ = ["Lease", "LeaseTiming", "acquire_lease"]
 
 _MISSED_HEARTBEATS = 3
-_POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class LeaseTiming:
+    """Seconds between two heartbeats, and between two looks at the lease of another run."""
+
+    heartbeat_seconds: float = 2.0
+    remote_heartbeat_seconds: float = 10.0
+    """On an object store, where a heartbeat is one or two requests, and each costs money."""
+    poll_seconds: float = 0.2
 
 
 @contextmanager
 def acquire_lease(
-    spark: SparkSession, definition: Definition, side: str, *, verb: str | None = None
+    spark: SparkSession,
+    definition: Definition,
+    side: str,
+    *,
+    verb: str | None = None,
+    timing: LeaseTiming | None = None,
 ) -> Iterator[Lease]:
-    """Hold the lease of one side of a pipeline, `ingest` (whatever writes its table) or `publish` (whatever writes its
-    topic), inside the block. `verb` is what people call the run where that is not `side`.
+    """Own the lease of one side of a pipeline inside the block.
 
-    Of several that take it in the same instant one gets it, the others see that one at work. A lease that was given
-    back, or whose process is known to be gone, is taken at once. Any other is watched for three
-    beats: one that beats, or whose process is here and not stopped, raises ConcurrentRunError naming who holds it; one
-    that does not (its process is stopped, its machine is off) is taken over, and `warning` says so. BridgeError when
-    the file cannot be written.
+    `side` is `ingest` for every verb that writes the table, `publish` for every verb that writes the topic. `verb`
+    names the run in messages where it differs from `side`.
 
-    Before anything is written, DefinitionError when two places of the pipeline lie in one another (`places`).
+    Of several runs that take the lease at the same moment one gets it; the others treat that one as running. A lease
+    that was released, or whose process is known to be gone, is taken at once. Any other lease is watched for three
+    heartbeats. If it beats, or if its process is on this machine and is not stopped, ConcurrentRunError is raised and
+    names its owner. If it does not beat (its process is stopped, its machine is off), it is taken over, and `warning`
+    says so.
 
-    Call `check` of the lease before each batch. It is not held twice: no block inside a block of the same side.
+    Raises BridgeError if the file cannot be written; before anything is written, DefinitionError if two locations of
+    the pipeline overlap (`check_storage_locations`).
+
+    Call `Lease.check` before each batch. The lease is not reentrant: do not nest two blocks of one side.
     """
     check_storage_locations(spark, definition)
-    lease = Lease(spark, definition, side, verb or side)
+    lease = Lease(spark, definition, side, verb or side, timing or LeaseTiming())
     lease.take()
     try:
         yield lease
@@ -65,16 +78,18 @@ def acquire_lease(
 
 
 class Lease:
-    """See `held`."""
+    """The lease of one side of a pipeline. See `acquire_lease`."""
 
     warning: str | None = None
-    """Whose lease this was, when it was taken from somebody who may not be gone."""
+    """Names the previous owner if the lease was taken over from a run that may still exist."""
 
-    def __init__(self, spark: SparkSession, definition: Definition, side: str, verb: str) -> None:
-        self._spark = spark
+    def __init__(
+        self, spark: SparkSession, definition: Definition, side: str, verb: str, timing: LeaseTiming
+    ) -> None:
+        self._spark, self._poll_seconds = spark, timing.poll_seconds
         self._checkpoint, self._side = definition.run.checkpoint, side
         self._file = TextFile(spark, lease_file(self._checkpoint, side))
-        every = _HEARTBEAT_SECONDS if self._file.local else _HEARTBEAT_SECONDS_REMOTE
+        every = timing.heartbeat_seconds if self._file.local else timing.remote_heartbeat_seconds
         since = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
         self._owner = current_process(definition.name, verb, uuid.uuid4().hex[:12], since=since, every=every)
         self._successor: LeaseOwner | None = None
@@ -84,44 +99,46 @@ class Lease:
         )
 
     def take(self) -> None:
-        """Wait for it as `held` says, then begin to beat."""
-        found, tries = self._wait_until_free(self._read()), 0
-        while not self._try_take(found, tries):
-            if self._is_replaced(found):
-                found, tries = self._wait_until_free(self._read()), 0
-            else:  # whoever was about to take it has died
-                tries += 1
+        """Wait until the lease is free as `acquire_lease` describes, take it, and start the heartbeat."""
+        text, attempt = self._wait_until_free(self._read()), 0
+        while not self._try_take(text, attempt):
+            if self._is_replaced(text):
+                text, attempt = self._wait_until_free(self._read()), 0
+            else:  # the run that created the claim file died before it took the lease
+                attempt += 1
         self._heartbeat.start()
 
-    def _try_take(self, found: str | None, tries: int) -> bool:
-        """Put ours in the place of `found`, if nobody else is about to: a file named after that text is created first,
-        which only one can."""
-        name = hashlib.sha256((found or "").encode()).hexdigest()[:16]
-        claim = claim_file(self._checkpoint, self._side, name, tries)
+    def _try_take(self, text: str | None, attempt: int) -> bool:
+        """Replace the file's `text`, unless another run is about to do so.
+
+        A claim file named after that text is created first: only one run can create it.
+        """
+        name = hashlib.sha256((text or "").encode()).hexdigest()[:16]
+        claim = claim_file(self._checkpoint, self._side, name, attempt)
         try:
             if not write_once(self._spark, claim, self._owner.to_json()):
                 return False
-            # Who was slow to create it may have been given the name anew, after another had taken the lease.
-            ours = self._read() == found
-            if ours:
+            # A slow run may create the same claim again after another one has taken the lease and deleted its claim.
+            is_unchanged = self._read() == text
+            if is_unchanged:
                 self._file.write(self._owner.to_json())
         except Exception as failed:
             first = (str(failed).splitlines() or [""])[0][:300]
             raise BridgeError(
                 f"run.checkpoint: {self._file.name} cannot be written: {type(failed).__name__}: {first}"
             ) from failed
-        for number in range(tries + 1):
+        for number in range(attempt + 1):
             with suppress(Exception):
                 storage.delete_file(self._spark, claim_file(self._checkpoint, self._side, name, number))
-        return ours
+        return is_unchanged
 
-    def _is_replaced(self, found: str | None) -> bool:
-        """Whether the file says something else within three beats."""
+    def _is_replaced(self, text: str | None) -> bool:
+        """Whether the file's text changes within three heartbeats."""
         deadline = time.monotonic() + _MISSED_HEARTBEATS * self._owner.every
-        while self._read() == found:
+        while self._read() == text:
             if time.monotonic() > deadline:
                 return False
-            time.sleep(_POLL_SECONDS)
+            time.sleep(self._poll_seconds)
         return True
 
     @property
@@ -130,7 +147,7 @@ class Lease:
         return self._successor is not None
 
     def check(self) -> None:
-        """Raise ConcurrentRunError when somebody has taken the lease from us; looks at no file."""
+        """Raise ConcurrentRunError if the heartbeat has found another owner in the file; reads no file itself."""
         if self._successor is not None:
             raise ConcurrentRunError(
                 f"another run has taken over: {self._successor}. This one missed "
@@ -139,80 +156,81 @@ class Lease:
             )
 
     def refresh(self) -> None:
-        """`check`, with a look at the file first. A file that cannot be read says nothing."""
+        """Read the file, then `check`. A file that cannot be read changes nothing."""
         with suppress(Exception):
             self._still_owned()
         self.check()
 
     def release(self) -> None:
-        """Stop beating and say so in the file. A file that cannot be written is left: the process will be gone."""
+        """Stop the heartbeat and mark the lease as released.
+
+        A file that cannot be written stays as it is: the next run finds that the process is gone.
+        """
         self._ended.set()
         self._heartbeat.join(self._owner.every)
         with suppress(Exception):
             if self._successor is None and self._still_owned():
                 self._file.write(replace(self._owner, released=True).to_json())
 
-    def _wait_until_free(self, found: str | None) -> str | None:
-        """The file's text when it may be taken, which is `found` or a later one. Raises ConcurrentRunError."""
+    def _wait_until_free(self, text: str | None) -> str | None:
+        """Return the file's text once the lease may be taken: `text` or a later one. Raises ConcurrentRunError."""
         self.warning = None
-        other = LeaseOwner.from_json(found)
-        if found is None or (other and (other.released or other.is_gone())):
-            return found
-        return self._watch(found, other)
+        owner = LeaseOwner.from_json(text)
+        if text is None or (owner and (owner.released or owner.is_gone())):
+            return text
+        return self._watch(text, owner)
 
-    def _watch(self, found: str, other: LeaseOwner | None) -> str | None:
-        every = other.every if other else self._owner.every
+    def _watch(self, text: str, owner: LeaseOwner | None) -> str | None:
+        every = owner.every if owner else self._owner.every
         deadline = time.monotonic() + _MISSED_HEARTBEATS * every
         while time.monotonic() < deadline:
-            time.sleep(_POLL_SECONDS)
-            if other is not None and other.is_gone():  # it was about to end when we came
+            time.sleep(self._poll_seconds)
+            if owner is not None and owner.is_gone():  # it has ended meanwhile
                 return self._wait_until_free(self._read())
-            now = self._read()
-            if now == found:
+            current_text = self._read()
+            if current_text == text:
                 continue
-            there = LeaseOwner.from_json(now)
-            if now is None or (there is not None and there.released):
-                return now
-            if there is None:  # half of a write
+            current_owner = LeaseOwner.from_json(current_text)
+            if current_text is None or (current_owner is not None and current_owner.released):
+                return current_text
+            if current_owner is None:  # a write that is not complete
                 continue
-            if other is None:  # read whole for the first time
-                return self._wait_until_free(now)
-            raise self._already_running(there)
-        if (
-            other is not None and other.is_running()
-        ):  # too busy to beat, or its disk is: it is at work all the same
-            raise self._already_running(other)
+            if owner is None:  # the first text that can be parsed
+                return self._wait_until_free(current_text)
+            raise self._already_running(current_owner)
+        # A process that is here and not stopped may be too busy to beat, or its disk may be.
+        if owner is not None and owner.is_running():
+            raise self._already_running(owner)
         self.warning = (
-            f"taken over from {other or 'a run that cannot be read'}, which shows no life: if it is only stopped, it "
-            "will end by itself when it goes on"
+            f"taken over from {owner or 'a run that cannot be identified'}, which sends no heartbeats: if it is only "
+            "stopped, it ends by itself when it continues"
         )
-        return found
+        return text
 
-    def _already_running(self, other: LeaseOwner) -> ConcurrentRunError:
+    def _already_running(self, owner: LeaseOwner) -> ConcurrentRunError:
         return ConcurrentRunError(
-            f"run.checkpoint: {self._file.name}: another run is at work, {other}. Wait for its end or stop it; a "
+            f"run.checkpoint: {self._file.name}: another run is at work, {owner}. Wait for its end or stop it; a "
             "run whose process is gone is taken over at once"
         )
 
     def _send_heartbeats(self) -> None:
         while not self._ended.wait(self._owner.every):
-            with suppress(Exception):  # a full disk, a store that is away: the next beat tries again
+            with suppress(Exception):  # a full disk, an unreachable store: the next heartbeat tries again
                 if not self._still_owned():
                     return
                 self._owner = replace(self._owner, beat=self._owner.beat + 1)
                 self._file.write(self._owner.to_json())
 
     def _still_owned(self) -> bool:
-        """Whether the file is still ours, or nobody's: one that was deleted is written anew."""
-        found = self._file.read()
-        other = LeaseOwner.from_json(found)
-        if other is None or other.run == self._owner.run:
+        """Whether the file names this run, or no run: a file that was deleted is written again."""
+        owner = LeaseOwner.from_json(self._file.read())
+        if owner is None or owner.run == self._owner.run:
             return True
-        self._successor = other
+        self._successor = owner
         return False
 
     def _read(self) -> str | None:
-        """The file's text, empty where it cannot be read: that is watched, and told when it cannot be written."""
+        """The file's text; empty if it cannot be read. Such a lease is watched; writing it raises the error."""
         try:
             return self._file.read()
         except Exception:

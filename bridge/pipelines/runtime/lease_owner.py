@@ -1,4 +1,4 @@
-"""Who holds a lease: a process, named so that another one can tell whether it is gone."""
+"""The owner of a lease: a process, identified so that another one can tell whether it is gone."""
 
 from __future__ import annotations
 
@@ -8,44 +8,46 @@ import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-__all__ = ["LeaseOwner", "current_process"]
+__all__ = ["LeaseOwner", "current_process", "machine_id", "start_time"]
 
 _FORMAT = 1
+_STATE, _START_TIME = 0, 19
+"""Fields of /proc/PID/stat, counted from the state on (proc(5): fields 3 and 22)."""
 
 
 @dataclass(frozen=True)
 class LeaseOwner:
-    """What a lease file says."""
+    """The content of a lease file."""
 
     pipeline: str
     verb: str
     run: str
     host: str
     machine: str
-    """Changes with every start of the machine and differs between containers, which may all have a process 7; empty
-    where that cannot be told: then no process is believed to be gone, it is only watched."""
+    """Changes with every boot and differs between containers, which may all have a process 7. Empty where it is not
+    known: then no process is believed to be gone, its lease is watched."""
     pid: int
     started: str
-    """When the process began, in the machine's own clock ticks: a later process with its number began at another."""
+    """The start time of the process in clock ticks since boot: a later process with the same id has another."""
     since: str
     """When the run began, for people."""
     every: float
-    """Seconds between two beats."""
+    """Seconds between two heartbeats."""
     beat: int = 0
     released: bool = False
 
     def to_json(self) -> str:
-        """As `from_json` reads it."""
+        """The text of the file, as `from_json` reads it."""
         return json.dumps({"format": _FORMAT, **asdict(self)})
 
     @classmethod
     def from_json(cls, text: str | None) -> LeaseOwner | None:
-        """None for whatever is no lease: no file, half a file, one of another bridge."""
+        """Parse a lease file; None for a missing or incomplete file, and for one of another format."""
         try:
-            found = json.loads(text or "")
-            if found.pop("format") != _FORMAT:
+            fields = json.loads(text or "")
+            if fields.pop("format") != _FORMAT:
                 return None
-            return cls(**found)
+            return cls(**fields)
         except (ValueError, TypeError, KeyError, AttributeError):
             return None
 
@@ -53,14 +55,17 @@ class LeaseOwner:
         return f"`{self.verb}` of {self.pipeline!r} in process {self.pid} on {self.host}, since {self.since}"
 
     def is_gone(self) -> bool:
-        """True only when it is certain: the process was on this machine, as it runs now, and is there no more."""
+        """True only if it is certain: the process was on this machine since its last boot, and has ended."""
         return self._is_here() and start_time(self.pid) != self.started
 
     def is_running(self) -> bool:
-        """True only when it is certain: another process, on this machine, that is not stopped. (Of this very process an
-        earlier run may be meant, which could not give its lease back.)"""
-        found = None if self.pid == os.getpid() else _process_stat(self.pid)
-        return self._is_here() and found is not None and found[19] == self.started and found[0] not in "TtZXx"
+        """True only if it is certain: the process is another one on this machine, and it is not stopped.
+
+        The owner may be an earlier run of this very process that could not release its lease: then False.
+        """
+        stat = None if self.pid == os.getpid() else _process_stat(self.pid)
+        is_same = stat is not None and stat[_START_TIME] == self.started
+        return self._is_here() and stat is not None and is_same and stat[_STATE] not in "TtZXx"
 
     def _is_here(self) -> bool:
         here = machine_id()
@@ -68,7 +73,7 @@ class LeaseOwner:
 
 
 def current_process(pipeline: str, verb: str, run: str, *, since: str, every: float) -> LeaseOwner:
-    """This process."""
+    """This process as the owner of a lease."""
     pid = os.getpid()
     return LeaseOwner(
         pipeline=pipeline,
@@ -84,23 +89,23 @@ def current_process(pipeline: str, verb: str, run: str, *, since: str, every: fl
 
 
 def machine_id() -> str:
-    """The boot of this machine and the space that its process numbers belong to; empty outside of Linux."""
+    """The boot id of this machine and the namespace of its process ids; empty outside of Linux."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        space = os.readlink("/proc/self/ns/pid")
+        namespace = os.readlink("/proc/self/ns/pid")
     except OSError:
         return ""
-    return f"{boot} {space}" if boot and space else ""
+    return f"{boot} {namespace}" if boot and namespace else ""
 
 
 def start_time(pid: int) -> str | None:
-    """When the process began; None when there is none of that number, or one that is dead and waits for its parent."""
-    found = _process_stat(pid)
-    return None if found is None or found[0] in "ZXx" else found[19]
+    """The start time of a process; None if there is no such process, or if it has ended and is not reaped yet."""
+    stat = _process_stat(pid)
+    return None if stat is None or stat[_STATE] in "ZXx" else stat[_START_TIME]
 
 
 def _process_stat(pid: int) -> list[str] | None:
-    """What Linux says of a process, from its state on."""
+    """The fields of /proc/PID/stat from the state on; None if there is no such process."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,4 +1,4 @@
-"""What must hold before a pipeline touches anything."""
+"""Opens the table of a verb, and checks what a run requires before it reads or writes anything."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField]:
-    """The Delta table's columns in DDL order, all nullable; computed ones as Spark types them.
+    """Return the Delta table's columns in DDL order, all nullable; computed ones with the type that Spark gives them.
 
     Raises DefinitionError for an expression Spark cannot resolve.
     """
@@ -52,9 +52,9 @@ def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField
 
 
 def ingest_table(spark: SparkSession, definition: Definition) -> Table:
-    """The table to ingest into, created when it is not there; raises TableError when it is another's.
+    """Open the table to ingest into, or create it. Raises TableError if another pipeline owns it.
 
-    Under `delta: {merge-schema: true}` it follows the definition first.
+    Under `delta: {merge-schema: true}` its schema is changed to that of the definition first.
     """
     fields = table_fields(spark, definition.topic.schema)
     if not exists(spark, definition.delta):
@@ -71,10 +71,10 @@ def ingest_table(spark: SparkSession, definition: Definition) -> Table:
 
 
 def published_table(spark: SparkSession, definition: Definition) -> Table:
-    """The table to read, which must exist with all columns that a published record carries; it may have more.
+    """Open the table to publish, which must exist with all columns that a published record has; it may have more.
 
-    VIRTUAL metadata columns and computed columns are not among them, as in Flink's sinks. Raises OptionError
-    for columns that a record cannot carry.
+    VIRTUAL metadata columns and computed columns are not among them, as in Flink's sinks. Raises OptionError for
+    columns that a record cannot contain.
     """
     refuse_unpublishable(definition.topic)
     schema = definition.topic.schema
@@ -84,18 +84,18 @@ def published_table(spark: SparkSession, definition: Definition) -> Table:
 
 
 def publish_warnings(topic: Topic) -> list[str]:
-    """What a user should know about how this topic will be written."""
-    found = list(settings_without_effect(topic, "publish"))
+    """Warnings about how this topic will be written."""
+    warnings = list(settings_without_effect(topic, "publish"))
     if topic.key is None and topic.schema.primary_key and topic.sink.partitioner in TASK_FREE:
-        found.append(
+        warnings.append(
             "records have no key, so the changes of one row go to several partitions and readers see them in no fixed "
             "order; set 'key.format' and 'key.fields', or 'sink.partitioner' = 'fixed'"
         )
-    return found
+    return warnings
 
 
 def refuse_retractions(changes: DataFrame, table: Table) -> None:
-    """Raise TableError when changes that are to be appended to a topic take rows away or change them."""
+    """Raise TableError if `changes` update or delete rows and the topic only takes inserts."""
     first = changes.where(col(KIND) != RowKind.INSERT.value).select(KIND, f"{POSITION}.version").head()
     if first is not None:
         raise TableError(
@@ -106,13 +106,13 @@ def refuse_retractions(changes: DataFrame, table: Table) -> None:
 
 
 def open_whole_table(spark: SparkSession, definition: Definition) -> Table:
-    """The table with every column of the definition, to look at; it may have more."""
+    """Open the table to read it. It must have every column of the definition, and may have more."""
     fields = table_fields(spark, definition.topic.schema)
     return open_table(spark, definition.delta, fields, extra_columns=True, feed=False)
 
 
 def open_ingested_table(table: Table, definition: Definition) -> tuple[IngestProgress, int] | None:
-    """Ingest progress of this pipeline and the version that holds it; None where it never ingested here."""
+    """Read the ingest progress of this pipeline and the version that contains it; None before its first ingest."""
     if table.properties.get(PIPELINE_PROPERTY) != definition.name:
         return None
     return read_progress(table, definition.name)

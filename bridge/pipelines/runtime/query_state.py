@@ -1,8 +1,8 @@
 """Spark's working state of one streaming run.
 
-Structured Streaming insists on a checkpoint. The bridge gives each run a fresh one and throws it away, since
-progress lives in the table (docs/adr/001): a lost, stale or copied checkpoint cannot be mistaken for progress.
-What is thrown away carries the pipeline's mark (docs/adr/024): `run.checkpoint` may hold folders of others.
+Structured Streaming requires a checkpoint. The bridge gives each run a fresh one and deletes it at the end, since
+progress is in the table (docs/adr/001): a lost, stale or copied checkpoint cannot be mistaken for progress.
+Only folders with the pipeline's mark are deleted (docs/adr/024): `run.checkpoint` may contain folders of others.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ _BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheck
 
 @contextmanager
 def query_state_folder(spark: SparkSession, definition: Definition, verb: str, run: str) -> Iterator[str]:
-    """A fresh folder below `run.checkpoint` for this run, removed at its end; so is what earlier runs of the same
-    pipeline left behind. No other folder is ever removed, whatever its name. BridgeError when it cannot be made.
+    """Create a folder below `run.checkpoint` for this run, and delete it at the end of the block.
 
-    Sets how the session's streaming queries write there, where that is a local disk and nobody has said how."""
+    Folders that earlier runs of the same pipeline left behind are deleted, too; no other folder is, whatever its name.
+    On a local disk it also sets how the session's streaming queries write there, unless that is set already. Raises
+    BridgeError when the folder cannot be created.
+    """
     checkpoint, pipeline = definition.run.checkpoint, definition.name
     if storage.is_local(spark, checkpoint) and not spark.conf.get(_MANAGER, ""):
-        # Spark's own choice starts a process for each look at a link, some thirty in a batch, for an atomicity that a
-        # rename has on a local disk anyway.
+        # Spark's default starts a process for each symbolic link that it reads, some thirty in a batch, to make renames
+        # atomic, which they are on a local disk anyway.
         spark.conf.set(_MANAGER, _BY_FILE_SYSTEM)
     parent = bridge_folders.runs_folder(checkpoint, verb)
     for left_behind in storage.list_names(spark, parent):
@@ -52,10 +54,10 @@ def query_state_folder(spark: SparkSession, definition: Definition, verb: str, r
 
 
 def batch_end(spark: SparkSession, checkpoint: str, batch_id: int) -> Offsets:
-    """The end offsets Spark chose for a batch: exact, past transaction markers, for every partition.
+    """Read the end offsets that Spark chose for a batch: exact, past transaction markers, for every partition.
 
-    Read from the write-ahead offset log (version line, metadata line, one line per source), which Spark
-    writes before it calls foreachBatch.
+    They are in the write-ahead offset log (version line, metadata line, one line per source), which Spark writes before
+    it calls foreachBatch.
     """
     version, _metadata, source = storage.read_text(spark, f"{checkpoint}/offsets/{batch_id}").splitlines()[:3]
     if version != "v1":

@@ -1,4 +1,4 @@
-"""Pipelines that are so far behind that what they still need may soon be gone: told in time, with the way out."""
+"""Warns about pipelines that are so far behind that versions or records they still need may soon be gone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bridge.offsets import Offsets
 __all__ = ["TopicRetention", "log_retention_warning", "log_retention_warnings"]
 
 _LEVELS = (0.5, 0.8, 1.0)
-"""Shares of a retention time at which to warn."""
+"""Fractions of a retention time at which to warn."""
 
 _EVERY_SECONDS = 60.0
 
@@ -26,7 +26,7 @@ _KEYS = ("cleanup.policy", "delete.retention.ms", "retention.ms")
 
 
 def log_retention_warnings(table: Table, consumer_lags: Sequence[Lag]) -> list[str]:
-    """A sentence for each publish of `table` whose lag nears delta.logRetentionDuration, or is beyond it."""
+    """Warn about each publish of `table` whose lag nears or exceeds delta.logRetentionDuration."""
     now = now_ms()
     warnings = []
     for lag in consumer_lags:
@@ -44,7 +44,7 @@ def log_retention_warnings(table: Table, consumer_lags: Sequence[Lag]) -> list[s
 
 
 def log_retention_warning(table: Table, name: str, seconds: float) -> str | None:
-    """A sentence when a reader that has been behind for `seconds` nears delta.logRetentionDuration; else None."""
+    """Warn about a reader that has been behind for at least half of delta.logRetentionDuration; else None."""
     retention = optimize_vacuum.retention_seconds(table, optimize_vacuum.LOG_RETENTION)
     if not seconds or seconds < _LEVELS[0] * retention:
         return None
@@ -56,10 +56,10 @@ def log_retention_warning(table: Table, name: str, seconds: float) -> str | None
 
 
 class TopicRetention:
-    """The age of what an ingest has not read yet, against how long the topic keeps records and deletes.
+    """Compares the age of the records that an ingest has not read yet with the retention times of the topic.
 
-    It never counts more than the table's own age: whoever reads a topic from its beginning meets old records, and
-    no delete that it could have missed.
+    An age never counts more than that of the table: an ingest that reads a topic from its beginning meets old records,
+    but cannot have missed a delete.
     """
 
     def __init__(self, topic: Topic, table: Table) -> None:
@@ -68,71 +68,74 @@ class TopicRetention:
         self._last = time.monotonic()
 
     def warning_if_due(self, position: Offsets, end: Offsets) -> str | None:
-        """As `warning`, once a minute."""
+        """Call `warning` once a minute."""
         if time.monotonic() - self._last < _EVERY_SECONDS:
             return None
         self._last = time.monotonic()
         return self.warning(position, end)
 
     def warning(self, position: Offsets, end: Offsets) -> str | None:
-        """What is new since the last call; None when nothing is. A broker that does not answer has no news."""
+        """Return the warnings that are new since the last call; None if there are none, or if no broker answers."""
         behind = {(t, p): o for t, p, o in position if o < (end.get(t, p) or 0)}
         if not behind:
             return None
         try:
             settings = admin.topic_configs(self._topic, sorted({topic for topic, _ in behind}), _KEYS)
             warnings = [
-                self._warning_for(topic, key, kept, Offsets(behind), end)
-                for topic, found in settings.items()
-                for key, kept in _limits(found, appends=self._topic.appends).items()
+                self._warning_for(topic, key, retention_ms, Offsets(behind), end)
+                for topic, topic_settings in settings.items()
+                for key, retention_ms in _limits(topic_settings, appends=self._topic.appends).items()
             ]
         except KafkaError:
             return None
         return "; ".join(text for text in warnings if text is not None) or None
 
-    def _warning_for(self, topic: str, key: str, kept_ms: int, behind: Offsets, end: Offsets) -> str | None:
+    def _warning_for(
+        self, topic: str, key: str, retention_ms: int, behind: Offsets, end: Offsets
+    ) -> str | None:
         level, late = 0.0, 0
-        mine = Offsets.of((t, p, o) for t, p, o in behind if t == topic)
+        positions = Offsets.of((t, p, o) for t, p, o in behind if t == topic)
         now = now_ms()
-        for share in _LEVELS:
-            if now - self._table.created_ms < share * kept_ms:
+        for fraction in _LEVELS:
+            if now - self._table.created_ms < fraction * retention_ms:
                 break
-            since = admin.offsets_at_timestamp(self._topic, mine, now - int(share * kept_ms))
-            # Before the first record of that age or younger, all are older.
-            found = [o for t, p, o in mine if o < since.by_partition.get((t, p), end.by_partition[t, p])]
-            if not found:
+            since = admin.offsets_at_timestamp(self._topic, positions, now - int(fraction * retention_ms))
+            # All records before the first one of that age or younger are older.
+            older = [o for t, p, o in positions if o < since.by_partition.get((t, p), end.by_partition[t, p])]
+            if not older:
                 break
-            level, late = share, len(found)
+            level, late = fraction, len(older)
         if level <= self._reported.get((topic, key), 0.0):
             return None
         self._reported[topic, key] = level
         return (
-            f"topic '{topic}': in {late} of its partitions records older than {duration(level * kept_ms / 1000)} are "
-            f"not applied yet, {level:.0%} of {key} = {kept_ms}{_REASONS[key, level >= 1]}"
+            f"topic '{topic}': in {late} of its partitions records older than "
+            f"{duration(level * retention_ms / 1000)} are not applied yet, {level:.0%} of "
+            f"{key} = {retention_ms}{_REASONS[key, level >= 1]}"
         )
 
 
 _REASONS = {
     ("delete.retention.ms", False): (
-        ": beyond it Kafka forgets deletes, and their rows would stay in the table. Let the ingest run, or raise it"
+        ": after that Kafka removes tombstones, and their rows stay in the table. Let the ingest run, or raise it"
     ),
     ("delete.retention.ms", True): (
-        ": Kafka may have forgotten deletes by now, whose rows then stay in the table; `bridge resync` takes them out"
+        ": Kafka may have removed tombstones already, whose rows then stay in the table; `bridge resync` deletes them"
     ),
     ("retention.ms", False): (
-        ": beyond it Kafka deletes records that were not read. Let the ingest run, or raise it"
+        ": after that Kafka deletes records that were not read. Let the ingest run, or raise it"
     ),
-    ("retention.ms", True): ": Kafka deletes such records any moment. Let the ingest run, or raise it",
+    ("retention.ms", True): ": Kafka may delete such records at any moment. Let the ingest run, or raise it",
 }
 
 
 def _limits(settings: Mapping[str, str], *, appends: bool) -> dict[str, int]:
-    """Which retention times matter by cleanup.policy, in milliseconds. Without rows to delete tombstones do not."""
+    """The retention times in milliseconds that apply under cleanup.policy; tombstones matter only with a key."""
     policies = settings.get("cleanup.policy", "").split(",")
     keys = []
     if "compact" in policies and not appends:
         keys.append("delete.retention.ms")
     if "delete" in policies:
         keys.append("retention.ms")
-    found = {key: int(settings.get(key, "-1")) for key in keys}
-    return {key: kept for key, kept in found.items() if kept >= 0}
+    limits = {key: int(settings.get(key, "-1")) for key in keys}
+    return {key: limit for key, limit in limits.items() if limit >= 0}

@@ -1,5 +1,7 @@
-"""What Spark, Java or the disk did to a run, as an error of the bridge: what was under way, why it ended, and what to
-try. Classes of exceptions are named, their texts are not: these may quote a record."""
+"""Turns errors of Spark, Java and the disk into errors of the bridge: what was running, why it ended, what to try.
+
+Messages contain the classes of exceptions but not their texts, which may quote a record.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,10 @@ __all__ = [
 _NO_SPACE = ("No space left on device", "Disk quota exceeded")
 _MEMORY = ("OutOfMemoryError", "SparkOutOfMemoryError", "ExecutorLostFailure", "MemoryError", "exit code 137")
 _CLASS = re.compile(r"\b(?:[a-z]\w*\.)+([A-Z]\w*(?:Error|Exception))\b|^\s*([A-Z]\w*Error): ", re.MULTILINE)
-"""Java's in a trace, and Python's in a worker's."""
+"""Classes of exceptions in a trace of Java, and in one of a Python worker."""
 _CRASHED = "Python worker exited unexpectedly"
 _RUST = ("_internal", "deltalake.exceptions", "pyo3_runtime")
-"""Where delta-rs says that its errors are from."""
+"""Modules of delta-rs's exceptions."""
 _WRAPPERS = {
     "Error",
     "ExecutionException",
@@ -45,12 +47,12 @@ _WRAPPERS = {
     "StreamingQueryException",
 }
 _SHOWN = 4
-_LITTLE_BYTES = 4 << 20
+_FULL_BELOW_BYTES = 4 << 20
 
 
 @contextmanager
 def explain_errors(spark: SparkSession, definition: Definition, doing: str) -> Iterator[None]:
-    """Raise `explained` for what Spark, Java or the file system raises inside; everything else passes."""
+    """Raise `explained_error` for errors of Spark, Java and the file system inside the block; others pass unchanged."""
     try:
         yield
     except Exception as failure:
@@ -60,45 +62,45 @@ def explain_errors(spark: SparkSession, definition: Definition, doing: str) -> I
 
 
 def is_engine_error(failure: BaseException) -> bool:
-    """True for what Spark, Java and delta-rs raise, and for a full disk; not when Java itself has gone."""
+    """True for errors of Spark, Java and delta-rs, and for a full disk; False when the JVM itself has ended."""
     full = isinstance(failure, OSError) and failure.errno in (errno.ENOSPC, errno.EDQUOT)
     rust = type(failure).__module__ in _RUST
     return full or rust or isinstance(failure, (PySparkException, Py4JJavaError))
 
 
 def is_out_of_memory_or_space(text: str) -> bool:
-    """True when an exception's text tells of memory or space that ran out, wherever that happened to be noticed."""
+    """True if the text of an exception contains a sign of exhausted memory or disk space."""
     return any(sign in text for sign in (*_MEMORY, *_NO_SPACE))
 
 
 def explained_error(
     spark: SparkSession, failure: BaseException, definition: Definition, doing: str
 ) -> BridgeError:
-    """An error that says what `doing` (a sentence's beginning) ended with, and the way out where it is known."""
+    """Return an error that says why `doing` (the beginning of a sentence) failed, and the way out where it is known."""
     text = f"{type(failure).__name__} {failure}"
     what = f"{definition.name!r}: {doing} failed"
     if isinstance(failure, OSError) or any(sign in text for sign in _NO_SPACE):
         places = _full_places(spark, definition)
         where = f": {', '.join(places)}" if places else " of a disk that it writes to"
         return BridgeError(
-            f"{what}, as there is no space left on the device{where}. What was committed is whole; make room, then "
-            "start it again: it goes on there"
+            f"{what}, as there is no space left on the device{where}. All commits are complete; free some space, "
+            "then start it again: it continues there"
         )
     reasons = f"{what}: {', '.join(_causes(failure, text))}"
-    log = f"Spark's log has the whole story ({log_file()})"
+    log = f"Spark's log has the details ({log_file()})"
     if any(sign in text for sign in _MEMORY):
         return BridgeError(
-            f"{reasons}. Let it take less at a time (`run: {{max-offsets-per-batch: 100000}}`) or give Spark more "
+            f"{reasons}. Make batches smaller (`run: {{max-offsets-per-batch: 100000}}`) or give Spark more "
             f"memory (spark.driver.memory, spark.executor.memory), then start it again. {log}"
         )
     return BridgeError(
-        f"{reasons}. Nothing of it is committed. Started again it begins with the same; if that fails, too, smaller "
-        f"batches narrow it down (`run.max-offsets-per-batch`). {log}"
+        f"{reasons}. Nothing of it is committed. Start it again: it begins with the same offsets or versions; if that "
+        f"fails, too, find the cause with smaller batches (`run.max-offsets-per-batch`). {log}"
     )
 
 
 def offsets_between(start: Offsets, end: Offsets) -> str:
-    """The offsets from `start` up to `end`, exclusive, by partition; of very many the first few."""
+    """List the offsets from `start` to `end` (exclusive) by partition; of many partitions the first four."""
     before = start.by_partition
     parts = [
         f"{t}-{p} offsets {before.get((t, p), 0)} to {o - 1}" for t, p, o in end if o > before.get((t, p), 0)
@@ -109,15 +111,15 @@ def offsets_between(start: Offsets, end: Offsets) -> str:
 
 def _causes(failure: BaseException, text: str) -> list[str]:
     classes = [java or python for java, python in _CLASS.findall(text)]
-    found = dict.fromkeys([*sorted(error_names(failure)), *classes])
-    kept = [name for name in found if name not in _WRAPPERS]
+    candidates = dict.fromkeys([*sorted(error_names(failure)), *classes])
+    causes = [name for name in candidates if name not in _WRAPPERS]
     if _CRASHED in text:
-        kept.insert(0, f"a {_CRASHED}")
-    return kept[:_SHOWN] or [type(failure).__name__]
+        causes.insert(0, f"a {_CRASHED}")
+    return causes[:_SHOWN] or [type(failure).__name__]
 
 
 def _full_places(spark: SparkSession, definition: Definition) -> list[str]:
-    """Which of the places that a run writes to are local and full."""
+    """The local locations of the run that have no space left."""
     places = {
         "delta.path": definition.delta.path,
         "run.checkpoint": definition.run.checkpoint,
@@ -127,11 +129,11 @@ def _full_places(spark: SparkSession, definition: Definition) -> list[str]:
 
 
 def _is_full(path: str) -> bool:
-    there = Path(path.removeprefix("file:"))
-    while not there.exists() and there != there.parent:
-        there = there.parent
+    folder = Path(path.removeprefix("file:"))
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
     try:
-        found = os.statvfs(there)
+        space = os.statvfs(folder)
     except OSError:
         return False
-    return found.f_bavail * found.f_frsize < _LITTLE_BYTES
+    return space.f_bavail * space.f_frsize < _FULL_BELOW_BYTES

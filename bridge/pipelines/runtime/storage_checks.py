@@ -1,4 +1,4 @@
-"""The places of a pipeline as its run sees them: tables by name have a folder by now."""
+"""Checks the storage locations of a pipeline at the start of a run, when tables given by name have a folder."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ __all__ = ["check_storage_locations"]
 
 
 def check_storage_locations(spark: SparkSession, definition: Definition) -> None:
-    """Raise DefinitionError when two places of the pipeline are the same, or lie in one another.
+    """Raise DefinitionError when two storage locations of the pipeline are the same, or one contains the other.
 
-    As `config.load`, which knows neither where a table by name is nor what a path without a scheme means to Spark.
-    Reads only. A table whose folder nobody can tell yet (another catalog makes it up) is passed over.
+    `config.load` checks the same, but knows neither the folder of a table given by name nor what a path without a
+    scheme means to Spark. Writes nothing. Leaves out a table whose folder is not known yet (another catalog chooses
+    it).
     """
     results = definition.quality.results if definition.quality else None
     targets = (definition.delta, definition.quarantine, results)
@@ -38,7 +39,7 @@ def _location(spark: SparkSession, target: DeltaTarget) -> str | None:
         if exists(spark, target):
             return str(handle(spark, target).detail().select("location").collect()[0][0])
     except BridgeError:
-        return None  # whoever opens it says what is wrong
+        return None  # opening the table raises the error
     try:
         state: Any = spark._jsparkSession.sessionState()
         name = state.sqlParser().parseTableIdentifier(target.table)
@@ -53,8 +54,8 @@ def _qualified(spark: SparkSession, spot: StorageLocation) -> StorageLocation:
         return spot
     jvm: Any = spark._jvm
     try:
-        where = jvm.org.apache.hadoop.fs.Path(spot.path)
-        system = where.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
-        return replace(spot, path=str(system.makeQualified(where)))
+        path = jvm.org.apache.hadoop.fs.Path(spot.path)
+        system = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+        return replace(spot, path=str(system.makeQualified(path)))
     except Exception:
-        return spot  # a store that Spark has no jar of: whoever opens it says so
+        return spot  # a file system that Spark has no jar for: opening the location raises the error

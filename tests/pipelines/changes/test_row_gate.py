@@ -1,4 +1,4 @@
-"""The gate: what a batch must be like before it is written or sent."""
+"""The gate: the rules that the rows of a batch must keep before they are written or sent."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def gate(action: str, ingest: str = "") -> str:
     return f"quality: {{suite: suite.json, gate: {action}}}\n{ingest}"
 
 
-def kept(world: World) -> list[tuple[Any, ...]]:
-    """What the gate found, as the table of results has it."""
+def stored_results(world: World) -> list[tuple[Any, ...]]:
+    """The results of the gate in the results table."""
     frame = world.spark.read.format("delta").load(f"{world.folder}/table_quality").sort("started", "number")
     of_each = ("trigger", "title", "success", "unexpected_count", "changed_rows", "severity")
     return [tuple(row) for row in frame.select(*of_each).collect()]
@@ -58,20 +58,20 @@ def test_fail_stops_before_anything_is_written(make: Make) -> None:
     world.send([upsert(1, None), upsert(3, "c", "-5.00"), upsert(4, None), upsert(4, "later"), tombstone(2)])
     with pytest.raises(QualityError) as stopped:
         ingest(world.spark, world.definition())
-    said = str(stopped.value)
-    assert "name values must never be null. (1 of 3 rows are not so)" in said
-    assert 'for example {"id":1}, {"id":3}. Nothing of this batch was written' in said
-    assert "-5" not in said.replace(str(world.folder), "")  # pytest numbers its folders
+    message = str(stopped.value)
+    assert "name values must never be null. (1 of 3 rows are not so)" in message
+    assert 'for example {"id":1}, {"id":3}. Nothing of this batch was written' in message
+    assert "-5" not in message.replace(str(world.folder), "")  # pytest numbers its folders
     assert world.rows() == [(1, "a", ONE), (2, "b", ONE)]
-    assert kept(world) == [
+    assert stored_results(world) == [
         ("gate", "name values must never be null.", False, 1, 3, "critical"),
         ("gate", "amount values must be greater than or equal to 0.", False, 1, 3, "critical"),
     ]
-    world.send([upsert(1, "mended"), upsert(3, "c")])
+    world.send([upsert(1, "corrected"), upsert(3, "c")])
     done = ingest(world.spark, world.definition())
     assert (done.unexpected_rows, world.rows()) == (
         0,
-        [(1, "mended", ONE), (3, "c", ONE), (4, "later", ONE)],
+        [(1, "corrected", ONE), (3, "c", ONE), (4, "later", ONE)],
     )
 
 
@@ -95,21 +95,21 @@ def test_quarantine_keeps_the_fold_of_the_rows_that_pass(make: Make) -> None:
     )
     assert world.rows() == [(1, "a", ONE), (3, "c", ONE)]
     assert verify(world.spark, world.definition()).equal
-    kept = world.spark.read.format("delta").load(f"{world.folder}/table_quarantine")
-    told = {row["offset"]: row["reason"] for row in kept.collect()}
+    quarantine = world.spark.read.format("delta").load(f"{world.folder}/table_quarantine")
+    reasons = {row["offset"]: row["reason"] for row in quarantine.collect()}
     null, low = "name values must never be null.", "amount values must be greater than or equal to 0."
-    assert told == {1: f"quality: {null}", 2: f"quality: {null}; {low}", 4: f"quality: {null}"}
+    assert reasons == {1: f"quality: {null}", 2: f"quality: {null}; {low}", 4: f"quality: {null}"}
 
     world.spark.sql(
-        f"UPDATE delta.`{world.folder}/table_quarantine` SET value = CAST('{value(1, 'mended')}' AS BINARY) "
+        f"UPDATE delta.`{world.folder}/table_quarantine` SET value = CAST('{value(1, 'corrected')}' AS BINARY) "
         "WHERE offset = 1"
     )
     back = replay(world.spark, world.definition())
     assert (back.replayed, back.still_bad) == (1, 2)
-    assert world.rows() == [(1, "mended", ONE), (3, "c", ONE)]
+    assert world.rows() == [(1, "corrected", ONE), (3, "c", ONE)]
     (world.folder / "suite.json").write_text(json.dumps({"name": "gate", "expectations": [POSITIVE]}))
     assert replay(world.spark, world.definition()).overtaken == 1
-    assert world.rows() == [(1, "mended", ONE), (3, "c", ONE)]
+    assert world.rows() == [(1, "corrected", ONE), (3, "c", ONE)]
 
 
 @pytest.mark.slow
@@ -118,8 +118,8 @@ def test_quarantine_of_rows_leaves_bad_records_to_their_own_rule(make: Make) -> 
     world.send([upsert(1, None), (key(2), "{"), upsert(3, "c")])
     done = ingest(world.spark, world.definition())
     assert (done.unexpected_rows, done.bad_records, world.rows()) == (1, 1, [(3, "c", ONE)])
-    kept = world.spark.read.format("delta").load(f"{world.folder}/table_quarantine")
-    assert [row["offset"] for row in kept.collect()] == [0]
+    quarantine = world.spark.read.format("delta").load(f"{world.folder}/table_quarantine")
+    assert [row["offset"] for row in quarantine.collect()] == [0]
     world.sections = gate("quarantine")
     world.send([(key(4), "{")])
     with pytest.raises(BadRecordError, match="at offset 3"):
@@ -135,13 +135,13 @@ def test_warn_counts_and_tells_once(make: Make) -> None:
     assert [r.unexpected_rows for r in reports] == [1]
     assert "'orders': not all rows pass the gate: amount values must be" in str(reports[0].warning)
     assert len(world.rows()) == 3
-    assert [found[1:5] for found in kept(world)] == [
+    assert [found[1:5] for found in stored_results(world)] == [
         ("name values must not be null, at least 50 % of the time.", True, 1, 3),
         ("amount values must be greater than or equal to 0.", False, 1, 3),
     ]
     world.send([upsert(4, "d")])
     ingest(world.spark, world.definition())
-    assert len(kept(world)) == 2
+    assert len(stored_results(world)) == 2
 
 
 @pytest.mark.slow
@@ -180,7 +180,7 @@ def test_a_resync_passes_the_gate_too(make: Make, direction: str) -> None:
     world.sections = gate("warn")
     done = resync(world.spark, world.definition())
     assert "not all rows pass the gate: name values must never be null" in str(done.warning)
-    assert len(kept(world)) == 2
+    assert len(stored_results(world)) == 2
 
 
 def test_a_publish_stops_before_it_sends_or_warns(make: Make) -> None:

@@ -45,7 +45,7 @@ def test_every_kind_of_difference_is_counted_and_named(spark: SparkSession) -> N
     assert found.topic_checksum != found.table_checksum
 
 
-def test_a_key_that_stands_twice_is_a_difference_even_if_the_rows_are_the_same(spark: SparkSession) -> None:
+def test_a_duplicate_key_is_a_difference_even_if_the_rows_are_the_same(spark: SparkSession) -> None:
     found = run(spark, ROWS, [*ROWS, ROWS[1]])
     assert (found.duplicate_keys, found.different) == (1, 0) and not found.equal
     assert [(e.key, e.why) for e in found.examples] == [('{"a":1}', "duplicate_keys")]
@@ -64,7 +64,7 @@ def test_a_key_that_compaction_may_have_taken_is_not_missing(spark: SparkSession
     assert [e.key for e in found.examples] == ['{"a":2,"b":"y"}']
 
 
-def test_buckets_that_differ_are_told(spark: SparkSession) -> None:
+def test_buckets_that_differ_are_listed(spark: SparkSession) -> None:
     found = run(spark, [(n, "x", 1.0) for n in range(300)], [(n, "x", 1.0 + (n == 7)) for n in range(300)])
     assert len(found.buckets) == 1
     assert found.buckets[0].topic_rows == found.buckets[0].table_rows > 0

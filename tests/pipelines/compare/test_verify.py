@@ -30,7 +30,7 @@ def test_topic_table_and_published_topic_are_equal(world: World, unique: Callabl
     out = unique("out")
     world.broker.create_topic(out, partitions=2)
     incoming = world.definition()
-    # Without a guarantee nobody mends what others write to the topic (see test_overlap.py).
+    # Without a guarantee a publish does not repair foreign writes (see test_foreign_writes.py).
     world.topic, world.options = out, {"sink.delivery-guarantee": "none"}
     outgoing = world.definition("out", {"checkpoint": "checkpoint-out"})
     publish(world.spark, outgoing)
@@ -40,7 +40,7 @@ def test_topic_table_and_published_topic_are_equal(world: World, unique: Callabl
     assert first.comparison.table_rows == 19
     assert first.comparison.table_checksum == second.comparison.topic_checksum
 
-    # Both go on: neither what comes to the topic nor what comes to the table is of the published version.
+    # Both sides change: neither the new records nor the new version belong to the published version.
     world.send([upsert(1, "foreign"), tombstone(2)])
     world.spark.sql(f"DELETE FROM delta.`{world.folder}/table` WHERE id = 5")
     third = verify(world.spark, outgoing)

@@ -1,4 +1,4 @@
-"""Records kept aside, corrected, and applied where they belong."""
+"""Quarantined records are corrected, and applied in their place."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def correct(world: World, offset: int, document: str) -> None:
     )
 
 
-def aside(world: World) -> list[int]:
-    """Offsets of what is kept."""
-    kept = world.spark.read.format("delta").load(f"{world.folder}/table_quarantine")
-    return sorted(row["offset"] for row in kept.select("offset").collect())
+def quarantined_offsets(world: World) -> list[int]:
+    """Offsets of the records in the quarantine."""
+    records = world.spark.read.format("delta").load(f"{world.folder}/table_quarantine")
+    return sorted(row["offset"] for row in records.select("offset").collect())
 
 
 @pytest.mark.slow
@@ -80,7 +80,7 @@ def test_a_corrected_record_takes_its_place_and_overtakes_nothing(make: Make) ->
         (2, "newer", Decimal("1.00")),
         (5, "late", Decimal("1.00")),
     ]
-    assert aside(world) == [3]
+    assert quarantined_offsets(world) == [3]
     assert ingest(world.spark, world.definition()).updated == 1
     assert world.rows()[0] == (1, "not read yet", Decimal("1.00"))
 
@@ -89,7 +89,7 @@ def test_a_corrected_record_takes_its_place_and_overtakes_nothing(make: Make) ->
 def test_a_replay_that_dies_after_its_commit_adds_nothing_twice(
     make: Make, arm: Callable[[str, str], Path]
 ) -> None:
-    """Rows without a key: nothing but the commit itself tells that they are there."""
+    """Rows without a key: only the commit itself shows that they are in the table."""
     options = {"connector": "kafka", "key.format": None, "scan.startup.mode": "earliest-offset"}
     world = make(options=options, columns="id BIGINT, name STRING")
     world.send([(None, '{"id":1,"name":"a"}'), (None, "{"), (None, "[")])
@@ -98,9 +98,9 @@ def test_a_replay_that_dies_after_its_commit_adds_nothing_twice(
     arm("replay.committed", "raise")
     with pytest.raises(RuntimeError, match=r"failpoint replay\.committed"):
         replay(world.spark, world.definition())
-    assert (world.rows(), aside(world)) == ([(1, "a"), (2, "b")], [1, 2])
+    assert (world.rows(), quarantined_offsets(world)) == ([(1, "a"), (2, "b")], [1, 2])
     assert replay(world.spark, world.definition()) == Replay("orders", still_bad=1)
-    assert (world.rows(), aside(world)) == ([(1, "a"), (2, "b")], [2])
+    assert (world.rows(), quarantined_offsets(world)) == ([(1, "a"), (2, "b")], [2])
 
 
 @pytest.mark.slow
@@ -121,7 +121,7 @@ def test_a_replay_that_dies_before_its_commit_begins_again(
             replay(world.spark, world.definition())
     assert world.rows() == []
     assert replay(world.spark, world.definition()).replayed == 1
-    assert (world.rows(), aside(world)) == ([(1, "a", Decimal("1.00"))], [])
+    assert (world.rows(), quarantined_offsets(world)) == ([(1, "a", Decimal("1.00"))], [])
 
 
 @pytest.mark.slow
@@ -147,29 +147,29 @@ def test_records_of_a_topic_that_is_gone_stay(make: Make) -> None:
     correct(world, 0, value(1, "a"))
     world.recreate_topic()
     assert replay(world.spark, world.definition()) == Replay("orders", former_topic=1)
-    assert aside(world) == [0]
+    assert quarantined_offsets(world) == [0]
 
 
 @pytest.mark.slow
 def test_a_place_of_two_topics_is_two_places(make: Make) -> None:
-    """A topic created anew counts from 0 again: what the former one left at an offset is not taken out with it."""
+    """A recreated topic starts at offset 0: records of the former topic at the same offset stay in the quarantine."""
     world = make()
     world.send([(key(1), "{"), (key(2), "{")])
     ingest(world.spark, world.definition())
     correct(world, 0, value(1, "a"))
-    kept = f"delta.`{world.folder}/table_quarantine`"
-    world.spark.sql(f"UPDATE {kept} SET offset = 0, topic_id = 'former' WHERE offset = 1")
+    quarantine = f"delta.`{world.folder}/table_quarantine`"
+    world.spark.sql(f"UPDATE {quarantine} SET offset = 0, topic_id = 'former' WHERE offset = 1")
     done = replay(world.spark, world.definition())
     assert (done.replayed, done.former_topic) == (1, 1)
-    assert [row["topic_id"] for row in world.spark.sql(f"SELECT topic_id FROM {kept}").collect()] == [
+    assert [row["topic_id"] for row in world.spark.sql(f"SELECT topic_id FROM {quarantine}").collect()] == [
         "former"
     ]
 
 
-def test_nothing_is_kept_aside_without_a_quarantine(make: Make) -> None:
+def test_nothing_is_quarantined_without_a_quarantine(make: Make) -> None:
     world = make(sections="")
     with pytest.raises(
-        DefinitionError, match=r"keeps no bad records aside: set ingest: \{bad-records: quarantine\}"
+        DefinitionError, match=r"quarantines no bad records: set ingest: \{bad-records: quarantine\}"
     ):
         replay(world.spark, world.definition())
     quarantined = make()

@@ -140,8 +140,8 @@ def test_a_bad_record_stops_the_job_with_its_coordinates(
     assert world.rows() == []
 
 
-def test_bad_records_are_kept_aside_once(make: Make, arm: Callable[[str, str], Path]) -> None:
-    """A run that dies after it has put them aside and before its commit finds them there the next time."""
+def test_bad_records_are_quarantined_once(make: Make, arm: Callable[[str, str], Path]) -> None:
+    """A run that dies between quarantine and commit finds them in the quarantine the next time."""
     world = make(partitions=1, cleanup="delete", sections="ingest: {bad-records: quarantine}\n")
     world.send([upsert(1, "good"), (key(1), "{cut"), (None, value(2, "x")), upsert(3, "c"), tombstone(3)])
     arm("ingest.put-aside", "raise")
@@ -151,17 +151,19 @@ def test_bad_records_are_kept_aside_once(make: Make, arm: Callable[[str, str], P
     world.send([(key(4), "[")])
     done = ingest(world.spark, world.definition())
     assert (done.bad_records, world.rows()) == (3, [(1, "good", Decimal("1.00"))])
-    kept = (
+    quarantined = (
         world.spark.read.format("delta").load(f"{world.folder}/table_quarantine").orderBy("offset").collect()
     )
-    assert [(r["offset"], r["key"] and bytes(r["key"]), bytes(r["value"])) for r in kept] == [
+    assert [(r["offset"], r["key"] and bytes(r["key"]), bytes(r["value"])) for r in quarantined] == [
         (1, key(1).encode(), b"{cut"),
         (2, None, value(2, "x").encode()),
         (5, key(4).encode(), b"["),
     ]
-    assert {(r["pipeline"], r["topic"], r["partition"]) for r in kept} == {("orders", world.topic, 0)}
-    assert [r["reason"].split(":")[0] for r in kept][1] == "null key" and all(r["topic_id"] for r in kept)
-    assert not any("cut" in r["reason"] for r in kept)
+    assert {(r["pipeline"], r["topic"], r["partition"]) for r in quarantined} == {("orders", world.topic, 0)}
+    assert [r["reason"].split(":")[0] for r in quarantined][1] == "null key" and all(
+        r["topic_id"] for r in quarantined
+    )
+    assert not any("cut" in r["reason"] for r in quarantined)
     assert status(world.spark, world.definition()).quarantined == 3
 
 

@@ -1,4 +1,4 @@
-"""Progress is the table's: whatever becomes of checkpoints, and whoever else writes, each batch is applied once."""
+"""Progress is in the table: whatever happens to checkpoints, and whichever others write, a batch is applied once."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ def test_an_old_checkpoint_is_put_back(make: Make) -> None:
     """Spark's, as it was in the middle of an earlier run; and one that belongs to another pipeline and table."""
     world = make(partitions=1)
     world.send([upsert(1, "old"), upsert(2, "b")])
-    kept = world.folder / "kept"
+    copy = world.folder / "copy"
 
-    def keep(report: BatchReport) -> None:
-        if not kept.exists():
-            shutil.copytree(world.folder / "checkpoint", kept)
+    def copy_checkpoint(report: BatchReport) -> None:
+        if not copy.exists():
+            shutil.copytree(world.folder / "checkpoint", copy)
 
-    ingest(world.spark, world.definition(), listener=keep)
-    assert list((kept / "ingest").iterdir()), "nothing of Spark's was copied"
+    ingest(world.spark, world.definition(), listener=copy_checkpoint)
+    assert list((copy / "ingest").iterdir()), "nothing of Spark's was copied"
     world.send([upsert(1, "new"), tombstone(2)])
     ingest(world.spark, world.definition())
     shutil.rmtree(world.folder / "checkpoint")
-    shutil.copytree(kept, world.folder / "checkpoint")
+    shutil.copytree(copy, world.folder / "checkpoint")
     lease = world.folder / "checkpoint" / "ingest.lease.json"
     lease.write_text(
         lease.read_text().replace('"released": false', '"released": true').replace("orders", "other")
@@ -86,7 +86,7 @@ def test_two_pipelines_cannot_keep_one_table(make: Make) -> None:
 
 @pytest.mark.slow
 def test_other_writers_at_the_same_time(make: Make) -> None:
-    """OPTIMIZE and a user's UPDATE all the time: every batch is there once, and nobody's rows are lost."""
+    """OPTIMIZE and a user's UPDATE all the time: every batch is there once, and no rows are lost."""
     world = make(partitions=1)
     world.send([upsert(n % 7, f"v{n}") for n in range(30)])
     ingest(world.spark, world.definition(run={"max-offsets-per-batch": 5}))

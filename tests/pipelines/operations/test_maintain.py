@@ -1,4 +1,4 @@
-"""Maintenance never takes a file that a registered publish still needs, and never stops an ingest."""
+"""Maintenance never deletes a file that a registered publish still needs, and never stops an ingest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from bridge.embedded.broker import Broker
 from bridge.errors import DefinitionError, GapError, TableError
 from bridge.metrics import Summary
 from bridge.pipelines.ingest.run import ingest
-from bridge.pipelines.operations import maintain as maintaining
 from bridge.pipelines.operations.maintain import maintain, maintain_table
 from bridge.pipelines.operations.status import status
 from bridge.pipelines.publish.run import publish
@@ -32,7 +31,7 @@ ROWS = "delta.`{}`"
 
 @pytest.fixture
 def careless(spark: SparkSession) -> SparkSession:
-    """A session in which Delta lets VACUUM keep nothing."""
+    """A session in which Delta allows VACUUM without retention."""
     session = spark.newSession()
     session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     return session
@@ -86,13 +85,13 @@ def test_a_publish_that_is_behind_misses_nothing(world: World, careless: SparkSe
 
 
 @pytest.mark.slow
-def test_without_the_guard_the_publish_finds_a_gap(
-    world: World, careless: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_guard_the_publish_finds_a_gap(world: World, careless: SparkSession) -> None:
+    """A user's own OPTIMIZE and VACUUM do not know what a publish needs."""
     _behind(world)
-    monkeypatch.setattr(maintaining, "_retention", lambda asked, *_: (asked, None))
-    definition = _keeping_nothing(world.definition())
-    assert maintain(careless, definition).files_deleted
+    definition = world.definition()
+    table = open_whole_table(careless, definition)
+    optimize_vacuum.optimize(table)
+    assert optimize_vacuum.vacuum(table, 0.0)
     with pytest.raises(GapError, match=r"have been vacuumed; run `bridge resync FILE`"):
         publish(world.spark, definition)
 
@@ -101,7 +100,9 @@ def test_without_the_guard_the_publish_finds_a_gap(
 def test_a_publish_that_is_forgotten_holds_nothing_back(world: World, careless: SparkSession) -> None:
     _behind(world)
     definition = _keeping_nothing(world.definition())
-    with pytest.raises(DefinitionError, match=r"--forget-consumer other: no such publish .* there: orders"):
+    with pytest.raises(
+        DefinitionError, match=r"--forget-consumer other: no such publish .* registered: orders"
+    ):
         maintain(careless, definition, forget="other")
     done = maintain(careless, definition, forget="orders")
     assert (done.forgotten, done.consumers, done.held_back) == ("orders", (), None)
@@ -200,13 +201,13 @@ def _notice(table_id: str) -> dict[str, Any]:
 
 def test_retention_times_are_read_as_delta_writes_them(world: World) -> None:
     table = open_whole_table(world.spark, world.definition())
-    kept = {
+    seconds_of = {
         "interval 30 days": 2_592_000,
         "1 week 2 hours": 612_000,
         "INTERVAL 90 minutes": 5400,
         "interval 1500 milliseconds": 1.5,
     }
-    for text, seconds in kept.items():
+    for text, seconds in seconds_of.items():
         given = replace(table, properties={optimize_vacuum.FILE_RETENTION: text})
         assert optimize_vacuum.retention_seconds(given, optimize_vacuum.FILE_RETENTION) == seconds
     assert optimize_vacuum.retention_seconds(table, optimize_vacuum.LOG_RETENTION) == 30 * 86_400

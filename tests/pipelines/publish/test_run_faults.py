@@ -69,9 +69,9 @@ def test_a_zombie_wakes(make: Make, tmp_path: Path, place: str) -> None:
         ledger.update(range(30), "c")
         hit.unlink()
         zombie.signal(signal.SIGCONT)
-        assert zombie.ended(60) == 1, zombie.said
+        assert zombie.ended(60) == 1, zombie.output
         # The fence ends it, or the log, where the other run's entry is in the place of its own.
-        assert re.search(r"has taken over|recorded in \S+ by another run", zombie.said), zombie.said
+        assert re.search(r"has taken over|recorded in \S+ by another run", zombie.output), zombie.output
         zombie.alone(10)
     publish(world.spark, world.definition())
     ledger.check(world.broker.bootstrap, world.topic)

@@ -17,8 +17,8 @@ from bridge.metrics import BatchReport
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.resync.topic_to_table import resync
+from tests.pipelines.ingest.test_run_gaps import add_partitions
 from tests.pipelines.publish.test_run import folded, sql, table
-from tests.pipelines.test_gaps_ingest import add_partitions
 from tests.pipelines.world import World, upsert
 
 Make = Callable[..., World]

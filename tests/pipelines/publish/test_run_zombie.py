@@ -39,10 +39,10 @@ def test_a_zombie_wakes(
         written = len(world.received())
         hit.unlink()
         zombie.signal(signal.SIGCONT)
-        assert zombie.ended(60) == 1, zombie.said
+        assert zombie.ended(60) == 1, zombie.output
         # The lease ends it, or the log, where the other run's entry is in the place of its own.
-        assert re.search(r"another run has taken over|recorded in \S+ by another run", zombie.said), (
-            zombie.said
+        assert re.search(r"another run has taken over|recorded in \S+ by another run", zombie.output), (
+            zombie.output
         )
         zombie.alone(10)
     stale = len(world.received()) - written

@@ -97,14 +97,14 @@ def test_results_are_kept_and_tell_what_became_worse(spark: SparkSession, defini
     assert (before.run, before.rows, before.critical, before.total) == (first.verdict.subject.run, 2, 1, 2)
     assert (second.now.inserted, second.now.updated, second.now.deleted) == (1, 0, 1)
 
-    kept = rows_of(spark, definition)
-    assert [(r["run_id"], r["number"], r["trigger"], r["success"]) for r in kept] == [
+    results = rows_of(spark, definition)
+    assert [(r["run_id"], r["number"], r["trigger"], r["success"]) for r in results] == [
         (first.verdict.subject.run, 1, "check", True),
         (first.verdict.subject.run, 2, "check", False),
         (second.verdict.subject.run, 1, "schedule", False),
         (second.verdict.subject.run, 2, "schedule", True),
     ]
-    newest = kept[2].asDict()
+    newest = results[2].asDict()
     assert newest["observed"] == "1 key occurs more than once (2 rows)"
     assert (newest["columns"], newest["severity"], newest["unexpected_count"]) == (
         ["id", "part"],
@@ -113,7 +113,7 @@ def test_results_are_kept_and_tell_what_became_worse(spark: SparkSession, defini
     )
     assert (newest["table_version"], newest["row_count"], newest["inserted"]) == (2, 2, 1)
     assert newest["newest_arrival"] is not None and newest["lag"] is None
-    assert [r["inserted"] for r in kept] == [None, None, 1, 1]
+    assert [r["inserted"] for r in results] == [None, None, 1, 1]
 
 
 def test_results_that_cannot_be_kept_are_loud_and_the_report_is_there(

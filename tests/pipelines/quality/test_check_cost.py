@@ -1,4 +1,4 @@
-"""What a check reads: the shipped suite in one scan of the table's files, and nothing held in Spark's cache."""
+"""What a check reads: the shipped suite in one scan of the table's files, and nothing persisted in Spark's cache."""
 
 from __future__ import annotations
 
@@ -84,16 +84,18 @@ def _numbers(spark: SparkSession) -> list[int]:
 
 @contextmanager
 def _watched(spark: SparkSession) -> Iterator[list[int]]:
-    """Numbers of frames that Spark held meanwhile, asked for every few milliseconds."""
+    """The numbers of persisted frames meanwhile, read every few milliseconds."""
     seen, done = list[int](), threading.Event()
     cache = spark._jsparkSession.sharedState().cacheManager()
 
     def watch() -> None:
         while not done.wait(0.005):
-            held = spark.sparkContext._jsc.getPersistentRDDs()
-            # What Delta knows of its log it holds itself.
-            ours = [n for n in list(held) if not str(held[n].name()).startswith("Delta Table State")]
-            seen.append(len(ours) + (not cache.isEmpty()))
+            persistent = spark.sparkContext._jsc.getPersistentRDDs()
+            # Delta persists the state of its log itself.
+            frames = [
+                n for n in list(persistent) if not str(persistent[n].name()).startswith("Delta Table State")
+            ]
+            seen.append(len(frames) + (not cache.isEmpty()))
 
     thread = threading.Thread(target=watch)
     thread.start()
@@ -120,13 +122,13 @@ def test_the_shipped_suite_takes_one_scan_of_the_columns_it_asks_about(
     assert "note" not in scans[0][1]
     cost = checked.verdict.cost
     assert cost is not None and (cost.scans, cost.files) == (1, FILES)
-    held = sum(file.stat().st_size for file in Path(str(orders.delta.path)).glob("*.parquet"))
-    assert cost.bytes == pytest.approx(held, rel=0.01) and cost.seconds > 0
+    size = sum(file.stat().st_size for file in Path(str(orders.delta.path)).glob("*.parquet"))
+    assert cost.bytes == pytest.approx(size, rel=0.01) and cost.seconds > 0
     assert f"One scan of {FILES} files, " in scope(checked.verdict, checked.now)[-1]
     assert json.loads(json.dumps(checked.verdict.as_dict()))["cost"]["scans"] == 1
 
 
-def test_nothing_is_held_while_a_check_runs(spark: SparkSession, orders: Definition) -> None:
+def test_nothing_is_persisted_while_a_check_runs(spark: SparkSession, orders: Definition) -> None:
     spark.catalog.clearCache()
     _append(spark, orders, 5, 7, 1)
     with _watched(spark) as seen:

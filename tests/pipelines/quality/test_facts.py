@@ -58,7 +58,7 @@ def world(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str
     return World.make(spark, broker, lake, unique, partitions=2, sections="quality: {suite: suite.json}\n")
 
 
-def said(world: World) -> dict[str, Outcome]:
+def outcomes(world: World) -> dict[str, Outcome]:
     """The check's outcomes, by type; of two of a type the first by its type and the second by `type/of`."""
     found: dict[str, Outcome] = {}
     for outcome in check(world.spark, world.definition()).verdict.expectations:
@@ -72,7 +72,7 @@ def test_a_good_pipeline_passes_and_each_harm_is_found(world: World) -> None:
     ingest(world.spark, definition)
     world.send([upsert(1, "b"), tombstone(5)], partition=0)
     ingest(world.spark, definition)
-    good = said(world)
+    good = outcomes(world)
     bad = {type: (o.observed, o.reason) for type, o in good.items() if not o.success}
     # One deleted, one updated of the last version's changes.
     assert set(bad) == {"expect_tombstone_ratio_to_be_between/2"}
@@ -85,7 +85,7 @@ def test_a_good_pipeline_passes_and_each_harm_is_found(world: World) -> None:
     world.spark.sql(f"UPDATE delta.`{world.folder}/table` SET name = 'x' WHERE id = 2")
     world.send([upsert(3, "c"), tombstone(4)], partition=1)
     ingest(world.spark, definition)
-    harmed = said(world)
+    harmed = outcomes(world)
     assert harmed["expect_table_to_equal_topic"].example_keys == ({"id": 2},)
     assert harmed["expect_change_feed_to_give_table"].success
     moved = harmed["expect_keys_to_stay_in_their_partition"]

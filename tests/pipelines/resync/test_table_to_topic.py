@@ -69,14 +69,20 @@ def test_only_what_differs_is_sent(make: Make) -> None:
     sql(world, "UPDATE t SET name = 'new' WHERE id = 4", "DELETE FROM t WHERE id = 5")
     shutil.rmtree(world.folder / "checkpoint")
     with pytest.raises(
-        DefinitionError, match=r"left no trace .*: say --direction ingest or --direction publish"
+        DefinitionError, match=r"left no trace .*: set --direction ingest or --direction publish"
     ):
         direction_of(world.spark, definition, None)
     before = len(world.received())
-    told = resync(world.spark, definition, dry_run=True)
-    assert (told.inserted, told.updated, told.deleted, told.unchanged, told.bad) == (1, 3, 3, 25, 2)
+    planned = resync(world.spark, definition, dry_run=True)
+    assert (planned.inserted, planned.updated, planned.deleted, planned.unchanged, planned.bad) == (
+        1,
+        3,
+        3,
+        25,
+        2,
+    )
     assert len(world.received()) == before and not (world.folder / "checkpoint" / "publish").exists()
-    assert resync(world.spark, definition) == replace(told, dry_run=False, version=3)
+    assert resync(world.spark, definition) == replace(planned, dry_run=False, version=3)
     assert len(world.received()) == before + 7
     assert fold(world) == names(world)
     assert direction_of(world.spark, definition, None) == "publish"
@@ -171,16 +177,19 @@ def test_messages_of_a_database_tell_the_state_that_was_there(make: Make) -> Non
     assert len(world.received()) == before + 4
     sent = {}
     for id, text in last(world).items():
-        told = json.loads(text or b"")
-        sent[id] = (told["op"], *(side and side["name"] for side in (told["before"], told["after"])))
+        document = json.loads(text or b"")
+        sent[id] = (
+            document["op"],
+            *(side and side["name"] for side in (document["before"], document["after"])),
+        )
     assert sent == {1: ("u", "x", "a"), 2: ("c", None, "b"), 3: ("c", None, "c"), 9: ("d", "ghost", None)}
 
 
 STATES: dict[str, Callable[[dict[str, Any]], dict[str, Any] | None]] = {
-    "debezium-json": lambda told: told["after"],
-    "ogg-json": lambda told: told["after"],
-    "canal-json": lambda told: None if told["type"] == "DELETE" else told["data"][0],
-    "maxwell-json": lambda told: None if told["type"] == "delete" else told["data"],
+    "debezium-json": lambda document: document["after"],
+    "ogg-json": lambda document: document["after"],
+    "canal-json": lambda document: None if document["type"] == "DELETE" else document["data"][0],
+    "maxwell-json": lambda document: None if document["type"] == "delete" else document["data"],
 }
 """The row that a document leaves."""
 
@@ -219,7 +228,7 @@ def test_what_cannot_be_compared_is_refused(make: Make) -> None:
     ):
         resync(world.spark, world.definition())
     sql(world, "INSERT INTO t VALUES (1, 'b', 1)")
-    with pytest.raises(TableError, match="1 keys stand more than once"):
+    with pytest.raises(TableError, match="1 keys have more than one row"):
         resync(world.spark, world.definition())
     world.columns = "id BIGINT, name STRING, amount DECIMAL(10, 2)"
     world.options = {"connector": "kafka", "key.format": None}

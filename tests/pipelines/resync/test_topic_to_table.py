@@ -39,7 +39,7 @@ def sql(world: World, text: str) -> None:
 
 
 def written(world: World, version: int) -> list[tuple[Any, ...]]:
-    """What the change feed tells of one version: (change, id)."""
+    """The change feed of one version: (change, id)."""
     reader = world.spark.read.format("delta").option("readChangeFeed", "true")
     frame = reader.options(startingVersion=version, endingVersion=version).load(f"{world.folder}/table")
     return sorted((row["_change_type"], row["id"]) for row in frame.collect())
@@ -48,7 +48,7 @@ def written(world: World, version: int) -> list[tuple[Any, ...]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("vectors", [True, False])
-def test_random_damage_is_mended_and_nothing_else_is_touched(make: Make, seed: int, vectors: bool) -> None:
+def test_random_damage_is_repaired_and_nothing_else_is_touched(make: Make, seed: int, vectors: bool) -> None:
     chance = random.Random(seed)
     world = make()
     world.send([upsert(n, f"n{n}") for n in range(40)] + [tombstone(n) for n in range(30, 40)])
@@ -72,11 +72,11 @@ def test_random_damage_is_mended_and_nothing_else_is_touched(make: Make, seed: i
     sql(world, f"INSERT INTO {{table}} SELECT id, 'second', amount FROM {{table}} WHERE {among(twice[2:])}")
     sql(world, "INSERT INTO {table} VALUES " + ", ".join(f"({n}, 'ghost', 1)" for n in [*ghosts, ghosts[0]]))
 
-    told = resync(world.spark, definition, dry_run=True)
-    assert (told.inserted, told.updated, told.deleted, told.unchanged) == (3, 9, 4, 18)
+    planned = resync(world.spark, definition, dry_run=True)
+    assert (planned.inserted, planned.updated, planned.deleted, planned.unchanged) == (3, 9, 4, 18)
     before = world.history()[0]["version"]
     done = resync(world.spark, definition)
-    assert replace(done, dry_run=True, version=None) == told and done.version == before + 1
+    assert replace(done, dry_run=True, version=None) == planned and done.version == before + 1
     assert world.rows() == right
     assert verify(world.spark, definition).equal
     assert done.version is not None
@@ -161,9 +161,9 @@ def test_bad_records_are_treated_as_in_an_ingest(make: Make) -> None:
         resync(world.spark, world.definition())
     assert world.rows() == before
     world.sections = "ingest: {bad-records: quarantine, quarantine: {path: aside}}\n"
-    told = resync(world.spark, world.definition(), dry_run=True)
-    assert told.bad == 1 and not (world.folder / "aside").exists()
-    assert resync(world.spark, world.definition()) == replace(told, dry_run=False, version=3)
+    planned = resync(world.spark, world.definition(), dry_run=True)
+    assert planned.bad == 1 and not (world.folder / "aside").exists()
+    assert resync(world.spark, world.definition()) == replace(planned, dry_run=False, version=3)
     assert world.rows() == [(1, "a", ONE), (2, "b", ONE)]
     assert world.spark.read.format("delta").load(f"{world.folder}/aside").count() == 1
 
@@ -206,17 +206,17 @@ def test_changes_of_a_database_are_folded_from_the_first(make: Make) -> None:
     assert verify(world.spark, world.definition()).equal
 
 
-def test_a_key_that_wrong_statistics_have_doubled_is_found_and_mended(
+def test_a_key_that_wrong_statistics_have_doubled_is_repaired(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A bridge as it was: delta-rs wrote statistics of wide decimals, and nobody took them out."""
+    """As in an older bridge: delta-rs writes statistics of wide decimals, and nothing removes them."""
     import deltalake
 
     wide = 1234567890123456789
     world = make(columns="id DECIMAL(20, 0), name STRING, PRIMARY KEY (id) NOT ENFORCED")
     definition = world.definition()
     monkeypatch.setattr(merge_delta_rs, "statistics_settings", lambda fields: deltalake.WriterProperties())
-    monkeypatch.setattr(ingesting, "mended", lambda table: None)
+    monkeypatch.setattr(ingesting, "repair_statistics", lambda table: None)
     for name in ("a", "b"):
         world.send([(key(wide), f'{{"id":{wide},"name":"{name}"}}')])
         ingest(world.spark, definition)
@@ -224,10 +224,10 @@ def test_a_key_that_wrong_statistics_have_doubled_is_found_and_mended(
     monkeypatch.undo()
 
     assert verify(world.spark, definition).comparison.table_rows == 2
-    told = resync(world.spark, definition, dry_run=True)
-    assert (told.updated, told.warning) == (1, None)
-    told = resync(world.spark, definition)
-    assert told.updated == 1 and "2 files had wrong statistics of id" in str(told.warning)
+    planned = resync(world.spark, definition, dry_run=True)
+    assert (planned.updated, planned.warning) == (1, None)
+    done = resync(world.spark, definition)
+    assert done.updated == 1 and "2 files had wrong statistics of id" in str(done.warning)
     assert verify(world.spark, definition).equal
     world.send([(key(wide), f'{{"id":{wide},"name":"c"}}')])
     assert ingest(world.spark, definition).updated == 1

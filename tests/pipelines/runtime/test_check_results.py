@@ -1,4 +1,4 @@
-"""Results as they are kept, read back as history, and queried as docs/quality-results.md says."""
+"""Results are stored, read back as history, and queried as docs/quality-results.md says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lease that is there already: of a process that is gone, that cannot be seen, or that starts at the same time."""
+"""A lease that exists already: of a process that is gone, that is elsewhere, or that starts at the same time."""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.errors import ConcurrentRunError
-from bridge.pipelines.runtime import lease, lease_owner
-from bridge.pipelines.runtime.lease import acquire_lease
+from bridge.pipelines.runtime import lease_owner
+from bridge.pipelines.runtime.lease import LeaseTiming
+from bridge.storage import TextFile
 from tests.pipelines.leases import EVERY, Desk, at_work
 
 
 @pytest.fixture
-def desk(
-    request: pytest.FixtureRequest, spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
-) -> Desk:
-    return at_work(spark, lake, monkeypatch, getattr(request, "param", "local disk"))
+def desk(request: pytest.FixtureRequest, spark: SparkSession, lake: Path) -> Desk:
+    return at_work(spark, lake, getattr(request, "param", "local disk"))
 
 
 @pytest.fixture(scope="module")
 def dead() -> Iterator[int]:
-    """The number of a process that is gone, and that nobody has waited for yet."""
+    """The id of a process that has ended and is not reaped yet."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     yield process.pid
@@ -40,7 +39,7 @@ def dead() -> Iterator[int]:
 
 @pytest.mark.parametrize("started", ["as it was", "later"])
 def test_a_process_that_is_gone_costs_no_wait(desk: Desk, dead: int, started: str) -> None:
-    """Killed, and not even waited for by its parent; or its number is another process's by now."""
+    """Killed and not reaped by its parent; or another process has its id now."""
     desk.other(**({"pid": dead} if started == "as it was" else {"started": "1"}), every=60.0)
     seconds, warning = desk.taken()
     assert seconds < 10 and warning is None
@@ -49,18 +48,18 @@ def test_a_process_that_is_gone_costs_no_wait(desk: Desk, dead: int, started: st
 @pytest.mark.parametrize(
     "elsewhere",
     [{"host": "other-host"}, {"machine": "another boot, or a container"}, {"machine": ""}],
-    ids=lambda e: "-".join(e.values()) or "not told",
+    ids=lambda e: "-".join(e.values()) or "unknown",
 )
 def test_a_process_that_we_cannot_see_is_watched(
     desk: Desk, dead: int, elsewhere: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another machine's process number says nothing here; nor does ours where there is no /proc."""
+    """The process id of another machine means nothing here; neither does one of this machine without /proc."""
     if elsewhere == {"machine": ""}:
         monkeypatch.setattr(lease_owner, "machine_id", lambda: "")
     other = desk.other(pid=dead, **elsewhere)
     seconds, warning = desk.taken()
     assert seconds >= 3 * EVERY
-    assert warning is not None and warning.startswith(f"taken over from {other}, which shows no life")
+    assert warning is not None and warning.startswith(f"taken over from {other}, which sends no heartbeats")
 
 
 def test_a_process_that_is_too_busy_to_beat_keeps_its_lease_and_a_stopped_one_does_not(desk: Desk) -> None:
@@ -74,12 +73,14 @@ def test_a_process_that_is_too_busy_to_beat_keeps_its_lease_and_a_stopped_one_do
             busy.send_signal(signal.SIGSTOP)
             seconds, warning = desk.taken()
             assert seconds >= 3 * EVERY
-            assert warning is not None and warning.startswith(f"taken over from {other}, which shows no life")
+            assert warning is not None and warning.startswith(
+                f"taken over from {other}, which sends no heartbeats"
+            )
         finally:
             busy.kill()
 
 
-def test_one_that_was_given_back_meanwhile_is_taken(desk: Desk) -> None:
+def test_one_that_was_released_meanwhile_is_taken(desk: Desk) -> None:
     other = desk.other(every=30.0)
     with subprocess.Popen(
         [sys.executable, "-c", _LATER, str(desk.file), replace(other, released=True).to_json()]
@@ -96,40 +97,37 @@ os.rename(n, sys.argv[1])"
     ("desk", "before"),
     [
         ("local disk", "nobody"),
-        ("local disk", "given back"),
+        ("local disk", "released"),
         ("local disk", "gone"),
-        ("another file system", "given back"),
+        ("another file system", "released"),
     ],
     indirect=["desk"],
 )
 def test_of_many_that_start_at_once_one_works(
     desk: Desk, dead: int, before: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in (
-        "_EVERY_SECONDS",
-        "_EVERY_SECONDS_REMOTE",
-    ):  # a loaded machine must not stop the one for three beats
-        monkeypatch.setattr(lease, name, 1.0)
-    monkeypatch.setattr(lease, "_LOOK_SECONDS", 0.2)
+    # On a loaded machine the winner may miss a heartbeat, but not three of them.
+    desk.timing = LeaseTiming(heartbeat_seconds=1.0, remote_heartbeat_seconds=1.0)
     if before != "nobody":
-        desk.other(**({"released": True} if before == "given back" else {"pid": dead}))
+        desk.other(**({"released": True} if before == "released" else {"pid": dead}))
     looked, others, worked = threading.Barrier(_MANY), threading.Semaphore(0), list[str | None]()
-    read, first = lease.Lease._read, threading.local()
+    read, thread = TextFile.read, threading.local()
 
-    def read_first(of: lease.Lease) -> str | None:
-        found = read(of)
-        if not getattr(first, "over", False):
-            first.over = True
+    def read_first(file: TextFile) -> str | None:
+        text = read(file)
+        if getattr(thread, "is_first", False):  # not in the threads of heartbeats
+            thread.is_first = False
             looked.wait(60)
-        return found
+        return text
 
-    # All of them see the same before any of them goes on.
-    monkeypatch.setattr(lease.Lease, "_read", read_first)
+    # All of them read the same text before any of them continues.
+    monkeypatch.setattr(TextFile, "read", read_first)
 
     def start() -> bool:
+        thread.is_first = True
         try:
-            with acquire_lease(desk.spark, desk.definition, "ingest") as ours:
-                worked.append(ours.warning)
+            with desk.acquire() as lease:
+                worked.append(lease.warning)
                 for _ in range(_MANY - 1):
                     assert others.acquire(timeout=60)
             return True
@@ -161,4 +159,4 @@ def test_one_that_died_while_it_took_the_lease_is_waited_for_in_vain(desk: Desk)
 def test_a_file_that_says_nothing_is_watched_too(desk: Desk, text: str) -> None:
     desk.put(text)
     seconds, warning = desk.taken()
-    assert seconds >= 3 * EVERY and warning is not None and "a run that cannot be read" in warning
+    assert seconds >= 3 * EVERY and warning is not None and "a run that cannot be identified" in warning

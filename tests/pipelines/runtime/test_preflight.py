@@ -1,4 +1,4 @@
-"""What a run says of its topic before it begins."""
+"""Warnings about a topic before a run begins."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from tests.config.files import WHOLE, loaded
 def test_a_publish_names_settings_that_it_makes_no_use_of(tmp_path: Path) -> None:
     assert publish_warnings(loaded(tmp_path, WHOLE).topic) == []
     more = "'properties.max.poll.records' = '5', 'key.format'"
-    (said,) = publish_warnings(loaded(tmp_path, WHOLE.replace("'key.format'", more)).topic)
-    assert said == "'properties.max.poll.records' has no effect on publish: for a consumer alone"
+    (warning,) = publish_warnings(loaded(tmp_path, WHOLE.replace("'key.format'", more)).topic)
+    assert warning == "'properties.max.poll.records' has no effect on publish: for a consumer alone"

@@ -57,7 +57,7 @@ def test_a_folder_that_cannot_be_made_is_named(spark: SparkSession, tmp_path: Pa
 def test_a_query_on_a_local_disk_starts_no_processes_to_look_at_links(
     spark: SparkSession, tmp_path: Path, given: str
 ) -> None:
-    """Unless somebody says how files are to be written."""
+    """Unless the setting is given."""
     own = spark.newSession()
     if given:
         own.conf.set("spark.sql.streaming.checkpointFileManagerClass", given)

@@ -1,4 +1,4 @@
-"""Lags that near a retention time are told, with numbers and the way out, once per step."""
+"""Lags that near a retention time are reported with numbers and the way out, once per level."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from tests.pipelines.world import World, upsert
 DAY = 86_400.0
 
 
-@pytest.mark.parametrize(("days", "share"), [(14.9, None), (15.1, "50%"), (24, "80%"), (31, "103%")])
-def test_the_log_s_retention(spark: SparkSession, lake: Path, days: float, share: str | None) -> None:
+@pytest.mark.parametrize(("days", "fraction"), [(14.9, None), (15.1, "50%"), (24, "80%"), (31, "103%")])
+def test_the_log_s_retention(spark: SparkSession, lake: Path, days: float, fraction: str | None) -> None:
     table = replace(made(spark, lake / "t"), properties={})
     warning = log_retention_warning(table, "publish 'p'", days * DAY)
-    assert (warning is None) == (share is None)
+    assert (warning is None) == (fraction is None)
     if warning is not None:
-        assert f"{share} of delta.logRetentionDuration (30 d 0 h) of table {lake}/t: after that" in warning
+        assert f"{fraction} of delta.logRetentionDuration (30 d 0 h) of table {lake}/t: after that" in warning
 
 
 @pytest.mark.slow
@@ -81,13 +81,13 @@ def test_a_topic_s_retention(
     half = warning(at(2))
     assert half and half.startswith(
         f"topic '{world.topic}': in 1 of its partitions records older than 12 h 0 min are not applied yet, 50% of "
-        "delete.retention.ms = 86400000: beyond it Kafka forgets deletes"
+        "delete.retention.ms = 86400000: after that Kafka removes tombstones"
     )
-    assert warning(at(2)) is None  # told
+    assert warning(at(2)) is None  # reported already
     more = warning(at(1))
     assert more and "older than 19 h 12 min are not applied yet, 80% of" in more
     gone = warning(at(0))
-    assert gone and "100% of" in gone and "`bridge resync` takes them out" in gone
+    assert gone and "100% of" in gone and "`bridge resync` deletes them" in gone
     # A reader that has just begun meets old records, and can have missed no delete.
     assert _lag(world, age_days=0.4)(at(0)) is None
     summary = ingest(spark, world.definition())
@@ -102,6 +102,6 @@ def test_a_topic_that_deletes_old_records(
     world = World(spark, broker, lake, topic)
     ingest(spark, world.definition())
     world.send([upsert(1, "x")], timestamp=int((time.time() - 6 * DAY) * 1000))
-    told = _lag(world)(Offsets({(world.topic, 0): 0}))
-    assert told and "older than 5 d 14 h are not applied yet, 80% of retention.ms = 604800000" in told
-    assert "beyond it Kafka deletes records that were not read" in told
+    late = _lag(world)(Offsets({(world.topic, 0): 0}))
+    assert late and "older than 5 d 14 h are not applied yet, 80% of retention.ms = 604800000" in late
+    assert "after that Kafka deletes records that were not read" in late

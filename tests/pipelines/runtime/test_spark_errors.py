@@ -1,4 +1,4 @@
-"""What ended a run is said in classes and places, never in the words of an exception, which may quote a record."""
+"""Errors name classes and places, never the text of an exception, which may quote a record."""
 
 from __future__ import annotations
 
@@ -36,23 +36,25 @@ def test_memory_that_ran_out_under_kafka_is_memory(spark: SparkSession, definiti
     text = "the value 'secret'\njava.lang.OutOfMemoryError: Java heap space\n at org.apache.kafka.common.Pool"
     failure = PySparkException(message=text)
     progress = IngestProgress("orders", "run", 3, Offsets())
-    ours = why(spark, failure, definition, progress, "batch 4 (t-0 offsets 1 to 2)")
-    assert isinstance(ours, BridgeError) and ours.__cause__ is failure
-    assert str(ours).startswith(
-        "'orders': batch 4 (t-0 offsets 1 to 2) failed: OutOfMemoryError. Let it take less at a time (`run: "
+    explained = why(spark, failure, definition, progress, "batch 4 (t-0 offsets 1 to 2)")
+    assert isinstance(explained, BridgeError) and explained.__cause__ is failure
+    assert str(explained).startswith(
+        "'orders': batch 4 (t-0 offsets 1 to 2) failed: OutOfMemoryError. Make batches smaller (`run: "
         "{max-offsets-per-batch: 100000}`) or give Spark more memory"
     )
-    assert "secret" not in str(ours)
+    assert "secret" not in str(explained)
 
 
 def test_other_failures_name_what_to_narrow_down(spark: SparkSession, definition: Definition) -> None:
     text = "Python worker exited unexpectedly (crashed)\nValueError: secret\njava.io.EOFException: secret"
-    said = str(explained_error(spark, PySparkException(message=text), definition, "sending versions 3 to 4"))
-    assert said.startswith(
+    message = str(
+        explained_error(spark, PySparkException(message=text), definition, "sending versions 3 to 4")
+    )
+    assert message.startswith(
         "'orders': sending versions 3 to 4 failed: a Python worker exited unexpectedly, ValueError, EOFException. "
         "Nothing of it is committed"
     )
-    assert "secret" not in said
+    assert "secret" not in message
 
 
 def test_a_full_disk_and_what_is_not_ours(spark: SparkSession, definition: Definition) -> None:

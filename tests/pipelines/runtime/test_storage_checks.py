@@ -1,4 +1,4 @@
-"""A run refuses places that lie in one another, and would take nothing of others' if it did not."""
+"""A run refuses storage locations that overlap, and deletes no files of others in any case."""
 
 from __future__ import annotations
 

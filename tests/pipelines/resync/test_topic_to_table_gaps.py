@@ -1,4 +1,4 @@
-"""What a topic no longer tells, or never told, and what a resync makes of it."""
+"""A resync of topics that no longer have all records, or never had them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str]
 
 
 def test_a_topic_created_anew_takes_the_table_over(make: Make) -> None:
-    """With more records than the saved offset: only the topic's id tells."""
+    """With more records than the saved offset: only the topic's id shows it."""
     world = make(partitions=1)
     world.send([upsert(1, "a"), upsert(2, "b")])
     ingest(world.spark, world.definition())
@@ -95,7 +95,7 @@ def test_rows_whose_records_may_have_expired_are_for_the_user_to_decide(make: Ma
     ],
     ids=["no key", "a later start", "an existing base"],
 )
-def test_what_the_topic_does_not_tell_is_not_resynced(
+def test_tables_with_rows_from_elsewhere_are_not_resynced(
     spark: SparkSession, broker: Broker, lake: Path, more: dict[str, Any], sections: str, words: str
 ) -> None:
     world = World(spark, broker, lake, "nowhere", sections=sections, **more)

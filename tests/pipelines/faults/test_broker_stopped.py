@@ -1,4 +1,4 @@
-"""A network that swallows everything for a while: connections stay open, and nobody answers."""
+"""A broker that stops answering for a while: connections stay open, and no request is answered."""
 
 from __future__ import annotations
 

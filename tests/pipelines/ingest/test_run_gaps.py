@@ -1,4 +1,4 @@
-"""A topic that is no longer what progress says: each gap stops with what was wanted, what is there, and what heals."""
+"""Gaps between progress and topic: each stops the ingest, with what it needs, what exists, and the way out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who outlives whom: nothing goes on writing when its driver is gone, and a driver without its JVM says so."""
+"""No process continues to write when its driver is gone, and a driver whose JVM is gone reports it."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def test_a_stopped_ingest_is_taken_over_and_ends_when_it_wakes(world: World, tmp
         world.send([upsert(1, "b")])
         hit.unlink()
         zombie.signal(signal.SIGCONT)
-        assert zombie.ended(60) == 1, zombie.said
+        assert zombie.ended(60) == 1, zombie.output
         # Delta's guard ends the batch that was under way; without one it would be the lease.
-        assert "was not applied" in zombie.said or "has taken over" in zombie.said, zombie.said
+        assert "was not applied" in zombie.output or "has taken over" in zombie.output, zombie.output
         zombie.alone(10)
     ingest(world.spark, world.definition())
     assert dict(row[:2] for row in world.rows())[1] == "b" and len(world.rows()) == 20
@@ -81,8 +81,8 @@ def test_a_driver_whose_jvm_is_gone_says_so(
         assert jvm is not None
         os.kill(jvm, signal.SIGKILL)
         hit.unlink()
-        assert run.ended(30) == 1, run.said
-        assert "Spark's Java process has ended" in run.said, run.said
+        assert run.ended(30) == 1, run.output
+        assert "Spark's Java process has ended" in run.output, run.output
         run.alone(10)
     again = {"ingest": ingest, "publish": publish}[verb](spark, world.definition())
     assert again.warning is None and again.batches >= 1
