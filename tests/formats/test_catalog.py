@@ -59,7 +59,7 @@ def test_one_declaration_is_enough_for_the_pipeline_file(tmp_path: Path) -> None
         _definition(tmp_path, "v INT")
     with pytest.raises(OptionError, match="The 'upper' format only supports single physical column"):
         _definition(tmp_path, "v STRING, w STRING")
-    with pytest.raises(DefinitionError, match="carry cannot be with format 'upper'"):
+    with pytest.raises(DefinitionError, match="carry cannot be combined with format 'upper'"):
         check_publication(replace(Publish(), carry=True), loaded.topic)
 
 
