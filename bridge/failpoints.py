@@ -19,7 +19,7 @@ from pathlib import Path
 
 __all__ = ["hit"]
 
-_FOLDER = os.environ.get("BRIDGE_FAILPOINTS")
+_VARIABLE = "BRIDGE_FAILPOINTS"
 _hits: Counter[tuple[str, int]] = Counter()
 """Hits by failpoint and its file's modification time: a file that is written again starts to count at 0."""
 
@@ -29,7 +29,7 @@ def ignore(name: str) -> None:
 
 
 def _hit(name: str) -> None:
-    armed = Path(_FOLDER or "") / name
+    armed = Path(os.environ[_VARIABLE]) / name
     try:
         action, _, after = armed.read_text().strip().partition(" after ")
         arming = name, armed.stat().st_mtime_ns
@@ -54,5 +54,5 @@ def _hit(name: str) -> None:
         raise ValueError(f"failpoint {name}: {action!r} is unknown; legal are kill, raise, pause")
 
 
-hit = _hit if _FOLDER else ignore
+hit = _hit if os.environ.get(_VARIABLE) else ignore
 """Call it with the failpoint's name at the failpoint."""

@@ -20,9 +20,9 @@ from pyspark.sql import SparkSession
 from bridge import appcds, jars
 from bridge.errors import BridgeError
 
-__all__ = ["build_session", "child_session", "log_file", "session_settings"]
+__all__ = ["SESSION_SETTINGS", "build_session", "child_session", "log_file", "session_settings"]
 
-_EVERYWHERE = {
+SESSION_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # When on, each column made in Python sends its source line to the JVM: seven more calls, thousands in a batch.
@@ -31,6 +31,7 @@ _EVERYWHERE = {
     # batch uses it, and every batch would compile all of them again.
     "spark.sql.codegen.cache.maxEntries": "1000",
 }
+"""Settings of every session that the bridge builds, on clusters and locally."""
 _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -75,7 +76,7 @@ def build_session(
         return child_session(active)
     under_submit = "PYSPARK_GATEWAY_PORT" in os.environ
     builder = SparkSession.builder.appName(app_name)
-    settings = dict(_EVERYWHERE)
+    settings = dict(SESSION_SETTINGS)
     spark_jars = [str(p) for p in jars.fetch("spark", jars.spark_coordinates())]
     if under_submit:
         _extend_class_path(spark_jars)

@@ -63,7 +63,6 @@ class Zygote:
 
 def _become(wanted: Mapping[str, Any]) -> int:
     """Runs the carrier in the forked child."""
-    from bridge import failpoints
     from tests.faults.carrier import carry
 
     folder = Path(wanted["folder"])
@@ -78,7 +77,6 @@ def _become(wanted: Mapping[str, Any]) -> int:
         "TMPDIR": str(folder / "tmp"),
     }
     tempfile.tempdir = None
-    failpoints._FOLDER = os.environ["BRIDGE_FAILPOINTS"]
     return carry(wanted["verb"], wanted["files"], folder, wanted["conf"], wanted["master"])
 
 
