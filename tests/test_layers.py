@@ -1,4 +1,4 @@
-"""The shape of the house: what imports what, how big a room may be, what the front door shows."""
+"""The structure of the repository: imports, sizes of files, tests that mirror modules, what the package exports."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import bridge
 
 ROOT = Path(__file__).parents[1]
 HEAVY = ("pyspark", "delta", "confluent_kafka", "great_expectations", "pandas", "pyarrow")
+TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 SOURCES = sorted(p for folder in ("bridge", "jobs", "tests") for p in (ROOT / folder).rglob("*.py"))
 
 
@@ -63,3 +64,110 @@ def test_every_module_says_what_it_is_for_and_what_it_exports(path: Path) -> Non
         assert ast.get_docstring(tree)
     if public:
         assert any(isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__" for n in tree.body)
+
+
+OTHER_SUBJECTS = {"benchmarks", "cases", "docs", "faults", "scenarios"}
+"""Folders of tests whose subject is not a module of bridge/."""
+SEVERAL_MODULES = {
+    "peek/test_peek.py": "the whole package with a broker",
+    "pipelines/faults/test_broker_stopped.py": "ingest and publish while no broker answers",
+    "pipelines/faults/test_orphaned_processes.py": "processes of runs whose driver or JVM has died",
+    "test_conf.py": "the files of conf/ and expectations/",
+    "test_glossary.py": "GLOSSARY.md",
+    "test_jobs.py": "the scripts of jobs/",
+    "test_layers.py": "the structure of the repository",
+    "test_readme.py": "README.md",
+}
+"""Test modules that mirror no module of bridge/, and why."""
+
+
+@pytest.mark.parametrize("path", TESTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_tests_mirror_modules(path: Path) -> None:
+    """tests/a/b/test_<module>[_suffix].py tests bridge/a/b/<module>.py or the package bridge/a/b/<module>/."""
+    relative = path.relative_to(ROOT / "tests")
+    if relative.parts[0] in OTHER_SUBJECTS or relative.as_posix() in SEVERAL_MODULES:
+        return
+    assert subject(relative), f"{relative} names no module of bridge/: rename it to test_<module>[_suffix].py"
+
+
+def test_exceptions_from_mirroring_are_needed() -> None:
+    relative = {path.relative_to(ROOT / "tests").as_posix() for path in TESTS}
+    assert set(SEVERAL_MODULES) <= relative
+    assert [name for name in SEVERAL_MODULES if subject(Path(name))] == []
+
+
+def subject(test: Path) -> Path | None:
+    """Returns the module or package that the name of a test module gives; None if there is none."""
+    folder = ROOT / "bridge" / test.parent
+    parts = test.stem.removeprefix("test_").split("_")
+    for end in range(len(parts), 0, -1):
+        module = folder / "_".join(parts[:end])
+        if module.with_suffix(".py").is_file() or (module / "__init__.py").is_file():
+            return module
+    return None
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "tests").rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT))
+)
+def test_tests_use_no_private_names(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert private_names(tree) == set()
+
+
+def test_private_names_are_recognized() -> None:
+    program = """
+from bridge import jars
+from bridge.session import _imported, build_session
+jars._accessed
+monkeypatch.setattr(jars, "_patched", 1)
+monkeypatch.setattr("bridge.session._patched_by_name", 1)
+jars.public, build_session.__doc__, self._own
+"""
+    assert private_names(ast.parse(program)) == {
+        "bridge.jars._accessed",
+        "bridge.jars._patched",
+        "bridge.session._imported",
+        "bridge.session._patched_by_name",
+    }
+
+
+def private_names(tree: ast.Module) -> set[str]:
+    """Returns the private names of bridge/ that a module imports, accesses as attributes of imports, or patches."""
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    names: dict[str, str] = {}
+    for node in imports:
+        origin = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+        for alias in node.names:
+            full = f"{origin}.{alias.name}" if origin else alias.name
+            if full.split(".")[0] == "bridge":
+                names[alias.asname or alias.name] = full
+    private = {full for full in names.values() if is_private(full.rpartition(".")[2])}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and is_private(node.attr) and ast.unparse(node.value) in names:
+            private.add(f"{names[ast.unparse(node.value)]}.{node.attr}")
+        elif (
+            isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("setattr", "patch")) and node.args
+        ):
+            private |= patched(node, names)
+    return private
+
+
+def patched(call: ast.Call, names: dict[str, str]) -> set[str]:
+    """Returns the private name of bridge/ that `setattr("bridge.x._y", ...)` or `setattr(x, "_y", ...)` replaces."""
+    target, *rest = call.args
+    if isinstance(target, ast.Constant):
+        full = str(target.value)
+    elif ast.unparse(target) in names and rest and isinstance(rest[0], ast.Constant):
+        full = f"{names[ast.unparse(target)]}.{rest[0].value}"
+    else:
+        return set()
+    return {full} if full.startswith("bridge.") and is_private(full.rpartition(".")[2]) else set()
+
+
+NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
+"""Public names of named tuples."""
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__") and name not in NAMED_TUPLE
