@@ -136,9 +136,9 @@ def private_names(tree: ast.Module) -> set[str]:
     """Returns the private names of bridge/ that a module imports, accesses as attributes of imports, or patches."""
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     names: dict[str, str] = {}
-    for node in imports:
-        origin = node.module or "" if isinstance(node, ast.ImportFrom) else ""
-        for alias in node.names:
+    for statement in imports:
+        origin = statement.module or "" if isinstance(statement, ast.ImportFrom) else ""
+        for alias in statement.names:
             full = f"{origin}.{alias.name}" if origin else alias.name
             if full.split(".")[0] == "bridge":
                 names[alias.asname or alias.name] = full
@@ -159,7 +159,7 @@ def patched(call: ast.Call, names: dict[str, str]) -> set[str]:
     if isinstance(target, ast.Constant):
         full = str(target.value)
     elif ast.unparse(target) in names and rest and isinstance(rest[0], ast.Constant):
-        full = f"{names[ast.unparse(target)]}.{rest[0].value}"
+        full = f"{names[ast.unparse(target)]}.{rest[0].value!s}"
     else:
         return set()
     return {full} if full.startswith("bridge.") and is_private(full.rpartition(".")[2]) else set()
