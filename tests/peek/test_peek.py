@@ -40,7 +40,7 @@ def topic(broker: Broker, unique: Callable[[str], str]) -> str:
 
 def ids(folder: Path, broker: Broker, topic: str, **more: object) -> list[int]:
     actual = peek(definition(folder, topic, servers=broker.bootstrap), **more)  # type: ignore[arg-type]
-    return [json.loads(seen.key.json or "")["id"] for seen in actual]
+    return [json.loads(record.key.json or "")["id"] for record in actual]
 
 
 def test_where_it_begins_and_how_much_it_shows(tmp_path: Path, broker: Broker, topic: str) -> None:
@@ -144,7 +144,7 @@ def test_confluent_avro_is_read_by_the_writers_schema(
     send(broker.bootstrap, name, rows)
     options = {"value__format": "avro-confluent", "value__avro_confluent__url": registry.url}
     actual = peek(definition(tmp_path, name, servers=broker.bootstrap, **options))
-    good, unknown, plain = (seen.value for seen in actual)
+    good, unknown, plain = (record.value for record in actual)
     assert good.as_value() == {"more": "x"}
     assert unknown.reason == "schema id 2147483647 is not known to the schema registry"
     assert plain.reason.startswith("not in Confluent's framing")
