@@ -47,4 +47,4 @@ def test_each_format_reads_what_it_wrote_and_gives_well_formed_lines(
             *("name", "baseline", "bridge", "ratio", "goal", "held")
         ]
         assert str(line["name"]).startswith(f"{name} ")
-        assert line["met"] == (float(str(line["ratio"])) >= float(str(line["goal"])))
+        assert line["held"] == (float(str(line["ratio"])) >= float(str(line["goal"])))
