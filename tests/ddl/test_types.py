@@ -113,7 +113,7 @@ def test_nested(text: str, expected: DataType) -> None:
         ("INTERVAL YEAR", 3, "type INTERVAL: Flink's formats cannot write intervals; declare BIGINT"),
         ("ROW<a INT, b RAW('java.lang.String', 'AAA=')>", 16, "type RAW: RAW is Flink's own serialisation"),
         ("RAW", 3, "type RAW: RAW is Flink's own serialisation; declare BYTES"),
-        ("NULL", 3, "type NULL: a column of type NULL holds nothing; leave it out"),
+        ("NULL", 3, "type NULL: a column of type NULL has no values; leave it out"),
         ("VARIANT", 3, "type VARIANT: Flink's formats do not support VARIANT; declare STRING"),
         (
             "TIMESTAMP(3) WITH TIME ZONE",
