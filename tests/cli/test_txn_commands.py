@@ -48,7 +48,7 @@ def test_open_transactions_are_listed_and_aborted(
     assert main(["txn", "abort", file]) == 0
     told = " ".join(capsys.readouterr().out.split())
     ended, left = told.partition(f"{prefix}-3 ")[2].split(f"{prefix}-a ")
-    assert ended.startswith("ended: Ongoing for ") and "(timeout 1 min 0 s), producer " in ended
+    assert ended.startswith("aborted: Ongoing for ") and "(timeout 1 min 0 s), producer " in ended
     assert left.startswith(
         "not aborted, since the bridge creates no such id; --all aborts it, too: Ongoing for "
     )
