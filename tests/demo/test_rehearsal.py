@@ -46,7 +46,7 @@ def test_a_java_without_support_changes_nothing(
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(home / "jdk"))
     assert rehearsal.main([]) == 0
-    assert "not made; Spark takes a few seconds more to start without" in capfd.readouterr().out
+    assert "not created; without it Spark needs a few seconds more to start" in capfd.readouterr().out
     assert list((home / "classes").iterdir()) == []
 
 

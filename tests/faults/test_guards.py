@@ -29,7 +29,6 @@ from bridge.kafka.records import Records
 from bridge.kafka.shard import TransactionalShard
 from bridge.kafka.shard_state import Cursor, ShardSpec
 from bridge.offsets import Offsets
-from bridge.pipelines.runtime import lease
 from tests.delta.tables import ENGINES, at, content, frame, made
 from tests.faults.checked_ingest import CheckedIngest
 from tests.faults.checker import judge
@@ -52,7 +51,7 @@ def test_delta_s_txn_in_the_commit(
 ) -> None:
     """A second run commits the same batch just before the first one; no lease separates them."""
     ours = SimpleNamespace(lost=False, warning=None, check=lambda: None)
-    monkeypatch.setattr(lease, "acquire_lease", lambda *_: nullcontext(ours))
+    monkeypatch.setattr("bridge.pipelines.ingest.run.acquire_lease", lambda *_: nullcontext(ours))
     if not guarded:
         without = {"spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"}
 
