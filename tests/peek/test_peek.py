@@ -123,7 +123,7 @@ def test_what_a_pipeline_hides_is_not_shown(
 
 
 def test_hiding_an_unknown_field_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DefinitionError, match=r"peek\.hide: 'email' is no field .* amount, id, name"):
+    with pytest.raises(DefinitionError, match=r"peek\.hide: 'email' is not a field .* amount, id, name"):
         definition(tmp_path, sections="peek: {hide: [email]}\n")
 
 
