@@ -15,10 +15,22 @@ import pytest
 from pyspark.sql import SparkSession
 
 os.environ.setdefault("TZ", "UTC")
-# Before Spark starts, whose workers inherit it; the folder is empty unless a test arms a failpoint.
-if "BRIDGE_FAILPOINTS" not in os.environ:
+# Before Spark starts, whose workers inherit it; the folder is empty unless a test arms a failpoint. Each of pytest's
+# workers has one of its own.
+if "BRIDGE_FAILPOINTS" not in os.environ or "PYTEST_XDIST_WORKER" in os.environ:
     os.environ["BRIDGE_FAILPOINTS"] = tempfile.mkdtemp(prefix="bridge-failpoints-")
     atexit.register(shutil.rmtree, os.environ["BRIDGE_FAILPOINTS"], ignore_errors=True)
+
+
+_ENGINES = {"spark", "broker", "registry"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of pytest's workers one runs all tests that need Spark, a broker or a registry, so that a run starts one of each;
+    the others run the rest meanwhile (`make test`: pytest -n 2 --dist loadgroup)."""
+    for item in items:
+        if _ENGINES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.xdist_group("engines"))
 
 
 @pytest.fixture(scope="session")

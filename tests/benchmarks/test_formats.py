@@ -29,7 +29,7 @@ def test_a_format_without_an_entry_is_named(spark: SparkSession) -> None:
         list(bench.lines("protobuf"))
 
 
-_BY_DEFAULT = ("avro-confluent", "canal-json", "json")
+_BY_DEFAULT = ("avro-confluent",)
 
 
 @pytest.mark.parametrize(

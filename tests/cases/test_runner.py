@@ -74,6 +74,7 @@ def judge(world: World) -> Judge:
     return Judge(world)
 
 
+@pytest.mark.slow  # `make cases` runs the acceptance cases, which are right
 def test_what_is_right_passes(judge: Judge) -> None:
     assert judge.verdict(case("ingest", INGEST)) == Outcome(Kind.PASS)
     assert judge.verdict(case("egress", EGRESS)) == Outcome(Kind.PASS)

@@ -31,7 +31,9 @@ BOUNDED: list[tuple[T.DataType, list[Any], list[Any]]] = [
 
 
 @pytest.mark.parametrize(("type", "keys", "others"), BOUNDED, ids=[t.simpleString() for t, *_ in BOUNDED])
-@pytest.mark.parametrize("few", [1000, 1], ids=["named", "bounds"])
+@pytest.mark.parametrize(
+    "few", [pytest.param(1000, id="named"), pytest.param(1, id="bounds", marks=pytest.mark.slow)]
+)
 def test_it_holds_for_every_key_and_shuts_out_others(
     spark: SparkSession,
     few: int,

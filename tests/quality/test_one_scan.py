@@ -105,7 +105,12 @@ def run_suite(
 
 
 @pytest.mark.parametrize(
-    "suite", [ORDERS, [*KEY, *FOLDED, *APART], [*FOLDED, *APART]], ids=["shipped", "key", "no key"]
+    "suite",
+    [
+        pytest.param(ORDERS, id="shipped"),
+        pytest.param([*KEY, *FOLDED, *APART], id="key"),
+        pytest.param([*FOLDED, *APART], id="no key", marks=pytest.mark.slow),
+    ],
 )
 def test_the_verdict_is_that_of_great_expectations_alone(
     orders: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suite: Any

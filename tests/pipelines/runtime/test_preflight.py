@@ -12,4 +12,4 @@ def test_a_publish_names_settings_that_it_makes_no_use_of(tmp_path: Path) -> Non
     assert publish_warnings(loaded(tmp_path, WHOLE).topic) == []
     more = "'properties.max.poll.records' = '5', 'key.format'"
     (warning,) = publish_warnings(loaded(tmp_path, WHOLE.replace("'key.format'", more)).topic)
-    assert warning == "'properties.max.poll.records' has no effect on publish: for a consumer alone"
+    assert warning == "'properties.max.poll.records' has no effect on publish: only a consumer uses it"
