@@ -25,6 +25,7 @@ if "BRIDGE_FAILPOINTS" not in os.environ or "PYTEST_XDIST_WORKER" in os.environ:
 _ENGINES = {"spark", "broker", "registry"}
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of pytest's workers one runs all tests that need Spark, a broker or a registry, so that a run starts one of each;
     the others run the rest meanwhile (`make test`: pytest -n 2 --dist loadgroup)."""
