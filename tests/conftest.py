@@ -15,9 +15,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 os.environ.setdefault("TZ", "UTC")
-# Before Spark starts, whose workers inherit it; the folder is empty unless a test arms a failpoint. Each of pytest's
-# workers has one of its own.
-if "BRIDGE_FAILPOINTS" not in os.environ or "PYTEST_XDIST_WORKER" in os.environ:
+# Before Spark starts, whose workers inherit it; the folder is empty unless a test arms a failpoint.
+if "BRIDGE_FAILPOINTS" not in os.environ:
     os.environ["BRIDGE_FAILPOINTS"] = tempfile.mkdtemp(prefix="bridge-failpoints-")
     atexit.register(shutil.rmtree, os.environ["BRIDGE_FAILPOINTS"], ignore_errors=True)
 
@@ -25,13 +24,12 @@ if "BRIDGE_FAILPOINTS" not in os.environ or "PYTEST_XDIST_WORKER" in os.environ:
 _ENGINES = {"spark", "broker", "registry"}
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for the groups
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of pytest's workers one runs all tests that need Spark, a broker or a registry, so that a run starts one of each;
-    the others run the rest meanwhile (`make test`: pytest -n 2 --dist loadgroup)."""
+    """Marks the tests that need Spark, a broker or a registry; see tests/__main__.py."""
     for item in items:
         if _ENGINES & set(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.xdist_group("engines"))
+            item.add_marker(pytest.mark.engines)
 
 
 @pytest.fixture(scope="session")
