@@ -22,14 +22,18 @@ if "BRIDGE_FAILPOINTS" not in os.environ:
 
 
 _ENGINES = {"spark", "broker", "registry"}
+_SECOND = ("faults", "kafka", "embedded", "peek")
+"""Folders of tests that start processes of their own anyway, or leave the cores idle while they wait for a broker."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests that need Spark, a broker or a registry; see tests/__main__.py."""
+    """Marks the tests of the second process of `make test`; see tests/__main__.py."""
+    here = Path(__file__).parent
     for item in items:
-        if _ENGINES & set(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.engines)
+        folder = item.path.relative_to(here).parts[0]
+        if folder in _SECOND or not _ENGINES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.second)
 
 
 @pytest.fixture(scope="session")
