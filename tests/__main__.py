@@ -1,7 +1,7 @@
 """`make test`: the default tests in two processes at once, as most of those that need Spark leave a core idle.
 
-The first runs the tests that need Spark, a broker or a registry, and starts one of each. The second runs the second, and
-the folders that start processes of their own anyway (tests/conftest.py names them); its output follows at the end.
+The first runs the tests that need Spark, a broker or a registry, and starts one of each. The second runs all others,
+and the folders that start processes of their own anyway (tests/conftest.py names them). Its output follows at the end.
 Arguments go to both.
 """
 
