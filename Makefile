@@ -23,7 +23,7 @@ demo: $(READY) ## Broker, changelog, ingest, publish, check and verify, all on t
 setup: $(READY) ## Make .venv from constraints.txt and fetch the jars; instant when done
 
 test: $(READY) ## Run the tests
-	env -u BRIDGE_CASES_DIR $(BIN)/python -m tests
+	env -u BRIDGE_CASES_DIR $(BIN)/pytest
 
 slow: $(READY) ## Run the tests that take minutes (make test leaves them out)
 	env -u BRIDGE_CASES_DIR $(BIN)/pytest -m slow

@@ -21,21 +21,6 @@ if "BRIDGE_FAILPOINTS" not in os.environ:
     atexit.register(shutil.rmtree, os.environ["BRIDGE_FAILPOINTS"], ignore_errors=True)
 
 
-_ENGINES = {"spark", "broker", "registry"}
-_SECOND = ("faults", "kafka", "embedded", "peek")
-"""Folders of tests that start processes of their own anyway, or leave the cores idle while they wait for a broker."""
-
-
-@pytest.hookimpl(tryfirst=True)  # before `-m` selects
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests of the second process of `make test`; see tests/__main__.py."""
-    here = Path(__file__).parent
-    for item in items:
-        folder = item.path.relative_to(here).parts[0]
-        if folder in _SECOND or not _ENGINES & set(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.second)
-
-
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A local session as the command line builds it, with two shuffle partitions."""
