@@ -9,9 +9,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +41,6 @@ class World:
     """The schema registry's URL; none where no lane needs one."""
     spark: Any
     zygote: Zygote
-    conf: Mapping[str, str] = field(default_factory=dict)
-    """Settings of Spark for the jobs, beside those that they have anyway."""
 
     @property
     def admin(self) -> AdminClient:
@@ -62,9 +60,7 @@ class Ground:
         files = {
             verb: {lane.name: self._file(lane, verb) for lane in lanes} for verb in ("ingest", "publish")
         }
-        self.jobs = {
-            verb: Job(world.zygote, verb, files[verb], folder / "jobs", world.conf) for verb in files
-        }
+        self.jobs = {verb: Job(world.zygote, verb, files[verb], folder / "jobs", {}) for verb in files}
         self.observers = {lane.name: self._observer(lane) for lane in lanes}
         self._writer = self._writing(seed)
 

@@ -61,7 +61,6 @@ class Carrier(Process):
         folder: Path,
         environ: Mapping[str, str],
         *,
-        conf: Mapping[str, str],
         java: str = "",
     ) -> None:
         self.verb, self.folder, self.files = verb, folder, files
@@ -71,20 +70,20 @@ class Carrier(Process):
         self._said = folder / "said.txt"
         self._said.touch()
         # The JVM does not read TMPDIR.
-        settings = {
+        conf = {
             "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={self.temporary} {java}".strip(),
             "spark.sql.execution.arrow.maxRecordsPerBatch": "20",
         }
         if verb == "ingest":  # a MERGE writes a file for each task, so that there are file shards
-            settings["spark.sql.adaptive.coalescePartitions.enabled"] = "false"
+            conf["spark.sql.adaptive.coalescePartitions.enabled"] = "false"
         else:  # with one task at a time the work of the cores is always even
-            settings["spark.default.parallelism"] = "1"
+            conf["spark.default.parallelism"] = "1"
         pid = zygote.child(
             verb=verb,
             files={lane: str(file) for lane, file in files.items()},
             folder=str(folder),
             environ={**environ, "BRIDGE_LOG": str(folder / "bridge.log")},
-            conf={**settings, **conf},
+            conf=conf,
             master="local[2]",
         )
         self._process = _Forked(pid, folder)  # type: ignore[assignment]
@@ -117,11 +116,10 @@ class Job:
     """One verb of all lanes, with a supervisor that keeps it running."""
 
     def __init__(
-        self, zygote: Zygote, verb: str, files: Mapping[str, Path], folder: Path, conf: Mapping[str, str]
+        self, zygote: Zygote, verb: str, files: Mapping[str, Path], folder: Path, environ: Mapping[str, str]
     ) -> None:
-        """`conf`: settings of Spark beside those that every job has."""
         self.verb, self.files = verb, files
-        self._zygote, self._folder, self._conf = zygote, folder, conf
+        self._zygote, self._folder, self._environ = zygote, folder, environ
         self.recoveries: list[tuple[str, float]] = []
         """(kind of the fault, seconds until the next batch of a pipeline that it hit)"""
         self.rounds: Counter[tuple[str, str]] = Counter()
@@ -145,7 +143,7 @@ class Job:
         self.starts += 1
         folder = self._folder / f"{self.verb}-{self.starts}"
         java = "" if self.starts % _AS_USERS_HAVE_IT == 0 else _QUICK
-        return Carrier(self._zygote, self.verb, self.files, folder, {}, conf=self._conf, java=java)
+        return Carrier(self._zygote, self.verb, self.files, folder, self._environ, java=java)
 
     @property
     def running(self) -> Carrier:

@@ -25,8 +25,6 @@ LANES = tuple(
         )
     )
 )
-_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""A JVM that lives for half a minute spends most of it on generated code; `make faults` has that, as users do."""
 BLOWS = (
     ("kill Python", "ingest"),
     ("kill JVM", "publish"),
@@ -41,7 +39,7 @@ def test_each_kind_of_kill_for_each_delivery(spark: SparkSession, tmp_path: Path
     """A process, its JVM, the whole group, the broker, and a process that is stopped, taken over, and resumed."""
     assert {lane.delivery for lane in LANES} == set(DELIVERIES)
     with Zygote() as zygote, Broker(tmp_path / "broker") as broker:
-        world = World(tmp_path, broker, "", spark, zygote, _INTERPRETED)
+        world = World(tmp_path, broker, "", spark, zygote)
         with ground(world, tmp_path / "episode", LANES, seed=7) as here:
             here.begin(PATIENCE)
             player = Player(here, print)
