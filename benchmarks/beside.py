@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 
 from benchmarks.goals import Outcome, at_least, at_most, not_measured, void
 from benchmarks.ground import PAIMON, Entry, Ground
 from benchmarks.rounds import Rounds, in_turn
 from benchmarks.topics import Load
 
-__all__ = ["BESIDE", "compared", "tuned"]
+__all__ = ["backlog", "batches", "tuned"]
 
-BESIDE = f"beside {PAIMON}"
+_BESIDE = f"beside {PAIMON}"
 _NO_FLINK = "no Flink here; `make bench-peers` fetches it"
 
 
@@ -21,7 +22,7 @@ def tuned() -> str:
     return f"spark.sql.shuffle.partitions={os.cpu_count() or 1}"
 
 
-def compared(
+def _compared(
     name: str,
     unit: str,
     number: Callable[[Entry], float],
@@ -35,7 +36,7 @@ def compared(
     if baseline is None:
         return not_measured(name, unit, goal, _NO_FLINK)
     made = (at_most if most else at_least)(name, unit, baseline.median(number), bridge.median(number), goal)
-    made = made.with_spread(f"{baseline.spread(number)} / {bridge.spread(number)}")
+    made = replace(made, spread=f"{baseline.spread(number)} / {bridge.spread(number)}")
     wrong = baseline.wrong or bridge.wrong
     return made if wrong is None else void(made, wrong)
 
@@ -45,20 +46,12 @@ def batches(ground: Ground, load: Load, batch: int, rounds: int) -> tuple[list[O
     topic = ground.topic("changes", load)
     what = f"{len(load):,} records, {batch:,} a batch"
     untuned = ground.recipe(what, topic, batch=batch)
-    recipe, bridge, flink = in_turn(
-        rounds,
-        [
-            lambda: ground.recipe(what, topic, batch=batch, conf=tuned()),
-            lambda: ground.bridge(what, topic, batch=batch),
-            lambda: ground.paimon(what, topic),
-        ],
-    )
-    assert recipe is not None and bridge is not None
+    recipe, bridge, flink = _in_turn(ground, what, topic, rounds, batch)
     best = max(recipe, Rounds((untuned,)), key=lambda system: system.median(_rate))
     outcomes = [
-        compared(f"{what}, whole process, beside the tuned recipe", "records/s", _rate, 4.0, best, bridge),
-        compared(f"{what}, whole process, {BESIDE}", "records/s", _rate, 1.0, flink, bridge),
-        compared(
+        _compared(f"{what}, whole process, beside the tuned recipe", "records/s", _rate, 4.0, best, bridge),
+        _compared(f"{what}, whole process, {_BESIDE}", "records/s", _rate, 1.0, flink, bridge),
+        _compared(
             f"{what}, warm batches, beside the tuned recipe",
             "batches/s",
             lambda e: 1 / e.warm,
@@ -66,7 +59,7 @@ def batches(ground: Ground, load: Load, batch: int, rounds: int) -> tuple[list[O
             best,
             bridge,
         ),
-        compared(
+        _compared(
             f"{what}, whole process, beside the recipe with Spark's 200 shuffle partitions",
             *("records/s", _rate, 0.0, Rounds((untuned,)), bridge),
         ),
@@ -79,27 +72,35 @@ def backlog(ground: Ground, load: Load, rounds: int) -> tuple[list[Outcome], Rou
     """The whole topic at once on every side."""
     topic = ground.topic("backlog", load)
     what = f"backlog of {len(load):,} records"
-    recipe, bridge, flink = in_turn(
-        rounds,
-        [
-            lambda: ground.recipe(what, topic, conf=tuned()),
-            lambda: ground.bridge(what, topic),
-            lambda: ground.paimon(what, topic),
-        ],
-    )
-    assert recipe is not None and bridge is not None
+    recipe, bridge, flink = _in_turn(ground, what, topic, rounds)
     outcomes = [
-        compared(f"{what}, {BESIDE}", "records/s", _rate, 1.5, flink, bridge),
-        compared(f"{what}, beside the tuned recipe in one batch", "records/s", _rate, 1.7, recipe, bridge),
-        compared(f"memory: {what}, {BESIDE}", "MB", lambda e: e.peak_mb, 1.0, flink, bridge, most=True),
+        _compared(f"{what}, {_BESIDE}", "records/s", _rate, 1.5, flink, bridge),
+        _compared(f"{what}, beside the tuned recipe in one batch", "records/s", _rate, 1.7, recipe, bridge),
+        _compared(f"memory: {what}, {_BESIDE}", "MB", lambda e: e.peak_mb, 1.0, flink, bridge, most=True),
         _cpu(what, recipe, bridge),
     ]
     return outcomes, recipe, bridge
 
 
+def _in_turn(
+    ground: Ground, what: str, topic: str, rounds: int, batch: int | None = None
+) -> tuple[Rounds, Rounds, Rounds | None]:
+    """The tuned recipe, the bridge, and Flink where it is there."""
+    recipe, bridge, flink = in_turn(
+        rounds,
+        [
+            lambda: ground.recipe(what, topic, batch=batch, conf=tuned()),
+            lambda: ground.bridge(what, topic, batch=batch),
+            lambda: ground.paimon(what, topic),
+        ],
+    )
+    assert recipe is not None and bridge is not None
+    return recipe, bridge, flink
+
+
 def _cpu(what: str, baseline: Rounds, bridge: Rounds) -> Outcome:
     name = f"CPU: {what}, the tuned recipe / the bridge"
-    return compared(name, "CPU s per million", lambda e: e.cpu, 0.0, baseline, bridge)
+    return _compared(name, "CPU s per million", lambda e: e.cpu, 0.0, baseline, bridge)
 
 
 def _rate(entry: Entry) -> float:

@@ -36,10 +36,6 @@ class Outcome:
         values = {key: getattr(self, key) for key in ("name", "baseline", "bridge", "ratio", "goal", "held")}
         return values if self.absent is None else {**values, "baseline": None, "bridge": None}
 
-    def with_spread(self, spread: str) -> Outcome:
-        """The row with the lowest and highest numbers of its rounds."""
-        return replace(self, spread=spread)
-
     @property
     def goal_text(self) -> str:
         """The goal as text; empty where there is none."""

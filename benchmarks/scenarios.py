@@ -54,8 +54,7 @@ class Scale:
     rounds: int
     """How often the jobs beside the peers are played, in turn."""
     thorough: bool
-    """Whether the slow recipe also runs on small tables and adjacent keys, and once more with a setting that suits a
-    single machine; otherwise only what fits in a short run."""
+    """Whether the slow recipe also runs on small tables and adjacent keys; otherwise only what fits in a short run."""
 
     @staticmethod
     def of(rows: int, *, full: bool) -> Scale:
