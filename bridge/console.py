@@ -59,6 +59,8 @@ def batch_line(report: BatchReport) -> str:
         parts.append(f"event time {duration(max(0.0, report.event_time_lag_seconds))} behind")
     if report.engine:
         parts.append(f"by {report.engine}")
+    if report.reader:
+        parts.append(f"read by {report.reader}")
     line = "  ".join([*parts, duration(report.seconds)])
     return f"{line}\n  warning: {report.warning}" if report.warning else line
 

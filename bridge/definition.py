@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bridge.enums import BadRecords, DeliveryGuarantee, Engine, GateAction, OnFailure
+from bridge.enums import BadRecords, DeliveryGuarantee, Engine, GateAction, OnFailure, Reader
 from bridge.offsets import Offsets
 from bridge.schema import RowType, TableSchema
 
@@ -31,6 +31,7 @@ __all__ = [
     "Publish",
     "PublishStart",
     "Quality",
+    "Reader",
     "Run",
     "Sink",
     "Startup",
@@ -259,6 +260,7 @@ class Definition:
     """The quarantine; not None with `bad-records: quarantine` or `quality.gate: quarantine`."""
     base_is_existing: bool = False
     """`ingest.base: existing`: the table already contains the changes before the start position."""
+    reader: Reader = Reader.AUTO
     merge: MergeSettings = field(default_factory=MergeSettings)
     publish: Publish = field(default_factory=Publish)
     quality: Quality | None = None

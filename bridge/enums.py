@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["BadRecords", "DeliveryGuarantee", "Engine", "GateAction", "OnFailure"]
+__all__ = ["BadRecords", "DeliveryGuarantee", "Engine", "GateAction", "OnFailure", "Reader"]
 
 
 class BadRecords(str, Enum):
@@ -37,6 +37,14 @@ class Engine(str, Enum):
     AUTO = "auto"
     SPARK = "spark"
     DELTA_RS = "delta-rs"
+
+
+class Reader(str, Enum):
+    """`ingest.reader`: what reads the topic for an ingest."""
+
+    AUTO = "auto"
+    CONSUMER = "consumer"
+    SPARK = "spark"
 
 
 class DeliveryGuarantee(str, Enum):

@@ -48,6 +48,8 @@ class BatchReport:
     clause, or while a partition has no watermark yet."""
     engine: str | None = None
     """The merge engine of this batch and the reason for it (ingest); None where rows have no key."""
+    reader: str | None = None
+    """What read the records of this batch (ingest): `consumer`, or `spark` and why consumers could not."""
     warning: str | None = None
     """A problem that did not fail the batch, for the user."""
     seconds: float = 0.0

@@ -45,6 +45,7 @@ from bridge.definition import (
     Publish,
     PublishStart,
     Quality,
+    Reader,
     Run,
     Topic,
     TopicCreation,
@@ -151,6 +152,7 @@ def _definition(file: PipelineFile, topic: Topic, base: Path) -> Definition:
         bad_records=BadRecords(file.ingest.bad_records),
         quarantine=_quarantine(file, base),
         base_is_existing=file.ingest.base == "existing",
+        reader=Reader(file.ingest.reader),
         merge=_merge(file.merge),
         publish=Publish(
             PublishStart(mode, value or None),

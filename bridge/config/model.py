@@ -131,6 +131,11 @@ class IngestSection(Section):
         default="empty",
         description="existing: the table already contains the changes before the start position.",
     )
+    reader: Literal["auto", "consumer", "spark"] = Field(
+        default="auto",
+        description="What reads the topic. spark: Spark's Kafka source; consumer: Kafka consumers in Spark's tasks, "
+        "which compact and decode a batch in one job; auto: consumer where it reads exactly as spark does, else spark.",
+    )
 
 
 class MergeSection(Section):

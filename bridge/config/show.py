@@ -33,6 +33,7 @@ def resolved(definition: Definition) -> dict[str, Any]:
         "ingest": {
             "bad-records": definition.bad_records.value,
             "base": "existing" if definition.base_is_existing else "empty",
+            "reader": definition.reader.value,
         },
         "merge": _json_value(asdict(definition.merge)),
         "publish": _json_value(asdict(definition.publish)),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
+from pyspark.sql import types as T
 
+from bridge.columns import KIND
 from bridge.definition import Engine, MergeSettings
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.initial_load import NotEmpty, initial_load
@@ -16,6 +19,9 @@ from bridge.delta.merge_semantics import MergeSemantics, upsert_by_key
 from bridge.delta.merge_spark import SparkEngine
 from bridge.delta.table import Table
 from bridge.errors import TableError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["Engines", "Merged"]
 
@@ -50,24 +56,38 @@ class Engines:
         self._has_rows = False
 
     def merge(
-        self, table: Table, changes: DataFrame, *, key: Sequence[str], adds: int, progress: IngestProgress
+        self,
+        table: Table,
+        changes: DataFrame | pa.Table,
+        *,
+        key: Sequence[str],
+        adds: int,
+        progress: IngestProgress,
     ) -> Merged:
-        """Merge persisted `changes` as `MergeEngine.merge` promises; `adds` of them are +I and +U.
+        """Merge `changes` as `MergeEngine.merge` promises; `adds` of them are +I and +U.
+
+        They are a persisted frame, or the same columns in the driver as Arrow.
 
         Raises TableError, too, where `merge.engine` is delta-rs and delta-rs does not support the table.
         """
         if self._settings.engine is Engine.SPARK:
             return self._merge_with_spark(table, changes, key, adds, progress, _CONFIGURED)
         delta_rs, reason = self._delta_rs()
+        progress_of_delta_rs = _with_engine(progress, Engine.DELTA_RS, reason)
         try:
-            result = delta_rs.merge(
-                table,
-                changes,
-                key=key,
-                progress=_with_engine(progress, Engine.DELTA_RS, reason),
-                persisted=True,
-                semantics=self._semantics,
-            )
+            if isinstance(changes, DataFrame):
+                result = delta_rs.merge(
+                    table,
+                    changes,
+                    key=key,
+                    progress=progress_of_delta_rs,
+                    persisted=True,
+                    semantics=self._semantics,
+                )
+            else:
+                result = delta_rs.merge_arrow(
+                    table, changes, key=key, progress=progress_of_delta_rs, semantics=self._semantics
+                )
         except UnsupportedByEngine as unsupported:
             if self._settings.engine is Engine.DELTA_RS:
                 raise _unsupported(table, unsupported) from unsupported
@@ -97,12 +117,13 @@ class Engines:
     def _merge_with_spark(
         self,
         table: Table,
-        changes: DataFrame,
+        given: DataFrame | pa.Table,
         key: Sequence[str],
         adds: int,
         progress: IngestProgress,
         reason: str,
     ) -> Merged:
+        changes = given if isinstance(given, DataFrame) else _frame(table, given)
         if adds and not self._has_rows:
             load_reason = f"{reason}; the table was empty, so nothing was merged"
             load_progress = replace(_with_engine(progress, Engine.SPARK, load_reason), key=tuple(key))
@@ -123,6 +144,11 @@ class Engines:
             semantics=self._semantics,
         )
         return Merged(result, Engine.SPARK, reason)
+
+
+def _frame(table: Table, changes: pa.Table) -> DataFrame:
+    schema = T.StructType([*table.fields, T.StructField(KIND, T.StringType())])
+    return table.spark.createDataFrame(changes, schema)
 
 
 def _unsupported(table: Table, reason: UnsupportedByEngine) -> TableError:

@@ -91,17 +91,43 @@ class DeltaRsEngine:
         """Merge as `MergeEngine.merge` promises. The changes are sent to the driver as Arrow."""
         refuse_unfit_properties(table, table.properties, progress.pipeline)
         statement = semantics(table.columns, key)
-        target: DeltaTable | None = _open(table, key)
+        target = _open(table, key)
         if persisted:
             self._refuse_large_batch(changes)
         source = _source(table, changes, statement.change_columns)
+        return self._merge(target, table, source, statement, progress)
+
+    def merge_arrow(
+        self,
+        table: Table,
+        changes: pa.Table,
+        *,
+        key: Sequence[str],
+        progress: IngestProgress,
+        semantics: MergeSemantics = upsert_by_key,
+    ) -> MergeResult:
+        """Do as `merge`, with changes that are in the driver already: the columns that `merge` asks for."""
+        refuse_unfit_properties(table, table.properties, progress.pipeline)
+        target = _open(table, key)
+        self._refuse_size(changes.nbytes)
+        return self._merge(target, table, changes, semantics(table.columns, key), progress)
+
+    def _merge(
+        self,
+        opened: DeltaTable,
+        table: Table,
+        source: pa.Table,
+        statement: MergeStatement,
+        progress: IngestProgress,
+    ) -> MergeResult:
+        target: DeltaTable | None = opened
         conflict: Exception | None = None
         for _ in attempts():
-            target = target or _open(table, key)
+            target = target or _open(table, statement.key)
             committed_batch = target.transaction_version(app_id(progress.pipeline))
             if committed_batch is not None and committed_batch >= progress.batch:
                 return MergeResult(committed_version(table, progress), skipped=True)
-            self._refuse_many_files(target, source, key)
+            self._refuse_many_files(target, source, statement.key)
             try:
                 with table_errors(table):
                     return commit_merge(target, source, table, statement, progress)
@@ -112,10 +138,11 @@ class DeltaRsEngine:
         raise conflict_error(table, progress.batch) from conflict
 
     def _refuse_large_batch(self, changes: DataFrame) -> None:
-        if self.limits is None:
-            return
-        size, limit = estimated_bytes(changes), self.limits.batch_bytes
-        if size > limit:
+        if self.limits is not None:
+            self._refuse_size(estimated_bytes(changes))
+
+    def _refuse_size(self, size: int) -> None:
+        if self.limits is not None and size > (limit := self.limits.batch_bytes):
             raise UnsupportedByEngine(f"the batch has {size >> 20:,} MiB, more than {limit >> 20:,} MiB")
 
     def _refuse_many_files(self, target: DeltaTable, source: pa.Table, key: Sequence[str]) -> None:

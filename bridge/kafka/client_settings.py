@@ -10,15 +10,24 @@ Secrets become text here and in `security`, nowhere else: never log what these f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
+from bridge.definition import Topic
 from bridge.kafka import security
 from bridge.options.model import KAFKA
 from bridge.options.properties import SETTINGS, Client, check_combinations, check_property
 from bridge.options.properties.producer import LEVELS
 from bridge.secret import Secret
 
-__all__ = ["Role", "for_java_admin", "for_librdkafka", "for_spark", "read_committed"]
+__all__ = [
+    "Role",
+    "for_consumer",
+    "for_java_admin",
+    "for_librdkafka",
+    "for_spark",
+    "java_reader_settings",
+    "read_committed",
+]
 
 Role = Literal["admin", "producer"]
 # Spark's source refuses these options; the bridge implements them (see admin.start_offsets).
@@ -67,6 +76,31 @@ def for_librdkafka(properties: Mapping[str, str], role: Role = "admin") -> dict[
     if "ssl.key.pem" in security_options:
         options.pop("ssl.key.password", None)  # the key from the store is not encrypted
     return options
+
+
+def for_consumer(topic: Topic) -> dict[str, Any]:
+    """Return librdkafka's configuration of a consumer that reads `topic` by offset and never joins its group.
+
+    Raises OptionError as `for_librdkafka` does.
+    """
+    return {
+        **for_librdkafka(topic.properties),
+        "group.id": topic.group,  # librdkafka requires one
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "isolation.level": "read_committed" if read_committed(topic.properties) else "read_uncommitted",
+    }
+
+
+def java_reader_settings(topic: Topic) -> tuple[str, ...]:
+    """Return the settings of `topic` that apply to Spark's reader (Kafka's Java client) and to no other client."""
+    return tuple(
+        key
+        for key in topic.properties
+        if key not in ("group.id", "isolation.level", "auto.offset.reset")
+        and SETTINGS[key].is_applied
+        and SETTINGS[key].clients == {Client.READER}
+    )
 
 
 def read_committed(properties: Mapping[str, str]) -> bool:

@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, KafkaException
 from bridge.definition import Topic
 from bridge.errors import KafkaError
 from bridge.kafka.client import LastError, committed_offsets, error_text, group_refusal
-from bridge.kafka.client_settings import for_librdkafka, read_committed
+from bridge.kafka.client_settings import for_consumer
 from bridge.offsets import Offsets, TopicPartition
 
 __all__ = ["ConsumerGroup"]
@@ -39,13 +39,10 @@ class ConsumerGroup:
         self._in_flight = 0
         self._commit_error: confluent_kafka.KafkaError | None = None
         settings = {
-            **for_librdkafka(topic.properties),
-            "group.id": topic.group,
-            "enable.auto.commit": False,
+            **for_consumer(topic),
             # The consumer never joins its group. But librdkafka keeps a commit for this time (by default 45 s) when it
             # reaches no coordinator, as when the login may not use the group, and `close` waits for it.
             "session.timeout.ms": _SESSION_TIMEOUT_MS,
-            "isolation.level": "read_committed" if read_committed(topic.properties) else "read_uncommitted",
             "error_cb": self._last_error,
             "on_commit": self._on_commit,
         }

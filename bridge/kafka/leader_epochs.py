@@ -19,7 +19,7 @@ from bridge.columns import LEADER_EPOCH
 from bridge.definition import Topic
 from bridge.errors import KafkaError
 from bridge.kafka.client import error_text
-from bridge.kafka.client_settings import for_librdkafka, read_committed
+from bridge.kafka.client_settings import for_consumer
 from bridge.offsets import Offsets
 
 __all__ = ["LeaderEpochs", "with_leader_epochs"]
@@ -62,15 +62,7 @@ class LeaderEpochs:
     """A consumer that reads single records; a context manager."""
 
     def __init__(self, topic: Topic) -> None:
-        level = "read_committed" if read_committed(topic.properties) else "read_uncommitted"
-        settings = {
-            **for_librdkafka(topic.properties),
-            "group.id": topic.group,
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": level,
-            "fetch.wait.max.ms": 50,
-        }
+        settings = {**for_consumer(topic), "enable.partition.eof": True, "fetch.wait.max.ms": 50}
         self._consumer = Consumer(settings, logger=_log)
 
     def of(self, topic: str, partition: int, start: int, end: int) -> list[Beginning]:

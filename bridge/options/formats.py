@@ -40,6 +40,9 @@ class DeclaredFormat:
     """A function of a FormatSpec that returns the `peek.base.Reader` of its documents. It must not import Spark."""
     spark: str = ""
     """A class of the Protocol `formats.base.Format`, made without arguments."""
+    arrow: str = ""
+    """A function of a FormatSpec that returns an `arrow_formats.base.ArrowDecoder`, or why there is none; '' where the
+    format has none."""
     insert_only: bool = True
     """False for CDC formats, whose documents carry the row kind."""
     operation_field: str = ""
@@ -76,6 +79,7 @@ _BUILT_IN = (
         rules="bridge.format_rules.json_options:check_document",
         reader="bridge.peek.json_reader:reader",
         spark="bridge.formats.json:JsonFormat",
+        arrow="bridge.arrow_formats.json:decoder",
     ),
     DeclaredFormat(
         "csv",

@@ -17,7 +17,7 @@ from bridge.definition import Topic
 from bridge.errors import DefinitionError, KafkaError
 from bridge.kafka import admin
 from bridge.kafka.client import LastError, error_text
-from bridge.kafka.client_settings import for_librdkafka, read_committed
+from bridge.kafka.client_settings import for_consumer
 from bridge.offsets import Offsets, TopicPartition
 
 __all__ = ["Filter", "Record", "Start", "fetch"]
@@ -157,14 +157,10 @@ def _is_last(message: Message, at: int, end: int) -> bool:
 
 def _consumer(topic: Topic, last_error: LastError) -> Consumer:
     settings = {
-        **for_librdkafka(topic.properties),
-        "group.id": topic.group,  # librdkafka requires one; it is never joined, and nothing is committed
-        "enable.auto.commit": False,
-        "enable.auto.offset.store": False,
+        **for_consumer(topic),
         "enable.partition.eof": True,
         "auto.offset.reset": "error",
         "fetch.wait.max.ms": 10,
-        "isolation.level": "read_committed" if read_committed(topic.properties) else "read_uncommitted",
         "error_cb": last_error,
     }
     try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -74,6 +74,8 @@ class AppliedBatch:
     needed_full_decode: bool
     engine: str = ""
     """The merge engine and the reason for it; empty for appended rows."""
+    reader: str = ""
+    """What read the records, and why; see `metrics.BatchReport`."""
     unexpected: int = 0
     """Rows that break a rule of the gate: quarantined, or written under `gate: warn`."""
     warnings: tuple[str, ...] = ()
@@ -90,12 +92,13 @@ def apply_batch(
     start: Offsets | None = None,
     bound: Offsets | None = None,
     fast: bool = True,
+    reader: str = "",
 ) -> AppliedBatch:
     """Apply the records from `start` to `progress.offsets` to `table`, in one commit that carries `progress`.
 
     A table with a key is merged with the last change of each key; a table without one gets every row appended.
     Of the `polled` records those at or after `bound` are left out. `fast` tries the fast path first. The session of
-    `polled` executes the write.
+    `polled` executes the write. `reader` is the reason why Spark's source has read them, for the report.
 
     Raises BadRecordError under `bad-records: fail` for a record that cannot be applied (of an upsert topic only the
     last record of each key is decoded then), QualityError under `gate: fail`; nothing is written then. Under `skip`
@@ -109,7 +112,8 @@ def apply_batch(
         compacted = compact(decoded, definition, persist)
         unexpected, warnings = judge_rows(compacted, definition)
         merged, engine = merge(decoded, compacted, definition, table, engines, progress)
-        return report(decoded, compacted, merged, engine, unexpected, warnings)
+        applied = report(decoded, compacted, merged, engine, unexpected, warnings)
+        return replace(applied, reader=f"spark ({reader})" if reader else "spark")
 
 
 def read(polled: DataFrame, topic: Topic, start: Offsets, end: Offsets, bound: Offsets | None) -> DataFrame:

@@ -104,6 +104,7 @@ class Bookkeeping:
             event_time_lag_seconds=health.event_time_lag_seconds,
             watermark_ms=health.watermark_ms,
             engine=applied.engine or None,
+            reader=applied.reader or None,
             warning=health.warning,
             seconds=seconds,
         )

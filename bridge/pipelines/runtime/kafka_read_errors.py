@@ -13,7 +13,7 @@ from bridge.kafka import admin
 from bridge.kafka.offset_availability import check_offsets_available
 from bridge.pipelines.runtime import spark_errors
 
-__all__ = ["explained_read_error"]
+__all__ = ["explained_read_error", "gap_error"]
 
 _KAFKA = "org.apache.kafka"
 _KAFKA_ERROR = re.compile(r"org\.apache\.kafka\.[\w.$]+(: [^\n]*)?")
@@ -36,18 +36,11 @@ def explained_read_error(
     if not spark_errors.is_engine_error(failure):
         return failure
     text, name, title = str(failure), definition.name, definition.topic.title
-    lost = any(sign in text for sign in _LOSS)
-    if lost or (_KAFKA in text and not spark_errors.is_out_of_memory_or_space(text)):
-        try:
-            state = admin.describe(admin.resolve(definition.topic))
-            check_offsets_available(progress.offsets, state, progress.topic_ids)
-        except BridgeError as answer:
+    if any(sign in text for sign in _LOSS):
+        return gap_error(definition, progress)
+    if _KAFKA in text and not spark_errors.is_out_of_memory_or_space(text):
+        if (answer := _answer_of_broker(definition, progress)) is not None:
             return answer
-        if lost:
-            return GapError(
-                f"{name!r}: records were deleted from {title} before they were read. The table is as the last batch "
-                f"left it; {REBUILD}"
-            )
         kafka_error = _KAFKA_ERROR.search(text)
         return KafkaError(
             f"{name!r}: reading {title} failed: {kafka_error[0][:500] if kafka_error else _KAFKA}"
@@ -55,3 +48,22 @@ def explained_read_error(
     explained = spark_errors.explained_error(spark, failure, definition, doing)
     explained.__cause__ = failure
     return explained
+
+
+def gap_error(definition: Definition, progress: IngestProgress) -> BridgeError:
+    """Return the error of an ingest at `progress` that did not find its records: what the broker answers now, or a
+    GapError without offsets."""
+    return _answer_of_broker(definition, progress) or GapError(
+        f"{definition.name!r}: records were deleted from {definition.topic.title} before they were read. The table is "
+        f"as the last batch left it; {REBUILD}"
+    )
+
+
+def _answer_of_broker(definition: Definition, progress: IngestProgress) -> BridgeError | None:
+    """Return the error that asking for the records after `progress` gives; None where they seem to be there."""
+    try:
+        state = admin.describe(admin.resolve(definition.topic))
+        check_offsets_available(progress.offsets, state, progress.topic_ids)
+    except BridgeError as answer:
+        return answer
+    return None

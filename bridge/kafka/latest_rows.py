@@ -1,0 +1,113 @@
+"""The Spark task of the reader `consumer`: reads ranges of an upsert topic and returns the last row of each key.
+
+One job reads, compacts and decodes a batch: no shuffle, no cache. Keys are compared by their bytes, and only within
+their partition; the caller compares the decoded keys of all partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from bridge.arrow_formats.base import ArrowDecoder, NeedsFullDecode
+from bridge.kafka.range_consumer import LatestValues, PartitionRange, read_latest
+from bridge.rows import RowKind
+
+__all__ = ["LatestRows", "LatestRowsTask", "NotRead"]
+
+_KIND = "__kind"
+
+
+@dataclass(frozen=True)
+class NotRead:
+    """Why a task returns no rows: the batch must be read by Spark's source."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class LatestRows:
+    """The rows of one partition: at most one for each key (by its bytes), in no order."""
+
+    topic: str
+    partition: int
+    records: int
+    """The number of records in the range."""
+    stream: bytes
+    """An Arrow IPC stream: the columns of `LatestRowsTask`, and `__kind`, which is '+U' or '-D'."""
+
+    def table(self) -> pa.Table:
+        return pa.ipc.open_stream(self.stream).read_all()
+
+
+@dataclass(frozen=True)
+class LatestRowsTask:
+    """Everything a task needs, as plain values."""
+
+    settings: Mapping[str, Any]
+    """librdkafka's; see `read_latest`."""
+    key: ArrowDecoder
+    value: ArrowDecoder
+    key_columns: tuple[str, ...]
+    """The columns of the key decoder's rows, in their order."""
+    value_columns: tuple[str, ...]
+    """The columns of the value decoder's rows, in their order."""
+    columns: tuple[str, ...]
+    """The columns to return, in their order: those of the key from the key document, as in docs/adr/002."""
+    not_null: tuple[str, ...]
+    """Columns that are declared NOT NULL."""
+    timeout: float
+    limit_bytes: int
+    """For all ranges of the task."""
+
+    def run(self, ranges: Iterable[Sequence[PartitionRange]]) -> Iterator[LatestRows | NotRead]:
+        """Yield the rows of each range; NotRead, and nothing after it, where a record may be decoded otherwise by Spark's
+        path, and where the records are too large. Raises as `read_latest` does."""
+        for task_ranges in ranges:
+            parts = read_latest(
+                self.settings, task_ranges, timeout=self.timeout, limit_bytes=self.limit_bytes
+            )
+            if parts is None:
+                yield NotRead(f"the keys and values take more than {self.limit_bytes >> 20:,} MiB a task")
+                return
+            try:
+                for part in parts:
+                    yield self._rows(part)
+            except NeedsFullDecode as needed:
+                yield NotRead(str(needed))
+                return
+
+    def _rows(self, part: LatestValues) -> LatestRows:
+        upserted = [(k, v) for k, v in part.values.items() if v is not None]
+        deleted = [k for k, v in part.values.items() if v is None]
+        tables = [self._upserts([k for k, _ in upserted], [v for _, v in upserted])]
+        if deleted:
+            tables.append(self._table(self._keys(deleted), len(deleted), RowKind.DELETE))
+        rows = pa.concat_tables(tables, promote_options="default").combine_chunks()
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_table(rows)
+        name = part.range
+        return LatestRows(name.topic, name.partition, part.records, sink.getvalue().to_pybytes())
+
+    def _keys(self, keys: Sequence[bytes | None]) -> dict[str, pa.ChunkedArray]:
+        if None in keys:
+            raise NeedsFullDecode("a key is null")
+        decoded = self.key.decode(pa.array(keys, pa.binary()))
+        return dict(zip(self.key_columns, decoded.columns, strict=True))
+
+    def _upserts(self, keys: Sequence[bytes | None], values: Sequence[bytes]) -> pa.Table:
+        decoded = self.value.decode(pa.array(values, pa.binary()))
+        columns = dict(zip(self.value_columns, decoded.columns, strict=True)) | self._keys(keys)
+        for name in self.not_null:
+            if columns[name].null_count:
+                raise NeedsFullDecode(f"column {name!r} is NOT NULL, and a record has no value for it")
+        return self._table(columns, len(keys), RowKind.UPDATE_AFTER)
+
+    def _table(self, columns: Mapping[str, pa.ChunkedArray], rows: int, kind: RowKind) -> pa.Table:
+        """The columns in their order, as far as there are, and the kind. `concat_tables` adds the others as nulls."""
+        named = {name: columns[name] for name in self.columns if name in columns}
+        return pa.table({**named, _KIND: pa.repeat(kind.value, rows)})

@@ -1,0 +1,259 @@
+"""Reads offset ranges of partitions in a Python worker, and keeps the last value of each key.
+
+Consumers stay open in the worker between tasks: a range that begins where the last one ended goes on with the records
+that librdkafka has fetched meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import confluent_kafka
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from bridge.errors import GapError, KafkaError
+from bridge.kafka.client import LOGIN_ERRORS, LastError, error_text
+
+__all__ = ["LatestValues", "PartitionRange", "close_consumers", "read_latest"]
+
+_Name: TypeAlias = tuple[str, int]
+_Code = confluent_kafka.KafkaError
+
+_POLL_RECORDS = 20_000
+_POLL_SECONDS = 0.05
+"""`consume` waits so long for records that a range with gaps does not have."""
+_STALLED_SECONDS = 3.0
+_OPEN_CONSUMERS = 16
+_SINGLE_PARTITIONS = 4
+"""Up to so many partitions of a task have a consumer each, which goes on where it is; more share one."""
+
+_GONE = (_Code._AUTO_OFFSET_RESET, _Code.OFFSET_OUT_OF_RANGE)
+_NO_PARTITION = (_Code._UNKNOWN_PARTITION, _Code.UNKNOWN_TOPIC_OR_PART, _Code._UNKNOWN_TOPIC)
+_REFUSED = (*LOGIN_ERRORS, _Code.TOPIC_AUTHORIZATION_FAILED, _Code.GROUP_AUTHORIZATION_FAILED)
+
+_SETTINGS: dict[str, Any] = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+    # A range whose records are gone is an error, never another range.
+    "auto.offset.reset": "error",
+    # What a consumer has fetched beyond a range is lost where another worker reads on.
+    "queued.min.messages": 50_000,
+    "queued.max.messages.kbytes": 16_384,
+    "fetch.queue.backoff.ms": 5,
+    # The end of a range that ends with a transaction marker is known only after a request that finds no records.
+    "fetch.wait.max.ms": 25,
+}
+
+_log = logging.getLogger("bridge.kafka")
+_log.addHandler(logging.NullHandler())
+
+
+@dataclass(frozen=True)
+class PartitionRange:
+    """The records of a partition from `start` (inclusive) to `end` (exclusive), which is after `start`."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass
+class LatestValues:
+    """The last value of each key in a range: null deletes the row. Keys are compared by their bytes."""
+
+    range: PartitionRange
+    records: int = 0
+    values: dict[bytes | None, bytes | None] = field(default_factory=dict)
+
+    @property
+    def name(self) -> _Name:
+        return self.range.topic, self.range.partition
+
+    def size(self) -> int:
+        """The bytes of keys and values."""
+        return sum(len(key or b"") + len(value or b"") for key, value in self.values.items())
+
+
+class _OpenConsumer:
+    """A consumer, and the offset after the last record that it returned of each of its partitions."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.last_error = LastError()
+        self.client = Consumer({**settings, **_SETTINGS, "error_cb": self.last_error}, logger=_log)
+        self.positions: dict[_Name, int] = {}
+
+    def go_to(self, positions: Mapping[_Name, int]) -> None:
+        """Continue at `positions`; keeps what is fetched already where the consumer is there."""
+        if self.positions != positions:
+            self.assign(positions)
+
+    def assign(self, positions: Mapping[_Name, int]) -> None:
+        self.client.assign([TopicPartition(t, p, offset) for (t, p), offset in positions.items()])
+        self.positions = dict(positions)
+
+
+_consumers: OrderedDict[tuple[Any, ...], _OpenConsumer] = OrderedDict()
+
+
+def close_consumers() -> None:
+    """Close the consumers that this process has open."""
+    while _consumers:
+        _consumers.popitem()[1].client.close()
+
+
+def read_latest(
+    settings: Mapping[str, Any], ranges: Sequence[PartitionRange], *, timeout: float, limit_bytes: int
+) -> list[LatestValues] | None:
+    """Return the last value of each key of each range, in the order of `ranges`.
+
+    `settings` are librdkafka's, with group.id and isolation.level. A range ends by position: transaction markers,
+    aborted records and compacted offsets in it are neither returned nor waited for. Returns None, having stopped
+    reading, when keys and values take more than `limit_bytes`.
+
+    Raises GapError where records of a range are no longer available; KafkaError for a login or a right that the broker
+    refuses, and when no record arrives within `timeout` seconds.
+    """
+    parts = [LatestValues(r) for r in ranges]
+    single = len(parts) <= _SINGLE_PARTITIONS
+    groups = [[part] for part in parts] if single else [parts]
+    readers = [_Reader(settings, group, part_of_key=single) for group in groups]
+    try:
+        for reader in readers:
+            limit_bytes = reader.read(timeout, limit_bytes)
+            if limit_bytes < 0:
+                return None
+    finally:
+        for reader in readers:
+            reader.release()
+        while len(_consumers) > _OPEN_CONSUMERS:
+            _consumers.popitem(last=False)[1].client.close()
+    return parts
+
+
+class _Reader:
+    """Reads ranges with one consumer. Making it starts the fetching."""
+
+    def __init__(
+        self, settings: Mapping[str, Any], parts: Sequence[LatestValues], *, part_of_key: bool
+    ) -> None:
+        self._parts = {part.name: part for part in parts}
+        self._key = (tuple(sorted(settings.items())), *(self._parts if part_of_key else ()))
+        opened = _consumers.pop(self._key) if self._key in _consumers else None
+        self._consumer = opened or _OpenConsumer(settings)
+        self._consumer.go_to({name: part.range.start for name, part in self._parts.items()})
+        self._failed = False
+
+    def release(self) -> None:
+        """Keep the consumer open for the next task, unless it has failed."""
+        if self._failed:
+            self._consumer.client.close()
+        else:
+            _consumers[self._key] = self._consumer
+
+    def read(self, timeout: float, limit: int) -> int:
+        """Read the ranges; returns what is left of `limit`, negative if it was exceeded. Raises as `read_latest`."""
+        try:
+            return self._read(timeout, limit)
+        except BaseException:
+            self._failed = True
+            raise
+
+    def _read(self, timeout: float, limit: int) -> int:
+        consumer = self._consumer
+        unread = {name: part.range.end for name, part in self._parts.items()}
+        last_record = last_assigned = time.monotonic()
+        uncounted = limit
+        while unread:
+            wanted = sum(end - consumer.positions[name] for name, end in unread.items())
+            messages = consumer.client.consume(min(_POLL_RECORDS, max(wanted, 1)), _POLL_SECONDS)
+            now = time.monotonic()
+            if messages:
+                last_record = last_assigned = now
+                uncounted -= self._take(messages)
+                if uncounted < 0:  # superseded values are counted up to here
+                    uncounted = limit - sum(part.size() for part in self._parts.values())
+                    if uncounted < limit // 8:  # counting again and again would take longer than reading
+                        return -1
+            else:
+                self._check_silence(unread, now - last_record, timeout)
+                if now - last_assigned > _STALLED_SECONDS:
+                    # A consumer reports the end of a partition once. Where the rest of a range is transaction markers,
+                    # a second report could be waited for in vain.
+                    consumer.assign(consumer.positions)
+                    last_assigned = now
+            unread = {name: end for name, end in unread.items() if consumer.positions[name] < end}
+        return uncounted
+
+    def _take(self, messages: Sequence[Message]) -> int:
+        """Store the messages and their positions; returns their bytes. Records at or after the end are left out."""
+        positions = self._consumer.positions
+        name: _Name = ("", -1)
+        end = position = size = taken = 0
+        part: LatestValues | None = None
+        values: dict[Any, Any] = {}
+        for message in messages:
+            offset = message.offset()
+            if message.partition() != name[1] or message.topic() != name[0]:
+                if part is not None:
+                    positions[name], part.records = position, part.records + taken
+                name = (message.topic() or "", message.partition() or 0)
+                part = self._part(name, message)
+                end, position, values, taken = part.range.end, positions[name], part.values, 0
+            error = message.error()
+            if error is not None:
+                position = _position_after(error, name, offset or 0, position)
+                continue
+            assert offset is not None
+            position = offset + 1
+            if offset < end:
+                key, value = message.key(), message.value()
+                values[key] = value
+                taken += 1
+                size += len(key or b"") + len(value or b"")
+        if part is not None:
+            positions[name], part.records = position, part.records + taken
+        return size
+
+    def _part(self, name: _Name, message: Message) -> LatestValues:
+        part = self._parts.get(name)
+        if part is None:
+            error = message.error()
+            what = error_text(error) if error is not None else f"a record of {name[0]}-{name[1]}"
+            raise KafkaError(f"{_names(self._parts)} cannot be read: {what}")
+        return part
+
+    def _check_silence(self, unread: Mapping[_Name, int], seconds: float, timeout: float) -> None:
+        error = self._consumer.last_error.error
+        if error is not None and error.code() in _REFUSED:
+            raise KafkaError(f"{_names(unread)} cannot be read: {error_text(error)}")
+        if seconds > timeout and error is not None and error.code() in _NO_PARTITION:
+            raise GapError(f"{_names(unread)}: the partition no longer exists: {error_text(error)}")
+        if seconds > timeout:
+            reason = f": {error_text(error)}" if error is not None else ""
+            raise KafkaError(
+                f"{_names(unread)} cannot be read: no record within {timeout:.0f} s{reason}; check that Spark's "
+                "executors reach the addresses that the brokers advertise"
+            )
+
+
+def _position_after(error: confluent_kafka.KafkaError, name: _Name, offset: int, position: int) -> int:
+    """Return the position that the event of a partition's end reports. Raises for every other event."""
+    if error.code() == _Code._PARTITION_EOF:
+        return max(position, offset)
+    where = f"{name[0]}-{name[1]} from offset {position} on"
+    if error.code() in _GONE:
+        raise GapError(f"{where} is no longer available: {error_text(error)}")
+    raise KafkaError(f"{where} cannot be read: {error_text(error)}") from KafkaException(error)
+
+
+def _names(partitions: Mapping[_Name, object]) -> str:
+    names = [f"{topic}-{partition}" for topic, partition in list(partitions)[:3]]
+    more = len(partitions) - len(names)
+    return ", ".join(names) + (f" and {more} more partitions" if more else "")

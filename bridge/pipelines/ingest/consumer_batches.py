@@ -1,0 +1,116 @@
+"""Batches of the reader `consumer`: ranges of offsets that the driver chooses, one after the other."""
+
+from __future__ import annotations
+
+import time
+
+from bridge.definition import Reader
+from bridge.delta.ingest_progress import IngestProgress
+from bridge.errors import GapError
+from bridge.kafka import admin, source
+from bridge.kafka.offset_availability import check_offsets_available
+from bridge.offsets import Offsets
+from bridge.pipelines.ingest.batch import AppliedBatch, apply_batch
+from bridge.pipelines.ingest.batch_range import Trigger, next_end
+from bridge.pipelines.ingest.consumer_reader import TIMEOUT_SECONDS, ConsumerReader, NotRead
+from bridge.pipelines.ingest.latest_batch import apply_latest
+from bridge.pipelines.ingest.run_state import RunState
+from bridge.pipelines.runtime.kafka_read_errors import gap_error
+from bridge.pipelines.runtime.monitoring import TopicDiscovery
+
+__all__ = ["ConsumerBatches"]
+
+_POLL_SECONDS = 0.05
+_NOT_READ_IN_A_ROW = 2
+"""After so many consecutive batches that consumers could not read, Spark's source reads on."""
+
+
+class ConsumerBatches:
+    """Reads the topics as they are now. `gave_up` says why Spark's source is to read on; None as long as it is not."""
+
+    def __init__(self, run: RunState, reader: ConsumerReader) -> None:
+        self._run, self._reader = run, reader
+        self._not_read = 0
+        self.gave_up: str | None = None
+
+    def apply(self) -> bool:
+        """Apply batches to the end of the run; True if it ended early: because the topics of a pattern or their
+        partitions have changed, or because it gave up.
+
+        Raises what a batch raised.
+        """
+        run = self._run
+        trigger = Trigger(run.definition.run.trigger_seconds)
+        discovery = TopicDiscovery(run.definition, run.topic)
+        while not (run.stop.is_set() or run.is_finished() or run.lease.lost):
+            run.maintain()
+            if discovery.due() and discovery.topics_changed():
+                return True
+            if not trigger.due():
+                time.sleep(_POLL_SECONDS)
+            elif run.repeats and self._look_up_end():
+                return True
+            elif (progress := self._next_progress()) is not None:
+                with run.batch_lock:
+                    run.lease.check()
+                    self._process(progress)
+                if self.gave_up is not None:
+                    return True
+            elif not run.repeats:
+                return False
+        run.lease.check()
+        return False
+
+    def _look_up_end(self) -> bool:
+        """Look up where the topics end now; True if they have partitions that are to be read from now on.
+
+        Raises GapError when a topic was created anew, or has lost records.
+        """
+        run, progress = self._run, self._run.books.progress
+        state = admin.describe(run.topic, timeout=TIMEOUT_SECONDS)
+        check_offsets_available(progress.offsets, state, progress.topic_ids)
+        run.books.topic_end = state.end
+        added = set(state.partitions) - set(progress.offsets.by_partition)
+        return bool(added) and run.topic.discovery_interval_ms > 0
+
+    def _next_progress(self) -> IngestProgress | None:
+        """The progress after the next batch; None where there is nothing to read."""
+        run, start = self._run, self._run.books.progress.offsets
+        known = Offsets(
+            {key: end for key, end in run.books.topic_end.by_partition.items() if key in start.by_partition}
+        )
+        end = next_end(start, known, run.definition.run.max_offsets_per_batch)
+        return run.books.next_progress(end if run.end is None else end.capped(run.end))
+
+    def _process(self, progress: IngestProgress) -> None:
+        """Apply the records up to `progress`, then update progress, monitoring and reports."""
+        run = self._run
+        started = time.monotonic()
+        run.running = progress
+        applied = self._applied(run.books.progress.offsets, progress)
+        run.running = None
+        run.books.record(progress, applied, run.end or run.books.topic_end, started)
+
+    def _applied(self, start: Offsets, progress: IngestProgress) -> AppliedBatch:
+        run = self._run
+        try:
+            batch = self._reader.read(start, progress.offsets)
+        except GapError:
+            raise gap_error(run.definition, run.books.progress) from None
+        if not isinstance(batch, NotRead):
+            self._not_read = 0
+            return apply_latest(run.definition, run.table, batch, progress, engines=run.engines)
+        self._not_read += 1
+        if self._not_read == _NOT_READ_IN_A_ROW and run.definition.reader is Reader.AUTO:
+            self.gave_up = batch.reason
+        records = source.read(run.spark, run.topic, start, progress.offsets)
+        return apply_batch(
+            run.definition,
+            run.table,
+            records,
+            progress,
+            engines=run.engines,
+            start=start,
+            fast=run.books.fast,
+            reader=batch.reason,
+        )

@@ -1,0 +1,37 @@
+"""A batch of the reader `consumer`: it is read, decoded and compacted already, so it is merged and reported."""
+
+from __future__ import annotations
+
+from bridge import failpoints
+from bridge.definition import Definition
+from bridge.delta.engine_choice import Engines
+from bridge.delta.ingest_progress import IngestProgress
+from bridge.delta.table import Table
+from bridge.pipelines.ingest.batch import AppliedBatch
+from bridge.pipelines.ingest.consumer_reader import LatestBatch
+
+__all__ = ["apply_latest"]
+
+
+def apply_latest(
+    definition: Definition, table: Table, batch: LatestBatch, progress: IngestProgress, *, engines: Engines
+) -> AppliedBatch:
+    """Apply `batch` to `table`, in one commit that carries `progress`. Does and raises as `apply_batch` does for the
+    same records."""
+    failpoints.hit("ingest.before-merge")
+    merged = engines.merge(
+        table, batch.changes, key=definition.primary_key, adds=batch.upserts, progress=progress
+    )
+    failpoints.hit("ingest.after-merge")
+    result = merged.result
+    return AppliedBatch(
+        merged=result,
+        records=batch.records,
+        bad=0,
+        unchanged=batch.changes.num_rows - result.inserted - result.updated - result.deleted,
+        two_partitions=0,
+        newest_event_ms=batch.newest_event_ms,
+        needed_full_decode=False,
+        engine=str(merged),
+        reader="consumer",
+    )

@@ -1,0 +1,93 @@
+"""The state of one ingest run, which the two ways of getting batches share."""
+
+from __future__ import annotations
+
+import threading
+
+from pyspark.sql import SparkSession
+
+from bridge.config import settings_without_effect
+from bridge.definition import Definition
+from bridge.delta.engine_choice import Engines
+from bridge.delta.file_statistics import repair_statistics
+from bridge.delta.ingest_progress import IngestProgress, read_progress
+from bridge.kafka import admin
+from bridge.kafka.offset_availability import check_offsets_available
+from bridge.metrics import Listener
+from bridge.pipelines.changes import row_gate
+from bridge.pipelines.ingest.bookkeeping import Bookkeeping
+from bridge.pipelines.operations.maintain import Schedule
+from bridge.pipelines.runtime.lease import Lease
+from bridge.pipelines.runtime.preflight import ingest_table
+
+__all__ = ["RunState"]
+
+
+class RunState:
+    """Opens the table and the topic, and finds where the run starts and ends.
+
+    Raises KafkaError, TableError and GapError before anything is written, but for an absent table, which it creates.
+    """
+
+    running: IngestProgress | None = None
+    """The progress of the batch that is being applied."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        definition: Definition,
+        listener: Listener,
+        stop: threading.Event,
+        lease: Lease,
+    ) -> None:
+        self.spark, self.definition, self.stop, self.lease = spark, definition, stop, lease
+        self.batch_lock = threading.Lock()
+        self.topic = admin.resolve(definition.topic)
+        state = admin.describe(self.topic)
+        self.table = ingest_table(spark, definition)
+        last = read_progress(self.table, definition.name)
+        if last is None:
+            offsets, batch = admin.start_offsets(self.topic, state), -1
+        else:
+            offsets, batch = last[0].offsets, last[0].batch
+            check_offsets_available(offsets, state, last[0].topic_ids)
+        self.end = admin.end_offsets(self.topic, state)
+        self.books = Bookkeeping(definition, self.topic, self.table, listener, offsets, batch, state)
+        self.engines = Engines(definition.merge)
+        self.schedule = Schedule(definition, self.table)
+        self.monitor = self.books.monitor
+        self.monitor.notices.add(
+            lease.warning,
+            row_gate.check_ready(spark, definition, self.table.fields),
+            repair_statistics(self.table),
+            *settings_without_effect(definition.topic, "ingest"),
+        )
+        if last is not None:
+            self.monitor.check_retention(offsets, self.end or state.end)
+
+    @property
+    def repeats(self) -> bool:
+        """True for a run with a trigger, which goes on at the end of the topic."""
+        return self.definition.run.trigger_seconds is not None
+
+    def look_up_topics(self) -> None:
+        """Take over the topics and partitions as they are now. Raises GapError where records are missing."""
+        progress = self.books.progress
+        self.topic = admin.resolve(self.definition.topic)
+        state = admin.describe(self.topic)
+        check_offsets_available(progress.offsets, state, progress.topic_ids)
+        self.books.start_query(state)
+
+    def is_finished(self) -> bool:
+        """True where the run has reached its bound."""
+        return self.end is not None and self.books.progress.offsets.reaches(self.end)
+
+    def is_at_end(self) -> bool:
+        """True if no record has come since the last batch, as far as is known."""
+        return self.books.progress.offsets.reaches(self.books.topic_end)
+
+    def maintain(self) -> None:
+        """Maintain the table, when that is due, while no batch is running."""
+        if self.schedule.due():
+            with self.batch_lock:
+                self.monitor.notices.add(self.schedule.run())

@@ -1,0 +1,129 @@
+"""Runs whose batches consumers read: what they report, and when they go on otherwise."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+from pyspark.sql import SparkSession
+
+from bridge.embedded.broker import Broker
+from bridge.errors import BadRecordError, DefinitionError, GapError
+from bridge.metrics import BatchReport
+from bridge.pipelines.ingest.run import ingest
+from tests.pipelines.world import World, key, tombstone, upsert
+
+Make = Callable[..., World]
+ONE = Decimal("1.00")
+
+
+@pytest.fixture
+def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+    return lambda **more: World.make(spark, broker, lake, unique, **more)
+
+
+def test_batches_are_of_the_limit_and_name_their_reader(make: Make) -> None:
+    world = make(partitions=1)
+    world.send([upsert(n % 4, f"v{n}") for n in range(7)] + [tombstone(0)])
+    reports: list[BatchReport] = []
+    ingest(world.spark, world.definition(run={"max-offsets-per-batch": 3}), listener=reports.append)
+    assert [(r.records_in, r.inserted, r.updated, r.deleted, r.reader) for r in reports] == [
+        (3, 3, 0, 0, "consumer"),
+        (3, 1, 2, 0, "consumer"),
+        (2, 0, 1, 1, "consumer"),
+    ]
+    assert world.rows() == [(1, "v5", ONE), (2, "v6", ONE), (3, "v3", ONE)]
+
+
+def test_a_batch_that_consumers_leave_open_is_read_by_spark(make: Make) -> None:
+    """A number where the table has a STRING: Flink's json reads its text, and so does the full decode."""
+    world = make(partitions=1)
+    world.send([upsert(1, "a"), (key(2), '{"id": 2, "name": 5}'), upsert(3, "c"), upsert(4, "d")])
+    reports: list[BatchReport] = []
+    ingest(world.spark, world.definition(run={"max-offsets-per-batch": 1}), listener=reports.append)
+    readers = [(r.reader or "").partition(" ")[0] for r in reports]
+    assert readers == ["consumer", "spark", "consumer", "consumer"]
+    assert world.rows() == [(1, "a", ONE), (2, "5", None), (3, "c", ONE), (4, "d", ONE)]
+
+
+@pytest.mark.parametrize(("reader", "last"), [("auto", "spark"), ("consumer", "consumer")])
+def test_after_two_such_batches_spark_reads_on(make: Make, reader: str, last: str) -> None:
+    """Unless the pipeline file says that consumers read: then they try each batch."""
+    world = make(partitions=1, sections=f"ingest: {{reader: {reader}}}\n")
+    odd = [(key(n), f'{{"id": {n}, "name": {n}}}') for n in range(2)]
+    world.send([*odd, upsert(5, "e"), upsert(6, "f")])
+    reports: list[BatchReport] = []
+    ingest(world.spark, world.definition(run={"max-offsets-per-batch": 1}), listener=reports.append)
+    readers = [(r.reader or "").partition(" ")[0] for r in reports]
+    assert readers == ["spark", "spark", last, last]
+    assert world.rows() == [(0, "0", None), (1, "1", None), (5, "e", ONE), (6, "f", ONE)]
+
+
+def test_a_bad_record_stops_the_run_as_on_sparks_path(make: Make) -> None:
+    world = make(partitions=1)
+    world.send([upsert(1, "a"), (key(2), "no json"), upsert(3, "c")])
+    with pytest.raises(BadRecordError, match=rf"{world.topic}-0 at offset 1: value: "):
+        ingest(world.spark, world.definition())
+    assert world.rows() == []
+
+
+def test_spark_reads_where_the_pipeline_says_so(make: Make) -> None:
+    world = make(sections="ingest: {reader: spark}\n")
+    world.send([upsert(1, "a")])
+    reports: list[BatchReport] = []
+    ingest(world.spark, world.definition(), listener=reports.append)
+    assert [r.reader for r in reports] == ["spark (set by ingest.reader)"]
+
+
+def test_consumers_that_cannot_read_are_refused_where_they_are_asked_for(make: Make) -> None:
+    world = make(sections="ingest: {reader: consumer, bad-records: skip}\n")
+    world.send([upsert(1, "a")])
+    with pytest.raises(DefinitionError) as caught:
+        ingest(world.spark, world.definition())
+    assert str(caught.value) == (
+        "'orders': `ingest.reader: consumer` is not possible, as bad records are not to stop the ingest; leave the "
+        "option out, and Spark's Kafka source reads where consumers cannot"
+    )
+
+
+def test_a_run_with_a_trigger_follows_the_topic_and_its_new_partitions(make: Make) -> None:
+    world = make(partitions=1)
+    world.send([upsert(1, "a")])
+    stop = threading.Event()
+    reports: list[BatchReport] = []
+
+    def listener(report: BatchReport) -> None:
+        reports.append(report)
+        if len(reports) == 1:
+            admin = AdminClient({"bootstrap.servers": world.broker.bootstrap})
+            for future in admin.create_partitions([NewPartitions(world.topic, 2)]).values():
+                future.result()
+            world.send([upsert(2, "b")], partition=1)
+        elif len(reports) == 2:
+            world.send([upsert(3, "c"), tombstone(1)], partition=0)
+        else:
+            stop.set()
+
+    threading.Timer(60, stop.set).start()
+    ingest(world.spark, world.definition(run={"trigger": "200 ms"}), listener=listener, stop=stop)
+    assert {r.reader for r in reports} == {"consumer"}
+    assert world.rows() == [(2, "b", ONE), (3, "c", ONE)]
+
+
+def test_a_topic_created_anew_during_a_run_is_a_gap(make: Make) -> None:
+    world = make(partitions=1)
+    world.send([upsert(1, "a")])
+    stop = threading.Event()
+    threading.Timer(60, stop.set).start()
+    with pytest.raises(GapError, match=f"topic '{world.topic}' was deleted and created anew"):
+        ingest(
+            world.spark,
+            world.definition(run={"trigger": "200 ms"}),
+            listener=lambda _: world.recreate_topic(),
+            stop=stop,
+        )
+    assert world.rows() == [(1, "a", ONE)]
