@@ -76,7 +76,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "max_batch_bytes": 256 * 1024**2,
         "max_touched_bytes": 1024**3,
     }
-    assert shown["ingest"] == {"bad-records": "fail", "base": "empty"}
+    assert shown["ingest"] == {"bad-records": "fail", "base": "empty", "reader": "auto"}
     assert shown["publish"] == {
         "start": {"mode": "snapshot", "value": None},
         "snapshot_chunk_rows": 4_000_000,

@@ -36,7 +36,7 @@ def batches(world: World) -> list[int]:
 
 def test_an_old_checkpoint_is_put_back(make: Make) -> None:
     """Spark's, as it was in the middle of an earlier run; and one that belongs to another pipeline and table."""
-    world = make(partitions=1)
+    world = make(partitions=1, sections="ingest: {reader: spark}\n")
     world.send([upsert(1, "old"), upsert(2, "b")])
     copy = world.folder / "copy"
 
