@@ -64,8 +64,8 @@ class LatestRowsTask:
     """For all ranges of the task."""
 
     def run(self, ranges: Iterable[Sequence[PartitionRange]]) -> Iterator[LatestRows | NotRead]:
-        """Yield the rows of each range; NotRead, and nothing after it, where a record may be decoded otherwise by Spark's
-        path, and where the records are too large. Raises as `read_latest` does."""
+        """Yield the rows of each range, and end with NotRead where Spark's path may decode a record otherwise, or the
+        records are too large. Raises as `read_latest` does."""
         for task_ranges in ranges:
             parts = read_latest(
                 self.settings, task_ranges, timeout=self.timeout, limit_bytes=self.limit_bytes

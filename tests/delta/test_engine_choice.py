@@ -108,3 +108,27 @@ def test_a_configured_engine_is_used(spark: SparkSession, lake: Path) -> None:
         )
         assert str(done) == f"{engine.value} (set by merge.engine)"
         assert content(table) == {(1, engine.value)}
+
+
+@pytest.mark.parametrize("settings", [MergeSettings(), SMALL, MergeSettings(Engine.SPARK)])
+def test_changes_that_are_in_the_driver_are_merged_alike(
+    spark: SparkSession, lake: Path, settings: MergeSettings
+) -> None:
+    """By each engine, and into an empty table, as from a frame."""
+    table, engines = made(spark, lake / "t"), Engines(settings)
+    batches = [
+        [("+U", 1, "a"), ("+U", 2, "b"), ("-D", 9, None)],
+        [("+U", 1, "a"), ("-D", 2, None), ("+U", 3, None)],
+    ]
+    done = [
+        engines.merge(
+            table,
+            frame(table, changes).select("id", "v", "__kind").toArrow(),
+            key=["id"],
+            adds=2,
+            progress=at(number),
+        ).result
+        for number, changes in enumerate(batches)
+    ]
+    assert [(r.inserted, r.updated, r.deleted) for r in done] == [(2, 0, 0), (1, 0, 1)]
+    assert content(table) == {(1, "a"), (3, None)}

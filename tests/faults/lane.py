@@ -10,11 +10,12 @@ from typing import Any
 
 from tests.faults.documents import KEY_TYPES
 
-__all__ = ["CHOICES", "DELIVERIES", "ENGINES", "FORMATS", "Lane", "draw_lanes"]
+__all__ = ["CHOICES", "DELIVERIES", "ENGINES", "FORMATS", "READERS", "Lane", "draw_lanes"]
 
 ENGINES = ("delta-rs", "spark")
 DELIVERIES = ("at-least-once", "exactly-once by key", "exactly-once by file")
 FORMATS = ("json", "avro-confluent", "debezium-json")
+READERS = ("consumer", "spark")
 _EXTRAS = ("partitions added", "maintenance", "quarantine", "deletion vectors")
 CHOICES: dict[str, tuple[str, ...]] = {
     "engine": ENGINES,
@@ -41,12 +42,18 @@ class Lane:
     extras: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return ", ".join((self.engine, self.delivery, self.key, self.format, *self.extras))
+        return ", ".join((self.engine, self.delivery, self.key, self.format, self.reader, *self.extras))
 
     @property
     def configuration(self) -> dict[str, object]:
-        """All fields but the name."""
-        return {k: v for k, v in asdict(self).items() if k != "name"}
+        """All fields but the name, and the reader."""
+        return {k: v for k, v in asdict(self).items() if k != "name"} | {"reader": self.reader}
+
+    @property
+    def reader(self) -> str:
+        """What reads the topic: consumers wherever they can (docs/adr/029)."""
+        plain = "quarantine" not in self.extras and "BINARY" not in self.key
+        return "consumer" if plain and self.format == "json" and self.engine == "delta-rs" else "spark"
 
     @property
     def topics(self) -> tuple[str, str]:
@@ -113,8 +120,8 @@ class Lane:
 
     def _ingest(self) -> Iterator[str]:
         yield f"merge: {{engine: {self.engine}}}"
-        if "quarantine" in self.extras:
-            yield "ingest: {bad-records: quarantine, quarantine: {path: quarantine}}"
+        bad_records = ", bad-records: quarantine, quarantine: {path: quarantine}"
+        yield f"ingest: {{reader: {self.reader}{bad_records if 'quarantine' in self.extras else ''}}}"
         if "maintenance" in self.extras:
             yield "maintenance: {every: 15 s}"
 
@@ -156,6 +163,8 @@ def draw_lanes(seed: int, prefix: str = "f") -> Iterator[Lane]:
         extras = [x for x in _EXTRAS if draw.random() < 0.4]
         if engine == "delta-rs" and "deletion vectors" in extras:
             extras.remove("deletion vectors")
+        if engine == "delta-rs" and format == "json" and "quarantine" in extras:
+            extras.remove("quarantine")  # consumers read the others
         had = seen.setdefault((engine, delivery, format), set())
         if len(had) == len(KEY_TYPES):
             had.clear()

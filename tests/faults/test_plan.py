@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bridge import config
-from tests.faults.lane import CHOICES, DELIVERIES, ENGINES, draw_lanes
+from tests.faults.lane import CHOICES, DELIVERIES, ENGINES, READERS, draw_lanes
 from tests.faults.plan import KINDS, PLACES, plan
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +27,7 @@ def test_a_few_lanes_have_every_configuration_and_two_hundred_blows_every_kind(s
     assert {(lane.engine, lane.delivery) for lane in lanes[:6]} == {
         (e, d) for e in ENGINES for d in DELIVERIES
     }
+    assert {lane.reader for lane in islice(draw_lanes(seed), 40)} == set(READERS)
     assert {extra for lane in islice(draw_lanes(seed), 40) for extra in lane.extras} == set(CHOICES["with"])
     assert len({(x.engine, x.delivery, x.key, x.format) for x in lanes}) == 12
     blows = [blow for episode in islice(plan(seed, 4, 12), 25) for blow in episode.blows]

@@ -14,6 +14,7 @@ from bridge.pipelines.ingest.batch import AppliedBatch, apply_batch
 from bridge.pipelines.ingest.batch_range import Trigger, next_end
 from bridge.pipelines.ingest.consumer_reader import TIMEOUT_SECONDS, ConsumerReader, NotRead
 from bridge.pipelines.ingest.latest_batch import apply_latest
+from bridge.pipelines.ingest.read_ahead import ReadAhead
 from bridge.pipelines.ingest.run_state import RunState
 from bridge.pipelines.runtime.kafka_read_errors import gap_error
 from bridge.pipelines.runtime.monitoring import TopicDiscovery
@@ -29,7 +30,7 @@ class ConsumerBatches:
     """Reads the topics as they are now. `gave_up` says why Spark's source is to read on; None as long as it is not."""
 
     def __init__(self, run: RunState, reader: ConsumerReader) -> None:
-        self._run, self._reader = run, reader
+        self._run, self._reader = run, ReadAhead(reader)
         self._not_read = 0
         self.gave_up: str | None = None
 
@@ -39,6 +40,10 @@ class ConsumerBatches:
 
         Raises what a batch raised.
         """
+        with self._reader:
+            return self._apply()
+
+    def _apply(self) -> bool:
         run = self._run
         trigger = Trigger(run.definition.run.trigger_seconds)
         discovery = TopicDiscovery(run.definition, run.topic)
@@ -75,12 +80,14 @@ class ConsumerBatches:
 
     def _next_progress(self) -> IngestProgress | None:
         """The progress after the next batch; None where there is nothing to read."""
-        run, start = self._run, self._run.books.progress.offsets
-        known = Offsets(
-            {key: end for key, end in run.books.topic_end.by_partition.items() if key in start.by_partition}
-        )
+        start = self._run.books.progress.offsets
+        return self._run.books.next_progress(self._reader.end_after(start) or self._next_end(start))
+
+    def _next_end(self, start: Offsets) -> Offsets:
+        run, ends = self._run, self._run.books.topic_end.by_partition
+        known = Offsets({key: ends[key] for key in start.by_partition if key in ends})
         end = next_end(start, known, run.definition.run.max_offsets_per_batch)
-        return run.books.next_progress(end if run.end is None else end.capped(run.end))
+        return end if run.end is None else end.capped(run.end)
 
     def _process(self, progress: IngestProgress) -> None:
         """Apply the records up to `progress`, then update progress, monitoring and reports."""
@@ -99,6 +106,7 @@ class ConsumerBatches:
             raise gap_error(run.definition, run.books.progress) from None
         if not isinstance(batch, NotRead):
             self._not_read = 0
+            self._reader.read_ahead(progress.offsets, self._next_end(progress.offsets))
             return apply_latest(run.definition, run.table, batch, progress, engines=run.engines)
         self._not_read += 1
         if self._not_read == _NOT_READ_IN_A_ROW and run.definition.reader is Reader.AUTO:

@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bridge.arrow_formats.base import ArrowDecoder
+from bridge.arrow_formats.catalog import arrow_decoder
 from bridge.columns import KIND
 from bridge.definition import Definition, Engine, Topic
 from bridge.delta.table import Table
@@ -24,7 +25,6 @@ from bridge.kafka.latest_rows import LatestRows, LatestRowsTask, NotRead
 from bridge.kafka.range_consumer import PartitionRange
 from bridge.kafka.task_errors import TaskErrors
 from bridge.offsets import Offsets, TopicPartition
-from bridge.arrow_formats.catalog import arrow_decoder
 from bridge.rows import RowKind
 from bridge.schema import PhysicalColumn, ScalarType
 
@@ -97,11 +97,14 @@ class ConsumerReader:
         self._decoders: tuple[ArrowDecoder, ArrowDecoder] = (key, value)
         self._limit_bytes = definition.merge.max_batch_bytes
 
-    def read(self, start: Offsets, end: Offsets) -> LatestBatch | NotRead:
+    def read(self, start: Offsets, end: Offsets, *, job_group: str | None = None) -> LatestBatch | NotRead:
         """Return the fold of the records from `start` to `end`; NotRead where only Spark's path reads them exactly.
 
-        A partition without a start is left out. Raises GapError and KafkaError of a task, and Spark's errors.
+        A partition without a start is left out. `job_group` makes the job one that `cancel` ends; it stays the group of
+        this thread. Raises GapError and KafkaError of a task, and Spark's errors.
         """
+        if job_group is not None:
+            self._spark.sparkContext.setJobGroup(job_group, "read ahead", interruptOnCancel=True)
         ranges = [
             PartitionRange(name, partition, low, high)
             for name, partition, high in end
@@ -124,6 +127,10 @@ class ConsumerReader:
             upserts=sum(_upserts(table).num_rows for table in tables),
             newest_event_ms=self._newest_event_times(parts, tables),
         )
+
+    def cancel(self, job_group: str) -> None:
+        """End the job of a `read` in another thread, which then raises Spark's error. Does nothing without one."""
+        self._spark.sparkContext.cancelJobGroup(job_group)
 
     def _run(self, ranges: Sequence[PartitionRange]) -> list[LatestRows | NotRead]:
         if not ranges:

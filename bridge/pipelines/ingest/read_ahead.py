@@ -1,0 +1,61 @@
+"""Reads the next batch while the present one is merged."""
+
+from __future__ import annotations
+
+import uuid
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+
+from bridge.offsets import Offsets
+from bridge.pipelines.ingest.consumer_reader import ConsumerReader, LatestBatch, NotRead
+
+__all__ = ["ReadAhead"]
+
+
+class ReadAhead:
+    """A reader that can be told which batch comes next; a context manager.
+
+    Batches are read once each and returned in the order in which they are asked for. What reading one ahead raises,
+    `read` raises when it asks for it. At the end of the block nothing is being read any more.
+    """
+
+    def __init__(self, reader: ConsumerReader) -> None:
+        self._reader = reader
+        self._pool = ThreadPoolExecutor(1, "read-ahead")
+        self._group = f"read-ahead {uuid.uuid4().hex}"
+        self._ahead: tuple[Offsets, Offsets] | None = None
+        self._future: Future[LatestBatch | NotRead] = Future()
+
+    def end_after(self, start: Offsets) -> Offsets | None:
+        """Where the batch ends that begins at `start` and is being read ahead; None if there is none."""
+        return self._ahead[1] if self._ahead is not None and self._ahead[0] == start else None
+
+    def read(self, start: Offsets, end: Offsets) -> LatestBatch | NotRead:
+        """Do as `ConsumerReader.read`; takes what was read ahead, if it is this batch."""
+        if self._ahead == (start, end):
+            self._ahead = None
+            return self._future.result()
+        self._discard()
+        return self._reader.read(start, end)
+
+    def read_ahead(self, start: Offsets, end: Offsets) -> None:
+        """Begin to read the batch from `start` to `end`, which is to be asked for next. Does nothing if it is empty."""
+        if not start.reaches(end):
+            self._ahead = start, end
+            self._future = self._pool.submit(self._reader.read, start, end, job_group=self._group)
+
+    def _discard(self) -> None:
+        if self._ahead is not None:
+            self._ahead = None
+            if not self._future.cancel():
+                self._reader.cancel(self._group)
+                self._future.exception()
+
+    def __enter__(self) -> ReadAhead:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._discard()
+        self._pool.shutdown()
