@@ -98,7 +98,7 @@ def test_offsets_in_the_commit(judged: CheckedIngest, monkeypatch: Patch, guarde
             half = {place: offset // 2 for place, offset in progress.offsets.by_partition.items()}
             return replace(progress, offsets=Offsets(half)), version
 
-        monkeypatch.setattr("bridge.pipelines.ingest.run.read_progress", stale)
+        monkeypatch.setattr("bridge.pipelines.ingest.run_state.read_progress", stale)
     judged.write(1)
     judged.ingest(max_offsets=15)
     verdict = judged.check()
