@@ -30,7 +30,7 @@ class Trigger:
 
 
 def next_end(start: Offsets, end: Offsets, limit: int) -> Offsets:
-    """The end of the next batch: `end`, or `limit` offsets after `start`, in proportion to what each partition has left.
+    """The end of the next batch: `end`, or `limit` offsets after `start`, in proportion to what is left of each.
 
     A partition that `start` does not name is read from offset 0. Unlike Spark's source, it uses the limit up, so that
     whole batches leave no small one at the end.

@@ -18,7 +18,7 @@ from bridge.delta.merge_spark import SparkEngine
 from bridge.embedded.broker import Broker
 from bridge.errors import BadRecordError, ConcurrentRunError, GapError
 from bridge.pipelines.compare.verify import verify
-from bridge.pipelines.ingest import run as ingesting
+from bridge.pipelines.ingest import run_state
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.resync import topic_to_table
 from bridge.pipelines.resync.report import direction_of
@@ -216,7 +216,7 @@ def test_a_key_that_wrong_statistics_have_doubled_is_repaired(
     world = make(columns="id DECIMAL(20, 0), name STRING, PRIMARY KEY (id) NOT ENFORCED")
     definition = world.definition()
     monkeypatch.setattr(merge_delta_rs, "statistics_settings", lambda fields: deltalake.WriterProperties())
-    monkeypatch.setattr(ingesting, "repair_statistics", lambda table: None)
+    monkeypatch.setattr(run_state, "repair_statistics", lambda table: None)
     for name in ("a", "b"):
         world.send([(key(wide), f'{{"id":{wide},"name":"{name}"}}')])
         ingest(world.spark, definition)
