@@ -6,7 +6,8 @@
     │   ├── OptionError             an option key or value is refused
     │   └── UnsupportedError        legal in Flink, not supported in this version of the bridge
     ├── KafkaError                  a broker, topic or client configuration is not usable
-    │   └── TopicMissingError       the topic does not exist
+    │   ├── TopicMissingError       the topic does not exist
+    │   └── MissingPackageError     Spark's executors lack a Python package
     ├── BadRecordError              a record cannot be applied, with `bad-records: fail`
     ├── TableError                  the pipeline cannot use the Delta table
     ├── GapError                    something that the progress needs is gone
@@ -36,6 +37,7 @@ __all__ = [
     "DifferenceError",
     "GapError",
     "KafkaError",
+    "MissingPackageError",
     "OptionError",
     "QualityError",
     "TableError",
@@ -91,6 +93,10 @@ class KafkaError(BridgeError):
 
 class TopicMissingError(KafkaError):
     """Raised if a topic of the definition does not exist."""
+
+
+class MissingPackageError(KafkaError):
+    """Raised if a Python package that a task needs is missing on Spark's executors."""
 
 
 class BadRecordError(BridgeError):

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from pyspark import cloudpickle
 
 from bridge import errors
-from bridge.errors import BridgeError, KafkaError
+from bridge.errors import BridgeError, MissingPackageError
 
 __all__ = ["TaskErrors", "error_as_json"]
 
@@ -61,7 +61,7 @@ class TaskErrors:
     def error(self, failure: BaseException) -> BridgeError | None:
         """Return the bridge's error in Spark's `failure` of a task of this job; None where there is none.
 
-        For a module that an executor lacks it is a KafkaError that names the package and the way out.
+        For a module that an executor lacks it is a MissingPackageError that names the package and the way out.
         """
         lines = re.findall(rf"{self._mark}(\{{.*\}})\s*$", str(failure), re.MULTILINE)
         if not lines:
@@ -90,14 +90,14 @@ def _restore(kind: str, args: list[Any], fields: dict[str, Any]) -> BridgeError:
     return error
 
 
-def _missing_module(module: str | None, why: str) -> KafkaError:
+def _missing_module(module: str | None, why: str) -> MissingPackageError:
     name = (module or "").partition(".")[0]
     package = _PACKAGES.get(name, name)
     if package and why.startswith("No module named"):
         what = f"{package} is not installed on the executors ({why})"
     else:
         what = f"{package or 'a package'} cannot be imported on the executors ({why})"
-    return KafkaError(
+    return MissingPackageError(
         f"{what}: install {package or 'it'}, in the driver's version, where Spark's executors run their Python "
         "(spark.pyspark.python), or ship an environment that has it (--archives, with PYSPARK_PYTHON in it)"
     )

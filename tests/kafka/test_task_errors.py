@@ -116,7 +116,7 @@ def test_a_package_that_executors_lack_is_named(lacking: str, package: str) -> N
         [sys.executable, "-c", _WORKER, lacking], check=False, input=sent, capture_output=True
     )
     error = remote.error(PySparkException(worker.stderr.decode()))
-    assert isinstance(error, errors.KafkaError)
+    assert isinstance(error, errors.MissingPackageError)
     assert str(error).startswith(f"{package} is not installed on the executors (")
     assert f"install {package}, in the driver's version, where Spark's executors run their Python" in str(
         error

@@ -18,8 +18,9 @@ from pyspark.sql import SparkSession
 from bridge.arrow_formats.base import ArrowDecoder
 from bridge.arrow_formats.catalog import arrow_decoder
 from bridge.columns import KIND
-from bridge.definition import Definition, Engine, Topic
+from bridge.definition import Definition, Engine, Reader, Topic
 from bridge.delta.table import Table
+from bridge.errors import MissingPackageError
 from bridge.kafka.client_settings import for_consumer, java_reader_settings
 from bridge.kafka.latest_rows import LatestRows, LatestRowsTask, NotRead
 from bridge.kafka.range_consumer import PartitionRange
@@ -95,13 +96,15 @@ class ConsumerReader:
         key, value = arrow_decoder(topic.key), arrow_decoder(topic.value)
         assert not isinstance(key, str) and not isinstance(value, str)
         self._decoders: tuple[ArrowDecoder, ArrowDecoder] = (key, value)
+        self._required = definition.reader is Reader.CONSUMER
         self._limit_bytes = definition.merge.max_batch_bytes
 
     def read(self, start: Offsets, end: Offsets, *, job_group: str | None = None) -> LatestBatch | NotRead:
         """Return the fold of the records from `start` to `end`; NotRead where only Spark's path reads them exactly.
 
-        A partition without a start is left out. `job_group` makes the job one that `cancel` ends; it stays the group of
-        this thread. Raises GapError and KafkaError of a task, and Spark's errors.
+        A partition without a start is left out. Where the executors lack a package, NotRead says so, unless the
+        pipeline file asks for consumers: then MissingPackageError does. With `job_group` the job, and later ones of
+        this thread, are of that group, which `cancel` ends. Raises GapError and KafkaError of a task, and Spark's errors.
         """
         if job_group is not None:
             self._spark.sparkContext.setJobGroup(job_group, "read ahead", interruptOnCancel=True)
@@ -155,7 +158,10 @@ class ConsumerReader:
         try:
             return job.collect()
         except (PySparkException, Py4JJavaError) as failure:
-            raise errors.error(failure) or failure from None
+            error = errors.error(failure)
+            if isinstance(error, MissingPackageError) and not self._required:
+                return [NotRead(str(error).partition(":")[0])]
+            raise error or failure from None
 
     def _newest_event_times(
         self, parts: Sequence[LatestRows], tables: Sequence[pa.Table]

@@ -21,6 +21,7 @@ from bridge.pipelines.ingest.consumer_batches import ConsumerBatches
 from bridge.pipelines.ingest.consumer_reader import ConsumerReader, unsupported
 from bridge.pipelines.ingest.run_state import RunState
 from bridge.pipelines.ingest.stream_batches import StreamBatches
+from bridge.pipelines.ingest.worker_warm_up import warm_up
 from bridge.pipelines.runtime.kafka_read_errors import explained_read_error
 from bridge.pipelines.runtime.lease import acquire_lease
 from bridge.pipelines.runtime.spark_errors import offsets_between
@@ -47,6 +48,8 @@ def ingest(
     before anything is written; BadRecordError, QualityError and ConcurrentRunError from a batch, which then has no
     effect.
     """
+    if definition.reader is not Reader.SPARK and unsupported(definition, definition.topic) is None:
+        warm_up(spark)
     with acquire_lease(spark, definition, "ingest") as lease:
         return _Run(RunState(spark, definition, listener, stop or threading.Event(), lease)).run()
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 from pyspark.sql import SparkSession
 
 from bridge.embedded.broker import Broker
-from bridge.errors import BadRecordError, DefinitionError, GapError
+from bridge.errors import BadRecordError, DefinitionError, GapError, MissingPackageError
 from bridge.metrics import BatchReport
 from bridge.pipelines.ingest.run import ingest
 from tests.pipelines.world import World, key, tombstone, upsert
@@ -88,6 +90,30 @@ def test_consumers_that_cannot_read_are_refused_where_they_are_asked_for(make: M
         "'orders': `ingest.reader: consumer` is not possible, as bad records are not to stop the ingest; leave the "
         "option out, and Spark's Kafka source reads where consumers cannot"
     )
+
+
+class Lacking:
+    """A decoder of a package that the workers do not have."""
+
+    def __reduce__(self) -> Any:
+        return import_module, ("no_such_package",)
+
+
+def test_executors_without_a_package_leave_the_topic_to_spark(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless the pipeline file asks for consumers: then the error names the package."""
+    monkeypatch.setattr("bridge.pipelines.ingest.consumer_reader.arrow_decoder", lambda _: Lacking())
+    world = make(partitions=1)
+    world.send([upsert(1, "a")])
+    reports: list[BatchReport] = []
+    ingest(world.spark, world.definition(), listener=reports.append)
+    reason = "no_such_package is not installed on the executors (No module named 'no_such_package')"
+    assert [r.reader for r in reports] == [f"spark ({reason})"]
+    world.send([upsert(2, "b")])
+    world.sections = "ingest: {reader: consumer}\n"
+    with pytest.raises(MissingPackageError, match="install no_such_package, in the driver's version"):
+        ingest(world.spark, world.definition())
 
 
 def test_a_run_with_a_trigger_follows_the_topic_and_its_new_partitions(make: Make) -> None:
