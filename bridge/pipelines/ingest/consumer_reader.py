@@ -104,7 +104,8 @@ class ConsumerReader:
 
         A partition without a start is left out. Where the executors lack a package, NotRead says so, unless the
         pipeline file asks for consumers: then MissingPackageError does. With `job_group` the job, and later ones of
-        this thread, are of that group, which `cancel` ends. Raises GapError and KafkaError of a task, and Spark's errors.
+        this thread, are of that group, which `cancel` ends. Raises GapError and KafkaError of a task, and Spark's
+        errors.
         """
         if job_group is not None:
             self._spark.sparkContext.setJobGroup(job_group, "read ahead", interruptOnCancel=True)
