@@ -1,6 +1,6 @@
-"""Compares whole jobs of the bridge with the recipe of Delta Lake's documentation, and checks every table.
+"""Compares whole jobs of the bridge with the recipe of Delta Lake's documentation and with Flink; checks every table.
 
-    python -m benchmarks [--rows N] [--full] [--only PART,...] [--report FILE] [--out FILE]
+    python -m benchmarks [--rows N] [--full] [--only PART,...] [--tolerance SHARE] [--report FILE] [--out FILE]
 
 Prints a table and JSON lines. Exit code 1 when a goal is missed, 2 when a table was incorrect.
 """
@@ -12,6 +12,7 @@ import datetime
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -20,29 +21,41 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import goals, layout, log_size, performance, publishing
+from benchmarks import goals, performance
 from benchmarks.cores import gain
-from benchmarks.ground import Ground, Say
-from benchmarks.scenarios import PARTS, Found, Scale, play
+from benchmarks.found import Found
+from benchmarks.ground import Ground
+from benchmarks.parts import NORMAL, PARTS, play
+from benchmarks.results import TOLERANCE, Say
+from benchmarks.scale import Scale
 from bridge.embedded.broker import Broker
 
 __all__ = ["main"]
 
 ROWS = 1_000_000
-_PARTS = (*PARTS, "log", "layout", "publish")
-_SHORT = tuple(part for part in _PARTS if part != "layout")
-"""What fits a quarter of an hour."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the benchmark, prints it, and writes the report if every table was correct; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, default=int(os.environ.get("ROWS") or ROWS))
-    parser.add_argument("--full", action="store_true", help="tables of 20 and 100 times as many rows")
+    parser.add_argument(
+        "--full", action="store_true", help="all parts, with tables of 20 and 100 times as many rows"
+    )
     parser.add_argument(
         "--only",
         type=_parts,
-        help=f"parts of {', '.join(_PARTS)}; default: {', '.join(_SHORT)}, and all with --full",
+        help=f"parts of {', '.join(PARTS)}; default: {', '.join(NORMAL)}, and all with --full",
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="how often each job is run; default: %(default)s"
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=float(os.environ.get("BENCH_TOLERANCE") or TOLERANCE),
+        help="a round does not count if other processes used more than this share of its own CPU seconds; default: "
+        "%(default)g (BENCH_TOLERANCE)",
     )
     parser.add_argument(
         "--report", type=Path, help="write the report to this Markdown file, with plots beside it"
@@ -55,9 +68,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def say(text: str) -> None:
         said.print(f"{time.monotonic() - started:5.0f} s  {text}", markup=False)
 
+    # A terminated benchmark leaves neither jobs nor files.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     folder = Path(tempfile.mkdtemp(prefix="bench-"))
     try:
-        found, ground = _played(folder, Scale.of(chosen.rows, full=chosen.full), chosen.only, say)
+        scale = Scale.of(chosen.rows, full=chosen.full, rounds=chosen.rounds)
+        found, ground = _played(folder, scale, chosen.only, chosen.tolerance, say)
         screen = Console(width=180)
         screen.print(goals.table(found.outcomes))
         screen.print(performance.profiles(found.profiled))
@@ -70,13 +86,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             performance.written(
                 performance.Report(
                     command=_command(chosen.full, chosen.only),
+                    commit=performance.commit(),
                     date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
                     machine=f"{performance.machine()}; all cores together do {gain():.2f} times the work of one",
                     seconds=time.monotonic() - started,
-                    outcomes=found.outcomes,
+                    tolerance=chosen.tolerance,
+                    found=found,
                     entries=ground.entries,
-                    profiled=found.profiled,
-                    plots=found.plots,
                 ),
                 chosen.report,
             )
@@ -88,15 +104,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parts(given: str) -> tuple[str, ...]:
     asked = {name.strip() for name in given.split(",")}
-    if unknown := asked - set(_PARTS):
+    if unknown := asked - set(PARTS):
         raise argparse.ArgumentTypeError(
-            f"unknown part {', '.join(sorted(unknown))}; legal values are {', '.join(_PARTS)}"
+            f"unknown part {', '.join(sorted(unknown))}; legal values are {', '.join(PARTS)}"
         )
-    return tuple(part for part in _PARTS if part in asked)
+    return tuple(part for part in PARTS if part in asked)
 
 
 def _unasked(full: bool) -> tuple[str, ...]:
-    return _PARTS if full else _SHORT
+    return tuple(PARTS) if full else NORMAL
 
 
 def _command(full: bool, parts: Sequence[str]) -> str:
@@ -104,23 +120,16 @@ def _command(full: bool, parts: Sequence[str]) -> str:
     return made if tuple(parts) == _unasked(full) else f"ONLY={','.join(parts)} {made}"
 
 
-def _played(folder: Path, scale: Scale, parts: Sequence[str], say: Say) -> tuple[Found, Ground]:
+def _played(
+    folder: Path, scale: Scale, parts: Sequence[str], tolerance: float, say: Say
+) -> tuple[Found, Ground]:
     from bridge.session import build_session
 
     spark = build_session("bridge-benchmarks")
     try:
         with Broker(folder / "broker") as broker:
-            ground = Ground(spark, broker, folder, say)
-            found = play(ground, scale, parts)
-            if "log" in parts:
-                found.outcomes += log_size.outcomes(ground)
-            if "layout" in parts:
-                layout.play(ground, scale, found)
-            if "publish" in parts:
-                place = folder / "publish"
-                place.mkdir()
-                found.outcomes += publishing.outcomes(spark, broker, place, scale.published, say)
-            return found, ground
+            ground = Ground(spark, broker, folder, say, tolerance)
+            return play(ground, scale, parts), ground
     finally:
         spark.sparkContext.stop()
 

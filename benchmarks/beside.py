@@ -3,104 +3,89 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import replace
 
-from benchmarks.goals import Outcome, at_least, at_most, not_measured, void
-from benchmarks.ground import PAIMON, Entry, Ground
-from benchmarks.rounds import Rounds, in_turn
+from benchmarks.goals import Outcome, at_most, faster
+from benchmarks.ground import Ground
+from benchmarks.results import PAIMON, Entry
+from benchmarks.rounds import Rounds, compared, in_turn
 from benchmarks.topics import Load
 
-__all__ = ["backlog", "batches", "tuned"]
+__all__ = ["CHECKPOINT", "backlog", "batches", "tuned"]
 
+CHECKPOINT = "10 s"
+"""Flink's checkpoints in an ingest. Shorter ones cost it more than it waits for the last one."""
 _BESIDE = f"beside {PAIMON}"
-_NO_FLINK = "no Flink here; `make bench-peers` fetches it"
+_TRIED = 2
+"""Batches of a trial."""
+_OWN = f"spark.sql.shuffle.partitions={os.cpu_count() or 1}"
 
 
-def tuned() -> str:
-    """The recipe's setting that fits this machine: as many shuffle partitions as cores."""
-    return f"spark.sql.shuffle.partitions={os.cpu_count() or 1}"
+def tuned(ground: Ground, what: str, topic: str, *, batch: int | None = None, rows: int = 0) -> str:
+    """The faster of two settings of the recipe, by a job of each: as many shuffle partitions as cores, or Spark's
+    200 (the text is empty then)."""
+    tried = {conf: ground.recipe(what, topic, batch=batch, rows=rows, conf=conf) for conf in (_OWN, "")}
+    return min(tried, key=lambda conf: tried[conf].seconds)
 
 
-def _compared(
-    name: str,
-    unit: str,
-    number: Callable[[Entry], float],
-    goal: float,
-    baseline: Rounds | None,
-    bridge: Rounds,
-    *,
-    most: bool = False,
-) -> Outcome:
-    """A row of medians. With `most` the bridge's number is to be at most `goal` times the baseline's."""
-    if baseline is None:
-        return not_measured(name, unit, goal, _NO_FLINK)
-    made = (at_most if most else at_least)(name, unit, baseline.median(number), bridge.median(number), goal)
-    made = replace(made, spread=f"{baseline.spread(number)} / {bridge.spread(number)}")
-    wrong = baseline.wrong or bridge.wrong
-    return made if wrong is None else void(made, wrong)
-
-
-def batches(ground: Ground, load: Load, batch: int, rounds: int) -> tuple[list[Outcome], Rounds, Rounds]:
-    """The topic in batches of one size: whole processes and warm batches; also the recipe's and the bridge's rounds."""
+def batches(ground: Ground, load: Load, batch: int, rounds: int) -> tuple[list[Outcome], Rounds, Rounds, str]:
+    """The topic in batches of one size: whole processes and warm batches; also the rounds of the recipe and of the
+    bridge, and the recipe's setting."""
     topic = ground.topic("changes", load)
+    trial = ground.topic("trial", load.first(_TRIED * batch))
+    conf = tuned(ground, f"trial of the recipe: {_TRIED} batches of {batch:,} records", trial, batch=batch)
     what = f"{len(load):,} records, {batch:,} a batch"
-    untuned = ground.recipe(what, topic, batch=batch)
-    recipe, bridge, flink = _in_turn(ground, what, topic, rounds, batch)
-    best = max(recipe, Rounds((untuned,)), key=lambda system: system.median(_rate))
+    recipe, bridge, flink = _in_turn(ground, what, topic, rounds, conf, batch)
+    tail = "beside the tuned recipe"
     outcomes = [
-        _compared(f"{what}, whole process, beside the tuned recipe", "records/s", _rate, 4.0, best, bridge),
-        _compared(f"{what}, whole process, {_BESIDE}", "records/s", _rate, 1.0, flink, bridge),
-        _compared(
-            f"{what}, warm batches, beside the tuned recipe",
-            "batches/s",
-            lambda e: 1 / e.warm,
-            5.0,
-            best,
-            bridge,
+        compared(f"{what}, whole process, {tail}", "records/s", _rate, 4.0, recipe, bridge),
+        compared(f"{what}, whole process, {_BESIDE}", "records/s", _rate, 1.0, flink, bridge),
+        compared(
+            f"{what}, warm batches, {tail}", "s a batch", lambda e: e.warm, 5.0, recipe, bridge, by=faster
         ),
-        _compared(
-            f"{what}, whole process, beside the recipe with Spark's 200 shuffle partitions",
-            *("records/s", _rate, 0.0, Rounds((untuned,)), bridge),
-        ),
-        _cpu(what, best, bridge),
+        *_cpu(what, recipe, flink, bridge),
     ]
-    return outcomes, best, bridge
+    return outcomes, recipe, bridge, conf
 
 
 def backlog(ground: Ground, load: Load, rounds: int) -> tuple[list[Outcome], Rounds, Rounds]:
-    """The whole topic at once on every side."""
+    """The whole topic at once on every side. The recipe's setting is tried on a fifth of it."""
     topic = ground.topic("backlog", load)
+    trial = ground.topic("backlog-trial", load.first(len(load) // 5))
+    conf = tuned(ground, f"trial of the recipe: {len(load) // 5:,} records in one batch", trial)
     what = f"backlog of {len(load):,} records"
-    recipe, bridge, flink = _in_turn(ground, what, topic, rounds)
+    recipe, bridge, flink = _in_turn(ground, what, topic, rounds, conf)
     outcomes = [
-        _compared(f"{what}, {_BESIDE}", "records/s", _rate, 1.5, flink, bridge),
-        _compared(f"{what}, beside the tuned recipe in one batch", "records/s", _rate, 1.7, recipe, bridge),
-        _compared(f"memory: {what}, {_BESIDE}", "MB", lambda e: e.peak_mb, 1.0, flink, bridge, most=True),
-        _cpu(what, recipe, bridge),
+        compared(f"{what}, {_BESIDE}", "records/s", _rate, 1.5, flink, bridge),
+        compared(f"{what}, beside the tuned recipe in one batch", "records/s", _rate, 1.7, recipe, bridge),
+        compared(f"memory: {what}, {_BESIDE}", "MB", lambda e: e.peak_mb, 1.0, flink, bridge, by=at_most),
+        *_cpu(what, recipe, flink, bridge),
     ]
     return outcomes, recipe, bridge
 
 
 def _in_turn(
-    ground: Ground, what: str, topic: str, rounds: int, batch: int | None = None
+    ground: Ground, what: str, topic: str, rounds: int, conf: str, batch: int | None = None
 ) -> tuple[Rounds, Rounds, Rounds | None]:
     """The tuned recipe, the bridge, and Flink where it is there."""
     recipe, bridge, flink = in_turn(
         rounds,
         [
-            lambda: ground.recipe(what, topic, batch=batch, conf=tuned()),
+            lambda: ground.recipe(what, topic, batch=batch, conf=conf),
             lambda: ground.bridge(what, topic, batch=batch),
-            lambda: ground.paimon(what, topic),
+            lambda: ground.paimon(what, topic, checkpoint=CHECKPOINT),
         ],
     )
     assert recipe is not None and bridge is not None
     return recipe, bridge, flink
 
 
-def _cpu(what: str, baseline: Rounds, bridge: Rounds) -> Outcome:
-    name = f"CPU: {what}, the tuned recipe / the bridge"
-    return _compared(name, "CPU s per million", lambda e: e.cpu, 0.0, baseline, bridge)
+def _cpu(what: str, recipe: Rounds, flink: Rounds | None, bridge: Rounds) -> list[Outcome]:
+    unit = "CPU s per million records"
+    peers = (("the tuned recipe", recipe), (PAIMON, flink))
+    return [
+        compared(f"CPU: {what}, beside {name}", unit, lambda e: e.cpu, 0.0, peer, bridge, by=faster)
+        for name, peer in peers
+    ]
 
 
 def _rate(entry: Entry) -> float:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["Cpu", "busy", "sessions"]
+__all__ = ["Cpu", "Others", "busy", "sessions"]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -28,6 +28,27 @@ class Cpu:
     @property
     def seconds(self) -> float:
         return sum(self._most.values())
+
+
+class Others:
+    """What others use of the machine from now on: neither this job nor the sessions of `beside`, which serve it."""
+
+    def __init__(self, beside: Iterable[int]) -> None:
+        self._beside, self._served = list(beside), Cpu()
+        self._busy, self._had = busy(), self._serving()
+
+    def seconds(self, own: float = 0.0) -> float:
+        """Their CPU seconds; `own` are those of the job."""
+        return max(0.0, busy() - self._busy - own - self.served)
+
+    @property
+    def served(self) -> float:
+        """The CPU seconds of `beside` meanwhile."""
+        return self._serving() - self._had
+
+    def _serving(self) -> float:
+        self._served.sample(sessions(self._beside))
+        return self._served.seconds
 
 
 def busy() -> float:

@@ -6,6 +6,7 @@ Its libraries come from PyPI (apache-flink-libraries), its connectors from Maven
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -58,9 +59,10 @@ class Flink:
         self._folder = folder
 
     def command(
-        self, place: Path, statements: Sequence[str], settings: Mapping[str, str], *, memory: str = "6g"
+        self, place: Path, statements: Sequence[str], settings: Mapping[str, str], *, memory: str = "2g"
     ) -> list[str]:
-        """The command that runs `statements` to their end. Its files are put into `place`, which is new."""
+        """The command that runs `statements` to their end, with as much heap as the bridge has. Its files are put into
+        `place`, which is new."""
         place.mkdir(parents=True)
         defaults = {
             "parallelism.default": str(os.cpu_count() or 1),
@@ -73,7 +75,7 @@ class Flink:
             "\n".join(f"{key}: {value}" for key, value in (defaults | dict(settings)).items())
         )
         (place / "log4j2.properties").write_text(_LOGGING)
-        classes = [self._folder / "runner", *sorted((self._folder / "lib").glob("*.jar")), *_connectors()]
+        classes = [_runner(self._folder), *sorted((self._folder / "lib").glob("*.jar")), *_connectors()]
         opened = [
             argument
             for package in _OPENED
@@ -103,13 +105,24 @@ def fetch() -> Flink:
             made = Path(scratch, "flink")
             made.mkdir()
             _libraries(Path(scratch, "download"), made / "lib")
-            _compile(made / "lib", made / "runner")
             made.rename(folder)
+    _runner(folder)
     return Flink(folder)
 
 
 def _folder() -> Path:
     return jars.home() / f"flink-{VERSION}"
+
+
+def _runner(folder: Path) -> Path:
+    """The folder of the compiled runner; another version of its source is compiled anew."""
+    classes = folder / f"runner-{hashlib.sha256(_RUNNER.read_bytes()).hexdigest()[:12]}"
+    if not classes.is_dir():
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".runner-") as scratch:
+            made = Path(scratch, "classes")
+            _compile(folder / "lib", made)
+            made.rename(classes)
+    return classes
 
 
 def _connectors() -> list[Path]:

@@ -8,12 +8,13 @@ from math import isnan
 
 from rich.table import Table
 
-__all__ = ["Outcome", "at_least", "at_most", "exit_code", "not_measured", "number", "table", "void"]
+__all__ = ["Outcome", "at_least", "at_most", "exit_code", "faster", "not_measured", "number", "table", "void"]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One comparison. `ratio` is the bridge's number divided by the baseline's; None when the row is void."""
+    """One comparison. `ratio` is the bridge's number divided by the baseline's, or of `faster` the other way round;
+    None when the row is void."""
 
     name: str
     unit: str
@@ -26,6 +27,8 @@ class Outcome:
     """`goal` is an upper bound of the ratio, not a lower bound."""
     wrong: str | None = None
     """What was wrong with a table; the row is void then."""
+    disturbed: str | None = None
+    """Whose jobs others have disturbed, in each round; the row is void then, too."""
     absent: str | None = None
     """Why there is no baseline on this machine; the row counts neither as met nor as missed."""
     spread: str = ""
@@ -45,14 +48,20 @@ class Outcome:
     def verdict(self) -> str:
         if self.absent is not None:
             return f"not measured: {self.absent}"
-        if self.wrong is not None:
-            return f"VOID: {self.wrong}"
+        if self.wrong or self.disturbed:
+            return f"VOID: {self.wrong or self.disturbed}"
         return "" if not self.goal else "met" if self.held else "missed"
 
 
 def at_least(name: str, unit: str, baseline: float, bridge: float, goal: float) -> Outcome:
     """Returns a comparison in which more is better: the ratio must be at least `goal`. A goal of 0 only shows both."""
     ratio = bridge / baseline
+    return Outcome(name, unit, round(baseline, 3), round(bridge, 3), round(ratio, 3), goal, ratio >= goal)
+
+
+def faster(name: str, unit: str, baseline: float, bridge: float, goal: float) -> Outcome:
+    """Returns a comparison of times: the baseline's divided by the bridge's must be at least `goal`."""
+    ratio = baseline / bridge
     return Outcome(name, unit, round(baseline, 3), round(bridge, 3), round(ratio, 3), goal, ratio >= goal)
 
 
@@ -64,9 +73,9 @@ def at_most(name: str, unit: str, baseline: float, bridge: float, goal: float) -
     )
 
 
-def void(outcome: Outcome, wrong: str) -> Outcome:
-    """The row without its ratio, because one of its tables was not what it had to be."""
-    return replace(outcome, ratio=None, held=False, wrong=wrong)
+def void(outcome: Outcome, wrong: str | None, disturbed: str | None = None) -> Outcome:
+    """The row without its ratio, because one of its tables was not what it had to be, or others used the machine."""
+    return replace(outcome, ratio=None, held=False, wrong=wrong, disturbed=disturbed)
 
 
 def not_measured(name: str, unit: str, goal: float, why: str) -> Outcome:

@@ -7,77 +7,24 @@ import shutil
 import subprocess
 import sys
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from math import isnan
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from benchmarks import flink, oracle, paimon
+from benchmarks.base_tables import PIPELINE, BaseTables, Laid
 from benchmarks.jobs import JobError, Ran, run
-from benchmarks.topics import FLINK, ROW, SPARK, Load, produce
+from benchmarks.results import PAIMON, RECIPE, TOLERANCE, Entry, Say
+from benchmarks.topics import FLINK, PARTITIONS, Load, produce
 from bridge.config.model import PipelineFile
-from bridge.definition import DeltaTarget
-from bridge.delta.table import create_table
 from bridge.embedded.broker import Broker
-from bridge.session import session_settings
 
-__all__ = ["Entry", "Ground", "Laid", "Say", "engines"]
+__all__ = ["Ground", "Read", "engines"]
 
-Say = Callable[[str], None]
-RECIPE = "recipe"
-PAIMON = "Flink → Paimon"
-_FOREIGN = 0.1
-"""A job is run again when others have spent more than this share of its own CPU seconds meanwhile."""
-_PIPELINE = "bench"
-_ROWS_A_FILE = 500_000
-_FILES = 40
-"""Files of a table with a layout."""
-
-
-class Laid(Enum):
-    """The layout of rows in the files of a table."""
-
-    IN_ORDER = "sorted by key"
-    ANY_ORDER = "unordered"
-    CLUSTERED = "clustered by key"
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One job of one system over one topic."""
-
-    what: str
-    system: str
-    records: int
-    ran: Ran | None
-    wrong: str | None
-
-    @property
-    def rate(self) -> float:
-        """Records per second including the cold start; nan for a job that failed."""
-        return self.records / self.ran.seconds if self.ran else float("nan")
-
-    @property
-    def warm(self) -> float:
-        """The duration of a warm batch in seconds."""
-        return self.ran.warm if self.ran else float("nan")
-
-    @property
-    def peak_mb(self) -> float:
-        return self.ran.peak_mb if self.ran else float("nan")
-
-    @property
-    def cpu(self) -> float:
-        """CPU seconds a million records."""
-        return self.ran.cpu / self.records * 1e6 if self.ran else float("nan")
-
-    @property
-    def disturbed(self) -> bool:
-        """Whether others used the machine meanwhile, so that its time says nothing."""
-        return self.ran is not None and self.ran.foreign > _FOREIGN * self.ran.cpu
+Read = Callable[[], DataFrame]
 
 
 def engines() -> tuple[str, ...]:
@@ -96,26 +43,42 @@ class Ground:
     broker: Broker
     folder: Path
     say: Say
+    tolerance: float = TOLERANCE
     entries: list[Entry] = field(default_factory=list)
     _loads: dict[str, Load] = field(default_factory=dict)
+    _places: int = 0
 
-    def topic(self, name: str, load: Load) -> str:
-        seconds = produce(self.broker, name, load)
+    def __post_init__(self) -> None:
+        self.tables = BaseTables(self.spark, self.folder, self.say)
+
+    @property
+    def serving(self) -> list[int]:
+        """Leaders of the sessions that serve a job: this process and the broker."""
+        return [os.getsid(0), *([self.broker.pid] if self.broker.pid else [])]
+
+    def topic(self, name: str, load: Load, *, partitions: int = PARTITIONS, part: range | None = None) -> str:
+        """Creates a topic with a load, or with a part of it."""
+        seconds = produce(self.broker, name, load, partitions=partitions, part=part)
         self._loads[name] = load
-        self.say(f"topic {name}: {len(load):,} records in {seconds:.0f} s")
+        sent = len(load if part is None else part)
+        self.say(f"topic {name}: {sent:,} records in {seconds:.0f} s")
         return name
+
+    def load(self, topic: str) -> Load:
+        """The load of a topic that `topic` has made."""
+        return self._loads[topic]
 
     def recipe(
         self, what: str, topic: str, *, batch: int | None = None, rows: int = 0, conf: str = ""
     ) -> Entry:
         """Runs the recipe on `topic` into a table of `rows` rows."""
-        place = self._place()
-        table = self._copied(rows, RECIPE, place)
+        place = self.place()
+        table = self.tables.delta(rows, RECIPE, place)
         command = [sys.executable, "-m", "benchmarks.recipe", "--bootstrap", self.broker.bootstrap]
         command += ["--topic", topic, "--table", str(table), "--checkpoint", str(place / "checkpoint")]
         command += ["--batch", str(batch)] if batch else []
         command += ["--conf", conf] if conf else []
-        return self._ran(what, f"recipe, {conf}" if conf else RECIPE, command, topic, table, rows)
+        return self.ran(what, f"recipe, {conf}" if conf else RECIPE, command, topic, table, rows)
 
     def bridge(
         self,
@@ -125,12 +88,24 @@ class Ground:
         batch: int | None = None,
         rows: int = 0,
         engine: str | None = None,
-        master: str | None = None,
         laid: Laid | None = None,
+        cores: int | None = None,
     ) -> Entry:
-        """Runs `bridge ingest` on `topic`, with default settings except for the arguments."""
-        place = self._place()
-        table = self._copied(rows, "bridge", place, laid)
+        """Runs `bridge ingest` on `topic`, with default settings except for the arguments; on so many `cores`."""
+        place = self.place()
+        table = self.tables.delta(rows, "bridge", place, laid)
+        limit = f", max-offsets-per-batch: {batch}" if batch else ""
+        merge = f"merge: {{engine: {engine}}}\n" if engine else ""
+        command = self.ingest(place, topic, table, run=limit, more=merge)
+        if cores:
+            command = ["taskset", "--cpu-list", f"0-{cores - 1}", *command]
+        limited = [f"{cores} of {os.cpu_count()} cores"] if cores else []
+        system = ", ".join(["bridge", *([engine] if engine else []), *limited])
+        return self.ran(what, system, command, topic, table, rows)
+
+    def ingest(self, place: Path, topic: str, table: Path, *, run: str = "", more: str = "") -> list[str]:
+        """Writes a pipeline file into `place`, with `run` added to its section of that name and `more` at its end; the
+        command that ingests it."""
         options = {
             "connector": "upsert-kafka",
             "topic": topic,
@@ -139,38 +114,49 @@ class Ground:
             "value.format": "json",
         }
         shown = ", ".join(f"'{k}' = '{v}'" for k, v in options.items())
-        limit = f", max-offsets-per-batch: {batch}" if batch else ""
         file = place / "pipeline.yaml"
         file.write_text(
-            f"version: 1\nname: {_PIPELINE}\ntopic:\n  ddl: |\n    CREATE TABLE t ({FLINK}, PRIMARY KEY (id) NOT "
-            f"ENFORCED) WITH ({shown})\ndelta: {{path: {table}}}\nrun: {{checkpoint: {place / 'checkpoint'}{limit}}}\n"
-            + (f"merge: {{engine: {engine}}}\n" if engine else "")
+            f"version: 1\nname: {PIPELINE}\ntopic:\n  ddl: |\n    CREATE TABLE t ({FLINK}, PRIMARY KEY (id) NOT "
+            f"ENFORCED) WITH ({shown})\ndelta: {{path: {table}}}\nrun: {{checkpoint: {place / 'checkpoint'}{run}}}\n"
+            + more
         )
-        command = [sys.executable, "-m", "bridge", "ingest", str(file)]
-        command += ["--master", master] if master else []
-        system = ", ".join(["bridge", *([engine] if engine else []), *([master] if master else [])])
-        return self._ran(what, system, command, topic, table, rows)
+        return [sys.executable, "-m", "bridge", "ingest", str(file)]
 
     def paimon(self, what: str, topic: str, *, checkpoint: str = "10 s") -> Entry | None:
-        """Flink from `topic` into a Paimon table of the same columns; None where Flink was not fetched."""
+        """Flink from `topic` into a new Paimon table; None where Flink was not fetched."""
         peer = flink.found()
         if peer is None:
             return None
-        place = self._place()
-        warehouse, texts = place / "table", place / "texts"
+        place = self.place()
+        warehouse = place / "table"
         statements = paimon.ingest(self.broker.bootstrap, topic, warehouse)
         command = peer.command(place / "ingest", statements, paimon.settings(checkpoint))
+        return self.ran(what, PAIMON, command, topic, warehouse, 0, self.reading(warehouse, place))
+
+    def paimon_steps(self, what: str, topics: Sequence[str], *, rows: int) -> Entry | None:
+        """Flink from `topics` into a Paimon table of `rows` rows, one job after the other in one process."""
+        peer = flink.found()
+        if peer is None:
+            return None
+        place = self.place()
+        warehouse = self.tables.paimon(rows, peer, place)
+        statements = paimon.apply(self.broker.bootstrap, topics, warehouse)
+        command = peer.command(place / "ingest", statements, paimon.BATCH)
+        return self.ran(what, PAIMON, command, topics[0], warehouse, rows, self.reading(warehouse, place))
+
+    def reading(self, warehouse: Path, place: Path) -> Read:
+        """Reads a Paimon table, by a further job of Flink."""
+        peer, texts = flink.found(), place / "texts"
+        assert peer is not None
 
         def rows() -> DataFrame:
-            back = peer.command(
-                place / "dump", paimon.dump(warehouse, texts), {"execution.runtime-mode": "BATCH"}
-            )
+            back = peer.command(place / "dump", paimon.dump(warehouse, texts), paimon.BATCH)
             subprocess.run(back, check=True, capture_output=True)
             return paimon.dumped(self.spark, texts)
 
-        return self._ran(what, PAIMON, command, topic, warehouse, 0, rows)
+        return rows
 
-    def _ran(
+    def ran(
         self,
         what: str,
         system: str,
@@ -178,76 +164,55 @@ class Ground:
         topic: str,
         table: Path,
         rows: int,
-        read: Callable[[], DataFrame] | None = None,
+        read: Read | None = None,
     ) -> Entry:
-        """One job and its verdict; `read` gives the rows of what is no Delta table, and its job is none of Spark."""
-        load = self._loads[topic]
-        ran, wrong = None, None
-        serving = [os.getsid(0), *([self.broker.pid] if self.broker.pid else [])]
+        """Runs one job and judges its table; `read` gives the rows of what is no Delta table, and its job is none of
+        Spark."""
         try:
-            ran = run(command, folder=table.parent / "run", table=table, spark=read is None, beside=serving)
-            made = read() if read else self.spark.read.format("delta").load(str(table))
-            wrong = oracle.wrong(made, load, rows)
+            place = table.parent / "run"
+            ran = run(command, folder=place, table=table, spark=read is None, beside=self.serving)
         except JobError as error:
-            wrong = str(error).splitlines()[-1]
             self.say(str(error))
+            return self.added(Entry(what, system, len(self._loads[topic]), None, str(error).splitlines()[-1]))
+        return self.judged(what, system, ran, topic, table, rows, read)
+
+    def judged(
+        self,
+        what: str,
+        system: str,
+        ran: Ran,
+        topic: str,
+        table: Path,
+        rows: int,
+        read: Read | None = None,
+        measured: Mapping[str, float] | None = None,
+        flaw: str | None = None,
+    ) -> Entry:
+        """The verdict about the table of a job that has ended: it had `rows` rows before. The table is removed. With a
+        `flaw` it is wrong already."""
+        wrong = flaw or self.wrong(table, topic, rows, read)
         shutil.rmtree(table, ignore_errors=True)
-        entry = Entry(what, system, len(load), ran, wrong)
+        size = len(self._loads[topic])
+        return self.added(Entry(what, system, size, ran, wrong, self.tolerance, measured or {}))
+
+    def wrong(self, table: Path, topic: str, rows: int = 0, read: Read | None = None) -> str | None:
+        """What is wrong with the table of a topic, row by row; `read` gives the rows of what is no Delta table."""
+        made = read() if read else self.spark.read.format("delta").load(str(table))
+        return oracle.wrong(made, self._loads[topic], rows)
+
+    def added(self, entry: Entry) -> Entry:
+        """Keeps an entry for the document, and says it."""
         self.entries.append(entry)
-        said = (
-            wrong or f"{entry.rate:,.0f} records/s, a warm batch {entry.warm:.2f} s, {entry.peak_mb:,.0f} MB"
-        )
-        self.say(f"{what}: {system}: {ran.seconds if ran else 0:.0f} s, {said}")
+        more = "".join(f", {name} {value:.2f}" for name, value in entry.measured.items())
+        warm = "" if isnan(entry.warm) else f", a warm batch {entry.warm:.2f} s"
+        said = entry.wrong or f"{entry.rate:,.0f} records/s{warm}, {entry.peak_mb:,.0f} MB{more}"
+        others = f", others used {entry.ran.foreign:.0f} CPU s" if entry.ran and entry.disturbed else ""
+        self.say(f"{entry.what}: {entry.system}: {entry.seconds:.0f} s, {said}{others}")
         return entry
 
-    def _place(self) -> Path:
-        place = self.folder / f"job-{len(self.entries)}"
+    def place(self) -> Path:
+        """A new folder for one job."""
+        self._places += 1
+        place = self.folder / f"job-{self._places}"
         place.mkdir()
         return place
-
-    def _copied(self, rows: int, whose: str, place: Path, laid: Laid | None = None) -> Path:
-        """Copies the table of `rows` rows by linking its data files, which are never modified."""
-        table = place / "table"
-        if rows:
-            shutil.copytree(self._base(rows, whose, laid), table, copy_function=_linked)
-        return table
-
-    def _base(self, rows: int, whose: str, laid: Laid | None) -> Path:
-        """Creates a table with the ids 0 to `rows` in their order: with Delta's defaults for the recipe, and for the
-        bridge with its own."""
-        path = self.folder / f"base-{whose}-{rows}{f'-{laid.name}' if laid else ''}"
-        if not path.exists():
-            columns = ["id", *ROW, "number"]
-            if whose == RECIPE:
-                self.spark.sql(f"CREATE TABLE delta.`{path}` ({SPARK}) USING delta")
-            else:
-                fields = self.spark.sql(f"SELECT {_nulls()}").schema.fields
-                by = ("id",) if laid is Laid.CLUSTERED else ()
-                target = DeltaTarget(path=str(path), cluster_by=by)
-                create_table(self.spark, target, fields, pipeline=_PIPELINE)
-            files = _FILES if laid else max(2, rows // _ROWS_A_FILE)
-            ids = self.spark.range(0, rows, 1, files).selectExpr("id", "0L AS number")
-            if laid in (Laid.ANY_ORDER, Laid.CLUSTERED):
-                ids = ids.repartition(files, F.xxhash64("id"))
-            made = ids.select(*(F.expr(ROW.get(name, name)).alias(name) for name in columns))
-            made.write.format("delta").mode("append").save(str(path))
-            if laid is Laid.CLUSTERED:
-                size = sum(file.stat().st_size for file in path.glob("*.parquet"))
-                with session_settings(
-                    self.spark, {"spark.databricks.delta.optimize.maxFileSize": str(size // _FILES)}
-                ):
-                    self.spark.sql(f"OPTIMIZE delta.`{path}`")
-            self.say(f"table of {rows:,} rows for the {whose}{f', {laid.value}' if laid else ''}")
-        return path
-
-
-def _nulls() -> str:
-    columns = [column.split(" ", 1) for column in SPARK.replace("(10, 2)", "(10,2)").split(", ")]
-    return ", ".join(f"CAST(NULL AS {type}) AS {name}" for name, type in columns)
-
-
-def _linked(source: str, target: str) -> str:
-    if source.endswith(".parquet") and "_delta_log" not in source:
-        os.link(source, target)
-        return target
-    return str(shutil.copy2(source, target))

@@ -1,28 +1,32 @@
-"""Runs whole jobs as processes, and measures their duration, memory and commits."""
+"""Runs whole jobs as processes, and measures their duration, memory, CPU and commits."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import statistics
 import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cpu import Cpu, busy, sessions
+from benchmarks.cpu import Cpu, Others, sessions
 
-__all__ = ["Commit", "JobError", "Ran", "commits", "run"]
+__all__ = ["Commit", "Job", "JobError", "Ran", "commits", "run", "started"]
 
 _EVERY_SECONDS = 0.2
 _LIMIT_SECONDS = 3600.0
 _COLD = 3
 """The number of first batches that are not warm. The last batch is excluded, too, since it may be smaller."""
+_READER = re.compile(r"  read by (\w+)")
+"""What read a batch, in the line that `bridge ingest` prints of it."""
 
 
 class JobError(RuntimeError):
@@ -56,6 +60,8 @@ class Ran:
     """CPU seconds of all its processes."""
     foreign: float = 0.0
     """CPU seconds that neither the job nor those who serve it (`beside`) have spent meanwhile."""
+    said: str = field(default="", repr=False)
+    """What it printed."""
 
     @property
     def peak_mb(self) -> float:
@@ -63,9 +69,10 @@ class Ran:
 
     @property
     def engines(self) -> str:
-        """The number of batches by engine, as text."""
-        counted = Counter(batch.engine for batch in self.batches)
-        return ", ".join(f"{count} by {engine}" for engine, count in sorted(counted.items()))
+        """The number of batches by engine, and what read them where the job has printed that."""
+        merged = _counted(batch.engine for batch in self.batches)
+        read = _counted(_READER.findall(self.said))
+        return f"{merged}, read {read}" if read else merged
 
     @property
     def warm_batches(self) -> list[tuple[Commit, Commit]]:
@@ -79,18 +86,106 @@ class Ran:
         found = [after.at - before.at for before, after in self.warm_batches]
         return statistics.median(found) if found else float("nan")
 
+    @property
+    def warm_mean(self) -> float:
+        """As `warm`, but the mean."""
+        found = [after.at - before.at for before, after in self.warm_batches]
+        return statistics.mean(found) if found else float("nan")
+
+
+class Job:
+    """A process that runs, as the leader of a session of its own; see `started`."""
+
+    def __init__(self, command: Sequence[str], folder: Path, beside: Sequence[int]) -> None:
+        self._command, self._said = command, folder / "said.txt"
+        self._memory: list[tuple[float, float]] = []
+        self._own, self._others = Cpu(), Others(beside)
+        self._started = time.perf_counter()
+        with self._said.open("wb") as out:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                env={**os.environ, "BRIDGE_LOG": str(folder / "spark.log")},
+                start_new_session=True,
+            )
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._watcher.start()
+
+    @property
+    def said(self) -> str:
+        """What it has printed so far."""
+        return self._said.read_text(errors="replace")
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def stop(self) -> Ran:
+        """Ask the process to end (SIGTERM), and wait for that; its exit code does not matter."""
+        self._process.terminate()
+        self._process.wait(60)
+        return self._ran()
+
+    def ended(self) -> Ran:
+        """Wait for the end of the process. Raises JobError when it fails."""
+        code = self._process.wait(_LIMIT_SECONDS)
+        ran = self._ran()
+        if code:
+            raise self.failed(f"ended with code {code}")
+        return ran
+
+    def failed(self, how: str) -> JobError:
+        """The error of a process that failed somehow, with the last lines that it has printed."""
+        last = "\n".join(self.said.splitlines()[-12:])
+        return JobError(f"{' '.join(self._command)} {how}:\n{last}")
+
+    def kill(self) -> None:
+        """End all processes of the session that are left."""
+        for pid in sessions([self._process.pid]):
+            os.kill(pid, signal.SIGKILL)
+        self._process.wait()
+        self._watcher.join()
+
+    def _ran(self) -> Ran:
+        seconds = time.perf_counter() - self._started
+        self.kill()
+        foreign = self._others.seconds(self._own.seconds)
+        return Ran(seconds, [], self._memory, None, self._own.seconds, foreign, self.said)
+
+    def _watch(self) -> None:
+        while self.running:
+            pids = sessions([self._process.pid])
+            self._own.sample(pids)
+            held = _held(pids)
+            if held:
+                self._memory.append((time.perf_counter() - self._started, held / 1e6))
+            time.sleep(_EVERY_SECONDS)
+
+
+@contextmanager
+def started(command: Sequence[str], *, folder: Path, beside: Sequence[int] = ()) -> Iterator[Job]:
+    """Start `command` in a session of its own, of which no process is left afterwards. What it prints stays in
+    `folder`. `beside`: leaders of the sessions that serve the job (the broker, this process), whose CPU is nobody
+    else's."""
+    folder.mkdir(parents=True, exist_ok=True)
+    job = Job(command, folder, beside)
+    try:
+        yield job
+    finally:
+        job.kill()
+
 
 def run(
     command: Sequence[str], *, folder: Path, table: Path, spark: bool = True, beside: Sequence[int] = ()
 ) -> Ran:
-    """Run `command` as a session of its own to its end. What it prints and, of a job of `spark`, the event log stay in
-    `folder`, which is new. `beside`: leaders of the sessions that serve the job (the broker, this process), whose CPU
-    is nobody else's. Raises JobError when it fails; leaves no process."""
+    """Run `command` to its end (see `started`), and find its commits to `table`. The event log of a job of `spark`
+    stays in `folder`, which is new. Raises JobError when the job fails."""
     folder.mkdir(parents=True)
     events = folder / "events"
     events.mkdir()
     known = {commit.version for commit in commits(table)}
-    said = folder / "said.txt"
     conf = {
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": events.as_uri(),
@@ -98,40 +193,10 @@ def run(
         "spark.eventLog.rolling.enabled": "false",
     }
     told = [x for key, value in conf.items() for x in ("--conf", f"{key}={value}")] if spark else []
-    environ = {**os.environ, "BRIDGE_LOG": str(folder / "spark.log")}
-    own, others = Cpu(), Cpu()
-    others.sample(sessions(beside))
-    before, served = busy(), others.seconds
-    started = time.perf_counter()
-    with said.open("wb") as out:
-        process = subprocess.Popen(
-            [*command, *told],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            env=environ,
-            start_new_session=True,
-        )
-        memory: list[tuple[float, float]] = []
-        watched = (process, started, memory, own)
-        watcher = threading.Thread(target=_watch, args=watched, daemon=True)
-        watcher.start()
-        try:
-            code = process.wait(_LIMIT_SECONDS)
-            seconds = time.perf_counter() - started
-        finally:
-            for pid in sessions([process.pid]):
-                os.kill(pid, signal.SIGKILL)
-            process.wait()
-    watcher.join()
-    others.sample(sessions(beside))
-    foreign = busy() - before - own.seconds - (others.seconds - served)
-    if code:
-        last = "\n".join(said.read_text(errors="replace").splitlines()[-12:])
-        raise JobError(f"{' '.join(command)} ended with code {code}:\n{last}")
+    with started([*command, *told], folder=folder, beside=beside) as job:
+        ran = job.ended()
     new = [commit for commit in commits(table) if commit.version not in known]
-    log = next(iter(sorted(events.iterdir())), None)
-    return Ran(seconds, new, memory, log, own.seconds, max(0.0, foreign))
+    return replace(ran, batches=new, events=next(iter(sorted(events.iterdir())), None))
 
 
 def commits(table: Path) -> list[Commit]:
@@ -158,24 +223,16 @@ def commits(table: Path) -> list[Commit]:
     return found
 
 
+def _counted(names: Iterable[str]) -> str:
+    return ", ".join(f"{count} by {name}" for name, count in sorted(Counter(names).items()))
+
+
 def _is_number(value: object) -> bool:
     try:
         float(str(value))
     except ValueError:
         return False
     return True
-
-
-def _watch(
-    process: subprocess.Popen[bytes], started: float, memory: list[tuple[float, float]], cpu: Cpu
-) -> None:
-    while process.poll() is None:
-        pids = sessions([process.pid])
-        cpu.sample(pids)
-        held = _held(pids)
-        if held:
-            memory.append((time.perf_counter() - started, held / 1e6))
-        time.sleep(_EVERY_SECONDS)
 
 
 def _held(pids: Sequence[int]) -> int:

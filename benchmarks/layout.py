@@ -3,10 +3,12 @@ with OPTIMIZE."""
 
 from __future__ import annotations
 
+from benchmarks.base_tables import Laid
+from benchmarks.found import Found
 from benchmarks.goals import at_least
-from benchmarks.ground import Ground, Laid, engines
+from benchmarks.ground import Ground, engines
 from benchmarks.plots import Plot
-from benchmarks.scenarios import SEED, Found, Scale
+from benchmarks.scale import SEED, Scale
 from benchmarks.topics import load_together
 
 __all__ = ["play"]

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from benchmarks.topics import ROW, Load
 
-__all__ = ["same", "wrong"]
+__all__ = ["digest", "same", "wrong"]
 
 
 def wrong(rows: DataFrame, load: Load, base: int = 0) -> str | None:
@@ -45,14 +45,17 @@ def wrong(rows: DataFrame, load: Load, base: int = 0) -> str | None:
     return None
 
 
-def same(left: DataFrame, right: DataFrame) -> str | None:
-    """Returns how the rows of two frames with the same columns differ, by count and the sum of row hashes, or None."""
-    row = F.xxhash64(*sorted(left.columns)).cast("decimal(38, 0)")
-    sums = [frame.agg(F.count(F.lit(1)), F.sum(row)).first() for frame in (left, right)]
-    assert sums[0] is not None and sums[1] is not None
-    if tuple(sums[0]) == tuple(sums[1]):
-        return None
-    return f"{sums[0][0]:,} and {sums[1][0]:,} rows, which differ"
+def digest(frame: DataFrame) -> tuple[int, int]:
+    """Returns the number of rows and the sum of their hashes, whatever their order."""
+    row = F.xxhash64(*sorted(frame.columns)).cast("decimal(38, 0)")
+    found = frame.agg(F.count(F.lit(1)), F.sum(row)).first()
+    assert found is not None
+    return int(found[0]), int(found[1] or 0)
+
+
+def same(left: tuple[int, int], right: tuple[int, int]) -> str | None:
+    """Returns how the rows of two frames with the same columns differ, by their `digest`, or None."""
+    return None if left == right else f"{left[0]:,} and {right[0]:,} rows, which differ"
 
 
 def _untouched(base: int, touched: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[int, int, int]:

@@ -1,23 +1,46 @@
-"""Flink → Paimon over the same topic: the statements of an ingest, and of reading its table back."""
+"""Flink → Paimon over the same topics: the statements that fill a table, apply topics to it, and read it back."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from benchmarks.topics import FLINK, PARTITIONS, SPARK
+from benchmarks.topics import FLINK, FLINK_TYPES, PARTITIONS, SPARK_TYPES
 
-__all__ = ["dump", "dumped", "ingest", "settings"]
+__all__ = [
+    "BATCH",
+    "TABLE",
+    "apply",
+    "catalog",
+    "dump",
+    "dumped",
+    "fill",
+    "folder",
+    "follow",
+    "ingest",
+    "settings",
+    "shown",
+]
 
-_TABLE = "paimon.bench.t"
+BATCH = {"execution.runtime-mode": "BATCH"}
+"""Flink's settings of a job over what is there when it starts."""
+TABLE = "paimon.bench.t"
+_KEY = "PRIMARY KEY (id) NOT ENFORCED"
 _NULL = "-"
+_CHUNK = 1000
 
 
 def settings(checkpoint: str) -> dict[str, str]:
     """Flink's settings of an ingest with a checkpoint every so often, as '10 s'; Paimon commits with each."""
     return {"execution.runtime-mode": "STREAMING", "execution.checkpointing.interval": checkpoint}
+
+
+def folder(warehouse: Path) -> Path:
+    """The folder of the table in its warehouse."""
+    return warehouse / "bench.db" / "t"
 
 
 def ingest(bootstrap: str, topic: str, warehouse: Path) -> list[str]:
@@ -30,44 +53,118 @@ def ingest(bootstrap: str, topic: str, warehouse: Path) -> list[str]:
         "value.format": "json",
         "scan.bounded.mode": "latest-offset",
     }
-    shown = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
-    key = "PRIMARY KEY (id) NOT ENFORCED"
     return [
-        *_catalog(warehouse),
-        f"CREATE TABLE {_TABLE} ({FLINK}, {key}) WITH ('bucket' = '{PARTITIONS}')",
-        f"CREATE TEMPORARY TABLE source ({FLINK}, {key}) WITH ({shown})",
-        f"INSERT INTO {_TABLE} SELECT * FROM source",
+        *catalog(warehouse),
+        f"CREATE TABLE {TABLE} ({FLINK}, {_KEY}) WITH ('bucket' = '{PARTITIONS}')",
+        f"CREATE TEMPORARY TABLE source ({FLINK}, {_KEY}) WITH ({shown(options)})",
+        f"INSERT INTO {TABLE} SELECT * FROM source",
+    ]
+
+
+def fill(warehouse: Path, rows: int) -> list[str]:
+    """A new table with the ids 0 to `rows`, whose number is 0, and a column for the row kind of `apply`."""
+    numbers = {
+        "a": ("thousands", -(-rows // _CHUNK)),
+        "b": ("ones", _CHUNK),
+    }
+    sources = [
+        f"CREATE TEMPORARY TABLE {table} ({name} BIGINT) WITH ('connector' = 'datagen', 'number-of-rows' = '{count}', "
+        f"'fields.{name}.kind' = 'sequence', 'fields.{name}.start' = '0', 'fields.{name}.end' = '{count - 1}')"
+        for name, (table, count) in numbers.items()
+    ]
+    row = (
+        "id, CONCAT('customer-', CAST(MOD(id, 5000) AS STRING)), 'NEW', "
+        "CAST(CAST(MOD(id * 7, 100000) AS DECIMAL(10, 0)) / 100 AS DECIMAL(10, 2)), "
+        "TIMESTAMP '2023-11-14 22:13:20', 'please leave it at the door', CAST(0 AS BIGINT), '+I'"
+    )
+    options = f"'bucket' = '{PARTITIONS}', 'rowkind.field' = 'op'"
+    return [
+        *catalog(warehouse),
+        f"CREATE TABLE {TABLE} ({FLINK}, op STRING, {_KEY}) WITH ({options})",
+        *sources,
+        f"INSERT INTO {TABLE} SELECT {row} FROM (SELECT a * {_CHUNK} + b AS id FROM thousands CROSS JOIN ones) "
+        f"WHERE id < {rows}",
+    ]
+
+
+def apply(bootstrap: str, topics: Sequence[str], warehouse: Path) -> list[str]:
+    """Each topic, up to its end, into the table of `fill`, one job after the other.
+
+    Not with `upsert-kafka`: that source drops a delete of a key that it has not seen in the topic itself. So a value
+    is read as text, and a null one is a row of kind -D."""
+    fields = ", ".join(
+        f"CAST(JSON_VALUE(v, '$.{n}') AS {type})" for n, type in FLINK_TYPES.items() if n != "id"
+    )
+    statements = catalog(warehouse)
+    for number, topic in enumerate(topics):
+        options = {
+            **_appended(bootstrap, topic),
+            "scan.bounded.mode": "latest-offset",
+            "key.fields": "k_id",
+            "key.fields-prefix": "k_",
+            "value.format": "raw",
+            "value.fields-include": "EXCEPT_KEY",
+        }
+        statements += [
+            f"CREATE TEMPORARY TABLE source_{number} (k_id BIGINT, v STRING) WITH ({shown(options)})",
+            f"INSERT INTO {TABLE} SELECT k_id, {fields}, CASE WHEN v IS NULL THEN '-D' ELSE '+I' END "
+            f"FROM source_{number}",
+        ]
+    return statements
+
+
+def follow(bootstrap: str, topic: str, warehouse: Path) -> list[str]:
+    """A topic without tombstones into the table of `fill`, until the job is stopped."""
+    options = {
+        **_appended(bootstrap, topic),
+        "key.fields": "id",
+        "value.format": "json",
+    }
+    return [
+        *catalog(warehouse),
+        f"CREATE TEMPORARY TABLE source ({FLINK}) WITH ({shown(options)})",
+        f"INSERT INTO {TABLE} SELECT {', '.join(FLINK_TYPES)}, '+I' FROM source",
     ]
 
 
 def dump(warehouse: Path, folder: Path) -> list[str]:
     """The table's rows as CSV of texts, for `dumped`."""
-    names = _names()
-    columns = ", ".join(f"{name} STRING" for name in names)
-    texts = ", ".join(f"CAST({name} AS STRING)" for name in names)
+    columns = ", ".join(f"{name} STRING" for name in FLINK_TYPES)
+    texts = ", ".join(f"CAST({name} AS STRING)" for name in FLINK_TYPES)
     place = f"'connector' = 'filesystem', 'path' = '{folder.as_uri()}'"
     options = f"{place}, 'format' = 'csv', 'csv.null-literal' = '{_NULL}'"
 
     return [
-        *_catalog(warehouse),
+        *catalog(warehouse),
         f"CREATE TEMPORARY TABLE texts ({columns}) WITH ({options})",
-        f"INSERT INTO texts SELECT {texts} FROM {_TABLE}",
+        f"INSERT INTO texts SELECT {texts} FROM {TABLE}",
     ]
 
 
 def dumped(spark: SparkSession, folder: Path) -> DataFrame:
     """What `dump` has written, with the columns of SPARK."""
-    columns = ", ".join(f"{name} STRING" for name in _names())
+    columns = ", ".join(f"{name} STRING" for name in SPARK_TYPES)
     texts = spark.read.schema(columns).option("nullValue", _NULL).csv(str(folder))
-    types = dict(column.split(" ", 1) for column in SPARK.replace("(10, 2)", "(10,2)").split(", "))
-    return texts.select(*[F.col(name).cast(type).alias(name) for name, type in types.items()])
+    return texts.select(*[F.col(name).cast(type).alias(name) for name, type in SPARK_TYPES.items()])
 
 
-def _names() -> list[str]:
-    return [column.split(" ", 1)[0] for column in SPARK.replace("(10, 2)", "").split(", ")]
+def _appended(bootstrap: str, topic: str) -> dict[str, str]:
+    return {
+        "connector": "kafka",
+        "topic": topic,
+        "properties.bootstrap.servers": bootstrap,
+        "scan.startup.mode": "earliest-offset",
+        "key.format": "json",
+    }
 
 
-def _catalog(warehouse: Path) -> list[str]:
+def shown(options: Mapping[str, str]) -> str:
+    """The options of a table, as they are between the parentheses of WITH."""
+    return ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
+
+
+def catalog(warehouse: Path) -> list[str]:
+    """Makes the warehouse known."""
     return [
         f"CREATE CATALOG paimon WITH ('type' = 'paimon', 'warehouse' = '{warehouse.as_uri()}')",
         "CREATE DATABASE IF NOT EXISTS paimon.bench",

@@ -71,7 +71,7 @@ class Bench:
     def ingested(self) -> str:
         """Creates a second table by an ingest of a topic with all rows before and then after the update. Returns the
         start of the latter changes, for `publish.start`."""
-        topic = self._topic()
+        topic = self.new_topic()
         definition = self.definition(topic, "at-least-once", table=INGESTED)
         for version in (0, 1):
             began = self._versions(INGESTED)
@@ -92,7 +92,7 @@ class Bench:
             lambda: self.loop(plain),
             lambda: self._spark_sink(records),
             lambda: self._spark_sink(records.repartition(tasks, "key").sortWithinPartitions("key")),
-            lambda: self._own_sink(records, replace(topic, names=(self._topic(),))),
+            lambda: self._own_sink(records, replace(topic, names=(self.new_topic(),))),
         ]
         kinds = list(itertools.product(("snapshot", "version:1"), ("at-least-once", "exactly-once")))
         ways += [partial(self.publish, start, guarantee) for start, guarantee in kinds]
@@ -133,7 +133,8 @@ class Bench:
         )
         return config.load(file)
 
-    def _topic(self) -> str:
+    def new_topic(self) -> str:
+        """Creates a compacted topic."""
         name = f"bench-{next(self._names)}"
         self.broker.create_topic(name, partitions=_PARTITIONS, config={"cleanup.policy": "compact"})
         return name
@@ -161,7 +162,7 @@ class Bench:
                 "partitioner": "murmur2_random",
             }
         )
-        topic, produce = self._topic(), producer.produce
+        topic, produce = self.new_topic(), producer.produce
         for key, value in plain:
             while True:
                 try:
@@ -174,7 +175,7 @@ class Bench:
     def _spark_sink(self, records: DataFrame) -> None:
         writer = records.write.format("kafka").option("kafka.bootstrap.servers", self.broker.bootstrap)
         writer.option("kafka.compression.type", "lz4").option("kafka.linger.ms", "20").option(
-            "topic", self._topic()
+            "topic", self.new_topic()
         ).save()
 
     def _own_sink(self, records: DataFrame, topic: Topic) -> None:
@@ -183,7 +184,7 @@ class Bench:
 
     def publish(self, start: str, guarantee: str, table: str = TABLE) -> str:
         """Publishes a table and returns the new topic."""
-        topic = self._topic()
+        topic = self.new_topic()
         done = publish(self.spark, self.definition(topic, guarantee, start, table))
         assert done.records_out == self.rows, done
         return topic

@@ -1,74 +1,100 @@
-"""Plays the scenarios of publish: changes of every row of a table, with each guarantee."""
+"""Plays the scenarios of publish: changes of every row of a table with each guarantee, and a table beside Flink."""
 
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from benchmarks.goals import Outcome, at_least, void
-from benchmarks.ground import Say
-from benchmarks.measure import race
-from benchmarks.oracle import same
+from benchmarks import sinks
+from benchmarks.cpu import Others
+from benchmarks.goals import Outcome
+from benchmarks.ground import Ground
+from benchmarks.jobs import Ran
+from benchmarks.oracle import digest, same
 from benchmarks.publish import COLUMNS, INGESTED, TABLE, Bench
-from bridge.embedded.broker import Broker
+from benchmarks.results import Entry
+from benchmarks.rounds import Rounds, compared, in_turn
 
 __all__ = ["outcomes"]
 
 _LOOPED = 1_000_000
 """The number of different records that the bare loop sends repeatedly, to limit memory."""
 _GUARANTEES = ("at-least-once", "exactly-once")
+_LOOP = "a bare produce loop"
+_SOURCES = ((INGESTED, "that an ingest wrote", 0.5), (TABLE, "by an UPDATE", 0.35))
+"""Tables, who wrote their changes, and the part of a bare loop's speed that is the goal."""
 
 
-def outcomes(spark: SparkSession, broker: Broker, folder: Path, rows: int, say: Say) -> list[Outcome]:
-    """Publish `rows` updates from the change feed, those that an ingest made and those of an UPDATE, once for nothing
-    and three times measured, the shortest counts; the last topics are then compared with the tables by Spark's own
-    reader."""
-    bench = Bench(spark, broker, folder, rows)
+def outcomes(ground: Ground, folder: Path, rows: int, rounds: int) -> list[Outcome]:
+    """Publish `rows` updates from the change feed, those that an ingest made and those of an UPDATE, in this process:
+    once for nothing, then in turn with a bare loop; each topic is then compared with its table by Spark's own reader.
+    At last the whole table, in a process of its own, beside Flink."""
+    bench = Bench(ground.spark, ground.broker, folder, rows)
     plain = bench.plain(min(rows, _LOOPED))
     begun = {INGESTED: bench.ingested(), TABLE: "version:1"}
-    say(
-        f"publish: a table of {rows:,} rows, and one written by an ingest, whose changes start with {begun[INGESTED]}"
-    )
-    topics: dict[tuple[str, str], str] = {}
+    tables = {name: digest(ground.spark.read.format("delta").load(str(folder / name))) for name in begun}
+    ground.say(f"publish: a table of {rows:,} rows, and one written by an ingest, from {begun[INGESTED]} on")
 
-    def publish(table: str, guarantee: str) -> None:
-        topics[table, guarantee] = bench.publish(begun[table], guarantee, table)
+    def loop() -> Entry:
+        records = itertools.islice(itertools.cycle(plain), rows)
+        return _timed(ground, _LOOP, rows, partial(bench.loop, records), lambda _: None)
+
+    def publish(table: str, guarantee: str) -> Entry:
+        work = partial(bench.publish, begun[table], guarantee, table)
+        return _timed(
+            ground,
+            f"bridge, {table}, {guarantee}",
+            rows,
+            work,
+            lambda topic: same(tables[table], digest(topic_rows(ground, str(topic)))),
+        )
 
     kinds = list(itertools.product(begun, _GUARANTEES))
-    ways: list[Callable[[], object]] = [
-        lambda: bench.loop(itertools.islice(itertools.cycle(plain), rows)),
-        *(partial(publish, *kind) for kind in kinds),
-    ]
-    loop, *seconds = race(ways, rounds=3, warm=1)
-    took = dict(zip(kinds, seconds, strict=True))
-    shown = ", ".join(f"{table} {guarantee} {took[table, guarantee]:.1f} s" for table, guarantee in kinds)
-    say(f"publish: a bare loop {loop:.1f} s, {shown}")
-    found = []
-    for table, whose in ((INGESTED, "that an ingest wrote"), (TABLE, "by an UPDATE")):
-        here = spark.read.format("delta").load(str(folder / table))
-        some, once = (same(here, _rows(spark, broker, topics[table, g])) for g in _GUARANTEES)
-        least, exactly = (rows / took[table, g] for g in _GUARANTEES)
+    ways: list[Callable[[], Entry]] = [loop, *(partial(publish, *kind) for kind in kinds)]
+    in_turn(1, ways)
+    played = [found for found in in_turn(rounds, ways) if found is not None]
+    took: dict[tuple[str, str], Rounds] = dict(zip(kinds, played[1:], strict=True))
+    made = []
+    for table, whose, goal in _SOURCES:
+        some, once = (took[table, guarantee] for guarantee in _GUARANTEES)
         what = f"publish of {rows:,} changes {whose}"
-        first = at_least(
-            f"{what}, at-least-once / a bare produce loop", "records/s", rows / loop, least, 0.35
-        )
-        second = at_least(f"{what}, exactly-once / at-least-once", "records/s", least, exactly, 0.8)
-        either = some or once
-        found += [
-            first if not some else void(first, some),
-            second if not either else void(second, either),
+        made += [
+            compared(f"{what}, at-least-once / {_LOOP}", "records/s", _rate, goal, played[0], some),
+            compared(f"{what}, exactly-once / at-least-once", "records/s", _rate, 0.8, some, once),
         ]
-    return found
+    return made + sinks.outcomes(ground, bench, tables[TABLE], rounds, partial(topic_rows, ground))
 
 
-def _rows(spark: SparkSession, broker: Broker, topic: str) -> DataFrame:
+def topic_rows(ground: Ground, topic: str) -> DataFrame:
     """Returns the rows in committed records of the topic."""
-    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
+    reader = ground.spark.read.format("kafka").option("kafka.bootstrap.servers", ground.broker.bootstrap)
     records = reader.option("subscribe", topic).option("kafka.isolation.level", "read_committed").load()
     row = F.from_json(F.col("value").cast("string"), COLUMNS.replace("TIMESTAMP(3)", "TIMESTAMP_NTZ"))
     return records.select(row.alias("row")).select("row.*")
+
+
+def _timed(
+    ground: Ground,
+    system: str,
+    rows: int,
+    work: Callable[[], object],
+    judge: Callable[[object], str | None],
+) -> Entry:
+    """Work in this process and in the broker."""
+    others, started = Others(ground.serving), time.perf_counter()
+    done = work()
+    seconds = time.perf_counter() - started
+    foreign, cpu = others.seconds(), others.served
+    ran = Ran(seconds, [], [], None, cpu, foreign)
+    what = f"publish of {rows:,} changes, in a process that runs"
+    return ground.added(Entry(what, system, rows, ran, judge(done), ground.tolerance))
+
+
+def _rate(entry: Entry) -> float:
+    return entry.rate

@@ -17,12 +17,10 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from benchmarks.topics import SPARK
+from benchmarks.topics import SPARK, SPARK_TYPES
 from bridge import jars
 
 __all__ = ["main", "session"]
-
-_COLUMNS = [column.split()[0] for column in SPARK.replace("(10, 2)", "").split(", ")]
 
 
 def session(app: str, *, master: str = "local[*]", conf: Mapping[str, str] | None = None) -> SparkSession:
@@ -55,8 +53,8 @@ def upsert(batch: DataFrame, table: str) -> None:
     )
     newest = Window.partitionBy("id").orderBy(F.desc("offset"))
     last = changes.withColumn("nth", F.row_number().over(newest)).where("nth = 1")
-    source = last.select("id", *(F.col(f"row.{name}") for name in _COLUMNS[1:]), "deleted")
-    values = {name: f"s.{name}" for name in _COLUMNS}
+    source = last.select("id", *(F.col(f"row.{name}") for name in list(SPARK_TYPES)[1:]), "deleted")
+    values = {name: f"s.{name}" for name in SPARK_TYPES}
     (
         DeltaTable.forPath(batch.sparkSession, table)
         .alias("t")

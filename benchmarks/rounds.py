@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isnan
 
-from benchmarks.ground import Entry
+from benchmarks.goals import Outcome, at_least, not_measured, void
+from benchmarks.results import Entry
 
-__all__ = ["Rounds", "in_turn"]
+__all__ = ["NO_FLINK", "Rounds", "compared", "in_turn"]
+
+NO_FLINK = "no Flink here; `make bench-peers` fetches it"
+Number = Callable[[Entry], float]
+Comparison = Callable[[str, str, float, float, float], Outcome]
 
 
 @dataclass(frozen=True)
@@ -24,16 +30,20 @@ class Rounds:
 
     @property
     def wrong(self) -> str | None:
-        """What voids them: a wrong table, or a machine that others used in every round."""
-        wrong = next((f"{e.system}: {e.wrong}" for e in self.entries if e.wrong), None)
-        if wrong is None and all(entry.disturbed for entry in self.entries):
-            return f"{self.entries[0].system}: others used the machine in each round"
-        return wrong
+        """What is wrong with a table of theirs, or why a job has failed."""
+        return next((f"{e.system}: {e.wrong}" for e in self.entries if e.wrong), None)
 
-    def median(self, number: Callable[[Entry], float]) -> float:
+    @property
+    def disturbed(self) -> str | None:
+        """Says so where others used the machine in every round."""
+        if not all(entry.disturbed for entry in self.entries):
+            return None
+        return f"{self.entries[0].system}: others used the machine in each round"
+
+    def median(self, number: Number) -> float:
         return statistics.median(number(entry) for entry in self.counted)
 
-    def spread(self, number: Callable[[Entry], float]) -> str:
+    def spread(self, number: Number) -> str:
         """Lowest and highest; one number where there was one round."""
         numbers = sorted(number(entry) for entry in self.counted)
         low, high = f"{numbers[0]:,.3g}", f"{numbers[-1]:,.3g}"
@@ -59,3 +69,27 @@ def in_turn(count: int, ways: Sequence[Callable[[], Entry | None]]) -> list[Roun
             if entry is not None:
                 entries.append(entry)
     return [Rounds(tuple(entries)) if entries else None for entries in played]
+
+
+def compared(
+    name: str,
+    unit: str,
+    number: Number,
+    goal: float,
+    baseline: Rounds | None,
+    bridge: Rounds,
+    *,
+    by: Comparison = at_least,
+    bridge_number: Number | None = None,
+) -> Outcome:
+    """A row of medians of a `number` of each job; `bridge_number` where the bridge's is another."""
+    if baseline is None:
+        return not_measured(name, unit, goal, NO_FLINK)
+    own = bridge_number or number
+    numbers = baseline.median(number), bridge.median(own)
+    wrong, disturbed = baseline.wrong or bridge.wrong, baseline.disturbed or bridge.disturbed
+    if any(isnan(n) for n in numbers):
+        wrong, numbers = wrong or "too few batches", (1.0, 1.0)
+    made = by(name, unit, *numbers, goal)
+    made = replace(made, spread=f"{baseline.spread(number)} / {bridge.spread(own)}")
+    return void(made, wrong, disturbed) if wrong or disturbed else made

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 
@@ -16,14 +16,34 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bridge.embedded.broker import Broker
 
-__all__ = ["FLINK", "PARTITIONS", "ROW", "SPARK", "Fold", "Load", "load_together", "produce"]
+__all__ = [
+    "FLINK",
+    "FLINK_TYPES",
+    "PARTITIONS",
+    "ROW",
+    "SPARK",
+    "SPARK_TYPES",
+    "Fold",
+    "Load",
+    "load_together",
+    "produce",
+    "producer",
+    "records",
+]
 
 PARTITIONS = 4
-FLINK = (
-    "id BIGINT, customer STRING, status STRING, amount DECIMAL(10, 2), updated_at TIMESTAMP(3), "
-    "note STRING, number BIGINT"
-)
-SPARK = FLINK.replace("TIMESTAMP(3)", "TIMESTAMP_NTZ")
+FLINK_TYPES = {
+    "id": "BIGINT",
+    "customer": "STRING",
+    "status": "STRING",
+    "amount": "DECIMAL(10, 2)",
+    "updated_at": "TIMESTAMP(3)",
+    "note": "STRING",
+    "number": "BIGINT",
+}
+SPARK_TYPES = {**FLINK_TYPES, "updated_at": "TIMESTAMP_NTZ"}
+FLINK, SPARK = (", ".join(f"{name} {type}" for name, type in t.items()) for t in (FLINK_TYPES, SPARK_TYPES))
+"""The columns, for a CREATE TABLE."""
 ROW = {
     "customer": "concat('customer-', id % 5000)",
     "status": "elt(CAST(1 + number % 4 AS INT), 'NEW', 'PAID', 'SENT', 'DONE')",
@@ -47,10 +67,10 @@ class Load:
     deletes: npt.NDArray[np.bool_]
 
     @staticmethod
-    def random(records: int, keys: int, seed: int) -> Load:
+    def random(records: int, keys: int, seed: int, *, tombstones: float = _TOMBSTONES) -> Load:
         """Returns records of random keys; one in twenty is a tombstone."""
         draw = np.random.default_rng(seed)
-        return Load(draw.integers(0, keys, records), draw.random(records) < _TOMBSTONES)
+        return Load(draw.integers(0, keys, records), draw.random(records) < tombstones)
 
     def first(self, records: int) -> Load:
         return Load(self.keys[:records], self.deletes[:records])
@@ -83,67 +103,77 @@ def load_together(records: int, batch: int, rows: int, seed: int) -> Load:
     return Load(starts + np.arange(records) % batch, draw.random(records) < _TOMBSTONES)
 
 
-def produce(broker: Broker, topic: str, load: Load) -> float:
-    """Creates the topic, sends the load and returns the seconds. Raises RuntimeError unless all records arrived."""
-    broker.create_topic(topic, partitions=PARTITIONS)
-    started = time.perf_counter()
-    producer = Producer(
+def producer(broker: Broker, linger_ms: int = 20) -> Producer:
+    """A producer that sends records of a key to one partition, in their order."""
+    return Producer(
         {
             "bootstrap.servers": broker.bootstrap,
             "enable.idempotence": True,
             "compression.type": "lz4",
-            "linger.ms": 20,
+            "linger.ms": linger_ms,
             "batch.size": 1_000_000,
             "queue.buffering.max.messages": 4 * _QUEUE,
             "partitioner": "murmur2_random",
         }
     )
-    for chunk in _chunks(load):
-        while len(producer) > _QUEUE:
-            producer.poll(0.01)
-        if producer.produce_batch(topic, chunk) != len(chunk):
+
+
+def produce(
+    broker: Broker, topic: str, load: Load, *, partitions: int = PARTITIONS, part: range | None = None
+) -> float:
+    """Creates the topic, sends the load (or `part` of it, the indexes of its records) and returns the seconds. Raises
+    RuntimeError unless all records arrived."""
+    part = range(len(load)) if part is None else part
+    broker.create_topic(topic, partitions=partitions)
+    started = time.perf_counter()
+    sender = producer(broker)
+    for chunk in _chunks(load, part):
+        while len(sender) > _QUEUE:
+            sender.poll(0.01)
+        if sender.produce_batch(topic, chunk) != len(chunk):
             raise RuntimeError(f"topic {topic}: librdkafka accepted only some of {len(chunk):,} records")
-    producer.flush(120)
-    arrived = _records(broker, topic)
-    if arrived != len(load):
-        raise RuntimeError(f"topic {topic}: {arrived:,} of {len(load):,} records have arrived")
+    sender.flush(120)
+    arrived = _records(broker, topic, partitions)
+    if arrived != len(part):
+        raise RuntimeError(f"topic {topic}: {arrived:,} of {len(part):,} records have arrived")
     return time.perf_counter() - started
 
 
-def _chunks(load: Load) -> Iterator[list[dict[str, bytes | None]]]:
-    value = _values()
-    for start in range(0, len(load), _CHUNK):
-        keys = load.keys[start : start + _CHUNK].tolist()
-        deletes = load.deletes[start : start + _CHUNK].tolist()
-        yield [
-            {"key": b'{"id":%d}' % id, "value": None if gone else value(id, number)}
-            for id, gone, number in zip(keys, deletes, count(start + 1))
-        ]
+def _chunks(load: Load, part: range) -> Iterator[list[dict[str, bytes | None]]]:
+    for start in part[::_CHUNK]:
+        yield records(load, start, min(start + _CHUNK, part.stop))
 
 
-def _values() -> Callable[[int, int], bytes]:
-    @functools.lru_cache(maxsize=1)
-    def second(seconds: int) -> str:
-        return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
-
-    def value(id: int, number: int) -> bytes:
-        cents = (id * 7 + number * 13) % 100_000
-        seconds, millis = divmod(1_700_000_000_000 + number, 1000)
-        note = "null" if number % 4 else '"please leave it at the door"'
-        return (
-            f'{{"id":{id},"customer":"customer-{id % 5000}","status":"{_STATUS[number % 4]}",'
-            f'"amount":{cents // 100}.{cents % 100:02d},"updated_at":"{second(seconds)}.{millis:03d}",'
-            f'"note":{note},"number":{number}}}'
-        ).encode()
-
-    return value
+def records(load: Load, start: int, end: int) -> list[dict[str, bytes | None]]:
+    """The keys and values of these records."""
+    keys, deletes = load.keys[start:end].tolist(), load.deletes[start:end].tolist()
+    return [
+        {"key": b'{"id":%d}' % id, "value": None if gone else _value(id, number)}
+        for id, gone, number in zip(keys, deletes, count(start + 1))
+    ]
 
 
-def _records(broker: Broker, topic: str) -> int:
+@functools.lru_cache(maxsize=1)
+def _second(seconds: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
+
+
+def _value(id: int, number: int) -> bytes:
+    cents = (id * 7 + number * 13) % 100_000
+    seconds, millis = divmod(1_700_000_000_000 + number, 1000)
+    note = "null" if number % 4 else '"please leave it at the door"'
+    return (
+        f'{{"id":{id},"customer":"customer-{id % 5000}","status":"{_STATUS[number % 4]}",'
+        f'"amount":{cents // 100}.{cents % 100:02d},"updated_at":"{_second(seconds)}.{millis:03d}",'
+        f'"note":{note},"number":{number}}}'
+    ).encode()
+
+
+def _records(broker: Broker, topic: str, partitions: int) -> int:
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "count"})
     try:
         ends = [
-            consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30) for p in range(PARTITIONS)
+            consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30) for p in range(partitions)
         ]
         return sum(high - low for low, high in ends)
     finally:

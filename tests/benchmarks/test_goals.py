@@ -10,12 +10,12 @@ import pytest
 from rich.console import Console
 
 from benchmarks import goals
-from benchmarks.goals import Outcome, at_least, at_most, exit_code, void
-from benchmarks.ground import Entry
+from benchmarks.found import Found
+from benchmarks.goals import Outcome, at_least, at_most, exit_code, faster, void
 from benchmarks.jobs import Commit, Ran
 from benchmarks.performance import Report, rendered, written
 from benchmarks.plots import Plot, svg
-from benchmarks.scenarios import Found
+from benchmarks.results import Entry
 
 HELD = at_least("fast", "records/s", 20_000, 90_000, 4.0)
 MISSED = at_least("slow", "records/s", 20_000, 79_999, 4.0)
@@ -42,6 +42,17 @@ def test_a_goal_just_missed_is_not_rounded_to_held() -> None:
 def test_less_is_better_where_the_goal_says_at_most() -> None:
     flat, grows = at_most("m", "MB", 1000, 1200, 1.25), at_most("m", "MB", 1000, 1300, 1.25)
     assert (flat.held, grows.held, flat.goal_text) == (True, False, "≤ 1.25")
+
+
+def test_of_times_the_baseline_is_divided_by_the_bridge() -> None:
+    quick, slow = faster("start", "s", 2.0, 2.5, 0.67), faster("start", "s", 2.0, 4.0, 0.67)
+    assert (quick.ratio, quick.held, slow.ratio, slow.held) == (0.8, True, 0.5, False)
+
+
+def test_a_disturbed_row_is_void_but_no_table_is_wrong() -> None:
+    gone = void(HELD, None, "bridge: others used the machine in each round")
+    assert gone.verdict == "VOID: bridge: others used the machine in each round"
+    assert exit_code([HELD, gone]) == 1
 
 
 def test_a_wrong_table_voids_its_row_whatever_the_speed() -> None:
@@ -95,9 +106,8 @@ def test_the_document_has_every_row_job_and_plot_and_is_the_same_again(tmp_path:
         "Throughput", "records in a batch", "records/s", {"bridge": [(1e5, 2e4), (1e6, 9e4)]}, log_x=True
     )
     jobs = [entry("recipe", 40.0), entry("bridge")]
-    report = Report(
-        "make bench", "2026-01-31", "2 cores", 600, [HELD, MISSED], jobs, jobs, {"batch-size": plot}
-    )
+    found = Found([HELD, MISSED], {"batch-size": plot}, jobs)
+    report = Report("make bench", "unknown", "2026-01-31", "2 cores", 600.0, 0.1, found, jobs)
     written(report, tmp_path / "performance.md")
     text = (tmp_path / "performance.md").read_text(encoding="utf-8")
     assert text == rendered(report, "performance")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from benchmarks import layout
-from benchmarks.ground import Laid
+from benchmarks.base_tables import Laid
+from benchmarks.found import Found
 from benchmarks.plots import svg
-from benchmarks.scenarios import Found, Scale
+from benchmarks.scale import Scale
 from tests.benchmarks.made_up import Ground
 
 

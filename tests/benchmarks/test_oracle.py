@@ -81,9 +81,20 @@ def test_a_value_that_no_record_wrote(spark: SparkSession, rows: dict[int, int])
 
 def test_two_frames_are_the_same_or_not(spark: SparkSession, rows: dict[int, int]) -> None:
     frame = table(spark, rows)
-    assert oracle.same(frame, frame.orderBy(F.desc("id"))) is None
-    assert oracle.same(frame, frame.withColumn("note", F.lit("x"))) is not None
-    assert oracle.same(frame, frame.where(F.col("id") != next(iter(rows)))) is not None
+    others = {
+        "other order": frame.orderBy(F.desc("id")),
+        "other value": frame.withColumn("note", F.lit("x")),
+        "row less": frame.where(F.col("id") != next(iter(rows))),
+        "row twice": frame.unionAll(frame.limit(1)),
+    }
+    found = {name: oracle.same(oracle.digest(frame), oracle.digest(other)) for name, other in others.items()}
+    count = len(rows)
+    assert found == {
+        "other order": None,
+        "other value": f"{count} and {count} rows, which differ",
+        "row less": f"{count} and {count - 1} rows, which differ",
+        "row twice": f"{count} and {count + 1} rows, which differ",
+    }
 
 
 def test_the_fold_of_keys_is_what_the_house_oracle_says() -> None:

@@ -6,8 +6,9 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.base_tables import Laid
+from benchmarks.found import Found
 from benchmarks.goals import at_least, void
-from benchmarks.ground import Laid
 from benchmarks.performance import Report, rendered, written
 from benchmarks.plots import Plot
 from benchmarks.topics import Load
@@ -18,7 +19,8 @@ _GOALS = [
     at_least("ingest", "records/s", 100.0, 399.0, 4.0),
     void(at_least("wrong", "records/s", 1.0, 1.0, 1.0), "torn"),
 ]
-_REPORT = Report("make bench", "2026-11-23", "2 cores", 600.0, _GOALS, [], [], {})
+_FOUND = Found(_GOALS, minutes={"batches": 7.25, "start": 1.0})
+_REPORT = Report("make bench", "`0123456789ab`", "2026-11-23", "2 cores", 600.0, 0.1, _FOUND, [])
 
 
 def _headings(text: str) -> list[str]:
@@ -30,7 +32,10 @@ def test_goals_alone() -> None:
     assert _headings(text) == ["Goals"]
     assert "| publish | 100 | 36 | records/s | 0.36 | ≥ 0.35 |  | met |" in text
     assert "| ingest | 100 | 399 | records/s | 3.99 | ≥ 4 |  | missed |" in text
-    assert "| wrong" not in text
+    assert "| wrong | 1 | 1 | records/s | – | ≥ 1 |  | VOID: torn |" in text
+    assert "| commit | `0123456789ab` |" in text
+    assert "| duration | 10 min: batches 7.2, start 1.0 |" in text
+    assert "more than 10 % of the job's own CPU" in text
     assert "in any order" not in text
 
 
@@ -42,7 +47,7 @@ def test_jobs_and_curves_where_there_are_some(tmp_path: Path) -> None:
     ]
     plots = {"curve": Plot("A curve", "x", "y", {"bridge": [(1.0, 2.0), (2.0, 3.0)]})}
     path = tmp_path / "found.md"
-    written(replace(_REPORT, entries=entries, plots=plots), path)
+    written(replace(_REPORT, entries=entries, found=Found(_GOALS, plots)), path)
     text = path.read_text(encoding="utf-8")
     assert _headings(text) == ["Goals", "Curves", "All jobs"]
     assert "![A curve](found/curve.svg)" in text and (tmp_path / "found" / "curve.svg").is_file()

@@ -1,0 +1,82 @@
+"""The parts of a run, by name: each plays its jobs and adds its comparisons."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+
+from benchmarks import freshness, layout, log_size, one_core, publishing, random_keys, scenarios, start, width
+from benchmarks.found import Found
+from benchmarks.ground import Ground
+from benchmarks.plots import Plot
+from benchmarks.scale import SEED, Scale
+from benchmarks.topics import Load
+
+__all__ = ["NORMAL", "PARTS", "play"]
+
+Part = Callable[[Ground, Scale, Found], None]
+
+
+def play(
+    ground: Ground, scale: Scale, names: Collection[str], parts: Mapping[str, Part] | None = None
+) -> Found:
+    """Plays the parts of these names, in their order."""
+    found = Found()
+    for name, part in (parts or PARTS).items():
+        if name in names:
+            started = time.monotonic()
+            part(ground, scale, found)
+            found.minutes[name] = (time.monotonic() - started) / 60
+            ground.say(f"part {name}: {found.minutes[name]:.1f} min")
+    if any(found.by_table_size.values()):
+        title = f"A batch of {scale.records // 1000:,} keys by the size of the table"
+        found.plots["table-size"] = Plot(
+            title, "rows in the table", "seconds", found.by_table_size, True, True
+        )
+    return found
+
+
+def _freshness(ground: Ground, scale: Scale, found: Found) -> None:
+    warm = max(2, scale.stream_seconds // 6)
+    stream = freshness.Stream(scale.stream_rate, scale.stream_seconds + warm, warm, scale.records)
+    found.outcomes += freshness.outcomes(ground, stream, scale.stream_rounds)
+
+
+def _start(ground: Ground, scale: Scale, found: Found) -> None:
+    found.outcomes += start.outcomes(ground, scale.rounds)
+
+
+def _width(ground: Ground, scale: Scale, found: Found) -> None:
+    found.outcomes += width.outcomes(ground, scale.wide_batch, scale.wide_partitions, scale.rounds)
+
+
+def _cores(ground: Ground, scale: Scale, found: Found) -> None:
+    load = Load.random(scale.records, scale.keys, SEED)
+    found.outcomes += one_core.outcomes(ground, load, scale.batch)
+
+
+def _log(ground: Ground, scale: Scale, found: Found) -> None:
+    found.outcomes += log_size.outcomes(ground)
+
+
+def _publish(ground: Ground, scale: Scale, found: Found) -> None:
+    place = ground.folder / "publish"
+    place.mkdir()
+    found.outcomes += publishing.outcomes(ground, place, scale.published, scale.rounds)
+
+
+PARTS: dict[str, Part] = {
+    "batches": scenarios.batches,
+    "backlog": scenarios.backlog,
+    "freshness": _freshness,
+    "start": _start,
+    "width": _width,
+    "publish": _publish,
+    "cores": _cores,
+    "tables": random_keys.play,
+    "together": scenarios.together,
+    "log": _log,
+    "layout": layout.play,
+}
+NORMAL = ("batches", "backlog", "freshness", "start", "width", "publish")
+"""What fits twenty minutes."""
