@@ -37,14 +37,14 @@ faults-short: $(READY) ## Twelve lanes of other configurations each, each hit at
 cases: $(READY) ## Run the acceptance cases in CASES (default ../shared/cases)
 	BRIDGE_CASES_DIR="$${BRIDGE_CASES_DIR:-$(CASES)}" $(BIN)/python -m tests.cases
 
-bench: $(READY) ## Time ingest and publish beside Delta's own recipe, a quarter of an hour (ROWS=1000000)
+bench: $(READY) ## Time ingest and publish beside Delta's recipe and Flink, under 20 minutes (ROWS=1000000)
 	$(BIN)/python -m benchmarks --rows $(ROWS) $(if $(ONLY),--only $(ONLY)) \
 	  $$([ $(ROWS) -lt 1000000 ] || echo --report docs/performance.md)
 
 bench-peers: $(READY) ## Fetch Flink and Paimon once (300 MB), so that the benchmarks run them, too
 	$(BIN)/python -m benchmarks.flink
 
-bench-full: $(READY) ## The same with tables of 20 and 100 million rows, over an hour (ONLY=tables,publish: parts)
+bench-full: $(READY) ## All parts, with tables of 20 and 100 million rows, hours (ONLY=tables,publish: parts)
 	$(BIN)/python -m benchmarks --full --rows $(ROWS) $(if $(ONLY),--only $(ONLY)) \
 	  $$([ $(ROWS) -lt 1000000 ] || echo --report docs/performance-full.md)
 

@@ -66,11 +66,10 @@ def faster(name: str, unit: str, baseline: float, bridge: float, goal: float) ->
 
 
 def at_most(name: str, unit: str, baseline: float, bridge: float, goal: float) -> Outcome:
-    """Returns a comparison in which less is better: the ratio must be at most `goal`."""
+    """Returns a comparison in which less is better: the ratio must be at most `goal`. A goal of 0 only shows both."""
     ratio = bridge / baseline
-    return Outcome(
-        name, unit, round(baseline, 3), round(bridge, 3), round(ratio, 3), goal, ratio <= goal, most=True
-    )
+    held = ratio <= goal or not goal
+    return Outcome(name, unit, round(baseline, 3), round(bridge, 3), round(ratio, 3), goal, held, most=True)
 
 
 def void(outcome: Outcome, wrong: str | None, disturbed: str | None = None) -> Outcome:

@@ -205,9 +205,10 @@ class Ground:
         self.entries.append(entry)
         more = "".join(f", {name} {value:.2f}" for name, value in entry.measured.items())
         warm = "" if isnan(entry.warm) else f", a warm batch {entry.warm:.2f} s"
-        said = entry.wrong or f"{entry.rate:,.0f} records/s{warm}, {entry.peak_mb:,.0f} MB{more}"
+        peak = "" if isnan(entry.peak_mb) else f", {entry.peak_mb:,.0f} MB"
+        said = entry.wrong or f"{entry.rate:,.0f} records/s{warm}{peak}{more}"
         others = f", others used {entry.ran.foreign:.0f} CPU s" if entry.ran and entry.disturbed else ""
-        self.say(f"{entry.what}: {entry.system}: {entry.seconds:.0f} s, {said}{others}")
+        self.say(f"{entry.what}: {entry.system}: {entry.seconds:.1f} s, {said}{others}")
         return entry
 
     def place(self) -> Path:

@@ -41,23 +41,24 @@ def outcomes(ground: Ground, folder: Path, rows: int, rounds: int) -> list[Outco
     tables = {name: digest(ground.spark.read.format("delta").load(str(folder / name))) for name in begun}
     ground.say(f"publish: a table of {rows:,} rows, and one written by an ingest, from {begun[INGESTED]} on")
 
-    def loop() -> Entry:
-        records = itertools.islice(itertools.cycle(plain), rows)
-        return _timed(ground, _LOOP, rows, partial(bench.loop, records), lambda _: None)
+    def loop() -> None:
+        bench.loop(itertools.islice(itertools.cycle(plain), rows))
 
-    def publish(table: str, guarantee: str) -> Entry:
-        work = partial(bench.publish, begun[table], guarantee, table)
-        return _timed(
-            ground,
-            f"bridge, {table}, {guarantee}",
-            rows,
-            work,
-            lambda topic: same(tables[table], digest(topic_rows(ground, str(topic)))),
-        )
+    def publish(table: str, guarantee: str) -> str:
+        return bench.publish(begun[table], guarantee, table)
+
+    def judged(table: str, topic: object) -> str | None:
+        return same(tables[table], digest(topic_rows(ground, str(topic))))
 
     kinds = list(itertools.product(begun, _GUARANTEES))
-    ways: list[Callable[[], Entry]] = [loop, *(partial(publish, *kind) for kind in kinds)]
-    in_turn(1, ways)
+    loop()
+    for kind in kinds:
+        publish(*kind)
+    ways: list[Callable[[], Entry]] = [partial(_timed, ground, _LOOP, rows, loop, lambda _: None)]
+    for table, guarantee in kinds:
+        system = f"bridge, {table}, {guarantee}"
+        given = (partial(publish, table, guarantee), partial(judged, table))
+        ways.append(partial(_timed, ground, system, rows, *given))
     played = [found for found in in_turn(rounds, ways) if found is not None]
     took: dict[tuple[str, str], Rounds] = dict(zip(kinds, played[1:], strict=True))
     made = []

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from math import isnan
 
 from benchmarks.goals import Outcome, at_least, not_measured, void
+from benchmarks.goals import number as shown
 from benchmarks.results import Entry
 
 __all__ = ["NO_FLINK", "Rounds", "compared", "in_turn"]
@@ -46,7 +47,7 @@ class Rounds:
     def spread(self, number: Number) -> str:
         """Lowest and highest; one number where there was one round."""
         numbers = sorted(number(entry) for entry in self.counted)
-        low, high = f"{numbers[0]:,.3g}", f"{numbers[-1]:,.3g}"
+        low, high = shown(numbers[0]), shown(numbers[-1])
         return low if low == high else f"{low}–{high}"
 
     @property

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from benchmarks.cpu import Cpu, busy, sessions
+from benchmarks.cpu import Cpu, Others, busy, sessions
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/stat"), reason="needs /proc")
 SPIN = "import time; until = time.process_time() + 0.4\nwhile time.process_time() < until: pass\ninput()"
@@ -29,3 +29,13 @@ def test_a_session_is_counted_with_its_children_and_after_its_end() -> None:
         process.communicate(b"\n")
     cpu.sample(sessions([process.pid]))
     assert 0.4 <= cpu.seconds <= busy() - before
+
+
+def test_what_serves_a_job_is_not_foreign() -> None:
+    unknown, known = Others([]), Others([os.getsid(0)])
+    until = time.process_time() + 0.5
+    while time.process_time() < until:
+        pass
+    assert known.served >= 0.4
+    assert known.seconds() <= unknown.seconds() - 0.4
+    assert unknown.seconds(1e6) == 0.0

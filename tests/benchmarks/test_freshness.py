@@ -41,9 +41,15 @@ def test_a_writer_keeps_its_rate_and_stamps_each_record_with_the_time_at_which_i
 
 
 @pytest.mark.slow
-def test_a_small_run_measures_freshness_and_start(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["--rows", "2000", "--only", "freshness,start", "--rounds", "1", "--tolerance", "inf"]
+def test_a_small_run_measures_freshness_start_and_publish(capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside Flink, where that was fetched."""
+    asked = ["--rows", "2000", "--only", "freshness,start,publish", "--rounds", "1", "--tolerance", "inf"]
     assert main(asked) in (0, 1)
     printed = capsys.readouterr().out
-    assert "freshness: 10 records a second for 10 s into 2,000 rows, p99" in printed
-    assert "start: an ingest that finds nothing to do" in printed and "VOID" not in printed
+    for row in (
+        "freshness: 10 records a second for 10 s into 2,000 rows, p99",
+        "start: an ingest that finds nothing to do",
+        "publish of a table of 2,000 rows, whole process",
+    ):
+        assert row in printed
+    assert "VOID" not in printed

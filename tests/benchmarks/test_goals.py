@@ -44,6 +44,11 @@ def test_less_is_better_where_the_goal_says_at_most() -> None:
     assert (flat.held, grows.held, flat.goal_text) == (True, False, "≤ 1.25")
 
 
+def test_without_a_goal_nothing_is_missed() -> None:
+    rows = [compare("x", "s", 1.0, 3.0, 0.0) for compare in (at_least, at_most, faster)]
+    assert [row.verdict for row in rows] == ["", "", ""] and exit_code(rows) == 0
+
+
 def test_of_times_the_baseline_is_divided_by_the_bridge() -> None:
     quick, slow = faster("start", "s", 2.0, 2.5, 0.67), faster("start", "s", 2.0, 4.0, 0.67)
     assert (quick.ratio, quick.held, slow.ratio, slow.held) == (0.8, True, 0.5, False)

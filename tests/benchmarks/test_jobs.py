@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks import steps
+from benchmarks.cpu import sessions
 from benchmarks.ground import engines
-from benchmarks.jobs import Commit, JobError, Ran, commits, run
+from benchmarks.jobs import Commit, JobError, Ran, commits, run, started
 
 LOG = """
 import json, pathlib, sys
@@ -59,6 +61,33 @@ def test_a_job_that_fails_is_an_error_with_its_last_words(tmp_path: Path) -> Non
             folder=tmp_path / "run",
             table=tmp_path / "table",
         )
+
+
+def test_a_job_that_goes_on_is_stopped_and_nothing_of_its_session_is_left(tmp_path: Path) -> None:
+    program = (
+        "import os, subprocess, sys, time; "
+        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']); "
+        "print(os.getpid(), flush=True); time.sleep(60)"
+    )
+    with started([sys.executable, "-c", program], folder=tmp_path / "run") as job:
+        deadline = time.monotonic() + 30
+        while not job.said and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert len(sessions([int(job.said)])) == 2
+        done = job.stop()
+    assert 0 < done.seconds < 60 and done.batches == []
+    assert sessions([int(done.said)]) == []
+
+
+def test_what_read_and_merged_the_batches_is_named() -> None:
+    batches = [Commit(n, n, "MERGE", {}, "delta-rs") for n in range(2)]
+    line = "ingest bench  batch 1  version 2  10 records  by delta-rs  read by consumer  0.1 s\n"
+    assert Ran(9.0, batches, []).engines == "2 by delta-rs"
+    assert Ran(9.0, batches, [], said=line * 2).engines == "2 by delta-rs, read 2 by consumer"
+
+
+def test_the_mean_of_warm_batches_is_of_the_same_batches_as_their_median() -> None:
+    assert (ran(0, 9, 17, 18, 20, 24, 99).warm, ran(0, 9, 17, 18, 20, 24, 99).warm_mean) == (2.0, 7 / 3)
 
 
 def ran(*moments: float, events: Path | None = None) -> Ran:
