@@ -37,7 +37,7 @@ faults-short: $(READY) ## Twelve lanes of other configurations each, each hit at
 cases: $(READY) ## Run the acceptance cases in CASES (default ../shared/cases)
 	BRIDGE_CASES_DIR="$${BRIDGE_CASES_DIR:-$(CASES)}" $(BIN)/python -m tests.cases
 
-bench: $(READY) ## Time ingest and publish beside Delta's recipe and Flink, under 20 minutes (ROWS=1000000)
+bench: $(READY) ## Time an ingest beside Delta's recipe and Flink, under 20 minutes (ROWS=1000000)
 	$(BIN)/python -m benchmarks --rows $(ROWS) $(if $(ONLY),--only $(ONLY)) \
 	  $$([ $(ROWS) -lt 1000000 ] || echo --report docs/performance.md)
 

@@ -67,10 +67,10 @@ def _publish(ground: Ground, scale: Scale, found: Found) -> None:
 
 PARTS: dict[str, Part] = {
     "batches": scenarios.batches,
-    "backlog": scenarios.backlog,
     "freshness": _freshness,
     "start": _start,
     "width": _width,
+    "backlog": scenarios.backlog,
     "publish": _publish,
     "cores": _cores,
     "tables": random_keys.play,
@@ -78,5 +78,5 @@ PARTS: dict[str, Part] = {
     "log": _log,
     "layout": layout.play,
 }
-NORMAL = ("batches", "backlog", "freshness", "start", "width", "publish")
+NORMAL = ("batches", "freshness", "start", "width")
 """What fits twenty minutes."""

@@ -212,8 +212,9 @@ of the same records take from topics of many and of few partitions. A publish of
 warm, beside a producer that has its bytes ready and only sends; a publish of a whole table is a process of its own.
 
 What does not shrink with more cores is what the same batches on one core and on all cores say by Amdahl's law. The
-rows about tables of 20 million rows and more, a backlog of 20 million records and a publish of 5 million rows are
-those of `make bench-full` ([Performance at full size](performance-full.md)); they do not fit twenty minutes.
+rows about backlogs, publishing, tables of 20 million rows and more, and a stream of three minutes are those of `make
+bench-full` ([Performance at full size](performance-full.md)); with them `make bench` would take more than twenty
+minutes.
 """
 _LAID = """
 Tables whose rows are "sorted by key", "unordered" or "clustered by key" have 40 files each, and the Spark engine

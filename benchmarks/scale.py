@@ -59,7 +59,7 @@ class Scale:
             small_batches=6 if full else 4,
             published=5 * rows if full else rows,
             stream_rate=max(10, rows // 200),
-            stream_seconds=max(10, min(180, 180 * rows // _NORMAL)),
+            stream_seconds=max(10, min(180 if full else 60, 180 * rows // _NORMAL)),
             stream_rounds=1,
             wide_batch=rows // 100,
             wide_partitions=1000 if rows >= _NORMAL else 100,
