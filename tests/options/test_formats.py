@@ -29,10 +29,11 @@ SOURCES = [
 def test_every_reference_of_a_format_leads_somewhere(name: str) -> None:
     declared = FORMATS[name]
     assert all(callable(load(r)) for r in (declared.rules, declared.reader, declared.spark))
+    assert not declared.arrow or callable(load(declared.arrow))
 
 
-def test_rules_and_readers_load_no_spark() -> None:
-    references = [r for f in FORMATS.values() for r in (f.rules, f.reader) if r]
+def test_rules_readers_and_arrow_decoders_load_no_spark() -> None:
+    references = [r for f in FORMATS.values() for r in (f.rules, f.reader, f.arrow) if r]
     program = (
         "import sys; from bridge.options.formats import load; "
         f"[load(r) for r in {references}]; print('pyspark' in sys.modules)"
