@@ -24,7 +24,12 @@ def archive() -> Path:
 
     Raises BridgeError without Java."""
     java = Path(jars.java()).resolve()
-    parts = [version("pyspark"), str(java), str(java.stat().st_mtime_ns if java.exists() else 0)]
+    parts = [
+        version("pyspark"),
+        str(jars.pyspark_jars()),
+        str(java),
+        str(java.stat().st_mtime_ns if java.exists() else 0),
+    ]
     return jars.home() / "classes" / f"spark-{hashlib.sha256('|'.join(parts).encode()).hexdigest()[:12]}.jsa"
 
 

@@ -17,12 +17,12 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from bridge.errors import BridgeError
+from bridge.spark_versions import SCALA, check_pair, delta_coordinate, installed
 
 __all__ = [
     "broker_coordinates",
@@ -30,29 +30,33 @@ __all__ = [
     "fetch_application",
     "home",
     "java",
+    "pyspark_jars",
     "registry_coordinate",
     "spark_coordinates",
 ]
 
 KAFKA_BROKER = "4.3.1"
 SCHEMA_REGISTRY = "3.0.9"
-_SCALA = "2.13"
 _ATTEMPTS = 3
 
 
 def spark_coordinates() -> list[str]:
-    """Return the coordinates of Spark's extensions that match the installed pyspark and delta-spark."""
-    spark, delta = version("pyspark"), version("delta-spark")
+    """Return the coordinates of Spark's extensions that match the installed pyspark and delta-spark.
+
+    Raises BridgeError for a pair that does not fit.
+    """
+    spark, delta = installed()
+    check_pair(spark, delta)
     return [
-        f"io.delta:delta-spark_{_SCALA}:{delta}",
-        f"org.apache.spark:spark-sql-kafka-0-10_{_SCALA}:{spark}",
-        f"org.apache.spark:spark-avro_{_SCALA}:{spark}",
+        delta_coordinate(spark, delta),
+        f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{spark}",
+        f"org.apache.spark:spark-avro_{SCALA}:{spark}",
     ]
 
 
 def broker_coordinates() -> list[str]:
     """Return the coordinates of the Kafka broker and its storage tool."""
-    return [f"org.apache.kafka:kafka_{_SCALA}:{KAFKA_BROKER}", f"org.apache.kafka:kafka-tools:{KAFKA_BROKER}"]
+    return [f"org.apache.kafka:kafka_{SCALA}:{KAFKA_BROKER}", f"org.apache.kafka:kafka-tools:{KAFKA_BROKER}"]
 
 
 def registry_coordinate() -> str:
@@ -140,7 +144,8 @@ def _once(name: str, coordinates: Sequence[str], make: Callable[[Path], Path]) -
     return folder
 
 
-def _pyspark_jars() -> Path:
+def pyspark_jars() -> Path:
+    """Return the folder of the jars that pyspark ships. Raises BridgeError without pyspark."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise BridgeError("pyspark is not installed: pip install changelog-bridge")
@@ -179,7 +184,7 @@ def _retrieve(
         "<configurations><conf name='default'/></configurations>"
         f"<dependencies>{dependencies}</dependencies></ivy-module>"
     )
-    command = [java(), "-cp", str(_pyspark_jars() / "*"), "org.apache.ivy.Main", "-warn"]
+    command = [java(), "-cp", str(pyspark_jars() / "*"), "org.apache.ivy.Main", "-warn"]
     if chosen := os.environ.get("BRIDGE_IVY_SETTINGS") or settings:
         command += ["-settings", str(chosen)]
     command += ["-cache", str(home() / "ivy"), "-ivy", str(scratch / "ivy.xml"), "-confs", "default"]
@@ -198,7 +203,7 @@ def _retrieve(
 
 
 def _drop_shipped(folder: Path) -> None:
-    shipped = {_artifact(jar) for jar in _pyspark_jars().glob("*.jar")}
+    shipped = {_artifact(jar) for jar in pyspark_jars().glob("*.jar")}
     for jar in folder.glob("*.jar"):
         if _artifact(jar) in shipped:
             jar.unlink()

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+
+from bridge.spark_versions import feed_arguments
 
 __all__ = ["plan_as_columns", "read_as_columns"]
 
@@ -32,22 +34,20 @@ def plan_as_columns(rows: DataFrame, relation_class: str = _RELATION) -> DataFra
     relation = plan.relation()
     if relation.getClass().getName() != relation_class:  # there are no versions to read
         return None
-    read = relation.snapshotWithSchemaMode()
-    if read.schemaMode().name() != _SCHEMA_MODE:
+    if relation.snapshotWithSchemaMode().schemaMode().name() != _SCHEMA_MODE:
         return None
-    spark = rows.sparkSession
-    jvm: Any = spark._jvm
-    snapshot, option = read.snapshot(), jvm.scala.Option
-    frame = jvm.org.apache.spark.sql.delta.commands.cdc.CDCReader.changesToBatchDF(
-        snapshot.deltaLog(),
-        relation.startingVersion().get(),
-        relation.endingVersion().get(),
-        rows._jdf.sparkSession(),
-        option.apply(snapshot),
-        False,  # files are compared only where the table has no feed, which its reader refuses before
-        option.empty(),
-    )
-    return DataFrame(frame, spark)
+    jvm: Any = rows.sparkSession._jvm
+    reader = jvm.org.apache.spark.sql.delta.commands.cdc.CDCReader
+    no_such_method: Py4JError | None = None
+    for arguments in feed_arguments(relation, rows._jdf.sparkSession(), jvm.scala.Option):
+        try:
+            return DataFrame(reader.changesToBatchDF(*arguments), rows.sparkSession)
+        except Py4JJavaError:
+            raise
+        except Py4JError as error:
+            no_such_method = error
+    assert no_such_method is not None
+    raise no_such_method
 
 
 def read_as_columns(

@@ -29,12 +29,12 @@ from bridge.delta.table_checks import refuse_unfit_properties
 from bridge.delta.txn_settings import committed_version, last_version, txn_settings
 from bridge.schema import quote
 from bridge.session import session_settings
+from bridge.spark_versions import MERGE_OF_CACHED_SOURCE
 
 __all__ = ["JOIN_SETTINGS", "SparkEngine"]
 
 _BLOOM_FILTER = "spark.sql.optimizer.runtime.bloomFilter.enabled"
 _BLOOM_FILTER_SOURCE = "spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold"
-_MATERIALIZE = "spark.databricks.delta.merge.materializeSource"
 
 JOIN_SETTINGS = {
     # A MERGE joins the table to the changes twice, one of these an outer join that keeps all changes. Spark would
@@ -92,7 +92,7 @@ class SparkEngine:
         if persisted:
             merge_settings |= self._settings_for(changes, predicate)
         if table.deletion_vectors and persisted:
-            merge_settings[_MATERIALIZE] = "none"
+            merge_settings |= MERGE_OF_CACHED_SOURCE
         conflict: Exception | None = None
         for _ in attempts():
             try:

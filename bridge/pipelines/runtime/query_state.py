@@ -16,11 +16,11 @@ from bridge import bridge_folders, storage
 from bridge.definition import Definition
 from bridge.errors import BridgeError
 from bridge.offsets import Offsets
+from bridge.spark_versions import checkpoint_file_manager
 
 __all__ = ["batch_end", "query_state_folder"]
 
 _MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-_BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
 
 
 @contextmanager
@@ -35,7 +35,9 @@ def query_state_folder(spark: SparkSession, definition: Definition, verb: str, r
     if storage.is_local(spark, checkpoint) and not spark.conf.get(_MANAGER, ""):
         # Spark's default starts a process for each symbolic link that it reads, some thirty in a batch, to make renames
         # atomic, which they are on a local disk anyway.
-        spark.conf.set(_MANAGER, _BY_FILE_SYSTEM)
+        manager = checkpoint_file_manager(spark._jvm)
+        if manager is not None:
+            spark.conf.set(_MANAGER, manager)
     parent = bridge_folders.runs_folder(checkpoint, verb)
     for left_behind in storage.list_names(spark, parent):
         storage.delete_owned_folder(spark, f"{parent}/{left_behind}", pipeline)
