@@ -1,6 +1,18 @@
-# Every target sets up what it needs. PYTHON=python3.12 make setup uses another Python (3.10 to 3.13).
+# Every target sets up what it needs. PYTHON=python3.12 make setup uses another Python (3.10 to 3.13), SPARK=4.0 another
+# Spark, in an environment of its own.
 PYTHON ?= python3
+SPARK ?= 4.1
+ifeq ($(SPARK),4.1)
 VENV := .venv
+CONSTRAINTS := constraints.txt
+MARKED :=
+else ifeq ($(SPARK),4.0)
+VENV := .venv-spark4.0
+CONSTRAINTS := $(VENV)/constraints.txt
+MARKED := -m 'versions and not slow'
+else
+$(error SPARK=$(SPARK) is not supported: SPARK=4.1, the default, or SPARK=4.0)
+endif
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CASES ?= ../shared/cases
@@ -22,8 +34,8 @@ demo: $(READY) ## Broker, changelog, ingest, publish, check and verify, all on t
 ##@ Develop
 setup: $(READY) ## Make .venv from constraints.txt and fetch the jars; instant when done
 
-test: $(READY) ## Run the tests
-	env -u BRIDGE_CASES_DIR $(BIN)/pytest
+test: $(READY) ## Run the tests (SPARK=4.0: those of what differs between versions, on Spark 4.0 with Delta 4.0)
+	env -u BRIDGE_CASES_DIR $(BIN)/pytest $(MARKED)
 
 slow: $(READY) ## Run the tests that take minutes (make test leaves them out)
 	env -u BRIDGE_CASES_DIR $(BIN)/pytest -m slow
@@ -82,16 +94,19 @@ wheel: $(READY) ## Build the wheel into dist/
 	$(BIN)/python -m build --wheel --no-isolation
 
 clean: ## Remove what the targets have made
-	rm -rf $(VENV) .work build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-spark* .work build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt $(wildcard constraints-spark$(SPARK).txt)
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' || { \
 	  echo "$(PYTHON) is $$($(PYTHON) --version 2>&1); Python 3.10 to 3.13 is needed: make PYTHON=python3.12 setup" >&2; exit 1; }
 	@command -v "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" >/dev/null || { \
 	  echo "no java found: install Java 17 and put it on PATH, or set JAVA_HOME" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt setuptools
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@# What a file for another Spark names takes precedence.
+	@[ $(CONSTRAINTS) = constraints.txt ] || awk -F '[=;]' '!/^#/ && FNR == NR {own[$$1]} FNR == NR || !($$1 in own)' \
+	  constraints-spark$(SPARK).txt constraints.txt >$(CONSTRAINTS)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) setuptools
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --no-build-isolation --editable '.[dev]'
 	$(BIN)/python -m bridge.jars
 	$(BIN)/python -m bridge.demo.rehearsal
 	@touch $@

@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 
 from bridge.rows import RowKind
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType, quote
+from bridge.spark_versions import or_public
 
 __all__ = [
     "AFTER",
@@ -26,11 +27,13 @@ __all__ = [
     "LEADER_EPOCH",
     "POSITION",
     "ROUTE",
+    "UNKNOWN_BYTES",
     "col",
     "comparable",
     "data_type",
     "differs",
     "estimated_bytes",
+    "make_plan",
     "members",
     "retracts",
     "row_fingerprint",
@@ -57,9 +60,14 @@ BAD = "__bad"
 """The error of a bad record, without payload; null for a good one."""
 
 
+UNKNOWN_BYTES = 1 << 60
+"""A size that is larger than every limit: where none is known, the way for large frames is taken."""
+
+
 def col(name: str, frame: str | None = None) -> Column:
     """Return the column named exactly `name` (dots and backquotes are part of the name), of alias `frame` if given."""
-    return _col(f"{frame}.{quote(name)}" if frame else quote(name), SparkContext._gateway)
+    full = f"{frame}.{quote(name)}" if frame else quote(name)
+    return or_public(lambda: _col(full, SparkContext._gateway), lambda: F.col(full))
 
 
 @lru_cache(maxsize=4096)
@@ -182,5 +190,19 @@ def row_fingerprint(fields: Sequence[T.StructField]) -> Column:
 
 
 def estimated_bytes(frame: DataFrame) -> int:
-    """Return Spark's estimate of a frame's size, which is exact for a persisted frame that has been computed."""
-    return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    """Return Spark's estimate of a frame's size, which is exact for a persisted frame that has been computed.
+
+    UNKNOWN_BYTES where this Spark does not tell.
+    """
+    return or_public(
+        lambda: int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())),
+        lambda: UNKNOWN_BYTES,
+    )
+
+
+def make_plan(frame: DataFrame) -> None:
+    """Have Spark plan `frame` without running it. An action on the same frame executes this plan.
+
+    Raises what planning raises.
+    """
+    or_public(lambda: frame._jdf.queryExecution().executedPlan(), lambda: frame.rdd)

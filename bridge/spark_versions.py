@@ -1,19 +1,42 @@
 """Which versions of Spark and Delta the bridge runs on, and what differs between them (ADR 029).
 
-Nothing here needs Spark. Where a version can be asked for, its functions take it; where Spark belongs to somebody else
-(spark-submit, Databricks) and its number says little, they take the JVM and see what it has.
+Nothing here needs Spark. Functions about packages take their versions. Where Spark belongs to somebody else
+(spark-submit, Databricks) its number says little: those functions take the JVM and see what it has.
+
+These modules use what is no public API of Spark or Delta. tests/test_spark_versions.py finds each of them, and checks
+that it has a test which runs on every version.
+
+    module                           what it uses                           where it is missing
+    columns                          the plan of a frame; py4j's gateway    DataFrame.rdd plans; sizes count as large;
+                                                                            columns are made anew
+    delta.columnar_feed              Delta's relation and CDCReader         Delta's own reader, through row objects
+    delta.data_files                 the files of a plan                    rows are sorted instead of sent by file
+    delta.file_statistics            a transaction of Delta, its actions    an error that names `bridge maintain`
+    delta.ingest_progress            the transactions of a snapshot         the history of the table
+    delta.write_once                 Hadoop's FileContext                   nothing: object stores need the JVM
+    demo.rehearsal                   the gateway's process                  no class archive: slower starts
+    formats.avro.decode              SystemLimitException.resetLimits       limits hold where Avro has read none yet
+    kafka.admin_transactions         Kafka's AdminClient in the JVM         an error that names kafka-transactions.sh
+    kafka.exactly_once               the plan of a frame                    DataFrame.rdd plans
+    pipelines.changes.batch_stats    the metrics of an Observation          a second count of the rows
+    pipelines.runtime.query_state    a class of Spark, its offset log (v1)  Spark's own class; an error for another log
+    pipelines.runtime.storage_checks the session's catalog                  the table's own error when it is opened
+    quality.scan_cost                Spark's metrics of queries             a check without its cost
+    session                          the JVM's class loader                 an error that names --packages
+    storage                          Hadoop's FileSystem                    nothing: object stores need the JVM
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeVar
 
 from bridge.errors import BridgeError
 
 __all__ = [
     "MERGE_OF_CACHED_SOURCE",
+    "RETENTION_TOO_SHORT",
     "SCALA",
     "TESTED",
     "check_pair",
@@ -22,9 +45,12 @@ __all__ = [
     "feed_arguments",
     "has_class",
     "installed",
+    "or_public",
 ]
 
 SCALA = "2.13"
+
+_T = TypeVar("_T")
 
 TESTED = (("4.0.0", "4.0.1"), ("4.1.1", "4.3.1"))
 """The pairs of Spark and Delta that the tests run on; the last one is what `make setup` installs."""
@@ -43,6 +69,9 @@ MERGE_OF_CACHED_SOURCE = {
 }
 """Settings under which a MERGE makes no copy of a persisted source. Older versions of Delta ignore what they lack."""
 
+RETENTION_TOO_SHORT = frozenset({"DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT", "IllegalArgumentException"})
+"""What Delta raises for a VACUUM that keeps too little: an error condition since 4.1, and before that a class."""
+
 _CHECKPOINT_FILE_MANAGERS = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",  # since 4.1
     "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager",
@@ -59,7 +88,9 @@ def check_pair(spark: str, delta: str) -> None:
     ways_out = " or ".join(f"'pyspark=={s}' 'delta-spark=={d}'" for s, d in reversed(TESTED))
     if _minor(spark) not in _FITTING:
         known = " or ".join(_text(s) for s in _FITTING)
-        raise BridgeError(f"pyspark {spark} is installed, and the bridge needs Spark {known}: pip install {ways_out}")
+        raise BridgeError(
+            f"pyspark {spark} is installed, and the bridge needs Spark {known}: pip install {ways_out}"
+        )
     oldest, newest = _FITTING[_minor(spark)]
     if not oldest <= _minor(delta) <= newest:
         needed = _text(oldest) if oldest == newest else f"{_text(oldest)} to {_text(newest)}"
@@ -74,12 +105,27 @@ def delta_coordinate(spark: str, delta: str) -> str:
     return f"io.delta:delta-spark{built_for}_{SCALA}:{delta}"
 
 
+def or_public(private: Callable[[], _T], public: Callable[[], _T]) -> _T:
+    """Return `private()`, which uses something that is no public API; `public()` where this Spark or Delta lacks it.
+
+    What Spark and Delta themselves raise passes.
+    """
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    try:
+        return private()
+    except Py4JJavaError:
+        raise
+    except (AttributeError, Py4JError, TypeError):  # TypeError: a class that does not exist cannot be called
+        return public()
+
+
 def has_class(jvm: Any, name: str) -> bool:
     """Return whether the JVM has a class of this name, without initializing it."""
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     try:
         jvm.java.lang.Class.forName(name, False, loader)
-    except Exception:  # py4j wraps ClassNotFoundException, and a JVM that is closed to Python refuses the call
+    except Exception:  # ClassNotFoundException as py4j wraps it, or a JVM that is closed to Python
         return False
     return True
 
@@ -95,7 +141,8 @@ def feed_arguments(relation: Any, session: Any, option: Any) -> Iterator[tuple[A
     `session` is the JVM's, `option` Scala's Option.
     """
     snapshot = relation.snapshotWithSchemaMode().snapshot()
-    versions = (snapshot.deltaLog(), relation.startingVersion().get(), relation.endingVersion().get(), session)
+    first, last = relation.startingVersion().get(), relation.endingVersion().get()
+    versions = (snapshot.deltaLog(), first, last, session)
     # False: files are compared only where the table has no feed, which its reader refuses before.
     rest = (option.apply(snapshot), False, option.empty())
     yield (*versions, relation.catalogTableOpt(), *rest)  # since 4.1

@@ -11,6 +11,7 @@ from bridge import jars
 from bridge.errors import BridgeError
 
 
+@pytest.mark.versions
 def test_coordinates_follow_the_installed_packages() -> None:
     found = jars.spark_coordinates()
     assert f"io.delta:delta-spark_2.13:{version('delta-spark')}" in found
@@ -18,6 +19,7 @@ def test_coordinates_follow_the_installed_packages() -> None:
     assert all(c.endswith(jars.KAFKA_BROKER) for c in jars.broker_coordinates())
 
 
+@pytest.mark.versions
 def test_fetched_jars_leave_out_what_pyspark_ships() -> None:
     names = {jar.name.rsplit("-", 1)[0] for jar in jars.fetch("spark", jars.spark_coordinates())}
     assert {"delta-spark_2.13", "delta-storage", "spark-sql-kafka-0-10_2.13", "kafka-clients"} <= names

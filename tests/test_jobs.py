@@ -88,6 +88,7 @@ def test_a_refused_definition_is_exit_code_two(wheel: Path, tmp_path: Path) -> N
 
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
+@pytest.mark.versions
 def test_ingest_publish_and_check(wheel: Path, tmp_path: Path, broker: Broker, spark: SparkSession) -> None:
     story = list(changes(5, keys=200, count=2_000))
     rows = {change.order_id: change.order for change in story}

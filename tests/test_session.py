@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from pyspark.sql import SparkSession
 
 from bridge.session import build_session, child_session, log_file
+
+pytestmark = pytest.mark.versions
 
 
 def test_the_session_has_delta_kafka_and_utc(spark: SparkSession) -> None:

@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 from bridge import storage
 from bridge.bridge_folders import OWNER_FILE
 
+pytestmark = pytest.mark.versions
+
 
 def test_files_are_listed_read_and_deleted(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "a b"

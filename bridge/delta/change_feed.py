@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from bridge.columns import KIND, POSITION, col, row_fingerprint
+from bridge.columns import KIND, POSITION, col, make_plan, row_fingerprint
 from bridge.delta.columnar_feed import read_as_columns
 from bridge.delta.commit_history import NO_ROWS
 from bridge.delta.delta_errors import SCHEMA_CHANGED, error_names, feed_errors, table_errors
@@ -215,7 +215,7 @@ def check_feed(table: Table, first: int, last: int, known_id: str, *, newest: in
 def _plan(table: Table, first: int, last: int) -> None:
     frame = changes(table, first, last)
     with feed_errors(table, first, last):
-        frame._jdf.queryExecution().executedPlan()
+        make_plan(frame)
 
 
 def _iso(micros: int) -> str:

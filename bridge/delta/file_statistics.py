@@ -131,7 +131,7 @@ def _wide(schema: Mapping[str, Any]) -> dict[str, str]:
     return {
         f["metadata"].get(_PHYSICAL, f["name"]): f["name"]
         for f in schema["fields"]
-        if isinstance(f["type"], str) and _is_wide(T._parse_datatype_json_value(f["type"]))
+        if isinstance(f["type"], str) and _is_wide(T.StructField.fromJson(f).dataType)
     }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pyspark.sql import Row
 
@@ -17,6 +18,7 @@ from bridge.delta.table import Table
 from bridge.delta.table_checks import PIPELINE_PROPERTY
 from bridge.errors import REBUILD, GapError, TableError
 from bridge.offsets import Offsets
+from bridge.spark_versions import or_public
 
 __all__ = [
     "IngestProgress",
@@ -150,16 +152,24 @@ def read_progress(table: Table, pipeline: str) -> tuple[IngestProgress, int] | N
 def last_batch(table: Table, pipeline: str) -> int:
     """Return the highest batch number of `pipeline` in the newest snapshot of the table; -1 for none.
 
-    Delta keeps it even where the log no longer has the progress of that batch.
+    Delta keeps it even where the log no longer has the progress of that batch. Where Delta is closed to Python, it is
+    the highest number in the history, which is as long as the log.
     """
     with table_errors(table):
-        log = table.delta()._jdt.deltaLog()
-    jvm = table.spark._jvm
-    assert jvm is not None
+        return or_public(lambda: _last_transaction(table, pipeline), lambda: _last_in_log(table, pipeline))
+
+
+def _last_transaction(table: Table, pipeline: str) -> int:
+    log = table.delta()._jdt.deltaLog()
+    jvm: Any = table.spark._jvm
     none = jvm.scala.Option.empty()
-    transactions = log.update(False, none, none).transactions()
-    batch = transactions.get(app_id(pipeline))
+    batch = log.update(False, none, none).transactions().get(app_id(pipeline))
     return int(batch.get()) if batch.isDefined() else -1
+
+
+def _last_in_log(table: Table, pipeline: str) -> int:
+    found = (IngestProgress.from_json(commit["userMetadata"]) for commit in history(table))
+    return max((parsed[0].batch for parsed in found if parsed and parsed[0].pipeline == pipeline), default=-1)
 
 
 def committed_by(table: Table, pipeline: str, run: str) -> bool:

@@ -14,6 +14,7 @@ from bridge.delta.table import Table
 from bridge.delta.table_checks import sql_name
 from bridge.errors import TableError
 from bridge.session import session_settings
+from bridge.spark_versions import RETENTION_TOO_SHORT
 
 __all__ = [
     "LOG_RETENTION",
@@ -81,7 +82,7 @@ def vacuum(table: Table, retain_seconds: float) -> int:
         with table_errors(table), session_settings(table.spark, tasks):
             table.spark.sql(f"VACUUM {sql_name(table.target)} RETAIN {hours} HOURS")
     except Exception as error:
-        if "IllegalArgumentException" not in error_names(error) or hours * 3600 >= promised:
+        if not error_names(error) & RETENTION_TOO_SHORT or hours * 3600 >= promised:
             raise
         raise TableError(
             f"table {table}: VACUUM to the last {hours} hours is refused, as the table promises its readers "

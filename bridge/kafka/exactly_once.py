@@ -22,6 +22,7 @@ from bridge.kafka.topic_creation import partition_counts
 from bridge.kafka.transactions import consumer_settings
 from bridge.publish_progress import PublishRange
 from bridge.session import session_settings
+from bridge.spark_versions import or_public
 
 __all__ = ["TransactionalSink", "produce_files", "produce_once"]
 
@@ -147,7 +148,11 @@ def produce_files(
     assigned = records.select(*columns, version.alias(VERSION), shard.alias(SHARD))
     counts = assigned.mapInArrow(task_errors.task(task.run), COUNTS_SCHEMA)
     with session_settings(records.sparkSession, read_settings):
-        counts._jdf.queryExecution().toRdd().getNumPartitions()  # makes the plan that collecting executes
+        # Makes the plan that collecting executes.
+        or_public(
+            lambda: counts._jdf.queryExecution().toRdd().getNumPartitions(),
+            lambda: counts.rdd.getNumPartitions(),  # noqa: PLW0108 - `counts.rdd` makes the plan
+        )
     return collect_counts(counts, task_errors)
 
 

@@ -46,6 +46,7 @@ def test_a_snapshot_is_all_inserts_of_that_version(table: Table) -> None:
     assert rows(change_feed.snapshot(table, 5)) == [(5, "+I", 1, "x"), (5, "+I", 30, "c"), (5, "+I", 4, None)]
 
 
+@pytest.mark.versions
 def test_changes_have_flinks_kinds_and_their_version(table: Table) -> None:
     changes = change_feed.changes(table, 1, 5)
     assert changes.columns == ["id", "v", KIND, POSITION]
@@ -93,6 +94,7 @@ def test_latest_version(table: Table) -> None:
     assert change_feed.latest_version(table) == 5
 
 
+@pytest.mark.versions
 def test_the_feed_of_a_sound_table_passes_the_check(table: Table) -> None:
     change_feed.check_feed(table, 0, 5, table.id)
 

@@ -14,6 +14,8 @@ from bridge.delta.columnar_feed import read_as_columns as columns_of
 from bridge.delta.table import Table
 from tests.delta.tables import made
 
+pytestmark = pytest.mark.versions
+
 _OVER_ROWS = "DeltaCDFRelation"
 
 

@@ -14,6 +14,8 @@ from bridge.delta.data_files import DataFile, data_files, digest
 from bridge.delta.table import Table
 from tests.delta.tables import FIELDS, append, at, by_spark, frame, made
 
+pytestmark = pytest.mark.versions
+
 
 @pytest.fixture(scope="module")
 def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:

@@ -46,6 +46,7 @@ def test_auto_chooses_delta_rs_and_records_it(spark: SparkSession, lake: Path) -
     assert recorded_engine(table) == str(done) == "delta-rs"
 
 
+@pytest.mark.versions
 def test_a_batch_that_is_too_large_fills_an_empty_table_and_is_merged_by_spark_later(
     spark: SparkSession, lake: Path
 ) -> None:

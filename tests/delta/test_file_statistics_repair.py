@@ -42,6 +42,7 @@ def old(spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch) -> Tab
     return table
 
 
+@pytest.mark.versions
 def test_wrong_statistics_are_removed_and_no_key_is_doubled(spark: SparkSession, old: Table) -> None:
     one, two = Decimal(WRONG), Decimal(WRONG + 1)
     asked = old.delta().toDF().where(col("k").isin(one, two))

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from bridge.definition import DeltaTarget
-from bridge.delta.ingest_progress import IngestProgress, read_progress
+from bridge.delta.ingest_progress import IngestProgress, last_batch, read_progress
 from bridge.delta.table import create_table, open_table
 from bridge.errors import GapError, TableError
 from bridge.offsets import Offsets
-from tests.delta.tables import FIELDS, append, at, commit_by_hand, log_file, made
+from tests.delta.tables import FIELDS, append, at, by_spark, commit_by_hand, frame, log_file, made
+from tests.public_api import PublicApi
 
 
 @given(
@@ -157,3 +158,15 @@ def test_metadata_is_readable_by_people(spark: SparkSession, lake: Path) -> None
             "table": table.id,
         }
     }
+
+
+@pytest.mark.versions
+def test_the_last_batch_is_known_to_delta_and_to_the_log(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t")
+    for target in (table, PublicApi(table)):
+        assert last_batch(target, "p") == -1  # type: ignore[arg-type]
+    for batch in (0, 1):
+        by_spark(table, frame(table, [("+I", batch, "a")]), key=["id"], progress=at(batch))
+    append(table, [(7, "z")])
+    for target in (table, PublicApi(table)):
+        assert (last_batch(target, "p"), last_batch(target, "other")) == (1, -1)  # type: ignore[arg-type]

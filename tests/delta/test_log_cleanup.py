@@ -164,6 +164,7 @@ def test_a_lost_feed_consumer_does_not_count(tmp_path: Path) -> None:
     assert versions(tmp_path / "t")[0] == 20
 
 
+@pytest.mark.versions
 def test_batches_make_checkpoints_and_clean_as_the_table_says(spark: SparkSession, lake: Path) -> None:
     """Every second version here; rows that Spark has marked as gone stay gone in a checkpoint of delta-rs."""
     place = lake / "t"

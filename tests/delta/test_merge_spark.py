@@ -87,6 +87,7 @@ def test_without_vectors_the_effective_changes_still_arrive(
     assert untouched not in {a["remove"]["path"] for a in actions(table, 3) if "remove" in a}
 
 
+@pytest.mark.versions
 def test_settings_are_put_back_and_the_next_write_is_its_own(spark: SparkSession, lake: Path) -> None:
     merge = by_spark
     session = spark.newSession()
@@ -223,6 +224,7 @@ def test_progress_stays_readable_in_the_log_after_a_foreign_commit(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("few", "sign"), [(1000, "INSET"), (1, "might_contain")], ids=["named", "bounds"])
+@pytest.mark.versions
 def test_spark_shuffles_rows_with_a_match_alone(spark: SparkSession, lake: Path, few: int, sign: str) -> None:
     """Whatever the size of the table: in the join that finds them, and in the outer join that writes."""
     engine = SparkEngine(SMALL_TABLES, max_named_keys=few)

@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 from bridge import storage
 from bridge.delta.write_once import write_once
 
+pytestmark = pytest.mark.versions
+
 PathOf = Callable[[str], str]
 
 

@@ -51,6 +51,7 @@ def test_a_java_without_support_changes_nothing(
 
 
 @pytest.mark.slow
+@pytest.mark.versions
 def test_spark_loads_classes_from_the_archive(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,6 +120,7 @@ class _NoJvm:
         raise RuntimeError("[JVM_ATTRIBUTE_NOT_SUPPORTED]")
 
 
+@pytest.mark.versions
 def test_where_kafka_s_client_cannot_be_reached(spark: SparkSession, broker: Broker) -> None:
     topic = _topic(broker, "t", "p")
     with pytest.raises(UnsupportedError, match=r"from Spark Connect: .*kafka-transactions\.sh"):

@@ -28,6 +28,7 @@ from bridge.schema import (
 from bridge.session import session_settings
 from tests.kafka.topics import topic_of
 from tests.ledger import committed
+from tests.public_api import PublicApi
 from tests.reader import messages
 
 pytestmark = pytest.mark.usefixtures("small_arrow_batches")
@@ -168,6 +169,7 @@ def test_partly_sent_files_are_continued(files: Files, arm: Callable[[str, str],
     assert files.send().records == 0
 
 
+@pytest.mark.versions
 def test_several_files_of_one_task(files: Files) -> None:
     """Spark may read several files in one task: each keeps its shard."""
     assert files.send(read_settings={"spark.sql.files.maxPartitionNum": "1"}).records == 240
@@ -184,3 +186,11 @@ def test_a_file_in_two_tasks_is_refused(files: Files) -> None:
 def test_an_unnamed_file_is_refused(files: Files) -> None:
     with pytest.raises(KafkaError, match="rows that do not continue a data file: none of them is sent"):
         files.send(files.uris[1:])
+
+
+@pytest.mark.versions
+def test_files_are_sent_where_spark_does_not_show_its_plan(files: Files) -> None:
+    files.rows = PublicApi(files.rows)  # type: ignore[assignment]
+    with session_settings(files.spark, {"spark.sql.files.maxPartitionBytes": "65536"}):
+        assert files.send().records == 240
+    assert files.there() == dict.fromkeys(range(240), 1)

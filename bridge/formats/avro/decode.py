@@ -11,9 +11,12 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 
 from bridge.format_rules.avro_schema import Node
 from bridge.formats.avro.conversion import converted_fast, converted_or_error
@@ -48,7 +51,10 @@ def bound_memory() -> None:
     missing = [key for key in keys if jvm.java.lang.System.getProperty(key) is None]
     for key in missing:
         jvm.java.lang.System.setProperty(key, str(keys[key]))
-    if missing:  # Avro reads the properties once, and may have done so
+    if not missing:
+        return
+    # Avro reads the properties once, and may have done so. Without this method it keeps the limits that it has read.
+    with suppress(Py4JError, PySparkException):
         no_types = gateway.new_array(jvm.java.lang.Class, 0)
         reset = jvm.java.lang.Class.forName("org.apache.avro.SystemLimitException").getDeclaredMethod(
             "resetLimits", no_types

@@ -17,6 +17,7 @@ from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.offsets import TopicPartition
 from bridge.pipelines.changes import changelog_decode, row_gate
 from bridge.schema import TableSchema
+from bridge.spark_versions import or_public
 
 __all__ = ["BatchStats", "RowCounter", "collect_batch_stats", "count_rows"]
 
@@ -98,15 +99,18 @@ def _newest_event_times(schema: TableSchema, changes: DataFrame) -> dict[TopicPa
 class RowCounter:
     """The number of rows that the first job over a frame has read. See `count_rows`."""
 
-    def __init__(self, observation: Observation) -> None:
-        self._observation = observation
+    def __init__(self, observation: Observation, frame: DataFrame) -> None:
+        self._observation, self._frame = observation, frame
 
     def value(self) -> int:
         """Return the count after that job, 0 if Spark sends none.
 
         Spark sends it after the job, and never if its optimizer found nothing to read; Observation.get would then wait
-        for ever.
+        for ever. A Spark in which nothing else can be asked counts the rows by another job.
         """
+        return or_public(self._observed, self._frame.count)
+
+    def _observed(self) -> int:
         deadline = time.monotonic() + _OBSERVATION_TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             metrics = self._observation._jo.getOrEmpty()  # type: ignore[union-attr]
@@ -118,4 +122,4 @@ class RowCounter:
 def count_rows(frame: DataFrame) -> tuple[DataFrame, RowCounter]:
     """Return `frame`, to be used in its place, and the counter of its rows."""
     observation = Observation()
-    return frame.observe(observation, F.count(F.lit(1)).alias("rows")), RowCounter(observation)
+    return frame.observe(observation, F.count(F.lit(1)).alias("rows")), RowCounter(observation, frame)

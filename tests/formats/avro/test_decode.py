@@ -7,6 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -112,6 +113,7 @@ def test_texts_are_checked_at_every_level(spark: SparkSession) -> None:
     assert actual[0][0] is not None and actual[0][0][0][1]["lists"] == [None, [None, "a"]]
 
 
+@pytest.mark.versions
 def test_lengths_that_no_record_has_cost_no_memory(spark: SparkSession) -> None:
     """A few bytes that claim gigabytes are a bad record, not the end of the JVM."""
     row = row_type(s=scalar("STRING"), b=scalar("BYTES"), l=ArrayType(scalar("INT")))
@@ -172,6 +174,7 @@ _TYPES: dict[str, tuple[Any, Any, bytes, Any]] = {
 }
 
 
+@pytest.mark.versions
 def test_any_writer_s_schema_is_read_as_the_table(spark: SparkSession) -> None:
     """Avro's promotions and more: logical types by the writer's, fields in any order, unknown ones ignored."""
     bound_memory()

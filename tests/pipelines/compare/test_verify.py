@@ -26,6 +26,7 @@ def world(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str
     return made
 
 
+@pytest.mark.versions
 def test_topic_table_and_published_topic_are_equal(world: World, unique: Callable[[str], str]) -> None:
     out = unique("out")
     world.broker.create_topic(out, partitions=2)

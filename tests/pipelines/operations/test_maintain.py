@@ -156,6 +156,7 @@ def test_an_ingest_looks_after_its_table_when_that_is_due(
     assert {c["operation"] for c in world.history()} >= {"MERGE", "OPTIMIZE", "VACUUM START", "VACUUM END"}
 
 
+@pytest.mark.versions
 def test_maintenance_that_fails_is_a_warning(
     spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
 ) -> None:

@@ -12,7 +12,10 @@ from bridge.definition import Definition
 from bridge.errors import BridgeError
 from bridge.offsets import Offsets
 from bridge.pipelines.runtime import query_state
+from bridge.spark_versions import checkpoint_file_manager
 from tests.config.files import WHOLE, loaded
+
+pytestmark = pytest.mark.versions
 
 
 def pipeline(folder: Path, name: str = "orders") -> Definition:
@@ -70,8 +73,11 @@ def test_a_query_on_a_local_disk_starts_no_processes_to_look_at_links(
         else:
             write.start().awaitTermination()
             assert (Path(place) / "offsets" / "0").exists()
-    used = own.conf.get("spark.sql.streaming.checkpointFileManagerClass")
-    assert used == (given or "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager")
+    used = own.conf.get("spark.sql.streaming.checkpointFileManagerClass") or ""
+    assert used == (given or checkpoint_file_manager(spark._jvm)) and used.rpartition(".")[2] in (
+        "Mine",
+        "FileSystemBasedCheckpointFileManager",
+    )
 
 
 def test_the_folder_goes_when_the_run_fails(spark: SparkSession, tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ def quality_of(world: World) -> Quality | None:
     return replace(world, sections=section).definition("judged").quality
 
 
+@pytest.mark.versions
 def test_a_table_known_by_its_name_has_a_place_too(spark: SparkSession, tmp_path: Path) -> None:
     """Where it is, or where Spark would create it."""
     plain, inside = loaded(tmp_path, WHOLE), tmp_path / "work" / "orders" / "t"
