@@ -1,7 +1,7 @@
 """The schema of a table in Flink SQL: types, columns, keys. Plain values, no JVM.
 
-Every type has its text in Flink SQL and in Spark SQL. `unsupported` refuses types without a counterpart in Spark 4.0,
-with the reason and the way out.
+Every type has its text in Flink SQL and in Spark SQL. `unsupported` refuses types that Spark or Delta lack, with the
+reason and the way out.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class RowType(DataType):
 
 
 _NO_COUNTERPART = {
-    "TIME": "Spark 4.0 has no TIME type; declare STRING (or INT for milliseconds of the day)",
+    "TIME": "Delta has no TIME type; declare STRING (or INT for milliseconds of the day)",
     "INTERVAL": "Flink's formats cannot write intervals; declare BIGINT and name the unit",
     "RAW": "RAW is Flink's own serialisation; declare BYTES",
     "NULL": "a column of type NULL has no values; leave it out",

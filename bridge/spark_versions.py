@@ -63,8 +63,8 @@ _FITTING = {
 
 MERGE_OF_CACHED_SOURCE = {
     "spark.databricks.delta.merge.materializeSource": "none",
-    # Since 4.1 Delta refuses this, as a cached frame may show another version of a Delta table when it is computed
-    # again. What the bridge caches are the records between fixed offsets.
+    # Since 4.1 Delta refuses this, as a cached frame that is computed again may show another version of a Delta table.
+    # What the bridge caches comes from the records between fixed offsets.
     "spark.databricks.delta.merge.failSourceCachedAfterMaterialization": "false",
 }
 """Settings under which a MERGE makes no copy of a persisted source. Older versions of Delta ignore what they lack."""

@@ -7,7 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
-from bridge import config, errors, session
+from bridge import config, errors, session, spark_versions
 from tests.docs.commands import COMMANDS
 from tests.docs.pages import DOCS, EVERY, ROOT, Page
 
@@ -41,6 +41,17 @@ def test_the_exit_codes_are_those_of_the_errors() -> None:
     interrupted = 130
     codes = {0, interrupted} | {e.exit_code for e in classes}
     assert [int(row[0]) for row in README.rows("Exit code")] == sorted(codes)
+
+
+def test_the_versions_are_those_that_are_tested() -> None:
+    rows = [[cell.strip("`") for cell in row] for row in README.rows("Spark")]
+    assert [(row[0], row[1]) for row in rows] == list(reversed(spark_versions.TESTED))
+    pins = dict(re.findall(r"^([\w-]+)==([^;\s]+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
+    python = re.search(r'requires-python = ">=([\d.]+),<3\.(\d+)"', (ROOT / "pyproject.toml").read_text())
+    assert python
+    for row in rows:
+        assert row[2] == pins["deltalake"]
+        assert row[4] == f"{python[1]} to 3.{int(python[2]) - 1}"
 
 
 def test_the_pipeline_file_loads(tmp_path: Path) -> None:

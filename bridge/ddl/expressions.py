@@ -102,7 +102,7 @@ def _respell(c: Cursor, begin: int, end: int, prefix: str) -> tuple[str, list[tu
         elif token.keyword == "TIMESTAMP" and c.token.kind == "string":
             spelling = "TIMESTAMP_NTZ"
         elif token.keyword == "TIME" and c.token.kind == "string":
-            c.fail(f"{prefix}Spark 4.0 does not support TIME; compare strings", token)
+            c.fail(f"{prefix}Delta does not support TIME; compare strings", token)
         elif token.keyword == "MAP" and c.at("["):
             c.fail(f"{prefix}write MAP_FROM_ARRAYS(ARRAY[keys], ARRAY[values])", token)
         text += spelling

@@ -172,7 +172,7 @@ def test_a_column_may_be_named_like_such_a_function() -> None:
             "Spark's casts ignore the length; cast to STRING and truncate with LEFT or SUBSTRING",
         ),
         ("CAST(s AS BINARY(3))", 16, "Spark's casts ignore the length; cast to BYTES"),
-        ("TIME '10:00:00'", 6, "Spark 4.0 does not support TIME; compare strings"),
+        ("TIME '10:00:00'", 6, "Delta does not support TIME; compare strings"),
         ("MAP['k', 1]", 6, "write MAP_FROM_ARRAYS(ARRAY[keys], ARRAY[values])"),
         ("FLOOR(ts TO DAY)", 12, "Spark does not support FLOOR and CEIL to a time unit; write DATE_FORMAT"),
         ("GREATEST(a, b)", 6, "GREATEST is null in Flink if one argument is null, while Spark ignores nulls"),
@@ -197,7 +197,7 @@ def test_refused(expression: str, column: int, message: str) -> None:
 @pytest.mark.parametrize(
     ("type", "column", "message"),
     [
-        ("TIME(0)", 11, "type TIME: Spark 4.0 has no TIME type"),
+        ("TIME(0)", 11, "type TIME: Delta has no TIME type"),
         ("ARRAY<TEXT>", 17, "unknown type `TEXT`; did you mean `STRING`?"),
     ],
 )

@@ -101,10 +101,10 @@ def test_nested(text: str, expected: DataType) -> None:
         (
             "TIME",
             3,
-            "type TIME: Spark 4.0 has no TIME type; declare STRING (or INT for milliseconds of the day)",
+            "type TIME: Delta has no TIME type; declare STRING (or INT for milliseconds of the day)",
         ),
-        ("TIME(3) WITHOUT TIME ZONE", 3, "type TIME: Spark 4.0 has no TIME"),
-        ("ARRAY<TIME(0)>", 9, "type TIME: Spark 4.0 has no TIME"),
+        ("TIME(3) WITHOUT TIME ZONE", 3, "type TIME: Delta has no TIME"),
+        ("ARRAY<TIME(0)>", 9, "type TIME: Delta has no TIME"),
         (
             "MAP<STRING, INTERVAL DAY(3) TO SECOND(6)>",
             15,
