@@ -117,7 +117,7 @@ def test_errors_of_spark_itself_pass(spark: SparkSession) -> None:
 
 
 def listed() -> set[str]:
-    table = re.findall(r"^    ([a-z_.]+)  +\S.*$", spark_versions.__doc__ or "", re.MULTILINE)
+    table = re.findall(r"^    ([a-z_.]+) +\S.*$", spark_versions.__doc__ or "", re.MULTILINE)
     return set(table) - {"module"}
 
 

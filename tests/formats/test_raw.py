@@ -124,7 +124,7 @@ def test_null_is_a_null_of_every_type(spark: SparkSession, type: str) -> None:
             "The 'raw' format doesn't supports 'DECIMAL(5, 2)' as column type.",
         ),
         ({"a": ArrayType(scalar("INT"))}, {}, DefinitionError, "doesn't supports 'ARRAY<INT>'"),
-        ({"a": ScalarType("TIME", (0,))}, {}, UnsupportedError, "format 'raw': Spark"),
+        ({"a": ScalarType("TIME", (0,))}, {}, UnsupportedError, "format 'raw': Delta has no TIME"),
         (
             {"a": scalar("STRING")},
             {"charset": "GBK"},

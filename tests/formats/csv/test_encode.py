@@ -158,7 +158,7 @@ _INT = scalar("INT")
         ),
         (row_type(b=row_type(c=_INT)), DefinitionError, "nesting of fields 'a' but was: ROW<`c` INT>"),
         (row_type(b=_INT, B=_INT), DefinitionError, "fields 'b' and 'B' differ by case at most"),
-        (scalar("TIME", 0), UnsupportedError, "format 'csv': Spark"),
+        (scalar("TIME", 0), UnsupportedError, "format 'csv': Delta has no TIME"),
     ],
 )
 @pytest.mark.parametrize("side", ["decoder", "encoder"])
