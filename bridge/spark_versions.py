@@ -1,4 +1,4 @@
-"""Which versions of Spark and Delta the bridge runs on, and what differs between them (ADR 029).
+"""Which versions of Spark and Delta the bridge runs on, and what differs between them (ADR 030).
 
 Nothing here needs Spark. Functions about packages take their versions. Where Spark belongs to somebody else
 (spark-submit, Databricks) its number says little: those functions take the JVM and see what it has.
