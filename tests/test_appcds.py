@@ -49,6 +49,13 @@ def test_another_java_has_another_archive(
     assert appcds.archive() != mine
 
 
+def test_another_environment_has_another_archive(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An archive fits the class path that it was made with, and no other."""
+    mine = appcds.archive()
+    monkeypatch.setattr("bridge.jars.pyspark_jars", lambda: home / "other" / "jars")
+    assert appcds.archive() != mine
+
+
 def test_a_path_that_java_options_cannot_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BRIDGE_HOME", str(tmp_path / "my home"))
     file = _made(appcds.archive())
