@@ -1,7 +1,7 @@
 """The AppCDS archive of Spark's classes, which shortens the JVM's start: loading classes takes most of its time.
 
-`bridge.demo.rehearsal` creates the archive once for each Java and each installed Spark. The JVM itself verifies that the
-archive matches, and ignores it otherwise.
+`bridge.demo.rehearsal` creates the archive once for each Java and each installed Spark. The JVM itself verifies that
+the archive matches, and ignores it otherwise.
 """
 
 from __future__ import annotations
