@@ -38,6 +38,7 @@ __all__ = [
     "retracts",
     "row_fingerprint",
     "same_key",
+    "spark_type",
     "struct_type",
 ]
 
@@ -89,13 +90,6 @@ def members(frame: DataFrame, struct: str) -> list[str]:
     return type.names
 
 
-def struct_type(spark_ddl: str) -> T.StructType:
-    """Return the type of `STRUCT<...>` as written by schema.RowType.spark()."""
-    parsed = T.DataType.fromDDL(spark_ddl)
-    assert isinstance(parsed, T.StructType)
-    return parsed
-
-
 _SCALARS: dict[type[T.DataType], tuple[str, tuple[int, ...]]] = {
     T.StringType: ("STRING", ()),
     T.BooleanType: ("BOOLEAN", ()),
@@ -110,6 +104,28 @@ _SCALARS: dict[type[T.DataType], tuple[str, tuple[int, ...]]] = {
     T.TimestampNTZType: ("TIMESTAMP", (6,)),
     T.TimestampType: ("TIMESTAMP_LTZ", (6,)),
 }
+
+
+_BY_SPARK_NAME = {scalar().simpleString(): scalar() for scalar in _SCALARS}
+
+
+def spark_type(type: DataType) -> T.DataType:
+    """Return the Spark type of a Flink type, whose DDL is `DataType.spark`: nullable in all its parts."""
+    if isinstance(type, ArrayType):
+        return T.ArrayType(spark_type(type.element))
+    if isinstance(type, MapType):
+        return T.MapType(spark_type(type.key), spark_type(type.value))
+    if isinstance(type, RowType):
+        return struct_type(type)
+    assert isinstance(type, ScalarType)
+    if type.name == "DECIMAL":
+        return T.DecimalType(*type.parameters)
+    return _BY_SPARK_NAME[type.spark().lower()]
+
+
+def struct_type(row: RowType) -> T.StructType:
+    """Return the Spark type of a row."""
+    return T.StructType([T.StructField(f.name, spark_type(f.type)) for f in row.fields])
 
 
 def data_type(type: T.DataType) -> DataType | None:

@@ -19,6 +19,7 @@ __all__ = [
     "delete_owned_folder",
     "is_local",
     "list_names",
+    "local_path",
     "modified_ms",
     "read_text",
 ]
@@ -85,6 +86,15 @@ def _is_local(system: Any) -> bool:
 def is_local(spark: SparkSession, path: str) -> bool:
     """Return whether `path` is on a local disk."""
     return _is_local(_open(spark, path)[0])
+
+
+def local_path(spark: SparkSession, path: str) -> tuple[str, Path] | None:
+    """Return `path` as Spark qualifies it and as Python opens it; None where it is not on a local disk."""
+    system, where = _open(spark, path)
+    if not _is_local(system):
+        return None
+    qualified = system.makeQualified(where)
+    return str(qualified), Path(qualified.toUri().getPath())
 
 
 def read_text(spark: SparkSession, path: str) -> str:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge import columns
-from bridge.schema import RowField, RowType, ScalarType
+from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
 from bridge.session import session_settings
 from tests.public_api import PublicApi
 
@@ -75,11 +75,19 @@ def test_names_are_taken_literally(spark: SparkSession) -> None:
     assert frame.select(columns.col("a.b", "f"), columns.col("we`ird")).collect() == [(1, 2)]
 
 
-def test_a_row_type_becomes_a_struct_type() -> None:
-    row = RowType((RowField("a`b", ScalarType("INT")), RowField("t", ScalarType("TIMESTAMP", (3,)))))
-    assert columns.struct_type(row.spark()) == T.StructType(
-        [T.StructField("a`b", T.IntegerType()), T.StructField("t", T.TimestampNTZType())]
-    )
+def test_spark_types_are_those_that_spark_reads_from_their_ddl(spark: SparkSession) -> None:
+    scalars: list[DataType] = [
+        ScalarType(name, (3,) if "CHAR" in name or name in ("BINARY", "VARBINARY", "TIMESTAMP") else ())
+        for name in "CHAR VARCHAR STRING BOOLEAN BINARY VARBINARY BYTES TINYINT SMALLINT INT BIGINT FLOAT DOUBLE "
+        "DATE TIMESTAMP TIMESTAMP_LTZ".split()
+    ]
+    nested: list[DataType] = [
+        ArrayType(ScalarType("INT", nullable=False)),
+        MapType(ScalarType("STRING"), ScalarType("DECIMAL", (38, 9)), nullable=False),
+        RowType((RowField("x", ArrayType(MapType(ScalarType("INT"), ScalarType("DATE")))),)),
+    ]
+    row = RowType(tuple(RowField(f"a`.{n}", type) for n, type in enumerate(scalars + nested)))
+    assert columns.struct_type(row) == T.DataType.fromDDL(row.spark())
 
 
 def test_a_column_is_made_once_and_serves_every_frame(spark: SparkSession) -> None:

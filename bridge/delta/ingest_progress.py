@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import Row
 
 from bridge.delta.delta_errors import table_errors
+from bridge.delta.local_log import newest_commits
 from bridge.delta.table import Table
 from bridge.delta.table_checks import PIPELINE_PROPERTY
 from bridge.errors import REBUILD, GapError, TableError
@@ -126,7 +127,7 @@ def read_progress(table: Table, pipeline: str) -> tuple[IngestProgress, int] | N
     newest: IngestProgress | None = None
     restored_to: int | None = None
     oldest = None
-    for commit in history(table):
+    for commit in _newest_first(table):
         oldest = commit
         parsed = IngestProgress.from_json(commit["userMetadata"])
         if parsed and parsed[0].pipeline == pipeline:
@@ -174,7 +175,7 @@ def _last_in_log(table: Table, pipeline: str) -> int:
 
 def committed_by(table: Table, pipeline: str, run: str) -> bool:
     """Whether the log contains a commit of this run of the pipeline. Reads only as much of the log as necessary."""
-    for commit in history(table):
+    for commit in _newest_first(table):
         parsed = IngestProgress.from_json(commit["userMetadata"])
         if parsed and (parsed[0].pipeline, parsed[0].run) == (pipeline, run):
             return True
@@ -213,7 +214,19 @@ def history(table: Table) -> Iterator[Row]:
             return
 
 
-def _restored_to(table: Table, commit: Row) -> int:
+def _newest_first(table: Table) -> Iterator[Mapping[str, Any]]:
+    """Yield the commits as `history` does; the newest without asking Delta, where that is possible."""
+    below = None
+    for commit in newest_commits(table.spark, table.target):
+        if commit["operation"] == "RESTORE":  # its parameters matter
+            break
+        below = commit["version"]
+        yield commit
+    if below != 0:
+        yield from (c.asDict() for c in history(table) if below is None or c["version"] < below)
+
+
+def _restored_to(table: Table, commit: Mapping[str, Any]) -> int:
     version = (commit["operationParameters"] or {}).get("version")
     if version is None:
         raise _gap(

@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 from bridge import storage
 from bridge.definition import DeltaTarget
 from bridge.delta.delta_errors import error_names, table_errors
+from bridge.delta.local_log import TableDescription, describe
 from bridge.delta.table_checks import (
     CHANGE_FEED_PROPERTY,
     PIPELINE_PROPERTY,
@@ -96,6 +97,8 @@ def exists(spark: SparkSession, target: DeltaTarget) -> bool:
     if target.table:
         return _in_catalog(spark, target.table)
     assert target.path is not None
+    if describe(spark, target) is not None:
+        return True
     with table_errors(target):
         if DeltaTable.isDeltaTable(spark, target.path):
             return True
@@ -160,6 +163,27 @@ def open_table(
     """
     refuse_hidden_loss(spark)
     refuse_names(fields)
+    found = describe(spark, target) or _described_by_delta(spark, target)
+    refuse_schema_mismatch(target, found.schema, fields, extra_columns)
+    if feed and not is_on(found.properties, CHANGE_FEED_PROPERTY):
+        raise TableError(
+            f"table {target}: the change data feed is off; switch it on with\n"
+            f"  ALTER TABLE {sql_name(target)} SET TBLPROPERTIES ({CHANGE_FEED_PROPERTY} = true)\n"
+            "(changes made before that cannot be published; start from a snapshot)"
+        )
+    return Table(
+        spark,
+        target,
+        found.id,
+        tuple(fields),
+        found.properties,
+        found.created_ms,
+        found.location,
+        found.clustered_by,
+    )
+
+
+def _described_by_delta(spark: SparkSession, target: DeltaTarget) -> TableDescription:
     if not exists(spark, target):
         raise TableError(f"no Delta table at {target}: `bridge ingest` creates it; or check the path or name")
     opened = handle(spark, target)
@@ -167,26 +191,14 @@ def open_table(
         created = F.unix_millis("createdAt").alias("created_ms")
         wanted = ("id", "properties", created, "location", "clusteringColumns")
         detail = opened.detail().select(*wanted).collect()[0]
-        present = opened.toDF().schema
-    refuse_schema_mismatch(target, present, fields, extra_columns)
-    properties = dict(detail["properties"])
-    if feed and not is_on(properties, CHANGE_FEED_PROPERTY):
-        raise TableError(
-            f"table {target}: the change data feed is off; switch it on with\n"
-            f"  ALTER TABLE {sql_name(target)} SET TBLPROPERTIES ({CHANGE_FEED_PROPERTY} = true)\n"
-            "(changes made before that cannot be published; start from a snapshot)"
+        return TableDescription(
+            detail["id"],
+            dict(detail["properties"]),
+            detail["created_ms"],
+            detail["location"],
+            opened.toDF().schema,
+            tuple(detail["clusteringColumns"] or ()),
         )
-    clustered_by = tuple(detail["clusteringColumns"] or ())
-    return Table(
-        spark,
-        target,
-        detail["id"],
-        tuple(fields),
-        properties,
-        detail["created_ms"],
-        detail["location"],
-        clustered_by,
-    )
 
 
 def claim(table: Table, pipeline: str, *, appends: bool = False) -> Table:

@@ -122,7 +122,7 @@ def _joined(changes: list[tuple[str, tuple[Any, ...]]]) -> Iterator[tuple[_Row, 
 
 def _encoded(spark: SparkSession, spec: FormatSpec, pairs: list[tuple[_Row, _Row]]) -> list[bytes]:
     encoder = cast(ChangeEncoder, catalog.get(spec.name).encoder(spec.row, spec.options))
-    one = struct_type(spec.row.spark())
+    one = struct_type(spec.row)
     shape = T.StructType(
         [T.StructField("i", T.IntegerType()), T.StructField("before", one), T.StructField("after", one)]
     )

@@ -124,7 +124,7 @@ class _Document:
 
     def encode(self, row: tuple[Any, ...]) -> str:
         encoder = catalog.get(self.spec.name).encoder(self.spec.row, self.spec.options)
-        shape = T.StructType([T.StructField("row", struct_type(self.spec.row.spark()))])
+        shape = T.StructType([T.StructField("row", struct_type(self.spec.row))])
         frame = self.spark.createDataFrame([(row,)], shape, verifySchema=False)
         made = frame.select(encoder.encode(F.col(quote("row"))).alias("e")).collect()[0]["e"]
         return bytes(made).decode()

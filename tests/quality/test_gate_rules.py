@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
-from bridge.columns import struct_type
 from bridge.errors import DefinitionError
 from bridge.quality.gate_rules import ROW_EXPECTATIONS, Rules, compile_rules
 from bridge.quality.run import run
@@ -34,13 +34,17 @@ def expect(type: str, **kwargs: Any) -> dict[str, Any]:
     return {"type": f"expect_{type}", "kwargs": kwargs}
 
 
+def _fields() -> list[T.StructField]:
+    shape = T.DataType.fromDDL(SHAPE)
+    assert isinstance(shape, T.StructType)
+    return shape.fields
+
+
 def rules(
     spark: SparkSession, of: Suite, *, refuse_deferred: bool = True, each_row_alone: bool = False
 ) -> Rules:
     """`of`, compiled for rows of SHAPE."""
-    return compile_rules(
-        of, spark, struct_type(SHAPE).fields, refuse_deferred=refuse_deferred, each_row_alone=each_row_alone
-    )
+    return compile_rules(of, spark, _fields(), refuse_deferred=refuse_deferred, each_row_alone=each_row_alone)
 
 
 PAIR, LIST = {"column_A": "n", "column_B": "m"}, {"column_list": ["n", "m"]}
@@ -132,7 +136,7 @@ def test_every_row_expectation_is_compared() -> None:
 )
 @given(rows=rows_of)
 def test_the_gate_counts_like_great_expectations(spark: SparkSession, rows: list[Row]) -> None:
-    frame = spark.createDataFrame(rows, struct_type(SHAPE)).coalesce(1).persist()
+    frame = spark.createDataFrame(rows, SHAPE).coalesce(1).persist()
     compiled = rules(spark, EVERY)
     found = frame.agg(compiled.counts_column(F.lit(True))).collect()[0][0]
     verdict = run(frame, EVERY)

@@ -37,10 +37,11 @@ def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField
     """
     physical = tuple(RowField(c.name, c.type) for c in schema.physical)
     metadata = tuple(RowField(c.name, c.type) for c in schema.metadata)
-    row = struct_type(RowType(physical + metadata).spark())
+    row = struct_type(RowType(physical + metadata))
     types = {f.name: f.dataType for f in row.fields}
-    empty = spark.createDataFrame([], row)
+    empty = spark.createDataFrame([], row) if schema.computed else None
     for column in schema.computed:
+        assert empty is not None
         try:
             types[column.name] = empty.select(F.expr(column.spark)).schema[0].dataType
         except PySparkException as error:

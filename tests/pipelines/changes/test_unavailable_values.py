@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from bridge.columns import BAD, KIND, POSITION, struct_type
+from bridge.columns import BAD, KIND, POSITION
 from bridge.decode import UNAVAILABLE
 from bridge.pipelines.changes.unavailable_values import fill_unavailable_values
 
@@ -23,7 +23,7 @@ def _filled(
     spark: SparkSession, changes: list[tuple[Any, ...]], table: list[tuple[Any, ...]]
 ) -> list[tuple[Any, ...]]:
     rows = [(*row[:5], ("t", 0, n, _AT, 0), row[5]) for n, row in enumerate(changes)]
-    frame = spark.createDataFrame(rows, struct_type(_SHAPE))
+    frame = spark.createDataFrame(rows, _SHAPE)
     there = spark.createDataFrame(table, "id int, `a.b` string, w int")
     found = fill_unavailable_values(frame, there, key=["id"], columns=["a.b", "w"])
     assert found.columns == frame.columns
