@@ -114,7 +114,10 @@ def _folder(spark: SparkSession, target: DeltaTarget) -> tuple[str, Path] | None
         return None
     if _EXTENSION not in (spark.conf.get("spark.sql.extensions", None) or ""):
         return None
-    return storage.local_path(spark, target.path)
+    try:
+        return storage.local_path(spark, target.path)
+    except Exception:  # a file system that Spark does not know or reach: Delta's error says so
+        return None
 
 
 def _commits(names: list[str]) -> set[int]:
@@ -123,7 +126,7 @@ def _commits(names: list[str]) -> set[int]:
 
 def _description(log: Path) -> Mapping[str, Any] | None:
     """The newest actions `protocol` and `metaData`; None for a log of which files are missing or are not known."""
-    names = os.listdir(log)
+    names = [name for name in os.listdir(log) if not name.startswith(".")]  # Hadoop's checksums
     checkpoints = [name for name in names if ".checkpoint." in name]
     if any(not _CHECKPOINT.fullmatch(name) for name in checkpoints):
         return None

@@ -105,7 +105,6 @@ def test_a_log_that_is_not_certain_is_left_to_delta(
         "(id BIGINT) USING delta CLUSTER BY (id)",
         "(id BIGINT) USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
         "(id BIGINT, v VARCHAR(3)) USING delta",
-        "(id BIGINT NOT NULL, twice BIGINT GENERATED ALWAYS AS (id * 2)) USING delta",
     ],
 )
 def test_tables_with_more_to_them_are_left_to_delta(spark: SparkSession, lake: Path, ddl: str) -> None:
