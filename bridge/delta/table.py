@@ -161,6 +161,8 @@ def open_table(
     `feed`: its change data feed must be on. Raises TableError that names the differences and the way out,
     DefinitionError for column names and session settings with which rows would be lost or refused.
     """
+    # It makes `spark` the active session of this thread, which Delta asks for when a checkpoint is read.
+    spark.createDataFrame([], T.StructType([]))
     refuse_hidden_loss(spark)
     refuse_names(fields)
     found = describe(spark, target) or _described_by_delta(spark, target)

@@ -250,7 +250,8 @@ def _position_after(error: confluent_kafka.KafkaError, name: _Name, offset: int,
     where = f"{name[0]}-{name[1]} from offset {position} on"
     if error.code() in _GONE:
         raise GapError(f"{where} is no longer available: {error_text(error)}")
-    raise KafkaError(f"{where} cannot be read: {error_text(error)}") from KafkaException(error)
+    way_out = "; give it READ on the topic" if error.code() == _Code.TOPIC_AUTHORIZATION_FAILED else ""
+    raise KafkaError(f"{where} cannot be read: {error_text(error)}{way_out}") from KafkaException(error)
 
 
 def _names(partitions: Mapping[_Name, object]) -> str:

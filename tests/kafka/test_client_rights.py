@@ -91,7 +91,9 @@ def test_no_right_to_the_topic(guest: Guest) -> None:
     for run in (ingest, publish):
         guest.refused(run, topic, "TOPIC_AUTHORIZATION_FAILED")
     guest.place.allow("topic", topic, "describe")
-    guest.refused(ingest, "TopicAuthorizationException: Not authorized to access topics", topic)
+    guest.refused(
+        ingest, f"{topic}-0 from offset 0 on cannot be read: TOPIC_AUTHORIZATION_FAILED", "give it READ"
+    )
     guest.refused(publish, topic, "CLUSTER_AUTHORIZATION_FAILED", "give it WRITE on the topic")
 
 
