@@ -34,7 +34,8 @@ _SINGLE_PARTITIONS = 4
 
 _GONE = (_Code._AUTO_OFFSET_RESET, _Code.OFFSET_OUT_OF_RANGE)
 _NO_PARTITION = (_Code._UNKNOWN_PARTITION, _Code.UNKNOWN_TOPIC_OR_PART, _Code._UNKNOWN_TOPIC)
-_REFUSED = (*LOGIN_ERRORS, _Code.TOPIC_AUTHORIZATION_FAILED, _Code.GROUP_AUTHORIZATION_FAILED)
+_REFUSED = (*LOGIN_ERRORS, _Code.TOPIC_AUTHORIZATION_FAILED)
+"""A refused group is none: librdkafka looks for its coordinator, but the consumers do not use the group."""
 
 _SETTINGS: dict[str, Any] = {
     "enable.auto.commit": False,
@@ -201,6 +202,8 @@ class _Reader:
         for message in messages:
             offset = message.offset()
             if message.partition() != name[1] or message.topic() != name[0]:
+                if _is_about_group(message):
+                    continue
                 if part is not None:
                     positions[name], part.records = position, part.records + taken
                 name = (message.topic() or "", message.partition() or 0)
@@ -241,6 +244,11 @@ class _Reader:
                 f"{_names(unread)} cannot be read: no record within {timeout:.0f} s{reason}; check that Spark's "
                 "executors reach the addresses that the brokers advertise"
             )
+
+
+def _is_about_group(message: Message) -> bool:
+    error = message.error()
+    return error is not None and error.code() == _Code.GROUP_AUTHORIZATION_FAILED
 
 
 def _position_after(error: confluent_kafka.KafkaError, name: _Name, offset: int, position: int) -> int:
