@@ -11,10 +11,14 @@ from bridge import jars
 from bridge.errors import BridgeError
 
 
+DELTA = "delta-spark_2.13" if version("delta-spark").startswith("4.0.") else "delta-spark_4.1_2.13"
+"""Delta's jar has Spark's version in its name since Delta 4.1."""
+
+
 @pytest.mark.versions
 def test_coordinates_follow_the_installed_packages() -> None:
     found = jars.spark_coordinates()
-    assert f"io.delta:delta-spark_2.13:{version('delta-spark')}" in found
+    assert f"io.delta:{DELTA}:{version('delta-spark')}" in found
     assert f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version('pyspark')}" in found
     assert all(c.endswith(jars.KAFKA_BROKER) for c in jars.broker_coordinates())
 
@@ -22,7 +26,7 @@ def test_coordinates_follow_the_installed_packages() -> None:
 @pytest.mark.versions
 def test_fetched_jars_leave_out_what_pyspark_ships() -> None:
     names = {jar.name.rsplit("-", 1)[0] for jar in jars.fetch("spark", jars.spark_coordinates())}
-    assert {"delta-spark_2.13", "delta-storage", "spark-sql-kafka-0-10_2.13", "kafka-clients"} <= names
+    assert {DELTA, "delta-storage", "spark-sql-kafka-0-10_2.13", "kafka-clients"} <= names
     assert not names & {"scala-library", "antlr4-runtime", "hadoop-client-api"}
 
 
