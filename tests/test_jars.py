@@ -10,7 +10,6 @@ import pytest
 from bridge import jars
 from bridge.errors import BridgeError
 
-
 DELTA = "delta-spark_2.13" if version("delta-spark").startswith("4.0.") else "delta-spark_4.1_2.13"
 """Delta's jar has Spark's version in its name since Delta 4.1."""
 
