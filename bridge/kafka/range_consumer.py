@@ -38,8 +38,6 @@ _REFUSED = (*LOGIN_ERRORS, _Code.TOPIC_AUTHORIZATION_FAILED)
 """A refused group is none: librdkafka looks for its coordinator, but the consumers do not use the group."""
 
 _SETTINGS: dict[str, Any] = {
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
     "enable.partition.eof": True,
     # A range whose records are gone is an error, never another range.
     "auto.offset.reset": "error",
@@ -114,7 +112,7 @@ def read_latest(
 ) -> list[LatestValues] | None:
     """Return the last value of each key of each range, in the order of `ranges`.
 
-    `settings` are librdkafka's, with group.id and isolation.level. A range ends by position: transaction markers,
+    `settings` are those of `client_settings.for_consumer`. A range ends by position: transaction markers,
     aborted records and compacted offsets in it are neither returned nor waited for. Returns None, having stopped
     reading, when keys and values take more than `limit_bytes`.
 

@@ -128,7 +128,7 @@ class ConsumerReader:
         return LatestBatch(
             changes,
             records=sum(part.records for part in parts),
-            upserts=sum(_upserts(table).num_rows for table in tables),
+            upserts=pc.sum(_is_upsert(changes)).as_py() or 0,
             newest_event_ms=self._newest_event_times(parts, tables),
         )
 
@@ -179,7 +179,11 @@ class ConsumerReader:
 
 
 def _upserts(table: pa.Table) -> pa.Table:
-    return table.filter(pc.equal(table[KIND], RowKind.UPDATE_AFTER.value))
+    return table.filter(_is_upsert(table))
+
+
+def _is_upsert(table: pa.Table) -> pa.ChunkedArray:
+    return pc.equal(table[KIND], RowKind.UPDATE_AFTER.value)
 
 
 def _shares(ranges: Sequence[PartitionRange], tasks: int) -> list[list[PartitionRange]]:
