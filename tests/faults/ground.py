@@ -25,10 +25,12 @@ from tests.faults.lane import Lane
 from tests.faults.reading import Observer, Stall, ends, progress_of
 from tests.faults.zygote import Zygote
 
-__all__ = ["Ground", "World", "ground", "world"]
+__all__ = ["QUICK_RETURN", "Ground", "World", "ground", "world"]
 
 PARTITIONS, GROWN = 3, 5
 _RATE = 25
+QUICK_RETURN = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "1000"}
+"""A killed broker is registered again only when its former session has ended, after 9 s by default."""
 
 
 @dataclass(frozen=True)
@@ -217,7 +219,7 @@ def world(folder: Path) -> Iterator[World]:
 
     with ExitStack() as stack:
         zygote = stack.enter_context(Zygote())
-        broker = stack.enter_context(Broker(folder / "broker"))
+        broker = stack.enter_context(Broker(folder / "broker", settings=QUICK_RETURN))
         registry = stack.enter_context(SchemaRegistryServer(folder / "registry"))
         spark = build_session(
             "faults",

@@ -23,8 +23,11 @@ _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240
 """Most JVMs are killed before Java's second compiler (C2) pays off; Spark generates the same code without it. Without
 C2 a JVM has a code cache of 48 MB by default, which a few pipelines fill; then it fails in various places."""
 
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""A cold JVM compiles some 160 classes for a batch of Spark's MERGE (docs/adr/013), which it then uses for a few rows."""
+
 _AS_USERS_HAVE_IT = 4
-"""Every n-th JVM runs with the second compiler."""
+"""Every n-th JVM runs with the second compiler and with generated code."""
 
 _IN_PLACE = ("broker", "pause", "kill worker", "failpoint: raise")
 """Kinds of faults that the process may survive."""
@@ -61,7 +64,7 @@ class Carrier(Process):
         folder: Path,
         environ: Mapping[str, str],
         *,
-        java: str = "",
+        quick: bool = True,
     ) -> None:
         self.verb, self.folder, self.files = verb, folder, files
         self.temporary, self._failpoints = folder / "tmp", folder / "failpoints"
@@ -71,7 +74,8 @@ class Carrier(Process):
         self._said.touch()
         # The JVM does not read TMPDIR.
         conf = {
-            "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={self.temporary} {java}".strip(),
+            **(_INTERPRETED if quick else {}),
+            "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={self.temporary} {_QUICK if quick else ''}".strip(),
             "spark.sql.execution.arrow.maxRecordsPerBatch": "20",
         }
         if verb == "ingest":  # a MERGE writes a file for each task, so that there are file shards
@@ -142,8 +146,8 @@ class Job:
         """Starts a process; the supervisor does not watch it until it is `process`."""
         self.starts += 1
         folder = self._folder / f"{self.verb}-{self.starts}"
-        java = "" if self.starts % _AS_USERS_HAVE_IT == 0 else _QUICK
-        return Carrier(self._zygote, self.verb, self.files, folder, self._environ, java=java)
+        quick = self.starts % _AS_USERS_HAVE_IT != 0
+        return Carrier(self._zygote, self.verb, self.files, folder, self._environ, quick=quick)
 
     @property
     def running(self) -> Carrier:

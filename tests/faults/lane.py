@@ -79,7 +79,7 @@ class Lane:
         properties = "true" if "deletion vectors" in self.extras else "false"
         # Twelve pipelines share two cores: a shorter trigger leaves no time for recoveries. It also yields versions
         # that are large enough to be sent by file.
-        trigger = "2 s"
+        trigger = "4 s"
         lines = [
             "version: 1",
             f"name: {self.name}-{verb}",
