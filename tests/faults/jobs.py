@@ -18,7 +18,7 @@ from tests.pipelines.processes import Process
 __all__ = ["Carrier", "Job"]
 
 _ORPHAN_SECONDS = 20.0
-_END_SECONDS = 120.0
+_END_SECONDS = 240.0
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 """Most JVMs are killed before Java's second compiler (C2) pays off; Spark generates the same code without it. Without
 C2 a JVM has a code cache of 48 MB by default, which a few pipelines fill; then it fails in various places."""
@@ -70,8 +70,8 @@ class Carrier(Process):
         self.temporary, self._failpoints = folder / "tmp", folder / "failpoints"
         for made in (self.temporary, self._failpoints):
             made.mkdir(parents=True)
-        self._said = folder / "said.txt"
-        self._said.touch()
+        self._output = folder / "said.txt"
+        self._output.touch()
         # The JVM does not read TMPDIR.
         conf = {
             **(_INTERPRETED if quick else {}),
