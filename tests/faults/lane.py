@@ -77,9 +77,9 @@ class Lane:
             options=", ".join(f"'{k}' = '{v}'" for k, v in options.items()),
         )
         properties = "true" if "deletion vectors" in self.extras else "false"
-        # Twelve pipelines share two cores: a shorter trigger leaves no time for recoveries. It also yields versions
-        # that are large enough to be sent by file.
-        trigger = "4 s"
+        # Twelve pipelines share two cores: shorter triggers leave no time for recoveries. They also yield versions that
+        # are large enough to be sent by file.
+        trigger = "8 s" if verb == "ingest" else "4 s"
         lines = [
             "version: 1",
             f"name: {self.name}-{verb}",
