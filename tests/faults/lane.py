@@ -19,6 +19,7 @@ READERS = ("consumer", "spark")
 _EXTRAS = ("partitions added", "maintenance", "quarantine", "deletion vectors")
 CHOICES: dict[str, tuple[str, ...]] = {
     "engine": ENGINES,
+    "reader": READERS,
     "delivery": DELIVERIES,
     "key": tuple(KEY_TYPES),
     "format": FORMATS,
