@@ -23,12 +23,12 @@ _QUICK = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m "
     "-Xms1200m -Xmn600m -XX:MetaspaceSize=400m"
 )
-"""The JVM of six ingests spent an eighth of its time on garbage, much of it in full collections while its heap and its
-classes grew; so it begins with room for them. Most JVMs are killed before Java's second compiler (C2) pays off; Spark generates the same code without it. Without
-C2 a JVM has a code cache of 48 MB by default, which a few pipelines fill; then it fails in various places."""
+"""Most JVMs are killed before Java's second compiler (C2) pays off. Without C2 a JVM has a code cache of 48 MB by
+default, which a few pipelines fill; then it fails in various places. It begins with room for its classes and garbage:
+a JVM of six ingests spent an eighth of its time on garbage, much of it on full collections while it grew."""
 
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""A cold JVM compiles some 160 classes for a batch of Spark's MERGE (docs/adr/013), which it then uses for a few rows."""
+"""A cold JVM compiles some 160 classes for a batch of Spark's MERGE (docs/adr/013), and uses them for a few rows."""
 
 _AS_USERS_HAVE_IT = 4
 """Every n-th JVM runs with the second compiler and with generated code."""
