@@ -35,7 +35,7 @@ demo: $(READY) ## Broker, changelog, ingest, publish, check and verify, all on t
 setup: $(READY) ## Make .venv from constraints.txt and fetch the jars; instant when done
 
 test: $(READY) ## Run the tests (SPARK=4.0: those of what differs between versions, on Spark 4.0 with Delta 4.0)
-	env -u BRIDGE_CASES_DIR $(BIN)/pytest $(MARKED)
+	env -u BRIDGE_CASES_DIR $(BIN)/pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder $(MARKED)
 
 slow: $(READY) ## Run the tests that take minutes (make test leaves them out)
 	env -u BRIDGE_CASES_DIR $(BIN)/pytest -m slow

@@ -1,4 +1,5 @@
-"""One Spark session, one broker and one schema registry for the whole run; each started only if a test asks for it."""
+"""One Spark session, one broker and one schema registry for the whole run, or for each of the two processes of
+`make test`, which divide the test files between them; each started only if a test asks for it."""
 
 from __future__ import annotations
 
@@ -15,10 +16,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 os.environ.setdefault("TZ", "UTC")
-# Before Spark starts, whose workers inherit it; the folder is empty unless a test arms a failpoint.
-if "BRIDGE_FAILPOINTS" not in os.environ:
+# Before Spark starts, whose workers inherit it; the folder is empty unless a test of this process arms a failpoint.
+if "BRIDGE_FAILPOINTS" not in os.environ or "PYTEST_XDIST_WORKER" in os.environ:
     os.environ["BRIDGE_FAILPOINTS"] = tempfile.mkdtemp(prefix="bridge-failpoints-")
     atexit.register(shutil.rmtree, os.environ["BRIDGE_FAILPOINTS"], ignore_errors=True)
+JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""Without the second compiler Java's code cache has 48 MB by default, which the run would fill."""
 
 
 @pytest.fixture(scope="session")
@@ -33,9 +36,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         master="local[2]",
         conf={
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
-            # Hundreds of queries over a few rows: Spark's code generation does not pay back what it costs. The demo,
-            # the jobs' tests and the acceptance cases run with it.
-            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+            # Hundreds of queries over a few rows: Spark's code generation and Java's second compiler do not pay back
+            # what they cost. The demo, the jobs' tests and the acceptance cases run with both.
+            "spark.driver.extraJavaOptions": JAVA_OPTIONS,
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         },
