@@ -20,8 +20,12 @@ os.environ.setdefault("TZ", "UTC")
 if "BRIDGE_FAILPOINTS" not in os.environ or "PYTEST_XDIST_WORKER" in os.environ:
     os.environ["BRIDGE_FAILPOINTS"] = tempfile.mkdtemp(prefix="bridge-failpoints-")
     atexit.register(shutil.rmtree, os.environ["BRIDGE_FAILPOINTS"], ignore_errors=True)
-JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""Without the second compiler Java's code cache has 48 MB by default, which the run would fill."""
+JAVA_OPTIONS = (
+    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m "
+    "-Xms1200m -Xmn600m -XX:MetaspaceSize=400m"
+)
+"""Without the second compiler Java's code cache has 48 MB by default, which the run would fill. The JVM begins with room
+for its classes and garbage: growing costs full collections."""
 
 
 @pytest.fixture(scope="session")
