@@ -24,8 +24,8 @@ JAVA_OPTIONS = (
     "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m "
     "-Xms1200m -Xmn600m -XX:MetaspaceSize=400m"
 )
-"""Without the second compiler Java's code cache has 48 MB by default, which the run would fill. The JVM begins with room
-for its classes and garbage: growing costs full collections."""
+"""Without the second compiler Java's code cache has 48 MB by default, which the run would fill. The JVM begins with
+room for its classes and garbage: growing costs full collections."""
 
 
 @pytest.fixture(scope="session")

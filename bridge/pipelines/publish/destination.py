@@ -44,6 +44,23 @@ class Destination:
                 f"{', '.join(unknown)} is deleted and created anew: run `bridge resync FILE` after that"
             )
 
+    def first_run_warning(self, checkpoint: str) -> str | None:
+        """What a first run leaves in topics that have records, or None where there are none. Call it before this run
+        sends anything.
+
+        Kafka does not tell who wrote a record, so it may be that of an earlier publish whose `run.checkpoint` was lost.
+        """
+        if self.topic.appends:
+            return None
+        state = admin.describe(self.topic)
+        if not state.earliest.lag(state.end):
+            return None
+        return (
+            f"{self.topic.title} has records, and this publish has no progress of an earlier run (run.checkpoint "
+            f"{checkpoint}): keys that are there and no longer in the table keep their records. If they are this "
+            "publish's own, stop it and run `bridge resync FILE --direction publish`, which sends their tombstones"
+        )
+
     def check(self, progress: PublishProgress | None) -> None:
         """Raise GapError when progress belongs to other topics, or to rows by another key. Progress of an older bridge
         names neither; it is taken to belong to these topics."""

@@ -107,7 +107,7 @@ class _Run:
         interval = self.definition.run.trigger_seconds
         destination = Destination(self.definition, self.endpoints.topic)
         with delivery_for(self.spark, self.definition, destination) as self.delivery:
-            self._begin()
+            self._begin(destination)
             self._notify(*destination.warnings(), self.registration.update(self.progress))
             while not self.stop.is_set():
                 turn = time.monotonic()
@@ -119,13 +119,15 @@ class _Run:
                 self.stop.wait(max(_POLL_SECONDS, interval - (time.monotonic() - turn)))
         return replace(self.summary, warning=self.notices.all(), seconds=time.monotonic() - started)
 
-    def _begin(self) -> None:
+    def _begin(self, destination: Destination) -> None:
         """Continue where the last run ended, or begin at `publish.start`."""
         sharding = sharding_for(self.endpoints.topic, self.spark.sparkContext.defaultParallelism)
         self.planner = RangePlanner(self.definition, self.endpoints.table, sharding, self.file_shard_limits)
         self.foreign_writes = ForeignWriteMonitor(self.definition, self.delivery, self.notices)
         start = start_position(self.definition, self.endpoints.table, self.delivery, self.planner)
         self.progress, self.latest, self.open_range = start.progress, start.latest, start.open_range
+        if start.is_first:
+            self._notify(destination.first_run_warning(self.definition.run.checkpoint))
         if start.snapshot is not None:
             self._open(start.snapshot)
 

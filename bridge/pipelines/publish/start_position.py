@@ -28,6 +28,8 @@ class StartPosition:
     """The range that `progress` has open, which is sent first."""
     snapshot: PlannedRange | None = None
     """The snapshot that a first run opens."""
+    is_first: bool = False
+    """Whether there was no progress to take over."""
 
 
 def start_position(
@@ -51,12 +53,12 @@ def start_position(
             # A run that dies while it opens the first range, after writing the log and before Kafka, would leave its
             # progress in the log only, as if Kafka had lost it.
             progress = delivery.record(progress)
-        return StartPosition(progress, latest, snapshot=snapshot)
+        return StartPosition(progress, latest, snapshot=snapshot, is_first=True)
     if start.mode == "version":
         latest = int(start.value or 0) - 1
     elif start.mode == "timestamp":
         latest = change_feed.version_at(table, start.value or "") - 1
-    return StartPosition(delivery.record(replace(progress, version=latest)), latest)
+    return StartPosition(delivery.record(replace(progress, version=latest)), latest, is_first=True)
 
 
 def _resumed(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -42,7 +43,8 @@ def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str]
             "TBLPROPERTIES ('delta.enableChangeDataFeed'='true')"
         )
         sql(world, "INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)")
-        assert publish(spark, world.definition()).records_out == 2
+        first = publish(spark, world.definition())
+        assert (first.records_out, first.warning) == (2, None)
         return world
 
     return made
@@ -92,6 +94,21 @@ def test_another_topic(make: Make, unique: Callable[[str], str], guarantee: str)
     assert (done.inserted, done.deleted) == (2, 1)
     assert publish(world.spark, world.definition()).records_out == 0
     assert folded(world) == table(world) and set(table(world)) == {1, 2}
+
+
+def test_a_first_run_says_that_the_topic_has_records(make: Make) -> None:
+    """With the checkpoint an at-least-once publish has lost which keys it sent, so a deletion has no tombstone."""
+    world = make()
+    shutil.rmtree(world.folder / "checkpoint")
+    sql(world, "DELETE FROM t WHERE id = 1")
+    again = publish(world.spark, world.definition())
+    assert again.warning is not None
+    assert f"{world.topic} has records, and this publish has no progress of an earlier run" in again.warning
+    assert "bridge resync FILE --direction publish" in again.warning
+    assert set(folded(world)) == {1, 2}
+    assert resync(world.spark, world.definition()).deleted == 1
+    done = publish(world.spark, world.definition())
+    assert (set(folded(world)), done.warning) == ({2}, None)
 
 
 def test_another_topic_with_a_checkpoint_of_its_own(make: Make, unique: Callable[[str], str]) -> None:
