@@ -21,7 +21,7 @@ bench bench-full: ROWS ?= 1000000
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow faults faults-short cases bench bench-peers bench-full bench-formats bench-publish bench-quality check lint types imports docs format wheel clean
+.PHONY: help setup demo test slow faults faults-short cases bench bench-peers bench-full bench-formats bench-publish bench-quality check lint types imports docs format wheel pack clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -92,6 +92,9 @@ format: $(READY) ## Format the code, mend what can be mended
 wheel: $(READY) ## Build the wheel into dist/
 	rm -rf build dist
 	$(BIN)/python -m build --wheel --no-isolation
+
+pack: wheel ## Build what a cluster gets: dist/bridge.zip (--py-files), dist/environment.tar.gz (--archives)
+	$(BIN)/python -m bridge.pack dist
 
 clean: ## Remove what the targets have made
 	rm -rf .venv .venv-spark* .work build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -40,12 +40,13 @@ SCHEMA_REGISTRY = "3.0.9"
 _ATTEMPTS = 3
 
 
-def spark_coordinates() -> list[str]:
-    """Return the coordinates of Spark's extensions that match the installed pyspark and delta-spark.
+def spark_coordinates(versions: tuple[str, str] | None = None) -> list[str]:
+    """Return the coordinates of Spark's extensions: Delta, its Kafka source, its Avro functions.
 
-    Raises BridgeError for a pair that does not fit.
+    They match `versions` of Spark and Delta, or the installed pyspark and delta-spark. Raises BridgeError for a pair
+    that does not fit.
     """
-    spark, delta = installed()
+    spark, delta = versions or installed()
     check_pair(spark, delta)
     return [
         delta_coordinate(spark, delta),
@@ -145,11 +146,16 @@ def _once(name: str, coordinates: Sequence[str], make: Callable[[Path], Path]) -
 
 
 def pyspark_jars() -> Path:
-    """Return the folder of the jars that pyspark ships. Raises BridgeError without pyspark."""
+    """Return the folder of the jars that pyspark ships; SPARK_HOME's where pyspark belongs to a Spark there.
+
+    Raises BridgeError without pyspark."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise BridgeError("pyspark is not installed: pip install changelog-bridge")
-    return Path(spec.origin).parent / "jars"
+    folder = Path(spec.origin).parent / "jars"
+    if not folder.is_dir() and os.environ.get("SPARK_HOME"):
+        return Path(os.environ["SPARK_HOME"]) / "jars"
+    return folder
 
 
 def _module(coordinate: str, transitive: bool) -> str:

@@ -1,8 +1,8 @@
 """Builds the Spark session of a pipeline.
 
 On a laptop or in a container the bridge starts Spark itself. Under spark-submit it adds its settings to the session
-that is being built. On Databricks (or in any process with a session) it uses that session and does not change it:
-pipelines run in a child session with their own settings.
+that is being built, and keeps what the command line gave. On Databricks (or in any process with a session) it uses that
+session and does not change it: pipelines run in a child session with their own settings.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from bridge import appcds, jars
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, DefinitionError
+from bridge.spark_jars import JARS, PACKAGES, add_missing_jars, joined, missing_jars, refuse_jars_after_start
 
 __all__ = ["SESSION_SETTINGS", "build_session", "child_session", "log_file", "session_settings"]
 
@@ -32,15 +33,16 @@ SESSION_SETTINGS = {
     "spark.sql.codegen.cache.maxEntries": "1000",
 }
 """Settings of every session that the bridge builds, on clusters and locally."""
+_STARTED = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+"""Settings of a Spark that the bridge starts, beside those."""
 _LOCAL = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     # The default of fifty tasks for the log of a small table costs more than the batch.
     "spark.databricks.delta.snapshotPartitions": "2",
 }
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_EXTENSIONS = "spark.sql.extensions"
 _LOG4J = """\
 rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file
@@ -68,26 +70,19 @@ def build_session(
 ) -> SparkSession:
     """Return a session with Delta and the Kafka source, in UTC: a child session of the one described at the module.
 
-    `conf` overrides the bridge's own settings; neither changes an existing session. Spark's log goes to `log_file()`,
-    not to the terminal. Raises BridgeError when the jars cannot be fetched, or the heap is too small for Spark.
+    `conf` overrides the bridge's own settings, except that jars, extensions and Java options are added to them; neither
+    changes an existing session. What spark-submit was given is kept in the same way. Where the bridge starts Spark, its
+    log goes to `log_file()`, not to the terminal. Raises BridgeError when the jars cannot be fetched or do not fit, or
+    the heap is too small for Spark; DefinitionError for settings that come too late under spark-submit.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         return child_session(active)
     under_submit = "PYSPARK_GATEWAY_PORT" in os.environ
+    find_settings = _submitted_settings if under_submit else _started_settings
+    settings = find_settings(master, conf or {})
     builder = SparkSession.builder.appName(app_name)
-    settings = dict(SESSION_SETTINGS)
-    spark_jars = [str(p) for p in jars.fetch("spark", jars.spark_coordinates())]
-    if under_submit:
-        _extend_class_path(spark_jars)
-    else:
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        settings |= {**_LOCAL, "spark.master": master or os.environ.get("SPARK_MASTER") or "local[*]"}
-        settings["spark.driver.memory"] = os.environ.get("SPARK_DRIVER_MEMORY", "2g")
-        settings[_JAVA_OPTIONS] = _java_options(conf or {})
-    settings["spark.jars"] = ",".join(spark_jars)
-    for key, value in _merged(settings, conf or {}).items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
     with _quiet_start() if not under_submit else nullcontext():
         try:
@@ -101,11 +96,45 @@ def build_session(
     return child_session(session)
 
 
+def _submitted_settings(master: str | None, conf: Mapping[str, str]) -> dict[str, str]:
+    """Return what to add to the settings of spark-submit, whose JVM runs already; its class path is extended."""
+    if master is not None:
+        raise DefinitionError(f"--master {master}: under spark-submit give --master to spark-submit")
+    refuse_jars_after_start(conf)
+    SparkContext._ensure_initialized()
+    added = add_missing_jars(SparkContext._jvm)
+    submitted = dict(SparkConf().getAll())
+    # No setting of the bridge replaces one of the user; lists get both.
+    own = {key: value for key, value in SESSION_SETTINGS.items() if key not in submitted}
+    own[_EXTENSIONS] = joined(submitted.get(_EXTENSIONS), SESSION_SETTINGS[_EXTENSIONS])
+    if added:
+        own[JARS] = joined(submitted.get(JARS), *added)
+    return _merged(own, conf)
+
+
+def _started_settings(master: str | None, conf: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a Spark that the bridge starts."""
+    master = master or conf.get("spark.master") or os.environ.get("SPARK_MASTER") or "local[*]"
+    settings = {**SESSION_SETTINGS, **_STARTED, "spark.master": master}
+    if master.startswith("local"):
+        settings |= _LOCAL
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", conf.get("spark.pyspark.python") or sys.executable)
+    settings["spark.driver.memory"] = os.environ.get("SPARK_DRIVER_MEMORY", "2g")
+    settings[_JAVA_OPTIONS] = _java_options(conf)
+    if missing := missing_jars(conf):
+        settings[JARS] = ",".join(missing)
+    return _merged(settings, conf)
+
+
 def _merged(defaults: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings with `conf` over `defaults`; Java options, which configure the log file, are concatenated."""
+    """Return the settings with `conf` over `defaults`; of lists and Java options, which name the log, both."""
     merged = {**defaults, **conf}
     if _JAVA_OPTIONS in defaults and _JAVA_OPTIONS in conf:
         merged[_JAVA_OPTIONS] = f"{defaults[_JAVA_OPTIONS]} {conf[_JAVA_OPTIONS]}"
+    for key in (JARS, PACKAGES, _EXTENSIONS):
+        if key in defaults and key in conf:
+            merged[key] = joined(conf[key], defaults[key])
     return merged
 
 
@@ -141,25 +170,6 @@ def session_settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator
                 spark.conf.unset(key)
             else:
                 spark.conf.set(key, old)
-
-
-def _extend_class_path(spark_jars: list[str]) -> None:
-    """Add the jars to the class path of a JVM that spark-submit started without --packages."""
-    SparkContext._ensure_initialized()
-    jvm = SparkContext._jvm
-    assert jvm is not None
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    try:
-        jvm.java.lang.Class.forName("io.delta.sql.DeltaSparkSessionExtension", True, loader)
-        return
-    except Exception:  # py4j wraps ClassNotFoundException: the class is missing
-        pass
-    if not hasattr(loader, "addURL"):
-        raise BridgeError(
-            "Delta is not on the class path: add --packages " + ",".join(jars.spark_coordinates())
-        )
-    for jar in spark_jars:
-        loader.addURL(jvm.java.io.File(jar).toURI().toURL())
 
 
 def _java_options(conf: Mapping[str, str]) -> str:

@@ -28,6 +28,7 @@ that it has a test which runs on every version.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from typing import Any, TypeVar
@@ -46,6 +47,7 @@ __all__ = [
     "has_class",
     "installed",
     "or_public",
+    "running_versions",
 ]
 
 SCALA = "2.13"
@@ -128,6 +130,24 @@ def has_class(jvm: Any, name: str) -> bool:
     except Exception:  # ClassNotFoundException as py4j wraps it, or a JVM that is closed to Python
         return False
     return True
+
+
+def running_versions(jvm: Any) -> tuple[str, str, str | None]:
+    """Return the versions of the Spark, the Scala (as `2.13`) and the Delta of a JVM; None without Delta.
+
+    A distributor's suffix is left out: what it appends to 4.0.1 has no jars of its own in public repositories.
+    """
+    scala = _text(_minor(str(jvm.scala.util.Properties.versionNumberString())))
+    spark = str(jvm.org.apache.spark.package.SPARK_VERSION())
+    delta = None
+    if has_class(jvm, "io.delta.package"):
+        delta = _plain(str(jvm.io.delta.package.VERSION()))
+    return _plain(spark), scala, delta
+
+
+def _plain(text: str) -> str:
+    found = re.match(r"\d+\.\d+(\.\d+)?", text)
+    return found[0] if found else text
 
 
 def checkpoint_file_manager(jvm: Any) -> str | None:

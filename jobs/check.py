@@ -1,6 +1,6 @@
 """Runs `bridge check` under spark-submit.
 
-spark-submit --py-files dist/*.whl jobs/check.py conf/orders.yaml
+spark-submit --py-files dist/bridge.zip jobs/check.py conf/orders.yaml
 """
 
 import sys

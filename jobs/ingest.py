@@ -1,6 +1,6 @@
 """Runs `bridge ingest` under spark-submit.
 
-spark-submit --py-files dist/*.whl jobs/ingest.py conf/orders.yaml
+spark-submit --py-files dist/bridge.zip jobs/ingest.py conf/orders.yaml
 """
 
 import sys

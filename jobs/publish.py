@@ -1,6 +1,6 @@
 """Runs `bridge publish` under spark-submit.
 
-spark-submit --py-files dist/*.whl jobs/publish.py conf/orders.yaml
+spark-submit --py-files dist/bridge.zip jobs/publish.py conf/orders.yaml
 """
 
 import sys

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from bridge import jars, spark_versions
 from bridge.errors import BridgeError
-from bridge.spark_versions import check_pair, delta_coordinate, has_class, or_public
+from bridge.spark_versions import check_pair, delta_coordinate, has_class, or_public, running_versions
 from tests.test_layers import TESTS, subject
 
 pytestmark = pytest.mark.versions
@@ -93,6 +93,10 @@ def test_delta_names_its_jar_after_spark_since_4_1() -> None:
 
 def test_spark_is_the_one_that_is_installed(spark: SparkSession) -> None:
     assert spark.version == version("pyspark")
+
+
+def test_a_jvm_tells_its_versions(spark: SparkSession) -> None:
+    assert running_versions(spark._jvm) == (version("pyspark"), "2.13", version("delta-spark"))
 
 
 def test_classes_are_found_by_name(spark: SparkSession) -> None:

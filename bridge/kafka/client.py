@@ -155,6 +155,14 @@ class AdminSession:
         """Return the descriptions of topics by name. Raises TopicMissingError for a missing topic."""
         return self.request("describe topics", AdminClient.describe_topics, TopicCollection(list(names)))
 
+    def brokers(self) -> list[tuple[str, int]]:
+        """Return host and port of every broker, as the cluster tells them to its clients."""
+        try:
+            found = self._client.list_topics(timeout=self._seconds_left()).brokers.values()
+        except KafkaException as failed:
+            raise self._error("list brokers", failed.args[0]) from None
+        return sorted((str(broker.host), int(broker.port)) for broker in found)
+
     def topic_names(self) -> list[str]:
         """Return all topics that this user may see, without Kafka's internal ones."""
         try:

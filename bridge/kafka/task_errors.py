@@ -18,7 +18,7 @@ from pyspark import cloudpickle
 from bridge import errors
 from bridge.errors import BridgeError, MissingPackageError
 
-__all__ = ["TaskErrors", "error_as_json"]
+__all__ = ["TaskErrors", "error_as_json", "missing_module"]
 
 Run: TypeAlias = Callable[[Iterable[Any]], Iterable[Any]]
 _PACKAGES = {"bridge": "changelog-bridge", "confluent_kafka": "confluent-kafka"}
@@ -42,11 +42,14 @@ class TaskErrors:
         def guarded(batches: Any) -> Any:
             import json
             import pickle
+            import socket
+            import sys
 
             try:
                 yield from pickle.loads(pickled)(batches)
             except ImportError as missing:
-                fields = {"module": missing.name, "why": str(missing)}
+                where = f"host {socket.gethostname()}, {sys.executable}"
+                fields = {"module": missing.name, "why": str(missing), "where": where}
                 raise RuntimeError(mark + json.dumps(fields)) from missing
             except Exception as failed:
                 from bridge.kafka.task_errors import error_as_json
@@ -67,7 +70,7 @@ class TaskErrors:
         if not lines:
             return None
         fields = json.loads(lines[-1])
-        return _missing_module(**fields) if "module" in fields else _restore(**fields)
+        return missing_module(**fields) if "module" in fields else _restore(**fields)
 
 
 def error_as_json(failed: BaseException) -> str | None:
@@ -90,14 +93,16 @@ def _restore(kind: str, args: list[Any], fields: dict[str, Any]) -> BridgeError:
     return error
 
 
-def _missing_module(module: str | None, why: str) -> MissingPackageError:
+def missing_module(module: str | None, why: str, where: str = "") -> MissingPackageError:
+    """Return the error of a module that Spark's executors lack or cannot load. `where`: the host and its Python."""
     name = (module or "").partition(".")[0]
     package = _PACKAGES.get(name, name)
+    reason = f"{why}; {where}" if where else why
     if package and why.startswith("No module named"):
-        what = f"{package} is not installed on the executors ({why})"
+        what = f"{package} is not installed on the executors ({reason})"
     else:
-        what = f"{package or 'a package'} cannot be imported on the executors ({why})"
+        what = f"{package or 'a package'} cannot be imported on the executors ({reason})"
     return MissingPackageError(
         f"{what}: install {package or 'it'}, in the driver's version, where Spark's executors run their Python "
-        "(spark.pyspark.python), or ship an environment that has it (--archives, with PYSPARK_PYTHON in it)"
+        "(spark.pyspark.python), or ship an environment that has it: `make pack` makes one for --archives"
     )

@@ -20,7 +20,9 @@ from tests.docs.commands import COMMANDS, OPTIONS, check_bridge, check_line
 from tests.docs.pages import BY_HAND, DOCS, Page, Snippet
 
 SNIPPETS = [snippet for page in BY_HAND for snippet in page.snippets]
-FOREIGN_OPTIONS = {"--packages", "--py-files", "--properties-file"}
+FOREIGN_OPTIONS = {
+    *("--archives", "--deploy-mode", "--files", "--jars", "--packages", "--properties-file", "--py-files"),
+}
 CONNECTOR_OPTIONS = {*declared(UPSERT), *declared(KAFKA)}
 FORMAT_OPTIONS = {f"{name}.{option.key}" for name, found in FORMATS.items() for option in found.options}
 METADATA_KEYS = {f"value.{key}" for found in FORMATS.values() for key in found.metadata}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import socket
 import subprocess
 import sys
 import traceback
@@ -122,6 +123,7 @@ def test_a_package_that_executors_lack_is_named(lacking: str, package: str) -> N
         error
     )
     assert "--archives" in str(error)
+    assert f"; host {socket.gethostname()}, {sys.executable})" in str(error)
 
 
 def test_a_library_that_cannot_be_loaded() -> None:

@@ -22,6 +22,7 @@ from bridge.pipelines.ingest.consumer_reader import ConsumerReader, unsupported
 from bridge.pipelines.ingest.run_state import RunState
 from bridge.pipelines.ingest.stream_batches import StreamBatches
 from bridge.pipelines.ingest.worker_warm_up import warm_up
+from bridge.pipelines.runtime.executors import check_executors
 from bridge.pipelines.runtime.kafka_read_errors import explained_read_error
 from bridge.pipelines.runtime.lease import acquire_lease
 from bridge.pipelines.runtime.spark_errors import offsets_between
@@ -50,6 +51,7 @@ def ingest(
     """
     if definition.reader is not Reader.SPARK and unsupported(definition, definition.topic) is None:
         warm_up(spark)
+    check_executors(spark, definition, sends=False)
     with acquire_lease(spark, definition, "ingest") as lease:
         return _Run(RunState(spark, definition, listener, stop or threading.Event(), lease)).run()
 

@@ -33,6 +33,7 @@ from bridge.pipelines.publish.range_planner import RangePlanner
 from bridge.pipelines.publish.range_records import changes_in_range, encode_changes_of_range
 from bridge.pipelines.publish.sharding import sharding_for
 from bridge.pipelines.publish.start_position import start_position
+from bridge.pipelines.runtime.executors import check_executors
 from bridge.pipelines.runtime.lease import Lease, acquire_lease
 from bridge.pipelines.runtime.monitoring import Notices
 from bridge.pipelines.runtime.spark_errors import explain_errors
@@ -71,6 +72,7 @@ def publish(
     Raises ConcurrentRunError when another run of the pipeline holds the lease, KafkaError, TableError and GapError
     before anything is sent; ConcurrentRunError when another run takes over or records its progress meanwhile.
     """
+    check_executors(spark, definition, sends=True)
     with acquire_lease(spark, definition, "publish") as lease:
         limits = file_shard_limits or FileShardLimits.from_environment()
         return _Run(spark, definition, listener, stop or threading.Event(), lease, limits).run()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import sys
 import threading
 from collections.abc import Callable
 from decimal import Decimal
@@ -108,7 +110,8 @@ def test_executors_without_a_package_leave_the_topic_to_spark(
     world.send([upsert(1, "a")])
     reports: list[BatchReport] = []
     ingest(world.spark, world.definition(), listener=reports.append)
-    reason = "no_such_package is not installed on the executors (No module named 'no_such_package')"
+    where = f"host {socket.gethostname()}, {sys.executable}"
+    reason = f"no_such_package is not installed on the executors (No module named 'no_such_package'; {where})"
     assert [r.reader for r in reports] == [f"spark ({reason})"]
     world.send([upsert(2, "b")])
     world.sections = "ingest: {reader: consumer}\n"

@@ -1,0 +1,180 @@
+"""Looks at Spark's executors before a run begins: Python, packages and versions there, and the way to the brokers.
+
+Without it the first batch would find out, minutes later and in the words of a stack trace. One small job asks every
+executor that is registered by then. On a local master nothing is asked, as tasks run in the driver's environment.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from bridge.definition import Definition, Reader
+from bridge.errors import BridgeError, KafkaError, MissingPackageError
+from bridge.kafka.client import AdminSession
+from bridge.kafka.task_errors import missing_module
+
+__all__ = ["Executor", "check_executors", "look"]
+
+_PACKAGES = ("changelog-bridge", "confluent-kafka", "pyarrow")
+"""Whose versions are compared with the driver's."""
+_TASKS = (
+    "pyarrow",
+    "confluent_kafka",
+    "bridge.kafka.latest_rows",
+    "bridge.kafka.shard_task",
+    "bridge.kafka.sink",
+)
+"""What tasks import; a part of the bridge brings in what it depends on."""
+_ADMIN_SECONDS = 20.0
+_CONNECT_SECONDS = 3.0
+_MOST_TASKS = 1_000
+_PYTHON = re.compile(r"PYTHON_VERSION_MISMATCH[^\n]*|Cannot run program [^\n]*|Python worker [^\n]*")
+_HOST = re.compile(r"\(([\w.:\[\]-]+) executor [\w-]+\)")
+
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Executor:
+    """What one executor has answered."""
+
+    host: str
+    python: str
+    """The path of its Python."""
+    versions: dict[str, str]
+    """Packages with metadata, by name."""
+    missing: list[str] | None
+    """The module that could not be imported, and why."""
+    unreachable: list[str] | None
+    """The address that could not be reached, and why."""
+
+
+def check_executors(spark: SparkSession, definition: Definition, *, sends: bool) -> None:
+    """Raise an error that names host, package or address and the way out, where tasks of this run could not work.
+
+    A publish `sends`: its tasks need the packages. Those of an ingest need them only under `ingest.reader: consumer`,
+    as `auto` leaves to Spark's reader what executors lack; no task of Spark's reader runs Python. An address counts
+    that the driver reaches and an executor does not.
+
+    Raises MissingPackageError, and KafkaError for an address, or for brokers that the driver cannot reach. It sees the
+    executors that exist now: one that joins later reports a missing package with its first task.
+    """
+    if re.match(r"local(\[|$)", str(spark.sparkContext.master)):
+        return
+    required = sends or definition.reader is Reader.CONSUMER
+    python = sends or definition.reader is not Reader.SPARK
+    brokers = AdminSession(definition.topic.properties, _ADMIN_SECONDS).brokers()
+    reached = [address for address in brokers if look((), (address,)).unreachable is None]
+    try:
+        executors = _ask(spark, reached)
+    except (PySparkException, Py4JJavaError) as failure:
+        if not required:
+            return  # nobody can be asked, and Spark's reader needs no Python
+        raise _no_python(failure) from failure
+    for executor in executors:
+        if error := _error(executor, required=required, python=python):
+            raise error
+
+
+def look(modules: Sequence[str], addresses: Sequence[Address]) -> Executor:
+    """Look at this process as the tasks do at theirs."""
+    return _executor(next(_probe(modules, addresses)(())))
+
+
+def _ask(spark: SparkSession, addresses: Sequence[Address]) -> list[Executor]:
+    """Ask with as many tasks as run at once, which Spark spreads over its executors."""
+    context = spark.sparkContext
+    tasks = max(1, min(context.defaultParallelism, _MOST_TASKS))
+    found = context.parallelize(range(tasks), tasks).mapPartitions(_probe(_TASKS, addresses)).collect()
+    return [_executor(line) for line in dict.fromkeys(found)]
+
+
+def _probe(modules: Sequence[str], addresses: Sequence[Address]) -> Callable[[Iterable[Any]], Iterator[str]]:
+    """What a task does. It is pickled by value and uses Python's own modules only: the bridge may be missing."""
+    packages, seconds = _PACKAGES, _CONNECT_SECONDS
+
+    def probe(_: Iterable[Any]) -> Iterator[str]:
+        import importlib
+        import json
+        import socket
+        import sys
+        from importlib import metadata
+
+        versions: dict[str, str] = {}
+        for package in packages:
+            try:
+                versions[package] = metadata.version(package)
+            except metadata.PackageNotFoundError:
+                continue
+        missing = unreachable = None
+        for module in modules:
+            try:
+                importlib.import_module(module)
+            except ImportError as failed:
+                missing = [failed.name or module, str(failed)]
+                break
+        for host, port in addresses:
+            try:
+                socket.create_connection((host, port), seconds).close()
+            except OSError as failed:
+                unreachable = [f"{host}:{port}", str(failed)]
+                break
+        answer = {"missing": missing, "unreachable": unreachable, "versions": versions}
+        yield json.dumps({"host": socket.gethostname(), "python": sys.executable, **answer})
+
+    return probe
+
+
+def _executor(answer: str) -> Executor:
+    return Executor(**json.loads(answer))
+
+
+def _error(executor: Executor, *, required: bool, python: bool) -> BridgeError | None:
+    where = f"host {executor.host}, {executor.python}"
+    if executor.missing and required:
+        module, why = executor.missing
+        return missing_module(module, why, where)
+    if python and not executor.missing:
+        for package, there in executor.versions.items():
+            if _differs(package, there):
+                return MissingPackageError(
+                    f"{package} is {there} on the executors ({where}) and {version(package)} in the driver: install "
+                    "the driver's version there, or ship both from one build (`make pack`: --py-files, --archives)"
+                )
+    if executor.unreachable:
+        address, why = executor.unreachable
+        return KafkaError(
+            f"{address} cannot be reached from Spark's executors (host {executor.host}: {why}), though the driver "
+            "reaches it: open the way from the executors' network, or correct the brokers' advertised.listeners"
+        )
+    return None
+
+
+def _differs(package: str, there: str) -> bool:
+    """The bridge itself must be the same; of others the first number."""
+    try:
+        here = version(package)
+    except PackageNotFoundError:
+        return False
+    if package == "changelog-bridge":
+        return here != there
+    return here.partition(".")[0] != there.partition(".")[0]
+
+
+def _no_python(failure: BaseException) -> MissingPackageError:
+    text = str(failure)
+    why = found[0] if (found := _PYTHON.search(text)) else type(failure).__name__
+    where = f" on host {host[1]}" if (host := _HOST.search(text)) else ""
+    return MissingPackageError(
+        f"Spark's executors cannot run the driver's Python{where} ({why}): let PYSPARK_PYTHON or spark.pyspark.python "
+        "name a Python of the driver's minor version there, or ship one with --archives (`make pack`)"
+    )

@@ -1,0 +1,165 @@
+"""Which of the jars that the bridge needs a Spark lacks: Delta, Spark's Kafka source and its Avro functions.
+
+What users have given stays and is not fetched again: jars by `--jars` or `spark.jars`, modules by `--packages` or
+`spark.jars.packages`, jars in the image of their Spark. Only for what is missing the bridge asks Ivy (see `jars`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from bridge import jars
+from bridge.errors import BridgeError, DefinitionError
+from bridge.spark_versions import SCALA, TESTED, check_pair, delta_coordinate, has_class, running_versions
+
+__all__ = ["JARS", "PACKAGES", "add_missing_jars", "joined", "missing_jars", "refuse_jars_after_start"]
+
+JARS, PACKAGES = "spark.jars", "spark.jars.packages"
+
+
+@dataclass(frozen=True)
+class _Extension:
+    artifact: str
+    """The name of the Maven module up to the version of Scala, or of Spark and Scala."""
+    class_name: str
+
+    def is_in_name(self, name: str) -> bool:
+        """Whether `name` is the file of one of its jars, or a coordinate `group:artifact:version`."""
+        return re.search(rf"(?:^|[/:]){self.artifact}(?:_\d+\.\d+)+[-:]", name) is not None
+
+    def is_in_jar(self, jar: str) -> bool:
+        """Whether a jar holds the class. One that this machine cannot open is judged by its name."""
+        file = Path(jar.removeprefix("file://").removeprefix("file:").removeprefix("local:"))
+        try:
+            with zipfile.ZipFile(file) as opened:
+                return f"{self.class_name.replace('.', '/')}.class" in opened.namelist()
+        except (OSError, zipfile.BadZipFile):
+            return self.is_in_name(jar)
+
+
+# In the order of jars.spark_coordinates().
+_EXTENSIONS = (
+    _Extension("delta-spark", "io.delta.sql.DeltaSparkSessionExtension"),
+    _Extension("spark-sql-kafka-0-10", "org.apache.spark.sql.kafka010.KafkaSourceProvider"),
+    _Extension("spark-avro", "org.apache.spark.sql.avro.AvroDataToCatalyst"),
+)
+
+
+def joined(*lists: str | None) -> str:
+    """Return the entries of comma-separated lists in their order, each once."""
+    entries = (entry.strip() for text in lists for entry in (text or "").split(","))
+    return ",".join(dict.fromkeys(entry for entry in entries if entry))
+
+
+def missing_jars(conf: Mapping[str, str]) -> list[str]:
+    """Return the jars to add to a Spark that is about to start on this machine with the settings `conf`.
+
+    Raises BridgeError for versions that do not fit, and for jars that cannot be fetched.
+    """
+    coordinates = jars.spark_coordinates()
+    given, packages = _entries(conf.get(JARS)), _entries(conf.get(PACKAGES))
+    shipped = [jar.name for jar in _shipped_jars().glob("*.jar")]
+    wanted = [
+        coordinate
+        for coordinate, extension in zip(coordinates, _EXTENSIONS, strict=True)
+        if not any(map(extension.is_in_name, (*packages, *shipped)))
+        and not any(map(extension.is_in_jar, given))
+    ]
+    return _fetched(wanted)
+
+
+def add_missing_jars(jvm: Any) -> list[str]:
+    """Add what it lacks to the class path of a JVM that spark-submit started, and return these jars.
+
+    Executors get them by `spark.jars`, which is left to the caller. The versions are those of the Spark that runs.
+    Raises BridgeError for versions that do not fit, with the `--packages` to add.
+    """
+    missing = [extension for extension in _EXTENSIONS if not has_class(jvm, extension.class_name)]
+    spark, scala, delta = running_versions(jvm)
+    if delta is not None:
+        _check_running(spark, delta)
+    if not missing:
+        return []
+    coordinates = _coordinates_for(spark, scala, delta)
+    wanted = [c for c, extension in zip(coordinates, _EXTENSIONS, strict=True) if extension in missing]
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    if not hasattr(loader, "addURL"):
+        raise BridgeError(f"{_names(missing)} not on the class path: add --packages {','.join(wanted)}")
+    fetched = _fetched(wanted)
+    for jar in fetched:
+        loader.addURL(jvm.java.io.File(jar).toURI().toURL())
+    return fetched
+
+
+def refuse_jars_after_start(conf: Mapping[str, str]) -> None:
+    """Raise DefinitionError for jars among the settings of a verb whose JVM spark-submit has started already."""
+    options = {JARS: "--jars", PACKAGES: "--packages"}
+    for key, option in options.items():
+        if key in conf:
+            raise DefinitionError(
+                f"--conf {key}: under spark-submit the class path is fixed before the verb begins; give it to "
+                f"spark-submit, as {option} or --conf, before the script"
+            )
+
+
+def _coordinates_for(spark: str, scala: str, delta: str | None) -> list[str]:
+    if scala != SCALA:
+        raise BridgeError(
+            f"Spark {spark} runs here with Scala {scala}, and the bridge knows jars for Scala {SCALA} only: give "
+            f"spark-submit those of your Spark by --packages or --jars: {', '.join(e.artifact for e in _EXTENSIONS)}"
+        )
+    delta = delta or _installed_delta(spark)
+    _check_running(spark, delta)
+    return jars.spark_coordinates((spark, delta))
+
+
+def _installed_delta(spark: str) -> str:
+    try:
+        return version("delta-spark")
+    except PackageNotFoundError:
+        raise BridgeError(
+            f"Delta is not on the class path, and delta-spark is not installed here: {_way_out(spark)}"
+        ) from None
+
+
+def _check_running(spark: str, delta: str) -> None:
+    try:
+        check_pair(spark, delta)
+    except BridgeError as refused:
+        raise BridgeError(
+            f"Spark {spark} runs here, with Delta {delta} of the class path or of the package delta-spark: "
+            f"{refused}; or {_way_out(spark)}"
+        ) from None
+
+
+def _way_out(spark: str) -> str:
+    fitting = [delta_coordinate(s, d) for s, d in TESTED if s.split(".")[:2] == spark.split(".")[:2]] or [
+        "a Delta for this Spark"
+    ]
+    return f"add --packages {fitting[0]} to spark-submit"
+
+
+def _fetched(coordinates: Sequence[str]) -> list[str]:
+    return [str(jar) for jar in jars.fetch("spark", coordinates)] if coordinates else []
+
+
+def _entries(text: str | None) -> list[str]:
+    return [entry for entry in joined(text).split(",") if entry]
+
+
+def _shipped_jars() -> Path:
+    """The jars of the Spark that PySpark starts: SPARK_HOME's, else those of its own package."""
+    home = os.environ.get("SPARK_HOME")
+    return Path(home) / "jars" if home else jars.pyspark_jars()
+
+
+def _names(extensions: Sequence[_Extension]) -> str:
+    verb = "is" if len(extensions) == 1 else "are"
+    return f"{', '.join(e.artifact for e in extensions)} {verb}"

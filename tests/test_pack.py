@@ -1,0 +1,66 @@
+"""What a cluster gets: a zip that Spark's workers can import, and an environment that works where it is unpacked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from bridge.errors import BridgeError
+from bridge.pack import needed_packages, pack_bridge, pack_environment
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    file = tmp_path / "changelog_bridge-9.9-py3-none-any.whl"
+    with zipfile.ZipFile(file, "w") as built:
+        built.writestr("bridge/__init__.py", "")
+        built.writestr("bridge/packed.py", "import yaml; print('packed', __file__, yaml.__version__)")
+        built.writestr("changelog_bridge-9.9.dist-info/METADATA", "Name: changelog-bridge\nVersion: 9.9\n")
+    return file
+
+
+def run(*command: str, cwd: Path) -> str:
+    environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    return subprocess.run(command, cwd=cwd, env=environ, capture_output=True, text=True, check=True).stdout
+
+
+def test_what_the_bridge_needs_goes_down_to_the_last_package_and_leaves_spark_out() -> None:
+    found = needed_packages()
+    assert {"confluent-kafka", "pyarrow", "numpy", "pydantic-core", "delta-spark"} <= set(found)
+    assert not {"pyspark", "py4j", "changelog-bridge", "pytest", "mypy"} & set(found)
+    assert found == sorted(found)
+
+
+def test_the_zip_is_importable_and_tells_its_version(wheel: Path, tmp_path: Path) -> None:
+    packed = pack_bridge(wheel, tmp_path / "bridge.zip")
+    program = (
+        f"import sys; sys.path.insert(0, {str(packed)!r}); from importlib.metadata import version; "
+        "import bridge; print(bridge.__file__, version('changelog-bridge'))"
+    )
+    assert run(sys.executable, "-c", program, cwd=tmp_path).split() == [f"{packed}/bridge/__init__.py", "9.9"]
+
+
+def test_an_unpacked_environment_runs_the_bridge_anywhere(wheel: Path, tmp_path: Path) -> None:
+    packed = pack_environment(wheel, tmp_path / "environment.tar.gz", ["pyyaml"])
+    elsewhere = tmp_path / "else where" / "environment"
+    with tarfile.open(packed) as archive:
+        archive.extractall(elsewhere, filter="fully_trusted")
+    said = run(str(elsewhere / "bin" / "python"), "-m", "bridge.packed", cwd=tmp_path)
+    assert said.startswith(f"packed {elsewhere}") and said.split()[-1] == version("pyyaml")
+    assert not list(elsewhere.rglob("pytest"))
+
+
+def test_a_package_without_files_is_refused(wheel: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        BridgeError, match="no-such-package is needed and not installed here: run `make setup`"
+    ):
+        pack_environment(wheel, tmp_path / "environment.tar.gz", ["no-such-package"])
+    with pytest.raises(BridgeError, match="changelog-bridge is not installed as files"):
+        pack_environment(wheel, tmp_path / "environment.tar.gz", ["changelog-bridge"])
