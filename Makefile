@@ -21,7 +21,7 @@ bench bench-full: ROWS ?= 1000000
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow faults faults-short cases bench bench-peers bench-full bench-formats bench-publish bench-quality check lint types imports docs format wheel pack clean
+.PHONY: help setup demo test slow cluster faults faults-short cases bench bench-peers bench-full bench-formats bench-publish bench-quality check lint types imports docs format wheel pack clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -39,6 +39,9 @@ test: $(READY) ## Run the tests (SPARK=4.0: those of what differs between versio
 
 slow: $(READY) ## Run the tests that take minutes (make test leaves them out)
 	env -u BRIDGE_CASES_DIR $(BIN)/pytest -m slow
+
+cluster: $(READY) ## Run what docs/cluster.md shows on a standalone cluster of this machine; kill an executor, a worker
+	env -u BRIDGE_CASES_DIR $(BIN)/pytest tests/cluster -m "slow or not slow"
 
 faults: $(READY) ## Play ROUNDS=100 rounds of faults drawn by SEED, judge what is left, add them to docs/reliability.md
 	$(BIN)/python -m tests.faults --rounds $(ROUNDS) --seed $(SEED) --ledger docs/reliability.jsonl

@@ -8,6 +8,8 @@ import itertools
 import os
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -67,6 +69,21 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 
     with SchemaRegistryServer(tmp_path_factory.mktemp("registry")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Builds the wheel from a copy, so that no build/ is left in the checkout."""
+    root = Path(__file__).parents[1]
+    tree, dist = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("dist")
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(root / name, tree)
+    shutil.copytree(root / "bridge", tree / "bridge", ignore=shutil.ignore_patterns("__pycache__"))
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(dist), str(tree)]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (built,) = dist.glob("*.whl")
+    return built
 
 
 _count = itertools.count(1)

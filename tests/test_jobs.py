@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -23,20 +22,6 @@ from tests.reader import messages
 ROOT = Path(__file__).parents[1]
 JOBS = sorted((ROOT / "jobs").glob("*.py"))
 PARTITIONS = 2
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Builds the wheel from a copy, so that no build/ is left in the checkout."""
-    tree, dist = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("dist")
-    for name in ("pyproject.toml", "README.md"):
-        shutil.copy(ROOT / name, tree)
-    shutil.copytree(ROOT / "bridge", tree / "bridge", ignore=shutil.ignore_patterns("__pycache__"))
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(dist), str(tree)]
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (built,) = dist.glob("*.whl")
-    return built
 
 
 def submit(
