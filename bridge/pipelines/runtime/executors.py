@@ -1,4 +1,4 @@
-"""Looks at Spark's executors before a run begins: Python, packages and versions there, and the way to the brokers.
+"""Looks at Spark's executors before a run begins: their Python and packages, their way to the brokers and the table.
 
 Without it the first batch would find out, minutes later and in the words of a stack trace. One small job asks every
 executor that is registered by then. On a local master nothing is asked, as tasks run in the driver's environment.
@@ -9,18 +9,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from bridge.bridge_folders import scratch_name
 from bridge.definition import Definition, Reader
-from bridge.errors import BridgeError, KafkaError, MissingPackageError
+from bridge.errors import BridgeError, KafkaError, MissingPackageError, TableError
 from bridge.kafka.client import AdminSession
 from bridge.kafka.task_errors import missing_module
+from bridge.storage import local_path
 
 __all__ = ["Executor", "check_executors", "look"]
 
@@ -56,6 +60,8 @@ class Executor:
     """The module that could not be imported, and why."""
     unreachable: list[str] | None
     """The address that could not be reached, and why."""
+    sees_table: bool
+    """Whether it sees a file that the driver has put beside the table."""
 
 
 def check_executors(spark: SparkSession, definition: Definition, *, sends: bool) -> None:
@@ -63,10 +69,11 @@ def check_executors(spark: SparkSession, definition: Definition, *, sends: bool)
 
     A publish `sends`: its tasks need the packages. Those of an ingest need them only under `ingest.reader: consumer`,
     as `auto` leaves to Spark's reader what executors lack; no task of Spark's reader runs Python. An address counts
-    that the driver reaches and an executor does not.
+    that the driver reaches and an executor does not. A table on a local disk must be on one that all machines see: a
+    small file is there while the executors are asked.
 
-    Raises MissingPackageError, and KafkaError for an address, or for brokers that the driver cannot reach. It sees the
-    executors that exist now: one that joins later reports a missing package with its first task.
+    Raises MissingPackageError, TableError, and KafkaError for an address, or for brokers that the driver cannot reach.
+    It sees the executors that exist now: one that joins later reports a missing package with its first task.
     """
     if re.match(r"local(\[|$)", str(spark.sparkContext.master)):
         return
@@ -75,36 +82,64 @@ def check_executors(spark: SparkSession, definition: Definition, *, sends: bool)
     brokers = AdminSession(definition.topic.properties, _ADMIN_SECONDS).brokers()
     reached = [address for address in brokers if look((), (address,)).unreachable is None]
     try:
-        executors = _ask(spark, reached)
+        with _marker(spark, definition) as marker:
+            executors = _ask(spark, reached, marker)
     except (PySparkException, Py4JJavaError) as failure:
         if not required:
             return  # nobody can be asked, and Spark's reader needs no Python
         raise _no_python(failure) from failure
     for executor in executors:
-        if error := _error(executor, required=required, python=python):
+        if error := _error(executor, definition, required=required, python=python):
             raise error
 
 
 def look(modules: Sequence[str], addresses: Sequence[Address]) -> Executor:
     """Look at this process as the tasks do at theirs."""
-    return _executor(next(_probe(modules, addresses)(())))
+    return _executor(next(_probe(modules, addresses, None)(())))
 
 
-def _ask(spark: SparkSession, addresses: Sequence[Address]) -> list[Executor]:
+@contextmanager
+def _marker(spark: SparkSession, definition: Definition) -> Iterator[Path | None]:
+    """A file beside the table, or in the nearest folder above that exists, if that is on a local disk.
+
+    Delta creates no table in a folder that holds files, so it is not in the table's own."""
+    path = definition.delta.path
+    local = local_path(spark, path) if path else None
+    if local is None:
+        yield None
+        return
+    folder = next(each for each in local[1].parents if each.is_dir())
+    marker = folder / scratch_name("seen-by-executors")
+    try:
+        marker.touch()
+    except OSError:  # the run itself will say what it may not write
+        yield None
+        return
+    try:
+        yield marker
+    finally:
+        marker.unlink(missing_ok=True)
+
+
+def _ask(spark: SparkSession, addresses: Sequence[Address], marker: Path | None) -> list[Executor]:
     """Ask with as many tasks as run at once, which Spark spreads over its executors."""
     context = spark.sparkContext
     tasks = max(1, min(context.defaultParallelism, _MOST_TASKS))
-    found = context.parallelize(range(tasks), tasks).mapPartitions(_probe(_TASKS, addresses)).collect()
+    probe = _probe(_TASKS, addresses, marker)
+    found = context.parallelize(range(tasks), tasks).mapPartitions(probe).collect()
     return [_executor(line) for line in dict.fromkeys(found)]
 
 
-def _probe(modules: Sequence[str], addresses: Sequence[Address]) -> Callable[[Iterable[Any]], Iterator[str]]:
+def _probe(
+    modules: Sequence[str], addresses: Sequence[Address], marker: Path | None
+) -> Callable[[Iterable[Any]], Iterator[str]]:
     """What a task does. It is pickled by value and uses Python's own modules only: the bridge may be missing."""
-    packages, seconds = _PACKAGES, _CONNECT_SECONDS
+    packages, seconds, file = _PACKAGES, _CONNECT_SECONDS, str(marker or "")
 
     def probe(_: Iterable[Any]) -> Iterator[str]:
         import importlib
         import json
+        import os
         import socket
         import sys
         from importlib import metadata
@@ -128,7 +163,8 @@ def _probe(modules: Sequence[str], addresses: Sequence[Address]) -> Callable[[It
             except OSError as failed:
                 unreachable = [f"{host}:{port}", str(failed)]
                 break
-        answer = {"missing": missing, "unreachable": unreachable, "versions": versions}
+        answer: dict[str, Any] = {"missing": missing, "unreachable": unreachable, "versions": versions}
+        answer["sees_table"] = not file or os.path.exists(file)
         yield json.dumps({"host": socket.gethostname(), "python": sys.executable, **answer})
 
     return probe
@@ -138,7 +174,7 @@ def _executor(answer: str) -> Executor:
     return Executor(**json.loads(answer))
 
 
-def _error(executor: Executor, *, required: bool, python: bool) -> BridgeError | None:
+def _error(executor: Executor, definition: Definition, *, required: bool, python: bool) -> BridgeError | None:
     where = f"host {executor.host}, {executor.python}"
     if executor.missing and required:
         module, why = executor.missing
@@ -155,6 +191,12 @@ def _error(executor: Executor, *, required: bool, python: bool) -> BridgeError |
         return KafkaError(
             f"{address} cannot be reached from Spark's executors (host {executor.host}: {why}), though the driver "
             "reaches it: open the way from the executors' network, or correct the brokers' advertised.listeners"
+        )
+    if not executor.sees_table:
+        return TableError(
+            f"{definition.delta.path} is on a disk of the driver's machine, which Spark's executors do not see (host "
+            f"{executor.host}): put table and checkpoint where all of them see the same files (HDFS, an object store, "
+            "a shared mount), or run on one machine (--master local[*])"
         )
     return None
 

@@ -20,12 +20,12 @@ from pyspark.sql import SparkSession
 
 from bridge.definition import Definition
 from bridge.embedded.broker import Broker
-from bridge.errors import KafkaError, MissingPackageError
+from bridge.errors import KafkaError, MissingPackageError, TableError
 from bridge.pipelines.runtime.executors import check_executors, look
 from tests.pipelines.world import World
 
 _EXECUTOR = """
-import json, socket, sys
+import json, os, socket, sys
 from importlib import metadata
 
 lacks = json.loads(sys.argv[1])
@@ -43,6 +43,8 @@ own = metadata.version
 metadata.version = lambda package: lacks.get("versions", {}).get(package) or own(package)
 if lacks.get("network"):
     socket.create_connection = refused
+if lacks.get("disk"):
+    os.path.exists = lambda path: False
 socket.gethostname = lambda: "node-7"
 from pyspark import cloudpickle
 print("\\n".join(cloudpickle.loads(sys.stdin.buffer.read())(iter([]))))
@@ -81,6 +83,14 @@ class Cluster:
 
     def check(self, definition: Definition, *, sends: bool) -> None:
         check_executors(cast(SparkSession, self), definition, sends=sends)
+
+
+@pytest.fixture(autouse=True)
+def local_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Hadoop says of a path on a local disk."""
+    monkeypatch.setattr(
+        "bridge.pipelines.runtime.executors.local_path", lambda _, path: (f"file:{path}", Path(path))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +146,22 @@ def test_a_broker_that_only_the_driver_reaches_is_named(
     for reader in ("auto", "spark"):
         with pytest.raises(KafkaError, match=message):
             Cluster({"network": True}).check(make(reader), sends=False)
+
+
+def test_a_table_on_a_disk_of_the_driver_alone_is_refused(make: Callable[[str], Definition]) -> None:
+    definition = make("auto")
+    assert definition.delta.path is not None
+    message = (
+        rf"{definition.delta.path} is on a disk of the driver's machine, .*\(host node-7\): put table and"
+    )
+    for exists in (False, True):
+        if exists:
+            Path(definition.delta.path).mkdir()
+        for sends in (True, False):
+            with pytest.raises(TableError, match=message):
+                Cluster({"disk": True}).check(definition, sends=sends)
+    left = {p.name for p in Path(definition.delta.path).parent.rglob("*")}
+    assert left == {"orders.yaml", "table"}
 
 
 def test_executors_without_a_fitting_python(make: Callable[[str], Definition]) -> None:
