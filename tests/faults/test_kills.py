@@ -1,4 +1,7 @@
-"""Each kind of kill for each delivery, on a few lanes at once: the rounds of `make faults` in their shortest form."""
+"""Each kind of kill for each delivery, on a few lanes at once.
+
+Slow: `make faults-short`, which CI runs too, plays more lanes; the default run kills runs in test_short.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,7 @@ BLOWS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_each_kind_of_kill_for_each_delivery(spark: SparkSession, tmp_path: Path) -> None:
     """A process, its JVM, the whole group, the broker, and a process that is stopped, taken over, and resumed."""

@@ -84,16 +84,19 @@ def _numbers(spark: SparkSession) -> list[int]:
 
 @contextmanager
 def _watched(spark: SparkSession) -> Iterator[list[int]]:
-    """The numbers of persisted frames meanwhile, read every few milliseconds."""
+    """The numbers of frames that were persisted meanwhile, read every few milliseconds."""
     seen, done = list[int](), threading.Event()
     cache = spark._jsparkSession.sharedState().cacheManager()
+    before = set(spark.sparkContext._jsc.getPersistentRDDs())  # of tests that let a run die
 
     def watch() -> None:
         while not done.wait(0.005):
             persistent = spark.sparkContext._jsc.getPersistentRDDs()
             # Delta persists the state of its log itself.
             frames = [
-                n for n in list(persistent) if not str(persistent[n].name()).startswith("Delta Table State")
+                n
+                for n in set(persistent) - before
+                if not str(persistent[n].name()).startswith("Delta Table State")
             ]
             seen.append(len(frames) + (not cache.isEmpty()))
 
