@@ -17,7 +17,6 @@ from tests.pipelines.processes import Run
 from tests.pipelines.world import World
 
 
-@pytest.mark.slow  # test_kills wakes a zombie of each delivery by default
 @pytest.mark.usefixtures("small_arrow_batches")
 def test_a_zombie_wakes(
     spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], tmp_path: Path
