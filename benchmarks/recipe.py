@@ -29,7 +29,7 @@ def session(app: str, *, master: str = "local[*]", conf: Mapping[str, str] | Non
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {
-        "spark.jars": ",".join(map(str, jars.fetch("spark", jars.spark_coordinates()))),
+        "spark.jars": ",".join(map(str, jars.fetch("spark", jars.spark_coordinates(), beside_spark=True))),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.session.timeZone": "UTC",

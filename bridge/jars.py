@@ -84,19 +84,24 @@ def java() -> str:
 
 
 def fetch(
-    name: str, coordinates: Sequence[str], *, transitive: bool = True, attempts: int = _ATTEMPTS
+    name: str,
+    coordinates: Sequence[str],
+    *,
+    transitive: bool = True,
+    beside_spark: bool = False,
+    attempts: int = _ATTEMPTS,
 ) -> list[Path]:
     """Return the jars of `coordinates` and, with `transitive`, their run-time dependencies, in alphabetical order.
 
-    Each set of coordinates is fetched at most once; its folder appears complete or not at all. The folder of `spark`
-    has no jars that pyspark itself ships. Raises BridgeError with Ivy's last lines after so many failed `attempts`.
+    Each set of coordinates is fetched at most once; its folder appears complete or not at all. `beside_spark` leaves
+    out jars that pyspark itself ships. Raises BridgeError with Ivy's last lines after so many failed `attempts`.
     """
 
     def jars(scratch: Path) -> Path:
         settings = None if transitive else _without_poms(scratch)
         dependencies = "".join(_module(c, transitive) for c in coordinates)
         _retrieve(coordinates, scratch, dependencies, settings=settings, attempts=attempts)
-        if name == "spark":
+        if beside_spark:
             _drop_shipped(scratch / "jars")
         return scratch / "jars"
 
@@ -223,7 +228,7 @@ def main() -> int:
     """Fetch all jars and print their folders."""
     for name, coordinates in (("spark", spark_coordinates()), ("broker", broker_coordinates())):
         print(f"jars for {name}: {', '.join(coordinates)}", flush=True)
-        fetched = fetch(name, coordinates)
+        fetched = fetch(name, coordinates, beside_spark=name == "spark")
         print(f"  {len(fetched)} jars in {fetched[0].parent}", flush=True)
     print(f"schema registry: {registry_coordinate()}", flush=True)
     print(f"  in {fetch_application('registry', registry_coordinate())}", flush=True)

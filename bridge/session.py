@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -66,21 +66,26 @@ def log_file() -> Path:
 
 
 def build_session(
-    app_name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None
+    app_name: str,
+    *,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    stores: Collection[str] = (),
 ) -> SparkSession:
     """Return a session with Delta and the Kafka source, in UTC: a child session of the one described at the module.
 
     `conf` overrides the bridge's own settings, except that jars, extensions and Java options are added to them; neither
     changes an existing session. What spark-submit was given is kept in the same way. Where the bridge starts Spark, its
-    log goes to `log_file()`, not to the terminal. Raises BridgeError when the jars cannot be fetched or do not fit, or
-    the heap is too small for Spark; DefinitionError for settings that come too late under spark-submit.
+    log goes to `log_file()`, not to the terminal. `stores` are the schemes of the object stores that the session is to
+    reach (see `store_jars`). Raises BridgeError when the jars cannot be fetched or do not fit, or the heap is too small
+    for Spark; DefinitionError for settings that come too late under spark-submit.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         return child_session(active)
     under_submit = "PYSPARK_GATEWAY_PORT" in os.environ
     find_settings = _submitted_settings if under_submit else _started_settings
-    settings = find_settings(master, conf or {})
+    settings = find_settings(master, conf or {}, stores)
     builder = SparkSession.builder.appName(app_name)
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -96,13 +101,15 @@ def build_session(
     return child_session(session)
 
 
-def _submitted_settings(master: str | None, conf: Mapping[str, str]) -> dict[str, str]:
+def _submitted_settings(
+    master: str | None, conf: Mapping[str, str], stores: Collection[str]
+) -> dict[str, str]:
     """Return what to add to the settings of spark-submit, whose JVM runs already; its class path is extended."""
     if master is not None:
         raise DefinitionError(f"--master {master}: under spark-submit give --master to spark-submit")
     refuse_jars_after_start(conf)
     SparkContext._ensure_initialized()
-    added = add_missing_jars(SparkContext._jvm)
+    added = add_missing_jars(SparkContext._jvm, stores)
     submitted = dict(SparkConf().getAll())
     # No setting of the bridge replaces one of the user; lists get both.
     own = {key: value for key, value in SESSION_SETTINGS.items() if key not in submitted}
@@ -112,7 +119,7 @@ def _submitted_settings(master: str | None, conf: Mapping[str, str]) -> dict[str
     return _merged(own, conf)
 
 
-def _started_settings(master: str | None, conf: Mapping[str, str]) -> dict[str, str]:
+def _started_settings(master: str | None, conf: Mapping[str, str], stores: Collection[str]) -> dict[str, str]:
     """Return the settings of a Spark that the bridge starts."""
     master = master or conf.get("spark.master") or os.environ.get("SPARK_MASTER") or "local[*]"
     settings = {**SESSION_SETTINGS, **_STARTED, "spark.master": master}
@@ -122,7 +129,7 @@ def _started_settings(master: str | None, conf: Mapping[str, str]) -> dict[str, 
     os.environ.setdefault("PYSPARK_PYTHON", conf.get("spark.pyspark.python") or sys.executable)
     settings["spark.driver.memory"] = os.environ.get("SPARK_DRIVER_MEMORY", "2g")
     settings[_JAVA_OPTIONS] = _java_options(conf)
-    if missing := missing_jars(conf):
+    if missing := missing_jars(conf, stores):
         settings[JARS] = ",".join(missing)
     return _merged(settings, conf)
 

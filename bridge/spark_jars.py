@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 from bridge import jars
 from bridge.errors import BridgeError, DefinitionError
 from bridge.spark_versions import SCALA, TESTED, check_pair, delta_coordinate, has_class, running_versions
+from bridge.store_jars import STORES, fetch_store_jars, hadoop_version
 
 __all__ = ["JARS", "PACKAGES", "add_missing_jars", "joined", "missing_jars", "refuse_jars_after_start"]
 
@@ -44,12 +45,26 @@ class _Extension:
             return self.is_in_name(jar)
 
 
+@dataclass(frozen=True)
+class _Client(_Extension):
+    """The client of an object store, whose module has no version of Scala in its name."""
+
+    def is_in_name(self, name: str) -> bool:
+        return re.search(rf"(?:^|[/:]){self.artifact}[-:]", name) is not None
+
+
 # In the order of jars.spark_coordinates().
 _EXTENSIONS = (
     _Extension("delta-spark", "io.delta.sql.DeltaSparkSessionExtension"),
     _Extension("spark-sql-kafka-0-10", "org.apache.spark.sql.kafka010.KafkaSourceProvider"),
     _Extension("spark-avro", "org.apache.spark.sql.avro.AvroDataToCatalyst"),
 )
+
+_CLIENTS = {
+    "s3a": _Client("hadoop-aws", STORES["s3a"]),
+    "abfss": _Client("hadoop-azure", STORES["abfss"]),
+    "gs": _Client("gcs-connector", STORES["gs"]),
+}
 
 
 def joined(*lists: str | None) -> str:
@@ -58,10 +73,11 @@ def joined(*lists: str | None) -> str:
     return ",".join(dict.fromkeys(entry for entry in entries if entry))
 
 
-def missing_jars(conf: Mapping[str, str]) -> list[str]:
+def missing_jars(conf: Mapping[str, str], stores: Collection[str] = ()) -> list[str]:
     """Return the jars to add to a Spark that is about to start on this machine with the settings `conf`.
 
-    Raises BridgeError for versions that do not fit, and for jars that cannot be fetched.
+    `stores` are the schemes of the object stores that it is to reach. Raises BridgeError for versions that do not fit,
+    and for jars that cannot be fetched.
     """
     coordinates = jars.spark_coordinates()
     given, packages = _entries(conf.get(JARS)), _entries(conf.get(PACKAGES))
@@ -72,27 +88,38 @@ def missing_jars(conf: Mapping[str, str]) -> list[str]:
         if not any(map(extension.is_in_name, (*packages, *shipped)))
         and not any(map(extension.is_in_jar, given))
     ]
-    return _fetched(wanted)
+    lacking = [
+        scheme
+        for scheme in stores
+        if not any(map(_CLIENTS[scheme].is_in_name, (*packages, *shipped)))
+        and not any(map(_CLIENTS[scheme].is_in_jar, given))
+    ]
+    return _fetched(wanted) + [str(jar) for jar in fetch_store_jars(lacking, hadoop_version(shipped))]
 
 
-def add_missing_jars(jvm: Any) -> list[str]:
+def add_missing_jars(jvm: Any, stores: Collection[str] = ()) -> list[str]:
     """Add what it lacks to the class path of a JVM that spark-submit started, and return these jars.
 
-    Executors get them by `spark.jars`, which is left to the caller. The versions are those of the Spark that runs.
-    Raises BridgeError for versions that do not fit, with the `--packages` to add.
+    `stores` as for `missing_jars`. Executors get the jars by `spark.jars`, which is left to the caller. The versions
+    are those of the Spark that runs. Raises BridgeError for versions that do not fit, with the `--packages` to add.
     """
+    lacking = [scheme for scheme in stores if not has_class(jvm, STORES[scheme])]
     missing = [extension for extension in _EXTENSIONS if not has_class(jvm, extension.class_name)]
     spark, scala, delta = running_versions(jvm)
     if delta is not None:
         _check_running(spark, delta)
-    if not missing:
+    if not missing and not lacking:
         return []
     coordinates = _coordinates_for(spark, scala, delta)
     wanted = [c for c, extension in zip(coordinates, _EXTENSIONS, strict=True) if extension in missing]
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    if not hasattr(loader, "addURL"):
+    if missing and not hasattr(loader, "addURL"):
         raise BridgeError(f"{_names(missing)} not on the class path: add --packages {','.join(wanted)}")
     fetched = _fetched(wanted)
+    if lacking:
+        fetched += map(
+            str, fetch_store_jars(lacking, str(jvm.org.apache.hadoop.util.VersionInfo.getVersion()))
+        )
     for jar in fetched:
         loader.addURL(jvm.java.io.File(jar).toURI().toURL())
     return fetched
@@ -147,7 +174,7 @@ def _way_out(spark: str) -> str:
 
 
 def _fetched(coordinates: Sequence[str]) -> list[str]:
-    return [str(jar) for jar in jars.fetch("spark", coordinates)] if coordinates else []
+    return [str(jar) for jar in jars.fetch("spark", coordinates, beside_spark=True)] if coordinates else []
 
 
 def _entries(text: str | None) -> list[str]:

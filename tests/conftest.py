@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.object_store import ObjectStore
+
 os.environ.setdefault("TZ", "UTC")
 # Before Spark starts, whose workers inherit it; the folder is empty unless a test of this process arms a failpoint.
 if "BRIDGE_FAILPOINTS" not in os.environ or "PYTEST_XDIST_WORKER" in os.environ:
@@ -40,6 +42,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = build_session(
         "bridge-tests",
         master="local[2]",
+        stores=("s3a",),
         conf={
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             # Hundreds of queries over a few rows: Spark's code generation and Java's second compiler do not pay back
@@ -69,6 +72,21 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 
     with SchemaRegistryServer(tmp_path_factory.mktemp("registry")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    """A local S3 server with one bucket."""
+    with ObjectStore(tmp_path_factory.mktemp("s3")) as running:
+        yield running
+
+
+@pytest.fixture
+def store(object_store: ObjectStore, spark: SparkSession) -> ObjectStore:
+    """The S3 server, which the session reaches."""
+    for name, value in object_store.settings().items():
+        spark.conf.set(name, value)
+    return object_store
 
 
 @pytest.fixture(scope="session")

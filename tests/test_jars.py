@@ -24,7 +24,9 @@ def test_coordinates_follow_the_installed_packages() -> None:
 
 @pytest.mark.versions
 def test_fetched_jars_leave_out_what_pyspark_ships() -> None:
-    names = {jar.name.rsplit("-", 1)[0] for jar in jars.fetch("spark", jars.spark_coordinates())}
+    names = {
+        jar.name.rsplit("-", 1)[0] for jar in jars.fetch("spark", jars.spark_coordinates(), beside_spark=True)
+    }
     assert {DELTA, "delta-storage", "spark-sql-kafka-0-10_2.13", "kafka-clients"} <= names
     assert not names & {"scala-library", "antlr4-runtime", "hadoop-client-api"}
 

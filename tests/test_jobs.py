@@ -76,7 +76,7 @@ def test_spark_submit_runs_the_wheel_with_the_users_jars_and_settings(wheel: Pat
     own = tmp_path / "own.jar"
     with zipfile.ZipFile(own, "w") as jar:
         jar.writestr("own.txt", "own")
-    given = [own, *jars.fetch("spark", jars.spark_coordinates())]
+    given = [own, *jars.fetch("spark", jars.spark_coordinates(), beside_spark=True)]
     done = submit(
         wheel,
         tmp_path / "probe.py",

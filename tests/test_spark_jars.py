@@ -26,7 +26,7 @@ def wanted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The coordinates that would be fetched."""
     asked: list[str] = []
 
-    def fetch(name: str, coordinates: Sequence[str]) -> list[Path]:
+    def fetch(name: str, coordinates: Sequence[str], **_: bool) -> list[Path]:
         asked.extend(coordinates)
         return [Path("/jars") / f"{c.split(':')[1]}.jar" for c in coordinates]
 

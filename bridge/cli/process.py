@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 import typer
 from typer._click.exceptions import ClickException as UsageError  # typer exports no name for it
 
+from bridge.config.storage_locations import storage_locations
 from bridge.console import Screen
 from bridge.definition import Definition
 from bridge.errors import BridgeError, DefinitionError
 from bridge.jars import home
+from bridge.store_jars import schemes_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +45,8 @@ def session(
             raise DefinitionError(f"--conf {pair}: expected key=value")
         settings[key] = value
     with screen.busy("starting Spark"):
-        spark = build_session(f"bridge {definition.name}", master=master, conf=settings)
+        stores = schemes_of(location.path for location in storage_locations(definition))
+        spark = build_session(f"bridge {definition.name}", master=master, conf=settings, stores=stores)
     yield spark
 
 

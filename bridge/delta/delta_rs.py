@@ -13,6 +13,7 @@ from pyspark.sql import types as T
 from bridge.delta.delta_errors import table_error
 from bridge.delta.int96_timestamps import misread_by_delta_rs
 from bridge.delta.merge_contract import UnsupportedByEngine
+from bridge.delta.object_store import storage_options
 from bridge.delta.table import Table
 from bridge.errors import BridgeError, TableError
 
@@ -50,19 +51,23 @@ _KEY_TYPES = (
 
 
 def open_with_delta_rs(table: Table) -> DeltaTable:
-    """Open the table at its newest version. Raises UnsupportedByEngine where delta-rs is not installed or the files are
-    not local, TableError when another table has replaced this one."""
+    """Open the table at its newest version. Raises UnsupportedByEngine where delta-rs is not installed, or does not
+    reach the files as Spark does; TableError when another table has replaced this one."""
     try:
         from deltalake import DeltaTable
     except ImportError:
         raise UnsupportedByEngine("the package deltalake is not installed") from None
     place = urlsplit(table.location)
-    if place.scheme != "file":
+    if place.scheme == "file":
+        address, options = unquote(place.path), None
+    elif place.scheme == "s3a":
+        address, options = table.location, storage_options(table.spark, table.location)
+    else:
         raise UnsupportedByEngine(
-            f"the table is stored in {place.scheme or 'an unknown file system'}, not in local files"
+            f"the table is stored in {place.scheme or 'an unknown file system'}, not in local files or on s3a://"
         )
     with table_errors(table):
-        target = DeltaTable(unquote(place.path))
+        target = DeltaTable(address, storage_options=options)
         if str(target.metadata().id) != table.id:
             raise TableError(
                 f"table {table} was replaced by another one during this run; start it again: it reports what to "

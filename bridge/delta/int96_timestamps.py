@@ -7,6 +7,7 @@ reads any other time as a wrong one: a MERGE does not find it as a key, and chan
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -14,9 +15,13 @@ from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import types as T
 
+from bridge.delta.merge_contract import UnsupportedByEngine
+from bridge.delta.table_files import table_files
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
+    from pyarrow.fs import FileSystem
 
 __all__ = ["misread_by_delta_rs"]
 
@@ -39,7 +44,7 @@ def misread_by_delta_rs(target: DeltaTable, fields: Sequence[T.StructField]) -> 
     files = pa.table(target.get_add_actions(flatten=True))
     for name in names:
         for path in pc.filter(files["path"], _may_be_misread(files, name)).to_pylist():
-            if name in _int96_columns(_path(target.table_uri, path)):
+            if name in _int96_columns(_data_file(target, path)):
                 return name
     return None
 
@@ -61,18 +66,33 @@ def _may_be_misread(files: pa.Table, name: str) -> pa.Array:
     return may
 
 
-def _path(table: str, path: str) -> str:
-    """The local path of a data file, from its path in the log: relative to the table, or absolute."""
+@dataclass(frozen=True)
+class _DataFile:
+    table: str
+    path: str
+    """Relative to the table, or absolute."""
+    files: FileSystem = field(compare=False)
+
+
+def _data_file(target: DeltaTable, path: str) -> _DataFile:
+    """A data file by its path in the log, which is relative to the table, or absolute (of a shallow clone)."""
     uri = urlsplit(path)
-    if uri.scheme or path.startswith("/"):
-        return unquote(uri.path)
-    return f"{unquote(urlsplit(table).path).rstrip('/')}/{unquote(path)}"
+    if uri.scheme in ("", "file") and uri.path.startswith("/"):
+        from pyarrow.fs import LocalFileSystem
+
+        return _DataFile("", unquote(uri.path), LocalFileSystem())
+    if uri.scheme:
+        raise UnsupportedByEngine(
+            f"the table has files in {uri.scheme}://{uri.netloc}, outside of its folder"
+        )
+    return _DataFile(target.table_uri, unquote(path), table_files(target))
 
 
 @lru_cache(maxsize=10_000)
-def _int96_columns(path: str) -> frozenset[str]:
+def _int96_columns(file: _DataFile) -> frozenset[str]:
     import pyarrow.parquet as pq
 
-    schema = pq.ParquetFile(path).schema
+    with file.files.open_input_file(file.path) as opened:
+        schema = pq.ParquetFile(opened).schema
     columns = (schema.column(n) for n in range(len(schema)))
     return frozenset(c.name for c in columns if c.physical_type == _INT96)

@@ -7,22 +7,23 @@ checkpoints is 100 commits, not 10, they ignore `delta.enableExpiredLogCleanup`,
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 from bridge.delta.feed_consumers import FeedConsumers
 from bridge.delta.log_layout import checksum_version, commit_file, log_folder, version_of
 from bridge.delta.optimize_vacuum import LOG_RETENTION, interval_seconds
 from bridge.delta.table import Table
+from bridge.delta.table_files import table_files
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
+    from pyarrow.fs import FileSystem
 
 __all__ = ["NO_HOOKS", "after_commit", "clean_log", "published_versions"]
 
+_LOG = log_folder("").lstrip("/")
 _log = logging.getLogger("bridge.delta")
 
 NO_HOOKS = {"create_checkpoint": False, "cleanup_expired_logs": False}
@@ -76,13 +77,13 @@ def clean_log(target: DeltaTable, published: Callable[[], Iterable[int]]) -> Non
     properties = target.metadata().configuration
     if str(properties.get(_CLEANUP_ENABLED, "true")).lower() != "true":
         return
-    log = log_folder(unquote(urlsplit(target.table_uri).path))
+    files = table_files(target)
     expired = time.time() - interval_seconds(properties, LOG_RETENTION)
     newest = target.version()
-    if any(_needs_expired(log, version, newest, expired) for version in published()):
+    if any(_needs_expired(files, version, newest, expired) for version in published()):
         return
     target.cleanup_metadata()
-    _delete_checksums(log)
+    _delete_checksums(files)
 
 
 def _is_due(properties: Mapping[str, str | None], version: int) -> bool:
@@ -90,26 +91,26 @@ def _is_due(properties: Mapping[str, str | None], version: int) -> bool:
     return version > 0 and version % every == 0
 
 
-def _needs_expired(log: str, version: int, newest: int, expired: float) -> bool:
+def _needs_expired(files: FileSystem, version: int, newest: int, expired: float) -> bool:
     """Whether a consumer at `version` needs a commit older than `expired`: that of its version, for the rows of a
     snapshot, or the next one."""
-    own, following = (_commit_time(log, v) for v in (max(version, 0), version + 1))
+    own, following = (_commit_time(files, v) for v in (max(version, 0), version + 1))
     return version < newest and following is not None and (own or following) <= expired
 
 
-def _commit_time(log: str, version: int) -> float | None:
+def _commit_time(files: FileSystem, version: int) -> float | None:
     """When the commit was written, in epoch seconds; None where the log does not have it."""
-    try:
-        return os.stat(os.path.join(log, commit_file(version))).st_mtime
-    except FileNotFoundError:
-        return None
+    written = files.get_file_info(f"{_LOG}/{commit_file(version)}").mtime
+    return None if written is None else float(written.timestamp())
 
 
-def _delete_checksums(log: str) -> None:
+def _delete_checksums(files: FileSystem) -> None:
     """Delete the checksums of versions before the oldest one in the log; delta-rs leaves Spark's checksums behind."""
-    names = os.listdir(log)
+    from pyarrow.fs import FileSelector
+
+    names = [entry.base_name for entry in files.get_file_info(FileSelector(_LOG))]
     oldest = min((version for name in names if (version := version_of(name)) is not None), default=0)
     for name in names:
         version = checksum_version(name)
         if version is not None and version < oldest:
-            os.unlink(os.path.join(log, name))
+            files.delete_file(f"{_LOG}/{name}")

@@ -1,0 +1,37 @@
+"""A table's files, by names relative to its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from bridge.delta.table_files import table_files
+from tests.object_store import BUCKET, KEY, SECRET, ObjectStore
+
+
+@pytest.mark.parametrize("where", ["a folder", "s3a"])
+def test_files_are_listed_read_and_deleted(
+    where: str, lake: Path, object_store: ObjectStore, unique: Callable[[str], str]
+) -> None:
+    options = {
+        "aws_endpoint": object_store.url,
+        "aws_allow_http": "true",
+        "aws_region": "us-east-1",
+        "aws_access_key_id": KEY,
+        "aws_secret_access_key": SECRET,
+    }
+    place = str(lake / "with blank") if where == "a folder" else f"s3a://{BUCKET}/{unique('files')}"
+    write_deltalake(place, pa.table({"id": [1, 2]}), storage_options=None if where == "a folder" else options)
+    target = DeltaTable(place, storage_options=None if where == "a folder" else options)
+    files = table_files(target)
+    first = "_delta_log/00000000000000000000.json"
+    assert files.get_file_info(first).mtime is not None
+    assert files.get_file_info("_delta_log/gone.json").mtime is None
+    with files.open_input_file(target.get_add_actions().to_struct_array().field("path")[0].as_py()) as data:
+        assert data.read(4) == b"PAR1"
+    files.delete_file(first)
+    assert files.get_file_info(first).mtime is None

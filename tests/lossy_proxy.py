@@ -1,0 +1,60 @@
+"""An HTTP proxy before a server that loses responses: the server does what was asked, and the client hears nothing."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+
+__all__ = ["LossyProxy"]
+
+_HOP = {"connection", "transfer-encoding", "keep-alive"}
+
+
+class LossyProxy:
+    """A context manager. `lose` is how many responses to PUT requests are still to be lost."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.lose = 0
+        proxy = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def _pass_on(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                behind = http.client.HTTPConnection(host, port, timeout=30)
+                behind.request(self.command, self.path, body, dict(self.headers))
+                answer = behind.getresponse()
+                content = answer.read()
+                if self.command == "PUT" and proxy.lose > 0:
+                    proxy.lose -= 1
+                    self.close_connection = True
+                    return
+                self.send_response(answer.status)
+                for name, value in answer.getheaders():
+                    if name.lower() not in (*_HOP, "content-length") or self.command == "HEAD":
+                        self.send_header(name, value)
+                if self.command != "HEAD":
+                    self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = _pass_on
+
+            def log_message(self, *_: object) -> None:
+                return
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> LossyProxy:
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()

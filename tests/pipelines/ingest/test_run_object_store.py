@@ -1,0 +1,151 @@
+"""Table, checkpoint, quarantine and results on S3: ingest, publish and verify, by both engines."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from bridge import config
+from bridge.definition import Definition
+from bridge.embedded.broker import Broker
+from bridge.errors import ConcurrentRunError
+from bridge.pipelines.compare.verify import verify
+from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.publish.run import publish
+from bridge.pipelines.quality.check import check
+from bridge.pipelines.runtime.lease import LeaseTiming, acquire_lease
+from tests.object_store import BUCKET, KEY, SECRET, ObjectStore
+from tests.pipelines.world import World, tombstone, upsert
+
+FILE = """\
+version: 1
+name: {name}
+topic:
+  ddl: |
+    CREATE TABLE t (id BIGINT, name STRING, amount DECIMAL(10, 2), PRIMARY KEY (id) NOT ENFORCED) WITH (
+      'connector' = 'upsert-kafka', 'topic' = '{topic}', 'properties.bootstrap.servers' = '{servers}',
+      'key.format' = 'json', 'value.format' = 'json'{options})
+delta: {{path: "{lake}/orders"}}
+run: {{checkpoint: "{lake}/checkpoints/{name}", trigger: available-now}}
+merge: {{engine: {engine}}}
+"""
+INGEST = """\
+ingest: {{bad-records: quarantine, quarantine: {{path: "{lake}/bad"}}}}
+quality: {{suite: suite.json, results: {{path: "{lake}/results"}}, report: report.html}}
+"""
+
+
+@pytest.fixture
+def bucket(store: ObjectStore, unique: Callable[[str], str]) -> str:
+    return f"s3a://{BUCKET}/{unique('run')}"
+
+
+def pipeline(
+    world: World, bucket: str, topic: str, name: str, engine: str = "auto", options: str = ""
+) -> Definition:
+    values = {
+        "name": name,
+        "topic": topic,
+        "servers": world.broker.bootstrap,
+        "lake": bucket,
+        "engine": engine,
+    }
+    file = world.folder / f"{name}.yaml"
+    suite = {
+        "name": "s",
+        "expectations": [{"type": "expect_key_to_be_unique", "kwargs": {"column_list": ["id"]}}],
+    }
+    (world.folder / "suite.json").write_text(json.dumps(suite))
+    text = FILE.format(options=options, **values) + (INGEST.format(lake=bucket) if name == "in" else "")
+    file.write_text(text)
+    return config.load(file)
+
+
+def rows(store: ObjectStore, bucket: str) -> list[tuple[int, str]]:
+    """The table, read by delta-rs with a login of its own."""
+    options = {
+        "aws_endpoint": store.url,
+        "aws_allow_http": "true",
+        "aws_region": "us-east-1",
+        "aws_access_key_id": KEY,
+        "aws_secret_access_key": SECRET,
+    }
+    found = DeltaTable(f"{bucket}/orders", storage_options=options).to_pyarrow_table(columns=["id", "name"])
+    return sorted((row["id"], row["name"]) for row in found.to_pylist())
+
+
+@pytest.mark.parametrize("engine", ["delta-rs", "spark"])
+def test_topics_and_a_table_on_s3_are_equal(
+    spark: SparkSession,
+    broker: Broker,
+    lake: Path,
+    unique: Callable[[str], str],
+    store: ObjectStore,
+    bucket: str,
+    engine: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World.make(spark, broker, lake, unique)
+    out = unique("out")
+    broker.create_topic(out, partitions=2)
+    once = f", 'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix' = '{out}'"
+    into = pipeline(world, bucket, world.topic, "in", engine)
+    outward = pipeline(world, bucket, out, "out", options=once if engine == "spark" else "")
+    for first, records in enumerate(
+        (
+            [upsert(1, "a"), upsert(2, "b"), upsert(3, "c"), ('{"id":4}', "{")],
+            [upsert(1, "A"), tombstone(2), upsert(5, "e")],
+        )
+    ):
+        world.send(records)
+        done = ingest(spark, into)
+        assert done.batches == 1 and done.bad_records == (first == 0)
+        publish(spark, outward)
+    assert rows(store, bucket) == [(1, "A"), (3, "c"), (5, "e")]
+    fold = {}
+    for key, value in world.received(out):
+        fold[json.loads(key or b"")["id"]] = value and json.loads(value)["name"]
+    assert fold == {1: "A", 2: None, 3: "c", 5: "e"}
+    assert verify(spark, into).equal and verify(spark, outward).equal
+    assert check(spark, into).verdict.success
+    assert ingest(spark, into).batches == 0
+
+    own = store.names(bucket.removeprefix(f"s3a://{BUCKET}/"))
+    assert {name.split("/")[1] for name in own} >= {"orders", "checkpoints", "bad", "results"}
+    told = caplog.text + Path(os.environ["BRIDGE_LOG"]).read_text()
+    told += "".join(store.text(name) for name in own if name.endswith(".json"))
+    assert SECRET not in told and KEY not in told
+
+
+@pytest.mark.parametrize("times", [5, pytest.param(200, marks=pytest.mark.slow)])
+def test_of_two_runs_that_start_at_once_one_works(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], bucket: str, times: int
+) -> None:
+    world = World.make(spark, broker, lake, unique)
+    into = pipeline(world, bucket, world.topic, "in")
+    timing = LeaseTiming(remote_heartbeat_seconds=0.2, poll_seconds=0.02)
+
+    def run(number: int) -> None:
+        try:
+            with acquire_lease(spark, into, "ingest", timing=timing):
+                working.append(number)
+                deadline = time.monotonic() + 60
+                while not refused and len(working) == 1 and time.monotonic() < deadline:
+                    time.sleep(0.02)
+        except ConcurrentRunError:
+            refused.append(number)
+
+    for _ in range(times):
+        working: list[int] = []
+        refused: list[int] = []
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(run, range(2)))
+        assert (len(working), len(refused)) == (1, 1)
