@@ -1,0 +1,83 @@
+"""A query as sqlglot's tree, whose nodes know their place in the script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from bridge.ddl.cursor import Cursor
+from bridge.ddl.dialect import Respelled, parse_tree, respell
+from bridge.ddl.tokens import Source
+from bridge.errors import DdlError, UnsupportedError
+from bridge.sql.refused_parts import unsupported
+from bridge.sql.statements import Name, QueryText
+
+__all__ = ["QueryTree", "Substitute", "parse_query", "spark_text"]
+
+
+Substitute = Callable[[str, int], str]
+"""Returns a string of the script with its references (`${env:X}`) substituted; called with its offset."""
+
+
+class QueryTree:
+    """The tree of one query, and the places of its nodes in the script."""
+
+    def __init__(self, root: exp.Expr, query: QueryText, respelled: Respelled) -> None:
+        self.root, self._query, self._respelled = root, query, respelled
+
+    @property
+    def source(self) -> Source:
+        return self._query.part.source
+
+    def start(self, node: exp.Expr) -> int:
+        """Returns the offset in the script at which `node` starts; for a query, that of its SELECT."""
+        starts = [int(n.meta["start"]) for n in node.walk() if "start" in n.meta]
+        if not starts:
+            parent = node.parent
+            return self.start(parent) if parent is not None else self._query.start
+        at = self._respelled.origin(min(starts))
+        if isinstance(node, exp.Query):
+            selects = [
+                t.start for t in self._query.tokens if t.start <= at and t.keyword in ("SELECT", "VALUES")
+            ]
+            at = max(selects, default=at)
+        return at
+
+    def error(self, message: str, node: exp.Expr) -> DdlError:
+        """Returns a DdlError at the start of `node`."""
+        return self.source.error(message, self.start(node))
+
+    def unsupported(self, what: str, way_out: str, node: exp.Expr) -> UnsupportedError:
+        """Returns an UnsupportedError at the start of `node`; `what` names the part of the query."""
+        return unsupported(self.source, what, way_out, self.start(node))
+
+    def name(self, table: exp.Table) -> Name:
+        """Returns the dotted name of a table in FROM."""
+        return Name(".".join(part.name for part in table.parts), self.start(table.parts[0]))
+
+
+def parse_query(query: QueryText, substitute: Substitute) -> QueryTree:
+    """Parses a query and substitutes references in its strings.
+
+    Raises DdlError with the position of what cannot be parsed, and DefinitionError for references without a value.
+    """
+    c = Cursor(query.part.source, query.part.tokens)
+    respelled = respell(c, 0, len(query.tokens))
+    root = parse_tree(c, respelled, None, "this query")
+    tree = QueryTree(root, query, respelled)
+    if not isinstance(root, (exp.Query, exp.Values)):
+        raise tree.error("this is not a query; write SELECT or VALUES", root)
+    for string in root.find_all(exp.Literal):
+        if string.is_string and "${" in string.name:
+            string.set("this", substitute(string.name, tree.start(string)))
+    for call in root.find_all(exp.Anonymous):
+        if call.name.upper() in ("TIMESTAMPADD", "TIMESTAMPDIFF") and call.expressions:
+            unit = call.expressions[0]
+            unit.replace(exp.var(unit.name))
+    return tree
+
+
+def spark_text(tree: exp.Expr) -> str:
+    """Returns Spark SQL in which all names are quoted."""
+    return str(tree.sql("spark", identify=True, normalize_functions=False, comments=False))
