@@ -13,14 +13,16 @@ from sqlglot import exp
 from bridge.ddl.cursor import nearest
 from bridge.ddl.functions import Refusal
 from bridge.ddl.operators import adapt
+from bridge.errors import UnsupportedError
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 from bridge.sql.aggregates import aggregate_call, aggregate_type, check_aggregate, translate_aggregate
+from bridge.sql.refused_parts import unsupported
 from bridge.sql.scalar_functions import FUNCTIONS, result_type
 from bridge.sql.scope import Scope
 from bridge.sql.tree import QueryTree
-from bridge.sql.type_rules import NULL, arithmetic, cast_type, common, literal, scalar
+from bridge.sql.type_rules import NULL, arithmetic, cast_type, common, comparable, literal, scalar
 
-__all__ = ["is_constant", "resolve", "translate", "type_of"]
+__all__ = ["check_condition", "is_constant", "resolve", "translate", "type_of"]
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
 _COMPARISONS = (
@@ -50,9 +52,8 @@ _NAMES: dict[type[exp.Expr], str] = {
     exp.Subquery: "a subquery in an expression",
     exp.Exists: "a subquery in an expression (EXISTS)",
     exp.Tuple: "a row in parentheses (a, b)",
-    exp.DecodeCase: "the function DECODE",
 }
-_WAY_OUT = {"a subquery in an expression": "write a join", "the function DECODE": "write CASE WHEN"}
+_WAY_OUT = {"a subquery in an expression": "write a join"}
 
 
 def resolve(expression: exp.Expr, scope: Scope, *, aggregates: bool) -> None:
@@ -112,8 +113,7 @@ def _check_node(tree: QueryTree, node: exp.Expr, aggregates: bool) -> None:
             "a subquery in an expression (IN)", "write a join", node.args["query"].unnest()
         )
     if not isinstance(node, _LEGAL) or isinstance(node, exp.Query):
-        what = _NAMES.get(type(node), f"{node.key.upper()} in an expression")
-        raise tree.unsupported(what, _WAY_OUT.get(what, "write it with other functions or operators"), node)
+        raise _not_legal(tree, node)
     if isinstance(node, (exp.Floor, exp.Ceil)) and node.args.get("to"):
         raise tree.error("Spark has no FLOOR and CEIL to a time unit; write DATE_FORMAT with a pattern", node)
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
@@ -127,13 +127,22 @@ def _check_node(tree: QueryTree, node: exp.Expr, aggregates: bool) -> None:
         _check_function(tree, node)
 
 
+def _not_legal(tree: QueryTree, node: exp.Expr) -> UnsupportedError:
+    called = tree.called(node) if isinstance(node, exp.Func) else None
+    if called is not None:
+        what = f"the function {called.text}"
+        return unsupported(tree.source, what, "write it with other functions or operators", called.start)
+    what = _NAMES.get(type(node), f"{node.key.upper()} in an expression")
+    return tree.unsupported(what, _WAY_OUT.get(what, "write it with other functions or operators"), node)
+
+
 def _check_function(tree: QueryTree, node: exp.Anonymous) -> None:
     name = str(node.name).upper()
     if name == "ROW_NUMBER":
         raise tree.error("ROW_NUMBER requires OVER (PARTITION BY ... ORDER BY ...)", node)
     if name not in FUNCTIONS:
         hint = nearest(name, FUNCTIONS)
-        hint = hint if hint.startswith("did") else "docs/sql.md lists the functions"
+        hint = hint if hint.startswith("did") else "use functions that Flink and Spark share"
         raise tree.unsupported(f"the function {name}", hint, node)
 
 
@@ -172,11 +181,12 @@ def _type(node: exp.Expr, tree: QueryTree) -> DataType | None:
         return arithmetic(node, type_of(node.left), type_of(node.right))
     if isinstance(node, (exp.Paren, exp.Neg)):
         return type_of(node.this)
-    return _type_of_special(node)
+    return _type_of_special(node, tree)
 
 
-def _type_of_special(node: exp.Expr) -> DataType | None:
+def _type_of_special(node: exp.Expr, tree: QueryTree) -> DataType | None:
     if isinstance(node, _COMPARISONS):
+        _check_operands(node, tree)
         return ScalarType("BOOLEAN")
     if isinstance(node, _TEXT):
         return scalar("STRING")
@@ -200,6 +210,41 @@ def _type_of_special(node: exp.Expr) -> DataType | None:
         fields = {f.name: f.type for f in inner.fields} if isinstance(inner, RowType) else {}
         return fields.get(node.expression.name)
     return None
+
+
+def _check_operands(node: exp.Expr, tree: QueryTree) -> None:
+    """Raises DdlError for a comparison of a number with text and the like, and for conditions that are none."""
+    if isinstance(node, (exp.And, exp.Or, exp.Not)):
+        for operand in (node.this, node.args.get("expression")):
+            if operand is not None:
+                check_condition(operand, tree)
+        return
+    if isinstance(node, (exp.Escape, exp.Is, exp.Boolean)):
+        return
+    if isinstance(node, exp.Like) and not isinstance(node.parent, exp.Escape):
+        _check_pattern(node, tree)
+    others = [node.args.get("expression"), node.args.get("low"), node.args.get("high"), *node.expressions]
+    for other in others:
+        if other is not None and not comparable(type_of(node.this), type_of(other)):
+            types = [t.flink() for t in (type_of(node.this), type_of(other)) if t is not None]
+            raise tree.error(f"{' and '.join(types)} cannot be compared; CAST one of them", node)
+
+
+def _check_pattern(node: exp.Like, tree: QueryTree) -> None:
+    pattern = node.expression
+    if not isinstance(pattern, exp.Literal) or "\\" in pattern.name:
+        raise tree.error(
+            "without ESCAPE, a backslash in a pattern of LIKE is a character in Flink and the escape in Spark; "
+            "write ESCAPE with another character",
+            node,
+        )
+
+
+def check_condition(node: exp.Expr, tree: QueryTree) -> None:
+    """Raises DdlError unless the translated expression is BOOLEAN, as far as its type is known."""
+    type = type_of(node)
+    if type is not None and type != NULL and not (isinstance(type, ScalarType) and type.name == "BOOLEAN"):
+        raise tree.error(f"a condition is BOOLEAN, and this is {type.flink()}", node)
 
 
 def _element(type: DataType | None) -> DataType | None:

@@ -8,7 +8,7 @@ from bridge.schema import ComputedColumn, MetadataColumn, PhysicalColumn
 from bridge.sql.analysis import Analyse, Environment
 from bridge.sql.catalogue import View
 from bridge.sql.connectors import Table
-from bridge.sql.joins import Joined, join
+from bridge.sql.joins import Joined, check_kind, join
 from bridge.sql.relation import Changes, QueryColumn, Relation, column_term
 from bridge.sql.scope import Item, Scope
 from bridge.sql.statements import Name
@@ -31,7 +31,9 @@ def analyse_from(select: exp.Select, env: Environment, analyse: Analyse) -> tupl
     item = _add(source.this, scope, env, analyse)
     joined = Joined(item.relation.keys, item.relation.changes, item.relation.operations)
     for node in select.args.get("joins") or ():
-        joined = join(node, joined, _add(node.this, scope, env, analyse), scope)
+        check_kind(env.tree, node)
+        at = env.tree.start(node.this)
+        joined = join(node, joined, _add(node.this, scope, env, analyse), scope, at)
     return scope, joined
 
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 from bridge.sql.aggregates import aggregate_call
 from bridge.sql.expressions import resolve
 from bridge.sql.scope import Scope
-from bridge.sql.tree import QueryTree, spark_text
+from bridge.sql.tree import QueryTree, comparable_text
 
 __all__ = ["Group", "check_grouped", "group_expressions"]
 
@@ -41,7 +41,7 @@ def group_expressions(select: exp.Select, scope: Scope) -> list[Group]:
         if isinstance(node.unnest(), exp.Literal):
             raise scope.tree.error("GROUP BY takes columns, not positions; write the expression", node)
         resolve(node, scope, aggregates=False)
-    return [Group(node, spark_text(node)) for node in group.expressions]
+    return [Group(node, comparable_text(node)) for node in group.expressions]
 
 
 def check_grouped(tree: QueryTree, expressions: Sequence[exp.Expr], groups: Sequence[Group]) -> None:
@@ -52,7 +52,7 @@ def check_grouped(tree: QueryTree, expressions: Sequence[exp.Expr], groups: Sequ
 
 
 def _check(tree: QueryTree, node: exp.Expr, texts: set[str]) -> None:
-    if aggregate_call(node) is not None or spark_text(node) in texts:
+    if aggregate_call(node) is not None or comparable_text(node) in texts:
         return
     if isinstance(node, exp.Column):
         raise tree.error(

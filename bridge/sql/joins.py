@@ -8,12 +8,14 @@ from itertools import islice
 
 from sqlglot import exp
 
+from bridge.ddl.tokens import Source
 from bridge.sql.expressions import resolve, translate
+from bridge.sql.refused_parts import unsupported
 from bridge.sql.relation import Changes, Key, Relation, Term, column_term
 from bridge.sql.scope import Item, Scope
 from bridge.sql.tree import QueryTree
 
-__all__ = ["Joined", "join", "term_of"]
+__all__ = ["Joined", "check_kind", "join", "term_of"]
 
 _MOST_KEYS = 16
 _KINDS = {"": "InnerJoin", "LEFT": "LeftOuterJoin", "RIGHT": "RightOuterJoin", "FULL": "FullOuterJoin"}
@@ -39,18 +41,17 @@ class _Condition:
     has_more: bool
 
 
-def join(node: exp.Join, left: Joined, right: Item, scope: Scope) -> Joined:
-    """Joins the last item of the scope to the items before it.
+def join(node: exp.Join, left: Joined, right: Item, scope: Scope, at: int) -> Joined:
+    """Joins the last item of the scope, which starts at offset `at`, to the items before it.
 
-    Raises UnsupportedError for joins without an equality of both sides, and DdlError, in Flink's sense of unbounded
-    state, if a side has no key.
+    Raises UnsupportedError for joins without an equality of both sides, and DdlError if a side has no key, because its
+    state would be unbounded.
     """
-    tree, side = scope.tree, node.side.upper()
-    _check_kind(tree, node)
+    source, side = scope.tree.source, node.side.upper()
     condition = _condition(node, right, scope)
     if not condition.equalities:
-        raise tree.unsupported("a join without an equality", "write ON with left.a = right.b", node)
-    _refuse_unbounded(tree, node, left, right)
+        raise unsupported(source, "a join without an equality", "write ON with left.a = right.b", at)
+    _refuse_unbounded(source, at, left, right)
     shifted = _shifted(right.relation, right.first)
     keys, equal = set(_keys(side, left.keys, shifted, condition)), {k: set(v) for k, v in left.equal.items()}
     if side == "":
@@ -66,7 +67,8 @@ def join(node: exp.Join, left: Joined, right: Item, scope: Scope) -> Joined:
     return Joined(frozenset(best[:_MOST_KEYS]), changes, operations, equal)
 
 
-def _check_kind(tree: QueryTree, node: exp.Join) -> None:
+def check_kind(tree: QueryTree, node: exp.Join) -> None:
+    """Raises UnsupportedError for kinds of joins that are not supported."""
     kind, side, method = node.kind.upper(), node.side.upper(), str(node.args.get("method") or "").upper()
     has_condition = node.args.get("on") is not None or bool(node.args.get("using"))
     if side not in _KINDS or kind not in ("", "INNER", "OUTER", "CROSS") or method:
@@ -76,24 +78,25 @@ def _check_kind(tree: QueryTree, node: exp.Join) -> None:
         raise tree.unsupported("a join without ON (a comma between tables, or CROSS JOIN)", _PRODUCT, node)
 
 
-def _refuse_unbounded(tree: QueryTree, node: exp.Join, left: Joined, right: Item) -> None:
+def _refuse_unbounded(source: Source, at: int, left: Joined, right: Item) -> None:
     for keys, which in ((left.keys, "left"), (right.relation.keys, "right")):
         if not keys:
-            raise tree.error(
+            raise source.error(
                 f"the {which} side of this join has no key, so its state would grow without bound; read it from an "
                 "'upsert-kafka' table or another table with a PRIMARY KEY, or group it or keep the last row of each "
                 "key (ROW_NUMBER) first",
-                node,
+                at,
             )
 
 
 def _condition(node: exp.Join, right: Item, scope: Scope) -> _Condition:
     if node.args.get("using"):
-        pairs = tuple(_using(node, right, scope))
-        return _Condition(pairs, len(pairs), False)
+        same = tuple(_using(node, right, scope))
+        return _Condition(same, len(same), False)
     resolve(node.args["on"], scope, aggregates=False)
     node.set("on", translate(node.args["on"], scope.tree))
-    pairs, equalities, more = [], 0, False
+    pairs: list[tuple[Term, Term]] = []
+    equalities, more = 0, False
     for part in _conjuncts(node.args["on"]):
         sides = _sides(part, right)
         equalities += sides is not None

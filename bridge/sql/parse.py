@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from bridge.ddl.cursor import Cursor
 from bridge.ddl.statement import parse_create_table, table_name
@@ -139,7 +140,7 @@ def _create(part: Part, c: Cursor, start: Token) -> CreateTable | CreateView:
     _expect_end(c)
     keys = {
         t.text: t.start
-        for t, after in zip(part.tokens, part.tokens[1:], strict=False)
+        for t, after in pairwise(part.tokens)
         if t.kind == "string" and after.keyword == "=" and t.text in ddl.options
     }
     return CreateTable(c.source, start.start, name, ddl, if_not_exists, keys)

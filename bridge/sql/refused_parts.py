@@ -14,21 +14,21 @@ from bridge.sql.split import Part
 
 __all__ = ["refuse_parts", "unsupported"]
 
-_WINDOWS = "window table functions are not supported in this version; group by a column that holds the window's start"
+_WINDOWS = "group by a column that holds the start of the window"
 _LIMIT = "a result that is kept up to date has no limit; use ROW_NUMBER() OVER (...) <= n"
 _ONE_KEY = "group by one set of columns per INSERT"
 _BAG = "compute it with a join, or with GROUP BY and HAVING"
 
+_WINDOW_NAMES = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
+
 # The words that start a part, its name, and what to do instead. `.` stands for any token.
 _PARTS: tuple[tuple[str, str, str], ...] = (
-    ("MATCH_RECOGNIZE (", "MATCH_RECOGNIZE", "patterns of rows are not supported in this version"),
-    ("TUMBLE (", "the window table function TUMBLE", _WINDOWS),
-    ("HOP (", "the window table function HOP", _WINDOWS),
-    ("CUMULATE (", "the window table function CUMULATE", _WINDOWS),
-    ("SESSION (", "the window table function SESSION", _WINDOWS),
-    ("TABLE (", "a table function (TABLE (...))", "table functions are not supported in this version"),
-    ("LATERAL", "LATERAL", "correlated tables and table functions are not supported in this version"),
-    ("UNNEST (", "UNNEST", "arrays cannot be expanded to rows in this version"),
+    ("MATCH_RECOGNIZE (", "MATCH_RECOGNIZE", "match the rows before they come into the topic"),
+    *((f"TABLE ( {name}", f"the window table function {name}", _WINDOWS) for name in _WINDOW_NAMES),
+    *((f"{name} (", f"the window {name}", _WINDOWS) for name in _WINDOW_NAMES),
+    ("TABLE (", "a table function", "expand or compute the rows before they come into the topic"),
+    ("LATERAL", "LATERAL", "write a join with an equality"),
+    ("UNNEST (", "UNNEST", "expand the array before it comes into the topic"),
     (
         "FOR SYSTEM_TIME",
         "a temporal join (FOR SYSTEM_TIME AS OF)",

@@ -64,6 +64,11 @@ class Scope:
         item = next((i for i in self.items if i.alias == names[0]), None) if len(names) > 1 else None
         if item is None and names[0] in self.merged:
             return self._merged_column(node, names)
+        if item is None and len(names) > 1 and names[0] not in {c.name for _, c in self._all()}:
+            known = dict.fromkeys([*(i.alias for i in self.items), *(c.name for _, c in self._all())])
+            raise self.tree.error(
+                f"there is no table or column `{names[0]}`; {nearest(names[0], known)}", parts[0]
+            )
         found = self._in_item(item, parts[1]) if item is not None else self._in_all(parts[0])
         index, owner = found
         fields = parts[2:] if item is not None else parts[1:]

@@ -9,14 +9,14 @@ from sqlglot import exp
 from bridge.sql.aggregates import aggregate_call
 from bridge.sql.analysis import Analyse, Analysed, Environment
 from bridge.sql.clauses import SELECT_CLAUSES, refuse_clauses
-from bridge.sql.expressions import is_constant, resolve, translate, type_of
+from bridge.sql.expressions import check_condition, is_constant, resolve, translate, type_of
 from bridge.sql.from_clause import analyse_from
 from bridge.sql.grouping import check_grouped, group_expressions
 from bridge.sql.joins import Joined, term_of
 from bridge.sql.relation import Changes, Key, QueryColumn, Relation, Term, column_term, project_keys
 from bridge.sql.scope import Scope
 from bridge.sql.top_n import ROW_NUMBER_TYPE, TopN, match, rank_changes, rank_keys, resolve_rank
-from bridge.sql.tree import QueryTree, spark_text
+from bridge.sql.tree import QueryTree, comparable_text
 
 __all__ = ["analyse_select"]
 
@@ -67,7 +67,8 @@ def analyse_select(
     if ranked is not None:
         row_number = column_term(scope.width)
         keys = rank_keys(ranked, partition, row_number, joined.keys)
-        outputs = _outputs(projections) | {row_number: [ranked.index]}
+        numbers = [i for i, p in enumerate(projections) if p.node is ranked.window]
+        outputs = _outputs(projections) | {row_number: numbers}
         relation = replace(
             relation,
             keys=project_keys(keys, outputs, joined.equal),
@@ -111,7 +112,7 @@ def _projections(select: exp.Select, scope: Scope, ranked: TopN | None) -> list[
         resolve(node, scope, aggregates=True)
         term = term_of(node)
         inherited = term is not None and len(term) == 1 and scope.column(min(term)).is_constant
-        found.append(_Projection(name, node, term, spark_text(node), inherited or is_constant(node)))
+        found.append(_Projection(name, node, term, comparable_text(node), inherited or is_constant(node)))
     return found
 
 
@@ -126,7 +127,7 @@ def _translate(
     group = select.args.get("group")
     for clause in ("where", "having"):
         if select.args.get(clause) is not None:
-            translate(select.args[clause].this, tree)
+            check_condition(translate(select.args[clause].this, tree), tree)
     for expression in list(group.expressions) if group is not None else ():
         translate(expression, tree)
     columns, spark = [], []

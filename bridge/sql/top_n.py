@@ -21,12 +21,11 @@ ROW_NUMBER_TYPE = ScalarType("BIGINT", nullable=False)
 
 @dataclass(frozen=True)
 class TopN:
-    """The pattern in a SELECT: `inner` is the SELECT whose projection `index` is `window`, of which the outer one keeps
-    the first `limit` rows of each partition."""
+    """The pattern in a SELECT: `inner` is the SELECT that has `window` as a column, of which the outer one keeps the
+    first `limit` rows of each partition."""
 
     inner: exp.Select
     window: exp.Window
-    index: int
     limit: int
 
 
@@ -38,12 +37,12 @@ def match(select: exp.Select) -> TopN | None:
     if not isinstance(subquery, exp.Subquery) or not isinstance(subquery.this, exp.Select) or where is None:
         return None
     inner = subquery.this
-    for index, projection in enumerate(inner.expressions):
+    for projection in inner.expressions:
         window = projection.unalias()
         called = window.this if isinstance(window, exp.Window) else None
         if isinstance(called, exp.Anonymous) and called.name.upper() == "ROW_NUMBER":
             limit = _limit(where.this, projection.alias)
-            return None if limit is None else TopN(inner, window, index, limit)
+            return None if limit is None else TopN(inner, window, limit)
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from sqlglot import exp
 
@@ -13,7 +14,7 @@ from bridge.errors import DdlError, UnsupportedError
 from bridge.sql.refused_parts import unsupported
 from bridge.sql.statements import Name, QueryText
 
-__all__ = ["QueryTree", "Substitute", "parse_query", "spark_text"]
+__all__ = ["QueryTree", "Substitute", "comparable_text", "parse_query", "spark_text"]
 
 
 Substitute = Callable[[str, int], str]
@@ -43,6 +44,14 @@ class QueryTree:
             ]
             at = max(selects, default=at)
         return at
+
+    def called(self, node: exp.Expr) -> Name | None:
+        """Returns the word before the parenthesis in which `node` has its arguments, with its place."""
+        at = self.start(node)
+        tokens = self._query.part.tokens
+        calls = [t for t, after in pairwise(tokens) if after.keyword == "(" and t.kind == "word"]
+        before = [t for t in calls if t.start <= at]
+        return Name(before[-1].text.upper(), before[-1].start) if before else None
 
     def error(self, message: str, node: exp.Expr) -> DdlError:
         """Returns a DdlError at the start of `node`."""
@@ -76,6 +85,11 @@ def parse_query(query: QueryText, substitute: Substitute) -> QueryTree:
             unit = call.expressions[0]
             unit.replace(exp.var(unit.name))
     return tree
+
+
+def comparable_text(node: exp.Expr) -> str:
+    """Returns a text that is the same for equal expressions, whatever the case of their functions."""
+    return str(node.sql("spark", identify=True, normalize_functions="upper", comments=False))
 
 
 def spark_text(tree: exp.Expr) -> str:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = ["INTEGERS", "NULL", "arithmetic", "cast_type", "common", "fits", "literal", "scalar"]
+__all__ = ["INTEGERS", "NULL", "arithmetic", "cast_type", "common", "comparable", "fits", "literal", "scalar"]
 
 INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 NULL = ScalarType("NULL")
@@ -124,6 +124,14 @@ def common(types: Iterable[DataType | None]) -> DataType | None:
     return found
 
 
+def comparable(left: DataType | None, right: DataType | None) -> bool:
+    """Returns whether two types are compared without CAST, as in Flink; times are compared with text, too."""
+    if not isinstance(left, ScalarType) or not isinstance(right, ScalarType) or NULL in (left, right):
+        return True
+    families = [_family(left), _family(right)]
+    return families[0] == families[1] or set(families) == {"time", "text"}
+
+
 def fits(given: DataType | None, wanted: DataType) -> bool:
     """Returns whether a value is assigned without CAST, as in Flink; an unknown type is left to Spark's cast."""
     if given is None or given == NULL:
@@ -155,6 +163,14 @@ def _common(left: DataType, right: DataType) -> DataType | None:
     if left.name in _BYTES and right.name in _BYTES:
         return ScalarType("BYTES")
     return left if left.name == right.name and left.parameters == right.parameters else None
+
+
+def _family(type: ScalarType) -> str:
+    if type.name in _NUMERIC:
+        return "number"
+    if type.name in _TEXT:
+        return "text"
+    return "time" if type.name in (*_TIMES, "DATE") else type.name
 
 
 def _decimal(type: ScalarType) -> tuple[int, int]:
