@@ -11,7 +11,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from bridge.ddl.cursor import nearest
-from bridge.ddl.functions import Refusal
+from bridge.ddl.functions import Refusal, rebuild
 from bridge.ddl.operators import adapt
 from bridge.errors import UnsupportedError
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
@@ -141,6 +141,10 @@ def _check_function(tree: QueryTree, node: exp.Anonymous) -> None:
     if name == "ROW_NUMBER":
         raise tree.error("ROW_NUMBER requires OVER (PARTITION BY ... ORDER BY ...)", node)
     if name not in FUNCTIONS:
+        try:
+            rebuild(name, node.expressions)
+        except Refusal as reason:
+            raise tree.error(str(reason), node) from None
         hint = nearest(name, FUNCTIONS)
         hint = hint if hint.startswith("did") else "use functions that Flink and Spark share"
         raise tree.unsupported(f"the function {name}", hint, node)

@@ -16,7 +16,7 @@ from bridge.sql.tree import QueryTree
 
 __all__ = ["analyse_from", "source_relation"]
 
-_TABLE_ARGS = ("this", "db", "catalog", "alias", "joins")
+_TABLE_ARGS = ("this", "db", "catalog", "alias")
 
 
 def analyse_from(select: exp.Select, env: Environment, analyse: Analyse) -> tuple[Scope, Joined]:
@@ -70,6 +70,8 @@ def _add(node: exp.Expr, scope: Scope, env: Environment, analyse: Analyse) -> It
         )
     if isinstance(node, exp.Subquery):
         _refuse_args(tree, node, ("this", "alias"))
+        if not isinstance(node.this, exp.Query):
+            raise tree.unsupported("a join in parentheses", "write the joins one after another", node.this)
         inner = analyse(node.this, env)
         name = node.alias or f"subquery{len(scope.items) + 1}"
         node.replace(_derived(inner.spark, name))
@@ -77,8 +79,6 @@ def _add(node: exp.Expr, scope: Scope, env: Environment, analyse: Analyse) -> It
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
         raise tree.unsupported(f"{node.key.upper()} in FROM", "name a table, a view or a subquery", node)
     _refuse_args(tree, node, _TABLE_ARGS)
-    if node.args.get("joins"):
-        raise tree.unsupported("a join in parentheses", "write the joins one after another", node)
     return _add_table(node, scope, env)
 
 

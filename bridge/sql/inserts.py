@@ -13,7 +13,7 @@ from bridge.sql.query import analyse
 from bridge.sql.relation import QueryColumn, Relation
 from bridge.sql.sink import fit_sink
 from bridge.sql.statements import CreateView, Insert, Name, QueryText
-from bridge.sql.tree import Substitute, parse_query, spark_text
+from bridge.sql.tree import Substitute, name_columns, parse_query, spark_text
 
 __all__ = ["plan_insert", "plan_query", "plan_view"]
 
@@ -96,6 +96,7 @@ def _renamed(source: Source, columns: Sequence[Name], analysed: Analysed) -> Rel
             columns[0].start,
         )
     names = [c.text for c in columns] or list(relation.names)
+    name_columns(analysed.spark, names)
     return Relation(
         tuple(QueryColumn(n, c.type, c.is_constant) for n, c in zip(names, relation.columns, strict=True)),
         relation.keys,

@@ -51,16 +51,18 @@ def analyse_select(
 
     scope, joined = analyse_from(select, env, subquery)
     _expand_stars(select, scope)
-    for clause in ("where", "having"):
-        if select.args.get(clause) is not None:
-            resolve(select.args[clause].this, scope, aggregates=clause == "having")
+    # In the order of the text, so that the first mistake is reported.
+    projections = _projections(select, scope, ranked)
+    where, having = select.args.get("where"), select.args.get("having")
+    if where is not None:
+        resolve(where.this, scope, aggregates=False)
+    groups = group_expressions(select, scope)
+    if having is not None:
+        resolve(having.this, scope, aggregates=True)
     input_relation = _input(scope, joined)
     partition = resolve_rank(ranked, scope, input_relation) if ranked else None
-    groups = group_expressions(select, scope)
-    projections = _projections(select, scope, ranked)
-    aggregates = bool(groups) or select.args.get("having") is not None or _has_aggregate(projections)
+    aggregates = bool(groups) or having is not None or _has_aggregate(projections)
     if aggregates:
-        having = select.args.get("having")
         check_grouped(tree, [p.node for p in projections] + ([having.this] if having else []), groups)
     columns = _translate(select, tree, projections, scope, ranked)
     relation = _relation(columns, projections, joined, [g.text for g in groups] if aggregates else None)

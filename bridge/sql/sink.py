@@ -14,7 +14,7 @@ from bridge.sql.analysis import Analysed
 from bridge.sql.connectors import Connector, Table
 from bridge.sql.relation import QueryColumn, Relation
 from bridge.sql.statements import Insert
-from bridge.sql.tree import QueryTree
+from bridge.sql.tree import QueryTree, leftmost, name_columns
 from bridge.sql.type_rules import fits
 
 __all__ = ["Result", "fit_sink"]
@@ -97,7 +97,7 @@ def _shown(type: DataType | None) -> str:
 
 
 def _projection(query: exp.Query, position: int) -> exp.Expr:
-    select = _leftmost(query)
+    select = leftmost(query)
     return select.expressions[position].unalias() if position < len(select.expressions) else select
 
 
@@ -149,12 +149,9 @@ def _key(insert: Insert, sink: Table, targets: Sequence[_SinkColumn], relation: 
 
 def _named(sink: Table, targets: Sequence[_SinkColumn], query: Analysed) -> exp.Query:
     """Returns the query with the names, types and order of the sink's columns; columns without a value are NULL."""
-    select = _leftmost(query.spark)
-    aliased = [
-        exp.alias_(node.unalias(), exp.to_identifier(target.name, quoted=True), copy=False)
-        for node, target in zip(select.expressions, targets, strict=True)
-    ]
-    select.set("expressions", aliased)
+    name_columns(query.spark, [target.name for target in targets])
+    select = leftmost(query.spark)
+    aliased = list(select.expressions)
     types = [c.type for c in query.relation.columns]
     is_plain = select is query.spark and not select.args.get("distinct")
     if not is_plain and tuple(targets) == sink.sink_columns and all(map(_is_same, types, targets)):
@@ -189,13 +186,6 @@ def _is_exact(value: exp.Expr) -> bool:
 
 def _is_same(type: DataType | None, target: _SinkColumn) -> bool:
     return type is not None and type.spark() == target.type.spark()
-
-
-def _leftmost(query: exp.Query) -> exp.Select:
-    node: exp.Expr = query
-    while not isinstance(node, exp.Select):
-        node = node.this
-    return node
 
 
 def _qualified(name: str) -> str:

@@ -99,6 +99,8 @@ def _check(tree: QueryTree, window: exp.Window, inner: exp.Select) -> None:
         raise tree.unsupported(
             "GROUP BY or DISTINCT beside ROW_NUMBER", "group in a subquery, and rank its rows", window
         )
+    if inner.args.get("with_") is not None:
+        raise tree.unsupported("WITH in a ranked subquery", "move WITH to the beginning of the query", window)
 
 
 def _limit(condition: exp.Expr, name: str) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from sqlglot import exp
@@ -14,7 +14,15 @@ from bridge.errors import DdlError, UnsupportedError
 from bridge.sql.refused_parts import unsupported
 from bridge.sql.statements import Name, QueryText
 
-__all__ = ["QueryTree", "Substitute", "comparable_text", "parse_query", "spark_text"]
+__all__ = [
+    "QueryTree",
+    "Substitute",
+    "comparable_text",
+    "leftmost",
+    "name_columns",
+    "parse_query",
+    "spark_text",
+]
 
 
 Substitute = Callable[[str, int], str]
@@ -85,6 +93,24 @@ def parse_query(query: QueryText, substitute: Substitute) -> QueryTree:
             unit = call.expressions[0]
             unit.replace(exp.var(unit.name))
     return tree
+
+
+def leftmost(query: exp.Query) -> exp.Select:
+    """Returns the SELECT that names the columns of a query: itself, or the first one of a UNION."""
+    node: exp.Expr = query
+    while not isinstance(node, exp.Select):
+        node = node.this
+    return node
+
+
+def name_columns(query: exp.Query, names: Sequence[str]) -> None:
+    """Names the columns of a query in place."""
+    select = leftmost(query)
+    aliased = [
+        exp.alias_(node.unalias(), exp.to_identifier(name, quoted=True), copy=False)
+        for node, name in zip(select.expressions, names, strict=True)
+    ]
+    select.set("expressions", aliased)
 
 
 def comparable_text(node: exp.Expr) -> str:
