@@ -7,8 +7,10 @@
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -83,7 +85,8 @@ def parse_tree(c: Cursor, respelled: Respelled, into: type[exp.Expr] | None, wha
     """Parses the text with sqlglot. Raises DdlError that says that `what` cannot be parsed, with the position."""
     text = respelled.text
     try:
-        root: exp.Expr = parse_one(text, read=Flink, into=into, error_message_context=len(text))
+        with _quiet():
+            root: exp.Expr = parse_one(text, read=Flink, into=into, error_message_context=len(text))
     except SqlglotError as error:
         details = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
         word = f" at '{details['highlight']}'" if details.get("highlight") else ""
@@ -92,6 +95,18 @@ def parse_tree(c: Cursor, respelled: Respelled, into: type[exp.Expr] | None, wha
             f"{what} cannot be parsed{word}; quote names that are keywords with `...`", respelled.origin(at)
         ) from error
     return root
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Hides sqlglot's warning that it reads a text as a command; the caller refuses the command."""
+    logger = logging.getLogger("sqlglot")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _cast_type(c: Cursor, prefix: str) -> str:

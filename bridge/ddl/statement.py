@@ -16,8 +16,8 @@ _REFUSED = {
     "the Delta table with delta.cluster-by",
     "DISTRIBUTED": "DISTRIBUTED BY has no effect on a Kafka topic, which is partitioned by key; remove it",
     "LIKE": "LIKE refers to another table, which is not supported in this version; list the columns and the options",
-    "AS": "CREATE TABLE AS SELECT runs a query, which is not supported; declare the columns here, and run the query with "
-    "INSERT INTO in a script",
+    "AS": "CREATE TABLE AS SELECT runs a query, which is not supported; declare the columns here, and run the "
+    "query with INSERT INTO in a script",
 }
 
 

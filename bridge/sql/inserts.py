@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from bridge.ddl.tokens import Source
 from bridge.sql.analysis import Analysed, Environment
 from bridge.sql.catalogue import Catalogue, View
+from bridge.sql.clauses import refuse_reserved_aliases
 from bridge.sql.connectors import Table
 from bridge.sql.plan import InsertPlan, QueryKind, ResultColumn, SourceTable, StateTable, fingerprint, words
 from bridge.sql.query import analyse
@@ -84,6 +85,7 @@ def plan_insert(
 
 def _analysed(query: QueryText, catalogue: Catalogue, substitute: Substitute) -> tuple[Analysed, Environment]:
     tree = parse_query(query, substitute)
+    refuse_reserved_aliases(tree)
     env = Environment(tree, catalogue)
     return analyse(tree.root, env), env
 

@@ -21,6 +21,7 @@ from bridge.sql.statements import (
     SetOption,
     Statement,
 )
+from bridge.sql.stray_tokens import refuse_stray_tokens
 
 __all__ = ["LEGAL", "parse_script"]
 
@@ -186,6 +187,7 @@ def _query(part: Part, c: Cursor) -> QueryText:
         c.fail_expected("SELECT, WITH or VALUES")
     query = part.without(c.index)
     refuse_parts(query)
+    refuse_stray_tokens(query)
     return QueryText(query)
 
 

@@ -75,8 +75,8 @@ def test_parentheses() -> None:
         ("VALUES ('x', 1), (2, 2)", "6:9: column 1 of VALUES has values without a common type; CAST them"),
         ("VALUES ('x', y)", "6:14: there is no column `y`; no names are known"),
         ("WITH w AS (SELECT 1 AS a), w AS (SELECT 2 AS b) SELECT * FROM w", "6:28: WITH defines `w` twice"),
-        ("SELECT region, user_id + FROM views", "6:26: this query cannot be parsed at 'FROM'; quote names that are "
-         "keywords with `...`"),
+        ("SELECT region, user_id BETWEEN 1 FROM views", "6:34: this query cannot be parsed at 'FROM'; quote names that "
+         "are keywords with `...`"),
     ],
 )  # fmt: skip
 def test_refused(query: str, message: str) -> None:
