@@ -13,6 +13,8 @@ from bridge.config import refuse_topic, resolve_topic
 from bridge.config.definition_warnings import warnings
 from bridge.config.documents import refuse_unfit_documents
 from bridge.config.paths import resolved_path
+from bridge.config.rules import check_columns
+from bridge.config.unsupported import refuse_key
 from bridge.ddl import Ddl
 from bridge.definition import DeltaTarget, Topic
 from bridge.errors import OptionError
@@ -160,11 +162,8 @@ def _check_columns(ddl: Ddl, connector: Connector) -> None:
         raise OptionError(
             f"column '{column.name}': connector '{connector.value}' has no metadata; remove METADATA"
         )
-    for name in ddl.schema.names:
-        if name.startswith("__"):
-            raise OptionError(
-                f"column '{name}': names that start with two underscores are reserved for the bridge; rename the column"
-            )
+    check_columns(ddl.schema)
+    refuse_key(ddl.schema)
 
 
 def _delta(options: Mapping[str, str], base: Path) -> DeltaTarget:

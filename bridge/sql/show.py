@@ -61,9 +61,11 @@ def _table(table: Table) -> str:
 
 def _insert(plan: InsertPlan) -> dict[str, str]:
     head = f"INSERT {plan.name}"
-    changes = "updated" if plan.is_updating else "append-only"
-    key = f"by key ({', '.join(plan.key)})" if plan.key else "without a key"
-    rows = {head: f"line {plan.line}: {plan.kind.value} of {_names(plan)}; rows are {changes}, {key}"}
+    changes = "rows are updated" if plan.is_updating else "rows are only added"
+    key = f", by key ({', '.join(plan.key)})" if plan.key else ""
+    if key and not plan.is_updating:
+        key = f", and the last one of a key ({', '.join(plan.key)}) counts"
+    rows = {head: f"line {plan.line}: {plan.kind.value} of {_names(plan)}; {changes}{key}"}
     states = ", ".join(f"{s.source} ({', '.join(s.columns)})" for s in plan.states)
     rows[f"{head}: state"] = states or "none"
     rows[f"{head}: Spark SQL"] = plan.spark_sql

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from bridge.config import refuse_unpublishable
 from bridge.ddl.cursor import nearest
+from bridge.errors import OptionError
 from bridge.schema import DataType, MetadataColumn, PhysicalColumn
 from bridge.sql.aggregates import aggregate_call
 from bridge.sql.analysis import Analysed
@@ -37,12 +39,25 @@ def fit_sink(insert: Insert, sink: Table, query: Analysed, tree: QueryTree) -> R
 
     Raises DdlError with line and column, in Flink's words where it has them: for columns that are unknown, too many or
     too few, for types that do not fit, for updates into a sink that takes none, and for a key that is not the sink's.
+    Raises OptionError for a topic that can only be read.
     """
+    _refuse_unpublishable(insert, sink)
     targets = _targets(insert, sink)
     _check_columns(sink, targets, query, tree)
     key = _key(insert, sink, targets, query.relation)
     spark = _named(sink, targets, query)
     return Result(sink.sink_columns, key, query.relation.changes is not None, spark)
+
+
+def _refuse_unpublishable(insert: Insert, sink: Table) -> None:
+    """Raises OptionError for a topic that can be read only: several topics, read-only metadata and the like."""
+    if sink.topic is None:
+        return
+    try:
+        refuse_unpublishable(sink.topic)
+    except OptionError as error:
+        at = insert.sink.start
+        raise OptionError(str(insert.source.error(f"table `{sink.name}`: {error}", at))) from error
 
 
 def _targets(insert: Insert, sink: Table) -> tuple[_SinkColumn, ...]:

@@ -137,6 +137,20 @@ def test_secrets_are_masked() -> None:
             "'connector' = 'delta', 'path' = '${env:LAKE}'",
             "53: 'path': the environment variable LAKE is not set; set it, or add a default: ${env:LAKE:...}",
         ),
+        (
+            "a DOUBLE, PRIMARY KEY (a) NOT ENFORCED",
+            "'connector' = 'delta', 'path' = 'x'",
+            "14: table `t`: column 'a' DOUBLE cannot be in the PRIMARY KEY: the equality of DOUBLE values "
+            "differs between "
+            "systems, so the row of a key might not be found; declare STRING or DECIMAL",
+        ),
+        (
+            "a ROW<b INT>, PRIMARY KEY (a) NOT ENFORCED",
+            "'connector' = 'delta', 'path' = 'x'",
+            "14: table `t`: a ROW in the PRIMARY KEY is not supported in this version: declare the fields of "
+            "column 'a' "
+            "as separate columns",
+        ),
     ],
 )
 def test_refused(columns: str, options: str, message: str) -> None:

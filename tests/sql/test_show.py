@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from bridge.sql import as_json, as_rows
 from tests.sql.scripts import SOURCES, load, sink
 
@@ -70,3 +72,15 @@ def test_json() -> None:
             "is_updating": True,
         }
     ]
+
+
+@pytest.mark.parametrize(
+    ("connector", "key", "changes"),
+    [
+        ("kafka", "", "rows are only added"),
+        ("delta", "a", "rows are only added, and the last one of a key (a) counts"),
+    ],
+)
+def test_rows_that_are_only_added(connector: str, key: str, changes: str) -> None:
+    text = f"{SOURCES}{sink('a STRING', key, connector)}INSERT INTO s SELECT region FROM views;"
+    assert as_rows(load(text))["INSERT s"] == f"line 5: projection of views; {changes}"

@@ -187,3 +187,11 @@ def test_a_sink_that_takes_no_updates(query: str, connector: str, changes: str, 
     assert refusal(query, key="", connector=connector) == (
         f"t.sql:5:13: Table sink {SINK} doesn't support consuming {changes}; {way_out}"
     )
+
+
+def test_a_sink_of_several_topics() -> None:
+    table = sink("a STRING, b BIGINT", "a").replace("'topic' = 's'", "'topic' = 's;t'")
+    assert script_refusal(f"{SOURCES}{table}INSERT INTO s SELECT region, page FROM views") == (
+        "t.sql:5:13: table `s`: with a list of topics the 'topic' metadata column must be specified in a table that is "
+        "published; declare a column STRING METADATA FROM 'topic', which names the topic of each row"
+    )
