@@ -75,6 +75,7 @@ class Scope:
         type = self.column(index).type
         for part in fields:
             type = self._field(type, part)
+        self._refuse_twin(owner, index, parts[1] if item is not None else parts[0])
         self._read(owner, index)
         if item is None and len(fields) < 3:
             node.set(("table", "db", "catalog")[len(fields)], exp.to_identifier(owner.alias, quoted=True))
@@ -137,6 +138,18 @@ class Scope:
                 f"column `{name.name}` is ambiguous: it is in {owners}; write alias.column", name
             )
         return found[0]
+
+    def _refuse_twin(self, owner: Item, index: int, name: exp.Expr) -> None:
+        """Raises DdlError if another column of the same table or subquery differs only in case, unlike in Flink."""
+        own = self.column(index).name
+        twin = next((n for n in owner.relation.names if n != own and n.casefold() == own.casefold()), None)
+        if twin is not None:
+            raise self.tree.error(
+                f"`{own}` and `{twin}` of `{owner.alias}` differ only in case, and Spark does not distinguish "
+                f"case; rename "
+                "one",
+                name,
+            )
 
     def _field(self, type: DataType | None, part: exp.Expr) -> DataType | None:
         if type is None:

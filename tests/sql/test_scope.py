@@ -54,3 +54,9 @@ def test_an_alias_is_used_once() -> None:
     assert refusal("SELECT a.name, a.id FROM users AS a JOIN orders AS a ON a.id = a.id") == (
         "t.sql:6:42: `a` is in FROM twice; give each table an alias of its own"
     )
+
+
+def test_columns_that_differ_only_in_case() -> None:
+    assert refusal("SELECT x, n FROM (SELECT city AS x, name AS X, id AS n FROM users) AS u") == (
+        "t.sql:6:8: `x` and `X` of `u` differ only in case, and Spark does not distinguish case; rename one"
+    )
