@@ -26,6 +26,8 @@ __all__ = [
     "consumer_file",
     "consumer_of",
     "consumers_folder",
+    "is_owner_file",
+    "is_run_folder",
     "lease_file",
     "partition_counts_file",
     "publish_log_batch",
@@ -107,6 +109,19 @@ def partition_counts_file(checkpoint: str) -> str:
 def scratch_name(name: str) -> str:
     """A hidden name, never used before, for a file that is to be renamed to `name` once it is complete."""
     return f".{name}.{uuid.uuid4().hex}.tmp"
+
+
+def is_owner_file(name: str) -> bool:
+    """Whether a file marks a folder as the bridge's, or is about to be renamed to one that does."""
+    return (
+        name == OWNER_FILE
+        or re.fullmatch(rf"\.{re.escape(OWNER_FILE)}\.[0-9a-f]{{32}}\.tmp", name) is not None
+    )
+
+
+def is_run_folder(name: str) -> bool:
+    """Whether a folder in `runs_folder` has the name of a run."""
+    return re.fullmatch(r"[0-9a-f]{12}", name) is not None
 
 
 def _in(checkpoint: str, name: str) -> str:

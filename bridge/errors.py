@@ -1,8 +1,8 @@
 """The exceptions of the bridge.
 
     BridgeError                     root of all errors of the bridge           exit 1
-    ├── DefinitionError             the pipeline file is refused               exit 2
-    │   ├── DdlError                the CREATE TABLE is illegal or not supported (file, line, column)
+    ├── DefinitionError             the pipeline file or script is refused     exit 2
+    │   ├── DdlError                a statement in Flink SQL is illegal or not supported (file, line, column)
     │   ├── OptionError             an option key or value is refused
     │   └── UnsupportedError        legal in Flink, not supported in this version of the bridge
     ├── KafkaError                  a broker, topic or client configuration is not usable
@@ -53,13 +53,13 @@ class BridgeError(Exception):
 
 
 class DefinitionError(BridgeError):
-    """Raised if the pipeline file is refused, before the pipeline has any effect."""
+    """Raised if the pipeline file or the script is refused, before it has any effect."""
 
     exit_code: ClassVar[int] = 2
 
 
 class DdlError(DefinitionError):
-    """Raised if a CREATE TABLE statement is illegal or uses something that is not supported.
+    """Raised if a statement in Flink SQL is illegal or uses something that is not supported.
 
     The message starts with `file:line:column:`; attributes provide the position, too.
     """

@@ -10,12 +10,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from bridge.bridge_folders import OWNER_FILE, scratch_name
+from bridge.bridge_folders import OWNER_FILE, is_owner_file, scratch_name
 
 __all__ = [
     "TextFile",
     "create_owned_folder",
     "delete_file",
+    "delete_folder_without_owner",
     "delete_owned_folder",
     "is_local",
     "list_names",
@@ -155,6 +156,22 @@ def delete_owned_folder(spark: SparkSession, folder: str, pipeline: str) -> bool
             system.delete(_open(spark, f"{folder}/{name}")[1], True)
     system.delete(where, True)
     return True
+
+
+def delete_folder_without_owner(spark: SparkSession, folder: str) -> bool:
+    """Delete a folder that a process left when it died before it had written the owner, or after it had deleted it.
+
+    That is one which is empty, or has nothing but an owner's file that is not complete. Any other folder, and a file,
+    is left alone, and the result is False."""
+    system, where = _open(spark, folder)
+    if not system.exists(where) or not system.getFileStatus(where).isDirectory():
+        return False
+    names = list_names(spark, folder)
+    if _owner(spark, folder) is not None or not all(map(is_owner_file, names)):
+        return False
+    for name in names:
+        delete_file(spark, f"{folder}/{name}")
+    return bool(system.delete(where, False))
 
 
 def _owner(spark: SparkSession, folder: str) -> str | None:

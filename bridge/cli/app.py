@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bridge import config
+from bridge import config, sql
 from bridge.cli import check_command, ops_commands, process, txn_commands
-from bridge.cli.arguments import Conf, File, Json, Master, Quiet
+from bridge.cli.arguments import Conf, File, FileOrScript, Json, Master, Quiet
 from bridge.console import Screen, explanation_rows, summary_rows
 from bridge.definition import Definition
 from bridge.version import own_version
@@ -94,8 +94,14 @@ for _verb in (
 
 
 @app.command()
-def validate(file: File, json: Json = False) -> None:
-    """Validate a pipeline file and print what it resolves to, without Kafka, Spark or the table."""
+def validate(file: FileOrScript, json: Json = False) -> None:
+    """Validate a pipeline file, or a script in Flink SQL (FILE ends in .sql), and print what it resolves to.
+
+    Needs neither Kafka nor Spark nor a table.
+    """
+    if file.suffix.lower() == ".sql":
+        _validate_script(file, json)
+        return
     screen, definition = Screen(), config.load(file)
     if json:
         screen.json(config.resolved(definition))
@@ -111,6 +117,12 @@ def validate(file: File, json: Json = False) -> None:
             **{f"warning {n}": text for n, text in enumerate(definition.warnings, 1)},
         },
     )
+
+
+def _validate_script(file: Path, json: bool) -> None:
+    script = sql.load_script(file)
+    title = f"{script.name}: accepted"
+    Screen().result(title, sql.as_json(script), json=json, rows=sql.as_rows(script))
 
 
 @app.command()

@@ -25,6 +25,7 @@ from bridge.schema import ArrayType, DataType, MapType, PhysicalColumn, RowType,
 
 __all__ = [
     "check_clients",
+    "check_columns",
     "check_format_options",
     "check_formats",
     "check_schema",
@@ -143,6 +144,14 @@ def delivery_guarantee(options: TableOptions) -> str:
 
 def check_schema(options: TableOptions, schema: TableSchema) -> None:
     """Checks the column names, the types of the PRIMARY KEY (ADR 028, rule 4) and the metadata columns."""
+    check_columns(schema)
+    for metadata in schema.metadata:
+        declared = value_format(options).declared
+        check_metadata(metadata, options.connector, declared, keyed=bool(schema.primary_key))
+
+
+def check_columns(schema: TableSchema) -> None:
+    """Raises OptionError for reserved column names, and for types that are not comparable in the PRIMARY KEY."""
     for name in schema.names:
         if name.startswith("__"):
             raise OptionError(
@@ -151,9 +160,6 @@ def check_schema(options: TableOptions, schema: TableSchema) -> None:
     for column in schema.physical:
         if column.name in schema.primary_key:
             _check_key_type(column)
-    for metadata in schema.metadata:
-        declared = value_format(options).declared
-        check_metadata(metadata, options.connector, declared, keyed=bool(schema.primary_key))
 
 
 def _check_key_type(column: PhysicalColumn) -> None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from bridge.definition import Definition, OnFailure, Topic
 from bridge.errors import UnsupportedError
-from bridge.schema import RowType
+from bridge.schema import RowType, TableSchema
 
-__all__ = ["refuse_definition", "refuse_topic"]
+__all__ = ["refuse_definition", "refuse_key", "refuse_topic"]
 
 
 def refuse_topic(topic: Topic) -> None:
     """Raises UnsupportedError for the first feature of a resolved topic that is not supported."""
-    for column in topic.schema.physical:
-        if column.name in topic.schema.primary_key and isinstance(column.type, RowType):
+    refuse_key(topic.schema)
+
+
+def refuse_key(schema: TableSchema) -> None:
+    """Raises UnsupportedError for a PRIMARY KEY that is not supported."""
+    for column in schema.physical:
+        if column.name in schema.primary_key and isinstance(column.type, RowType):
             _refuse(
                 "a ROW in the PRIMARY KEY",
                 f"declare the fields of column '{column.name}' as separate columns",

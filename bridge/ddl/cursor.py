@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import NoReturn, TypeVar
 
@@ -24,11 +24,14 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 class Cursor:
-    """Reads tokens from left to right; `index` may be reset to read a range again."""
+    """Reads tokens from left to right; `index` may be reset to read a range again.
 
-    def __init__(self, source: Source) -> None:
+    `tokens`, the last of which has the kind `end`, are one statement of `source`; by default they are all of it.
+    """
+
+    def __init__(self, source: Source, tokens: Sequence[Token] | None = None) -> None:
         self.source = source
-        self.tokens = tokenize(source)
+        self.tokens = tokenize(source) if tokens is None else tokens
         self.index = 0
         self.quotes_tokens = True
         """False if tokens may be parts of a secret; messages do not quote them then."""

@@ -6,7 +6,7 @@ timestamps to text differ from Spark's. Such operators are rebuilt, or refused i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
@@ -14,7 +14,10 @@ from bridge.ddl.cursor import nearest
 from bridge.ddl.functions import AGGREGATES, Refusal, call, rebuild
 from bridge.schema import DataType, RowType, ScalarType
 
-__all__ = ["adapt", "check"]
+__all__ = ["KindOf", "adapt", "check", "kind"]
+
+KindOf = Callable[[exp.Expr], "str | None"]
+"""Returns the name of an expression's type without parameters; None if only Spark can derive it."""
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _NOT_SCALAR = (
@@ -41,20 +44,23 @@ def check(node: exp.Expr, types: Mapping[str, DataType]) -> None:
         )
 
 
-def adapt(node: exp.Expr, types: Mapping[str, DataType]) -> exp.Expr:
-    """Returns `node`, whose children are adapted, with Flink's meaning in Spark; `node` itself if it is the same."""
+def adapt(node: exp.Expr, kind_of: KindOf) -> exp.Expr:
+    """Returns `node`, whose children are adapted, with Flink's meaning in Spark; `node` itself if it is the same.
+
+    Raises Refusal if Spark has no such expression, or if the types that decide are not known.
+    """
     if isinstance(node, exp.Bracket):
         # Starts at 1 and returns null past the end and for a missing key of a map, as in Flink.
         return call("TRY_ELEMENT_AT", node.this, *node.expressions)
     if isinstance(node, exp.Div):
-        return _division(node, types)
+        return _division(node, kind_of)
     if isinstance(node, exp.Cast) and node.to.is_type("text"):
-        _refuse_different_text([node.this], types)
+        _refuse_different_text([node.this], kind_of)
     if isinstance(node, exp.DPipe):
-        _refuse_different_text([node.left, node.right], types)
+        _refuse_different_text([node.left, node.right], kind_of)
     if isinstance(node, exp.Anonymous):
         if node.name.upper() in ("CONCAT", "CONCAT_WS"):
-            _refuse_different_text(node.expressions, types)
+            _refuse_different_text(node.expressions, kind_of)
         try:
             return rebuild(node.name.upper(), node.expressions) or node
         except Refusal as refusal:
@@ -79,8 +85,8 @@ def _resolve(column: exp.Column, types: Mapping[str, DataType]) -> DataType:
     return type
 
 
-def _kind(node: exp.Expr, types: Mapping[str, DataType]) -> str | None:
-    """Returns the name of the type of `node` without parameters; None if only Spark can derive it."""
+def kind(node: exp.Expr, types: Mapping[str, DataType]) -> str | None:
+    """A `KindOf` for expressions over the columns in `types`."""
     if isinstance(node, exp.Column):
         type = _resolve(node, types)
         return type.name if isinstance(type, ScalarType) else None
@@ -91,19 +97,19 @@ def _kind(node: exp.Expr, types: Mapping[str, DataType]) -> str | None:
     if isinstance(node, exp.Cast):
         return str(node.to.sql("spark")).split("(")[0]
     if isinstance(node, (exp.Paren, exp.Neg)):
-        return _kind(node.this, types)
+        return kind(node.this, types)
     if isinstance(node, _BOOLEAN_NODES):
         return "BOOLEAN"
     if isinstance(node, _ARITHMETIC):
-        kinds = [_kind(node.left, types), _kind(node.right, types)]
+        kinds = [kind(node.left, types), kind(node.right, types)]
         if all(k in _INTEGERS for k in kinds):
             return "BIGINT"
         return next((k for k in kinds if k is not None and k not in _INTEGERS), None)
     return None
 
 
-def _division(node: exp.Div, types: Mapping[str, DataType]) -> exp.Expr:
-    kinds = [_kind(node.left, types), _kind(node.right, types)]
+def _division(node: exp.Div, kind_of: KindOf) -> exp.Expr:
+    kinds = [kind_of(node.left), kind_of(node.right)]
     if all(k in _INTEGERS for k in kinds):
         return exp.IntDiv(this=node.left, expression=node.right)
     if any(k is not None and k not in _INTEGERS for k in kinds):
@@ -115,15 +121,15 @@ def _division(node: exp.Div, types: Mapping[str, DataType]) -> exp.Expr:
     )
 
 
-def _refuse_different_text(operands: list[exp.Expr], types: Mapping[str, DataType]) -> None:
+def _refuse_different_text(operands: list[exp.Expr], kind_of: KindOf) -> None:
     """Raises Refusal if Spark converts one of the operands to another text than Flink."""
     for operand in operands:
-        kind = _kind(operand, types) or ""
-        if kind == "BOOLEAN":
+        name = kind_of(operand) or ""
+        if name == "BOOLEAN":
             raise Refusal(
                 "a boolean is converted to 'TRUE' in Flink and to 'true' in Spark; write CASE WHEN", operand
             )
-        if kind.startswith("TIMESTAMP"):
+        if name.startswith("TIMESTAMP"):
             raise Refusal(
                 "Flink and Spark convert timestamps to different text; write DATE_FORMAT with a pattern",
                 operand,

@@ -9,14 +9,15 @@ from bridge.ddl.elements import parse_elements
 from bridge.ddl.tokens import Source
 from bridge.schema import TableSchema
 
-__all__ = ["Ddl", "parse"]
+__all__ = ["Ddl", "parse", "parse_create_table", "table_name"]
 
 _REFUSED = {
     "PARTITIONED": "PARTITIONED BY has no effect on a Kafka topic, which is partitioned by key; remove it, and cluster "
     "the Delta table with delta.cluster-by",
     "DISTRIBUTED": "DISTRIBUTED BY has no effect on a Kafka topic, which is partitioned by key; remove it",
-    "LIKE": "LIKE refers to another table, but a pipeline has only one; list the columns",
-    "AS": "CREATE TABLE AS SELECT runs a query, which the bridge does not support; remove the query",
+    "LIKE": "LIKE refers to another table, which is not supported in this version; list the columns and the options",
+    "AS": "CREATE TABLE AS SELECT runs a query, which is not supported; declare the columns here, and run the "
+    "query with INSERT INTO in a script",
 }
 
 
@@ -37,13 +38,23 @@ def parse(text: str, file: str = "<ddl>") -> Ddl:
     It checks neither options nor reserved column names.
     """
     c = Cursor(Source(text, file))
+    ddl = parse_create_table(c)
+    if c.take(";") and c.token.kind != "end":
+        c.fail("a second statement starts here; a pipeline has one CREATE TABLE")
+    if c.token.kind != "end":
+        c.fail_expected("the end of the statement")
+    return ddl
+
+
+def parse_create_table(c: Cursor) -> Ddl:
+    """Parses the CREATE TABLE at the cursor, which is left after it. Raises what `parse` raises."""
     if not c.take("CREATE"):
         c.fail_expected("CREATE TABLE")
     c.take("TEMPORARY")
     if not c.take("TABLE"):
         c.fail_expected("TABLE after CREATE (a pipeline has one CREATE [TEMPORARY] TABLE)")
     c.take("IF", "NOT", "EXISTS")
-    name = _table_name(c)
+    name = table_name(c)
     if not c.take("("):
         c.fail_expected("'(' and the columns")
     schema = parse_elements(c)
@@ -53,14 +64,11 @@ def parse(text: str, file: str = "<ddl>") -> Ddl:
         c.fail_expected("WITH ('connector' = ..., ...) after the columns")
     options = _options(c)
     _refuse(c)
-    if c.take(";") and c.token.kind != "end":
-        c.fail("a second statement starts here; a pipeline has one CREATE TABLE")
-    if c.token.kind != "end":
-        c.fail_expected("the end of the statement")
     return Ddl(name, schema, options, comment)
 
 
-def _table_name(c: Cursor) -> str:
+def table_name(c: Cursor) -> str:
+    """Consumes the name of a table and returns it with dots and without quotes."""
     parts = [c.name("the table's name")]
     while c.take("."):
         parts.append(c.name("a name after '.'"))

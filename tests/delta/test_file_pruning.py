@@ -57,7 +57,9 @@ def test_a_few_keys_are_named_so_that_what_lies_between_is_shut_out(spark: Spark
     assert sorted(map(tuple, rows.where(among.condition).collect())) == [(1, 1), (9, 2)]
 
 
-@pytest.mark.parametrize("few", [1000, 1], ids=["named", "bounds"])
+@pytest.mark.parametrize(
+    "few", [pytest.param(1000, id="named", marks=pytest.mark.slow), pytest.param(1, id="bounds")]
+)
 def test_nothing_is_known_of_nulls_and_of_other_types(spark: SparkSession, few: int) -> None:
     shape = "k BIGINT, s STRING, d DOUBLE, t TIMESTAMP"
     rows = spark.createDataFrame([(1, None, 1.0, None), (2, "a", 2.0, None)], shape)

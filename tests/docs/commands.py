@@ -46,6 +46,8 @@ def check_line(line: str) -> None:
     elif program == "make":
         targets = {word for word in arguments if "=" not in word}
         assert targets and targets <= _TARGETS, f"make has no target {targets - _TARGETS}"
+    elif program == "docker":
+        assert arguments[0] == "build" and (ROOT / arguments[-1] / "Dockerfile").is_file(), line
     elif program == "spark-submit":
         script = next(n for n, word in enumerate(arguments) if _JOB.fullmatch(word))
         job = arguments[script].partition("jobs/")[2]

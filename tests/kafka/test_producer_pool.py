@@ -18,6 +18,7 @@ from bridge.kafka.producer_pool import ProducerPool
 from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records, SendCounts
 from bridge.partitioners import opened
+from tests.faults.ground import QUICK_RETURN
 from tests.reader import messages
 
 Unique = Callable[[str], str]
@@ -170,7 +171,7 @@ def test_a_deleted_topic_is_the_same_error_as_of_a_new_producer(
 ) -> None:
     topic = unique("gone")
     broker.create_topic(topic)
-    more = {"delivery.timeout.ms": "5000"}
+    more = {"delivery.timeout.ms": "2000"}
     for _ in range(2):
         with pool.producer(ArrowRecords((topic,)), _settings(broker, **more)) as producer:
             producer.send(Records([topic], [b"k"], [b"v"]))
@@ -189,7 +190,7 @@ def test_a_deleted_topic_is_the_same_error_as_of_a_new_producer(
 
 @pytest.fixture
 def mortal(tmp_path: Path) -> Iterator[Broker]:
-    with Broker(tmp_path / "broker") as broker:
+    with Broker(tmp_path / "broker", settings=QUICK_RETURN) as broker:
         yield broker
 
 

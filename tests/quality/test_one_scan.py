@@ -108,7 +108,7 @@ def run_suite(
     "suite",
     [
         pytest.param(ORDERS, id="shipped"),
-        pytest.param([*KEY, *FOLDED, *APART], id="key"),
+        pytest.param([*KEY, *FOLDED, *APART], id="key", marks=pytest.mark.slow),
         pytest.param([*FOLDED, *APART], id="no key", marks=pytest.mark.slow),
     ],
 )

@@ -63,7 +63,7 @@ def test_batches_fold_to_the_oracles_table(
     definition = scenario.define(lake, "in", "in")
     model, table = Model(scenario, definition), ingest_table(spark, definition)
     engines, offset = Engines(MergeSettings(engine)), 0
-    for number, batch in enumerate(cuts(chance, history(chance, 30))):
+    for number, batch in enumerate(cuts(chance, history(chance, 60 if round else 20))):
         model.apply(Step(table=(), records=batch))
         end = Offsets({("in", 0): offset + len(batch)})
         progress = IngestProgress(definition.name, "run", number, end)

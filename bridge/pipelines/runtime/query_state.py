@@ -27,7 +27,8 @@ _MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 def query_state_folder(spark: SparkSession, definition: Definition, verb: str, run: str) -> Iterator[str]:
     """Create a folder below `run.checkpoint` for this run, and delete it at the end of the block.
 
-    Folders that earlier runs of the same pipeline left behind are deleted, too; no other folder is, whatever its name.
+    Folders that earlier runs of the same pipeline left behind are deleted, too, also those of a run that was killed
+    before it had marked its folder, which are empty; no other folder is, whatever its name.
     On a local disk it also sets how the session's streaming queries write there, unless that is set already. Raises
     BridgeError when the folder cannot be created.
     """
@@ -40,7 +41,11 @@ def query_state_folder(spark: SparkSession, definition: Definition, verb: str, r
             spark.conf.set(_MANAGER, manager)
     parent = bridge_folders.runs_folder(checkpoint, verb)
     for left_behind in storage.list_names(spark, parent):
-        storage.delete_owned_folder(spark, f"{parent}/{left_behind}", pipeline)
+        folder = f"{parent}/{left_behind}"
+        if not storage.delete_owned_folder(spark, folder, pipeline) and bridge_folders.is_run_folder(
+            left_behind
+        ):
+            storage.delete_folder_without_owner(spark, folder)
     place = f"{parent}/{run}"
     try:
         storage.create_owned_folder(spark, place, pipeline)

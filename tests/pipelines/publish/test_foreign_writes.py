@@ -27,14 +27,13 @@ Make = Callable[..., World]
 @pytest.fixture
 def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
     def made(**more: object) -> World:
-        world = World.make(spark, broker, lake, unique, **more)
+        world = World.make(spark, broker, lake, unique, sections="publish: {start: 'version:0'}\n", **more)
         sql(
             world,
             "CREATE TABLE t (id BIGINT, name STRING, amount DECIMAL(10,2)) USING delta "
             "TBLPROPERTIES ('delta.enableChangeDataFeed'='true')",
         )
         sql(world, "INSERT INTO t VALUES (1, 'a', 1), (2, 'a', 1), (3, 'a', 1), (4, 'a', 1)")
-        publish(spark, world.definition())
         sql(world, "UPDATE t SET name = 'b' WHERE id < 3")
         sql(world, "DELETE FROM t WHERE id = 4")
         publish(spark, world.definition())

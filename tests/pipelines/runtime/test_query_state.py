@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge import storage
+from bridge.bridge_folders import OWNER_FILE
 from bridge.definition import Definition
 from bridge.errors import BridgeError
 from bridge.offsets import Offsets
@@ -35,11 +36,28 @@ def test_a_run_gets_an_empty_folder_and_leaves_nothing(spark: SparkSession, tmp_
     assert list((work / "ingest").iterdir()) == [] and (work / "publish").exists()
 
 
+@pytest.mark.parametrize("inside", [[], [f".{OWNER_FILE}.{'0' * 32}.tmp"], [OWNER_FILE]])
+def test_what_a_run_left_that_was_killed_before_its_mark_was_there_goes(
+    spark: SparkSession, tmp_path: Path, inside: list[str]
+) -> None:
+    """Or when its mark was gone already: make faults found an empty folder (SEED=2411252 ROUNDS=240)."""
+    killed = tmp_path / "work" / "ingest" / "64492110d411"
+    killed.mkdir(parents=True)
+    for name in inside:
+        (killed / name).write_text('{"pipel')
+    with query_state.query_state_folder(spark, pipeline(tmp_path), "ingest", "run1"):
+        assert not killed.exists()
+
+
 def test_what_the_pipeline_did_not_make_stays(spark: SparkSession, tmp_path: Path) -> None:
     """A table in the checkpoint, another pipeline's run, and what an older bridge left behind without a mark."""
     work = tmp_path / "work"
     spark.range(3).write.format("delta").save(str(work / "ingest"))
     (work / "ingest" / "0123456789ab" / "offsets").mkdir(parents=True)
+    (work / "ingest" / "empty").mkdir()
+    (work / "ingest" / "aaaaaaaaaaaa").touch()
+    (work / "ingest" / "bbbbbbbbbbbb").mkdir()
+    (work / "ingest" / "bbbbbbbbbbbb" / OWNER_FILE).write_text('{"pipeline": "invoices"}')
     before = sorted(work.rglob("*"))
     with query_state.query_state_folder(spark, pipeline(tmp_path, "payments"), "ingest", "run1"):
         with query_state.query_state_folder(spark, pipeline(tmp_path), "ingest", "run2"):

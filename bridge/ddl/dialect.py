@@ -1,0 +1,121 @@
+"""Flink SQL as sqlglot reads it: Spark's grammar with Flink's quoting, types and literals.
+
+    tokens -> one line with Spark's type names, no comments -> sqlglot's tree, whose nodes have offsets in that line
+
+`Respelled.origin` turns these offsets into offsets of the source.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sqlglot import exp, parse_one
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.parsers.spark import SparkParser
+
+from bridge.ddl.cursor import Cursor
+from bridge.ddl.types import parse_type
+from bridge.schema import ScalarType
+
+__all__ = ["Flink", "Respelled", "parse_tree", "respell"]
+
+
+class Flink(Spark):
+    """Spark's grammar with Flink's quoting. Function calls are left as written, for `functions` to translate."""
+
+    class Tokenizer(Spark.Tokenizer):
+        QUOTES: ClassVar[list[str | tuple[str, str]]] = ["'"]
+        STRING_ESCAPES: ClassVar[list[str]] = ["'"]
+        IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ["`"]
+
+    class Parser(SparkParser):
+        FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {}
+        NO_PAREN_FUNCTIONS: ClassVar[dict[object, object]] = {}
+
+
+@dataclass(frozen=True)
+class Respelled:
+    """A text for sqlglot. `places` are pairs (offset in the text, offset in the source), in ascending order."""
+
+    text: str
+    places: tuple[tuple[int, int], ...]
+
+    def origin(self, at: int) -> int:
+        """Returns the offset in the source of offset `at` in the text."""
+        spelled, source = self.places[bisect_right(self.places, at, key=lambda p: p[0]) - 1]
+        return source + at - spelled
+
+
+def respell(c: Cursor, begin: int, end: int, prefix: str = "") -> Respelled:
+    """Writes tokens `begin` to `end` in one line, with Spark's names for types and timestamp literals.
+
+    Raises DdlError, whose message starts with `prefix`, for types and literals that Spark lacks.
+    """
+    text, places, casts = "", [], [False]
+    c.index = begin
+    while c.index < end:
+        before, token = c.tokens[c.index - 1], c.next()
+        if token.start > before.end and text:
+            text += " "
+        places.append((len(text), token.start))
+        spelling = c.source.text[token.start : token.end]
+        if token.keyword in ("(", "["):
+            casts.append(before.keyword in ("CAST", "TRY_CAST"))
+        elif token.keyword in (")", "]"):
+            casts = casts[:-1] or [False]
+        elif token.keyword == "AS" and casts[-1]:
+            spelling = f"AS {_cast_type(c, prefix)}"
+        elif token.keyword == "TIMESTAMP" and c.token.kind == "string":
+            spelling = "TIMESTAMP_NTZ"
+        elif token.keyword == "TIME" and c.token.kind == "string":
+            c.fail(f"{prefix}Delta does not support TIME; compare strings", token)
+        elif token.keyword == "MAP" and c.at("["):
+            c.fail(f"{prefix}write MAP_FROM_ARRAYS(ARRAY[keys], ARRAY[values])", token)
+        text += spelling
+    return Respelled(text, tuple(places))
+
+
+def parse_tree(c: Cursor, respelled: Respelled, into: type[exp.Expr] | None, what: str) -> exp.Expr:
+    """Parses the text with sqlglot. Raises DdlError that says that `what` cannot be parsed, with the position."""
+    text = respelled.text
+    try:
+        with _quiet():
+            root: exp.Expr = parse_one(text, read=Flink, into=into, error_message_context=len(text))
+    except SqlglotError as error:
+        details = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+        word = f" at '{details['highlight']}'" if details.get("highlight") else ""
+        at = len(str(details.get("start_context") or ""))
+        raise c.source.error(
+            f"{what} cannot be parsed{word}; quote names that are keywords with `...`", respelled.origin(at)
+        ) from error
+    return root
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Hides sqlglot's warning that it reads a text as a command; the caller refuses the command."""
+    logger = logging.getLogger("sqlglot")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _cast_type(c: Cursor, prefix: str) -> str:
+    start = c.token
+    type = parse_type(c, "the type to cast to")
+    if isinstance(type, ScalarType) and (type.is_string or type.is_binary) and type.parameters:
+        wide = "STRING" if type.is_string else "BYTES"
+        c.fail(
+            f"{prefix}Spark's casts ignore the length; cast to {wide} and truncate with LEFT or SUBSTRING",
+            start,
+        )
+    return type.spark()

@@ -1,0 +1,38 @@
+"""What the analysis of a query reads and returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from bridge.sql.catalogue import Catalogue, Reads
+from bridge.sql.relation import Relation
+from bridge.sql.tree import QueryTree
+
+__all__ = ["Analyse", "Analysed", "Environment"]
+
+
+@dataclass(frozen=True)
+class Analysed:
+    """A query that is analysed: what is known about its result, and the query in Spark SQL."""
+
+    relation: Relation
+    spark: exp.Query
+
+
+@dataclass
+class Environment:
+    """What a query may refer to. `reads` collects the columns of tables that it uses, `views` the views."""
+
+    tree: QueryTree
+    catalogue: Catalogue
+    reads: Reads = field(default_factory=dict)
+    views: dict[str, None] = field(default_factory=dict)
+    subqueries: dict[str, Analysed] = field(default_factory=dict)
+    """The queries of WITH, by name; they hide tables and views of the same name."""
+
+
+Analyse = Callable[[exp.Expr, Environment], Analysed]
+"""Analyses a query inside of another one."""

@@ -1,0 +1,183 @@
+"""Resolves a CREATE TABLE of a script into a Table: its connector, and which changes it gives and takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from bridge.config import refuse_topic, resolve_topic
+from bridge.config.definition_warnings import warnings
+from bridge.config.documents import refuse_unfit_documents
+from bridge.config.paths import resolved_path
+from bridge.config.rules import check_columns
+from bridge.config.unsupported import refuse_key
+from bridge.ddl import Ddl
+from bridge.definition import DeltaTarget, Topic
+from bridge.errors import OptionError
+from bridge.options import FORMATS
+from bridge.options.kinds import BOOLEAN, STRING
+from bridge.options.model import KAFKA, UPSERT, Option
+from bridge.schema import Column, MetadataColumn, PhysicalColumn
+from bridge.secret import Secret
+
+__all__ = ["Connector", "Table", "resolve_table"]
+
+
+class Connector(str, Enum):
+    """The connectors of a script."""
+
+    UPSERT_KAFKA = UPSERT
+    KAFKA = KAFKA
+    DELTA = "delta"
+    PRINT = "print"
+    BLACKHOLE = "blackhole"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a script. Exactly one of `topic` and `delta` is set, or none for `print` and `blackhole`."""
+
+    name: str
+    ddl: Ddl
+    connector: Connector
+    topic: Topic | None = None
+    delta: DeltaTarget | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The PRIMARY KEY in its order; empty without one."""
+        return self.ddl.schema.primary_key
+
+    @property
+    def is_source(self) -> bool:
+        return self.topic is not None or self.delta is not None
+
+    @property
+    def is_updating(self) -> bool:
+        """True if the table as a source has updates and deletes: an upsert topic, a CDC format, a table with a key."""
+        return bool(self.key) or (self.topic is not None and not FORMATS[self.topic.value.name].insert_only)
+
+    @property
+    def accepts_updates(self) -> bool:
+        """True if the table as a sink takes updates and deletes, and not inserts only."""
+        return self.is_updating or self.connector in (Connector.PRINT, Connector.BLACKHOLE)
+
+    @property
+    def sink_columns(self) -> tuple[PhysicalColumn | MetadataColumn, ...]:
+        """The columns that an INSERT writes: all except computed and VIRTUAL ones, in the order of the DDL."""
+        return tuple(c for c in self.ddl.schema if _is_written(c))  # type: ignore[misc]
+
+    @property
+    def masked_options(self) -> Mapping[str, str]:
+        """The options in WITH, of which secret ones are `Secret`."""
+        return self.topic.options if self.topic is not None else self.ddl.options
+
+    @property
+    def place(self) -> str:
+        """Where the rows are: the topics, or the path or name of the Delta table; empty for `print`."""
+        if self.topic is not None:
+            return self.topic.title
+        return str(self.delta or "")
+
+    @property
+    def written_place(self) -> str:
+        """`place` as the script writes it, which stays the same when the script is moved with its tables."""
+        options = self.ddl.options
+        return options.get("path") or options.get("table-path") or self.place
+
+
+_DELTA = (
+    Option("path", STRING, "Path of the Delta table, relative to the script."),
+    Option("table-path", STRING, "The name of `path` in Delta's connector for Flink."),
+    Option("table", STRING, "Name of the Delta table: table, schema.table or catalog.schema.table."),
+    Option("delta.*", STRING, "A property of the Delta table, set when the bridge creates it."),
+)
+_PRINT = (
+    Option("print-identifier", STRING, "Text before every row."),
+    Option("standard-error", BOOLEAN, "Print to standard error.", default="false"),
+)
+_OPTIONS: dict[Connector, tuple[Option[Any], ...]] = {
+    Connector.DELTA: _DELTA,
+    Connector.PRINT: _PRINT,
+    Connector.BLACKHOLE: (),
+}
+
+
+def resolve_table(ddl: Ddl, base: Path) -> Table:
+    """Checks all options of the table, whose references are substituted, and applies all defaults.
+
+    Raises OptionError and UnsupportedError, with the messages of a pipeline file and without a position; no message
+    quotes a secret.
+    """
+    connector = _connector(ddl.options)
+    if connector in (Connector.UPSERT_KAFKA, Connector.KAFKA):
+        topic = resolve_topic(ddl)
+        refuse_topic(topic)
+        refuse_unfit_documents(topic)
+        return Table(ddl.name, ddl, connector, topic=topic, warnings=tuple(warnings(topic)))
+    _check_options(ddl.options, connector)
+    _check_columns(ddl, connector)
+    delta = _delta(ddl.options, base) if connector is Connector.DELTA else None
+    return Table(ddl.name, ddl, connector, delta=delta)
+
+
+def _connector(options: Mapping[str, str]) -> Connector:
+    name = options.get("connector")
+    legal = ", ".join(c.value for c in Connector)
+    if name is None:
+        raise OptionError(f"'connector' is missing in WITH; the connectors of a script are {legal}")
+    if isinstance(name, Secret):
+        raise OptionError("'connector' cannot come from a secret; write it in the statement")
+    try:
+        return Connector(name)
+    except ValueError:
+        near = get_close_matches(name.lower(), [c.value for c in Connector], 1, 0.6)
+        hint = f"did you mean '{near[0]}'?" if near else f"the connectors of a script are {legal}"
+        raise OptionError(f"'connector' = '{name}' is not supported; {hint}") from None
+
+
+def _check_options(options: Mapping[str, str], connector: Connector) -> None:
+    legal = {option.key: option for option in _OPTIONS[connector]}
+    for key, value in options.items():
+        prefixed = next((o for k, o in legal.items() if k.endswith(".*") and key.startswith(k[:-1])), None)
+        option = legal.get(key) or prefixed
+        if key != "connector" and option is None:
+            near = get_close_matches(key.lower(), legal, 1, 0.6)
+            names = ", ".join(f"'{k}'" for k in legal) or "none but 'connector'"
+            hint = f"did you mean '{near[0]}'?" if near else f"its options are {names}"
+            raise OptionError(f"'{key}' is not an option of connector '{connector.value}'; {hint}")
+        if isinstance(value, Secret):
+            raise OptionError(f"'{key}' cannot come from a secret, because reports show it; use ${{env:...}}")
+        if option is not None:
+            option.parse(value)
+
+
+def _check_columns(ddl: Ddl, connector: Connector) -> None:
+    for column in ddl.schema.metadata:
+        raise OptionError(
+            f"column '{column.name}': connector '{connector.value}' has no metadata; remove METADATA"
+        )
+    check_columns(ddl.schema)
+    refuse_key(ddl.schema)
+
+
+def _delta(options: Mapping[str, str], base: Path) -> DeltaTarget:
+    given = [key for key in ("path", "table-path", "table") if key in options]
+    if len(given) != 1:
+        found = "none is set" if not given else f"{' and '.join(repr(k) for k in given)} are set"
+        raise OptionError(f"connector 'delta' requires one of 'path' (or 'table-path') and 'table'; {found}")
+    if not options[given[0]].strip():
+        raise OptionError(f"'{given[0]}' is empty; set a value")
+    properties = {k: v for k, v in options.items() if k.startswith("delta.")}
+    if given == ["table"]:
+        return DeltaTarget(table=options["table"], properties=properties)
+    return DeltaTarget(resolved_path(base, options[given[0]]), properties=properties)
+
+
+def _is_written(column: Column) -> bool:
+    return isinstance(column, PhysicalColumn) or (isinstance(column, MetadataColumn) and not column.virtual)

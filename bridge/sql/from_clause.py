@@ -1,0 +1,119 @@
+"""FROM: its tables, views, subqueries and joins become the scope of a SELECT."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from bridge.schema import ComputedColumn, MetadataColumn, PhysicalColumn
+from bridge.sql.analysis import Analyse, Environment
+from bridge.sql.catalogue import View
+from bridge.sql.connectors import Table
+from bridge.sql.joins import Joined, check_kind, join
+from bridge.sql.relation import Changes, QueryColumn, Relation, column_term
+from bridge.sql.scope import Item, Scope
+from bridge.sql.statements import Name
+from bridge.sql.tree import QueryTree
+
+__all__ = ["analyse_from", "source_relation"]
+
+_TABLE_ARGS = ("this", "db", "catalog", "alias")
+
+
+def analyse_from(select: exp.Select, env: Environment, analyse: Analyse) -> tuple[Scope, Joined]:
+    """Resolves FROM and its joins, and replaces views and WITH queries in it by subqueries.
+
+    Raises DdlError for unknown names, and what `joins` and the subqueries raise.
+    """
+    scope = Scope(env.tree, env.reads)
+    source = select.args.get("from_")
+    if source is None:
+        return scope, Joined(frozenset(), None, ())
+    item = _add(source.this, scope, env, analyse)
+    joined = Joined(item.relation.keys, item.relation.changes, item.relation.operations)
+    for node in select.args.get("joins") or ():
+        check_kind(env.tree, node)
+        at = env.tree.start(node.this)
+        joined = join(node, joined, _add(node.this, scope, env, analyse), scope, at)
+    return scope, joined
+
+
+def source_relation(tree: QueryTree, table: Table, name: Name) -> Relation:
+    """Returns the rows of a table that is read. Raises DdlError for sinks, and for updates without a key."""
+    if not table.is_source:
+        raise tree.source.error(f"connector '{table.connector.value}' is for sinks only", name.start)
+    if table.is_updating and not table.key:
+        raise tree.source.error(
+            f"table `{table.name}` has updates and deletes but no PRIMARY KEY, so the row that a change is about "
+            "cannot be found; declare PRIMARY KEY (...) NOT ENFORCED",
+            name.start,
+        )
+    columns = tuple(_column(column) for column in table.ddl.schema)
+    names = table.ddl.schema.names
+    key = frozenset(column_term(names.index(n)) for n in table.key)
+    node = f"TableSourceScan(table=[[default_catalog, default_database, {table.name}]])"
+    changes = Changes("update and delete", node) if table.is_updating else None
+    return Relation(columns, frozenset({key} if key else ()), changes)
+
+
+def _column(column: object) -> QueryColumn:
+    assert isinstance(column, (PhysicalColumn, MetadataColumn, ComputedColumn))
+    # Spark derives the types of computed columns.
+    return QueryColumn(column.name, None if isinstance(column, ComputedColumn) else column.type)
+
+
+def _add(node: exp.Expr, scope: Scope, env: Environment, analyse: Analyse) -> Item:
+    tree = env.tree
+    alias = node.args.get("alias")
+    if alias is not None and alias.args.get("columns"):
+        raise tree.unsupported(
+            "a list of columns after the alias of a table", "name the columns with AS", node
+        )
+    if isinstance(node, exp.Subquery):
+        _refuse_args(tree, node, ("this", "alias"))
+        if not isinstance(node.this, exp.Query):
+            raise tree.unsupported("a join in parentheses", "write the joins one after another", node.this)
+        inner = analyse(node.this, env)
+        name = node.alias or f"subquery{len(scope.items) + 1}"
+        node.replace(_derived(inner.spark, name))
+        return scope.add(name, inner.relation, None, node)
+    if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+        raise tree.unsupported(f"{node.key.upper()} in FROM", "name a table, a view or a subquery", node)
+    _refuse_args(tree, node, _TABLE_ARGS)
+    return _add_table(node, scope, env)
+
+
+def _add_table(node: exp.Table, scope: Scope, env: Environment) -> Item:
+    name = env.tree.name(node)
+    alias = node.alias or node.name
+    if name.text in env.subqueries:
+        query = env.subqueries[name.text]
+        node.replace(_derived(query.spark.copy(), alias))
+        return scope.add(alias, query.relation, None, node)
+    entry = env.catalogue.find(env.tree.source, name)
+    if isinstance(entry, View):
+        env.views[entry.name] = None
+        for table, columns in entry.reads.items():
+            env.reads.setdefault(table, {}).update(columns)
+        node.replace(_derived(entry.spark.copy(), alias))
+        return scope.add(alias, entry.relation, None, node)
+    relation = source_relation(env.tree, entry, name)
+    item = scope.add(alias, relation, entry.name, node)
+    env.reads.setdefault(entry.name, {}).update(dict.fromkeys(entry.key))
+    node.replace(
+        exp.Table(
+            this=exp.to_identifier(entry.name, quoted=True),
+            alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)),
+        )
+    )
+    return item
+
+
+def _derived(query: exp.Query, alias: str) -> exp.Subquery:
+    return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+
+
+def _refuse_args(tree: QueryTree, node: exp.Expr, legal: tuple[str, ...]) -> None:
+    for name, value in node.args.items():
+        if value and name not in legal:
+            what = f"{name.rstrip('_').replace('_', ' ').upper()} of a table in FROM"
+            raise tree.unsupported(what, "remove it", node)

@@ -1,0 +1,147 @@
+"""Plans the INSERTs, views and EXPLAINs of a script against its catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bridge.ddl.tokens import Source
+from bridge.sql.analysis import Analysed, Environment
+from bridge.sql.catalogue import Catalogue, View
+from bridge.sql.clauses import refuse_reserved_aliases
+from bridge.sql.connectors import Table
+from bridge.sql.plan import InsertPlan, QueryKind, ResultColumn, SourceTable, StateTable, fingerprint, words
+from bridge.sql.query import analyse
+from bridge.sql.relation import QueryColumn, Relation
+from bridge.sql.sink import fit_sink
+from bridge.sql.statements import CreateView, Insert, Name, QueryText
+from bridge.sql.tree import Substitute, name_columns, parse_query, spark_text
+
+__all__ = ["plan_insert", "plan_query", "plan_view"]
+
+
+def plan_view(statement: CreateView, catalogue: Catalogue, substitute: Substitute) -> View:
+    """Analyses the query of a view. Raises DdlError for a list of columns that does not fit the query."""
+    analysed, env = _analysed(statement.query, catalogue, substitute)
+    relation = _renamed(statement.source, statement.columns, analysed)
+    spelled = tuple(name.text.casefold() for name in statement.columns)
+    query = words(statement.query.tokens, substitute)
+    inherited = tuple(w for name in env.views for w in _view(catalogue, name).words)
+    return View(statement.name.text, relation, analysed.spark, env.reads, (*inherited, *spelled, *query))
+
+
+def plan_query(query: QueryText, catalogue: Catalogue, substitute: Substitute) -> str:
+    """Returns a query without a sink, which EXPLAIN shows, in Spark SQL."""
+    return spark_text(_analysed(query, catalogue, substitute)[0].spark)
+
+
+def plan_insert(
+    insert: Insert, catalogue: Catalogue, substitute: Substitute, before: Sequence[InsertPlan] = ()
+) -> InsertPlan:
+    """Plans one INSERT; `before` are the plans of those before it, of which it needs the names.
+
+    Raises DdlError and UnsupportedError with line and column for a query that is not supported or does not fit its
+    sink, for a sink that is a source of the same query, and for a sink with a key that has another INSERT.
+    """
+    sink = catalogue.sink(insert.source, insert.sink)
+    _refuse_second(insert, sink, before)
+    analysed, env = _analysed(insert.query, catalogue, substitute)
+    relation = analysed.relation
+    if sink.name in env.reads:
+        raise insert.source.error(
+            f"`{sink.name}` is read and written by the same INSERT, which would feed itself; write to another table",
+            insert.sink.start,
+        )
+    tree = env.tree
+    result = fit_sink(insert, sink, analysed, tree)
+    tables = [table for table in catalogue.tables() if table.name in env.reads]
+    used = [_used(table, env) for table in tables]
+    sources = tuple(
+        SourceTable(t.name, t.connector.value, t.place, t.key, names, t.is_updating)
+        for t, names in zip(tables, used, strict=True)
+    )
+    query = [w for name in env.views for w in _view(catalogue, name).words]
+    query += words(insert.query.tokens, substitute)
+    target = [
+        [c.text for c in insert.columns],
+        list(result.key),
+        [[c.name, c.type.flink()] for c in result.columns],
+    ]
+    return InsertPlan(
+        name=_plan_name(sink.name, before),
+        line=insert.line,
+        sink=sink.name,
+        kind=_kind(relation),
+        operations=relation.operations,
+        columns=tuple(ResultColumn(c.name, c.type) for c in result.columns),
+        key=result.key,
+        is_updating=result.is_updating,
+        sources=sources,
+        states=_states(relation, sources),
+        views=tuple(env.views),
+        spark_sql=spark_text(result.spark),
+        fingerprint=fingerprint(query, tables, used, target),
+    )
+
+
+def _analysed(query: QueryText, catalogue: Catalogue, substitute: Substitute) -> tuple[Analysed, Environment]:
+    tree = parse_query(query, substitute)
+    refuse_reserved_aliases(tree)
+    env = Environment(tree, catalogue)
+    return analyse(tree.root, env), env
+
+
+def _renamed(source: Source, columns: Sequence[Name], analysed: Analysed) -> Relation:
+    relation = analysed.relation
+    if columns and len(columns) != len(relation.columns):
+        raise source.error(
+            f"the view has {len(columns)} columns, and its query has {len(relation.columns)}",
+            columns[0].start,
+        )
+    names = [c.text for c in columns] or list(relation.names)
+    name_columns(analysed.spark, names)
+    return Relation(
+        tuple(QueryColumn(n, c.type, c.is_constant) for n, c in zip(names, relation.columns, strict=True)),
+        relation.keys,
+        relation.changes,
+        relation.operations,
+        relation.grouping,
+    )
+
+
+def _refuse_second(insert: Insert, sink: Table, before: Sequence[InsertPlan]) -> None:
+    other = next((plan for plan in before if plan.sink == sink.name), None)
+    if other is not None and sink.key:
+        raise insert.source.error(
+            f"`{sink.name}` has a PRIMARY KEY and is written by the INSERT of line {other.line}, too, so each would "
+            "overwrite rows of the other; write one INSERT with UNION ALL or a join",
+            insert.sink.start,
+        )
+
+
+def _plan_name(sink: str, before: Sequence[InsertPlan]) -> str:
+    number = sum(plan.sink == sink for plan in before) + 1
+    return sink if number == 1 else f"{sink}-{number}"
+
+
+def _used(table: Table, env: Environment) -> tuple[str, ...]:
+    return tuple(name for name in table.ddl.schema.names if name in env.reads[table.name])
+
+
+def _kind(relation: Relation) -> QueryKind:
+    return QueryKind(relation.operations[-1]) if relation.operations else QueryKind.PROJECTION
+
+
+def _states(relation: Relation, sources: Sequence[SourceTable]) -> tuple[StateTable, ...]:
+    """Returns the sources whose rows are needed again: all of them if a row of the result depends on several rows.
+
+    A projected or filtered row depends on the row of its own key only, so the result is all the state that it needs.
+    """
+    if not set(relation.operations) - {"union", "values"}:
+        return ()
+    return tuple(StateTable(s.name, s.key, s.columns) for s in sources)
+
+
+def _view(catalogue: Catalogue, name: str) -> View:
+    entry = catalogue.entries[name]
+    assert isinstance(entry, View)
+    return entry

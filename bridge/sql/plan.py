@@ -1,0 +1,165 @@
+"""What a script comes to: frozen values that a run executes. Nothing here is executed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from bridge.ddl.tokens import Token
+from bridge.schema import DataType
+from bridge.sql.connectors import Table
+from bridge.sql.statements import Statement
+from bridge.sql.tree import Substitute
+
+__all__ = [
+    "InsertPlan",
+    "QueryKind",
+    "ResultColumn",
+    "Script",
+    "SourceTable",
+    "StateTable",
+    "fingerprint",
+    "words",
+]
+
+_VERSION = 1
+"""Raised when the same query comes to other rows, or to other state, than before."""
+
+
+class QueryKind(str, Enum):
+    """How the rows of a result are computed, by the outermost operation of the query."""
+
+    PROJECTION = "projection"
+    AGGREGATE = "aggregate"
+    DISTINCT = "distinct"
+    JOIN = "join"
+    UNION = "union"
+    TOP_N = "top-n"
+    VALUES = "values"
+
+
+@dataclass(frozen=True)
+class ResultColumn:
+    """A column of the sink, with its type there."""
+
+    name: str
+    type: DataType
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A table that INSERTs read. `columns` are those that they use, in the order of the table."""
+
+    name: str
+    connector: str
+    place: str
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    is_updating: bool
+
+
+@dataclass(frozen=True)
+class StateTable:
+    """A Delta table that keeps the rows of a source, because a query needs them again: by `key`, or all appended rows
+    if it has none."""
+
+    source: str
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class InsertPlan:
+    """One INSERT. `name` is that of its sink, with a number if several INSERTs write to it."""
+
+    name: str
+    line: int
+    sink: str
+    kind: QueryKind
+    operations: tuple[str, ...]
+    columns: tuple[ResultColumn, ...]
+    key: tuple[str, ...]
+    """The columns of the sink by which a row of the result replaces its former one; empty if rows are only added."""
+    is_updating: bool
+    """False if rows of the result are only ever added."""
+    sources: tuple[SourceTable, ...]
+    states: tuple[StateTable, ...]
+    views: tuple[str, ...]
+    spark_sql: str
+    """The rows of the result, from tables that have the names of the sources."""
+    fingerprint: str
+    """Changes whenever the query, its sources or its sink change in a way that changes the rows of the result."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script that is accepted. `base` is the folder to which paths in it are relative."""
+
+    name: str
+    file: str
+    base: Path
+    statements: tuple[Statement, ...]
+    tables: tuple[Table, ...]
+    views: tuple[str, ...]
+    inserts: tuple[InsertPlan, ...]
+    explained: tuple[InsertPlan | str, ...]
+    """What the EXPLAINs of the script are about: a plan, or the Spark SQL of a query."""
+    state: str | None = None
+    """The folder of the script's state, from SET 'bridge.state'."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def sources(self) -> tuple[SourceTable, ...]:
+        """All tables that INSERTs read, each once, with all columns that one of them uses."""
+        found: dict[str, SourceTable] = {}
+        for source in (s for plan in self.inserts for s in plan.sources):
+            used = {*source.columns, *(found[source.name].columns if source.name in found else ())}
+            table = next(t for t in self.tables if t.name == source.name)
+            names = tuple(n for n in table.ddl.schema.names if n in used)
+            found[source.name] = SourceTable(
+                source.name, source.connector, source.place, source.key, names, source.is_updating
+            )
+        return tuple(found.values())
+
+
+def words(tokens: Iterable[Token], substitute: Substitute) -> tuple[str, ...]:
+    """Returns the tokens of a query so that spaces, comments, quotes of names and case make no difference.
+
+    Column names that differ only in case cannot exist, so no two queries become equal.
+    """
+    return tuple(
+        f"'{substitute(t.text, t.start)}'" if t.kind == "string" else t.text.casefold() for t in tokens
+    )
+
+
+def fingerprint(
+    query: Sequence[str], sources: Sequence[Table], used: Sequence[Sequence[str]], sink: object
+) -> str:
+    """Returns a digest of the query's words, of the columns that it uses of each source, and of the sink's columns.
+
+    It depends on neither sqlglot nor Spark, so that a new version of them does not ask for a rebuild; and not on
+    brokers, credentials or client settings.
+    """
+    tables = [
+        {
+            "name": table.name,
+            "connector": table.connector.value,
+            "place": table.written_place,
+            "key": list(table.key),
+            "columns": [_described(table, name) for name in names],
+        }
+        for table, names in zip(sources, used, strict=True)
+    ]
+    text = json.dumps([_VERSION, list(query), tables, sink], ensure_ascii=True, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _described(table: Table, name: str) -> list[str]:
+    column = next(c for c in table.ddl.schema if c.name == name)
+    type = getattr(column, "type", None)
+    origin = getattr(column, "expression", None) or getattr(column, "key", "")
+    return [name, type.flink() if type is not None else "", str(origin)]

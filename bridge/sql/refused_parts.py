@@ -1,0 +1,99 @@
+"""Refuses parts of queries that Flink supports and this version does not, before a query is parsed.
+
+sqlglot does not parse all of them, and some it would parse as something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bridge.ddl.functions import CLOCKS, NON_DETERMINISTIC
+from bridge.ddl.tokens import Source, Token
+from bridge.errors import UnsupportedError
+from bridge.sql.split import Part
+
+__all__ = ["refuse_parts", "unsupported"]
+
+_WINDOWS = "group by a column that holds the start of the window"
+_LIMIT = "a result that is kept up to date has no limit; use ROW_NUMBER() OVER (...) <= n"
+_ONE_KEY = "group by one set of columns per INSERT"
+_BAG = "compute it with a join, or with GROUP BY and HAVING"
+
+_WINDOW_NAMES = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
+
+# The words that start a part, its name, and what to do instead. `.` stands for any token.
+_PARTS: tuple[tuple[str, str, str], ...] = (
+    ("MATCH_RECOGNIZE (", "MATCH_RECOGNIZE", "match the rows before they come into the topic"),
+    *((f"TABLE ( {name}", f"the window table function {name}", _WINDOWS) for name in _WINDOW_NAMES),
+    *((f"{name} (", f"the window {name}", _WINDOWS) for name in _WINDOW_NAMES),
+    ("TABLE (", "a table function", "expand or compute the rows before they come into the topic"),
+    ("LATERAL", "LATERAL", "write a join with an equality"),
+    ("UNNEST (", "UNNEST", "expand the array before it comes into the topic"),
+    (
+        "FOR SYSTEM_TIME",
+        "a temporal join (FOR SYSTEM_TIME AS OF)",
+        "join the tables as they are now: JOIN ... ON",
+    ),
+    ("CROSS JOIN", "CROSS JOIN", "its result grows with the product of both tables; write JOIN ... ON a = b"),
+    ("NATURAL", "NATURAL JOIN", "name the columns: JOIN ... USING (...)"),
+    ("TABLESAMPLE", "TABLESAMPLE", "remove it"),
+    ("INTERSECT", "INTERSECT", _BAG),
+    ("EXCEPT", "EXCEPT", _BAG),
+    ("MINUS", "MINUS", _BAG),
+    ("GROUPING SETS", "GROUPING SETS", _ONE_KEY),
+    ("ROLLUP (", "ROLLUP", _ONE_KEY),
+    ("CUBE (", "CUBE", _ONE_KEY),
+    ("EXISTS (", "a subquery in an expression (EXISTS)", "write a join"),
+    ("WITHIN GROUP", "WITHIN GROUP", "remove it"),
+    ("FETCH FIRST", "FETCH FIRST", _LIMIT),
+    ("FETCH NEXT", "FETCH NEXT", _LIMIT),
+    ("LIMIT .", "LIMIT", _LIMIT),
+    ("BETWEEN SYMMETRIC", "BETWEEN SYMMETRIC", "write the smaller bound first, without SYMMETRIC"),
+    ("SIMILAR TO", "SIMILAR TO", "write REGEXP(text, pattern)"),
+)
+
+
+def unsupported(source: Source, what: str, way_out: str, offset: int) -> UnsupportedError:
+    """Returns an UnsupportedError whose message starts with the position of `offset` in the script."""
+    text = source.error(f"{what} is not supported in this version: {way_out}", offset)
+    return UnsupportedError(str(text), what)
+
+
+def refuse_parts(part: Part) -> None:
+    """Raises UnsupportedError with line and column for the first part of a query that is not supported, and DdlError
+    for functions whose result is another one when the same rows are computed again."""
+    tokens = part.tokens
+    for at, token in enumerate(tokens):
+        if token.kind == "word" and not _is_field(tokens, at):
+            _refuse_at(part, at)
+        elif token.keyword == "{" and at and tokens[at - 1].text.endswith("$"):
+            raise part.source.error(
+                "${...} is replaced in the values of WITH and SET and in strings only, not in the text of a query",
+                tokens[at - 1].start,
+            )
+
+
+def _refuse_at(part: Part, at: int) -> None:
+    tokens, source = part.tokens, part.source
+    for words, what, way_out in _PARTS:
+        if _starts(tokens, at, words):
+            raise unsupported(source, what, way_out, tokens[at].start)
+    word, called = tokens[at].keyword, tokens[at + 1].keyword == "("
+    if word in CLOCKS or (called and word in NON_DETERMINISTIC):
+        raise source.error(
+            f"{word} is not deterministic, but a row that is computed again must be the same; use a column of a source",
+            tokens[at].start,
+        )
+
+
+def _starts(tokens: Sequence[Token], at: int, words: str) -> bool:
+    wanted = words.split()
+    found = tokens[at : at + len(wanted)]
+    return len(found) == len(wanted) and all(
+        w in (t.keyword, ".") and t.kind != "end" for w, t in zip(wanted, found, strict=True)
+    )
+
+
+def _is_field(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a dot before the word makes it a name, like `t.limit`."""
+    return at > 0 and tokens[at - 1].keyword == "."

@@ -1,0 +1,82 @@
+"""What is known about the result of a query: its columns, its keys, and whether its rows are updated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice, product
+
+from bridge.schema import DataType
+
+__all__ = ["Changes", "Key", "QueryColumn", "Relation", "Term", "column_term", "project_keys"]
+
+Term = frozenset[int]
+"""A column by its index; several columns are COALESCE of them, as the merged key columns of a full join."""
+
+Key = frozenset[Term]
+"""Columns that together identify a row, and by which a changed row replaces its former value."""
+
+_MOST_KEYS = 16
+"""A join of many keyed tables has many keys, most of them of no use to a sink."""
+
+
+@dataclass(frozen=True)
+class QueryColumn:
+    """A column of a result; `type` is None if only Spark can derive it. Constants are the same in all rows."""
+
+    name: str
+    type: DataType | None
+    is_constant: bool = False
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The changes of a result beside inserts, in Flink's words: `update` or `update and delete`, and the node."""
+
+    kinds: str
+    node: str
+
+
+@dataclass(frozen=True)
+class Relation:
+    """The result of a query. `changes` is None if rows are only ever added (append-only)."""
+
+    columns: tuple[QueryColumn, ...]
+    keys: frozenset[Key] = frozenset()
+    changes: Changes | None = None
+    operations: tuple[str, ...] = ()
+    """What the query does beside projecting and filtering rows, the innermost first: `aggregate`, `join` ..."""
+    grouping: tuple[str, ...] = field(default=())
+    """The columns by which the outermost operation computes its rows, for messages."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(c.name for c in self.columns)
+
+    def with_operation(self, name: str) -> Relation:
+        """Returns the same relation as the result of one more operation."""
+        return replace(self, operations=(*self.operations, name))
+
+
+def column_term(index: int) -> Term:
+    """Returns the term of one column."""
+    return frozenset((index,))
+
+
+def project_keys(
+    keys: Iterable[Key],
+    outputs: Mapping[Term, Iterable[int]],
+    equal: Mapping[Term, Iterable[Term]] | None = None,
+) -> frozenset[Key]:
+    """Returns the keys whose columns a projection keeps, as keys of its output.
+
+    `outputs` are the output columns that are exactly a term, `equal` the terms that an inner join makes equal.
+    """
+    found: set[Key] = set()
+    for key in sorted(keys, key=lambda k: sorted(map(sorted, k))):
+        choices = []
+        for term in key:
+            same = {term, *(equal or {}).get(term, ())}
+            choices.append(sorted({index for t in same for index in outputs.get(t, ())}))
+        found.update(frozenset(map(column_term, chosen)) for chosen in islice(product(*choices), _MOST_KEYS))
+    return frozenset(sorted(found, key=lambda k: (len(k), sorted(map(sorted, k))))[:_MOST_KEYS])

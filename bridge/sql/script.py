@@ -1,0 +1,143 @@
+"""Loads a script: parses it, resolves its tables and views, and plans its INSERTs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from bridge.config.substitute import Secrets, Substitution, databricks_secret
+from bridge.errors import DefinitionError, OptionError, UnsupportedError
+from bridge.secret import Secret
+from bridge.sql.catalogue import Catalogue
+from bridge.sql.connectors import Table, resolve_table
+from bridge.sql.inserts import plan_insert, plan_query, plan_view
+from bridge.sql.parse import parse_script
+from bridge.sql.plan import InsertPlan, Script
+from bridge.sql.settings import settings
+from bridge.sql.statements import CreateTable, CreateView, Explain, Insert, SetOption, Statement
+from bridge.sql.tree import Substitute
+
+__all__ = ["load_script"]
+
+
+def load_script(
+    path: str | Path,
+    *,
+    text: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    secrets: Secrets = databricks_secret,
+) -> Script:
+    """Loads a script and checks all of it; connects neither to Kafka nor to a table, and starts no Spark.
+
+    With `text` that is the script, and `path` only names it. `environ` (os.environ by default) and `secrets` resolve
+    references, `${env:...}` and the like, in the values of WITH and SET and in strings of queries; only WITH takes
+    secrets. Raises DdlError with file, line and column for what is illegal, UnsupportedError for what this version
+    cannot run, and OptionError for options. No message contains a secret.
+    """
+    file = str(path)
+    # Not resolve(): a mounted script is a symlink, and relative paths are relative to the link.
+    base = Path(os.path.abspath(path)).parent
+    loading = _Loading(base, Substitution(os.environ if environ is None else environ, base, secrets))
+    statements = parse_script(_read(Path(path)) if text is None else text, file)
+    statements = tuple(loading.substituted(s) if isinstance(s, SetOption) else s for s in statements)
+    given = settings(statements)
+    for statement in statements:
+        loading.add(statement)
+    tables = tuple(loading.catalogue.tables())
+    return Script(
+        name=given.name or Path(path).stem,
+        file=file,
+        base=base,
+        statements=statements,
+        tables=tables,
+        views=tuple(view.name for view in loading.catalogue.views()),
+        inserts=tuple(loading.inserts),
+        explained=tuple(loading.explained),
+        state=given.state,
+        warnings=(*given.warnings, *(f"table {t.name}: {w}" for t in tables for w in t.warnings)),
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise DefinitionError(f"{path}: the script cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise DefinitionError(f"{path}: the script is not UTF-8 text") from None
+
+
+class _Loading:
+    """The statements of a script that are read so far: each one sees those before it, as in Flink."""
+
+    def __init__(self, base: Path, substitution: Substitution) -> None:
+        self.base, self.substitution = base, substitution
+        self.catalogue = Catalogue()
+        self.inserts: list[InsertPlan] = []
+        self.explained: list[InsertPlan | str] = []
+
+    def add(self, statement: Statement) -> None:
+        """Resolves a statement. Raises what `load_script` raises."""
+        if isinstance(statement, CreateTable):
+            self.catalogue.add(statement, self._table(statement))
+        elif isinstance(statement, CreateView):
+            view = plan_view(statement, self.catalogue, self._substitute(statement))
+            self.catalogue.add(statement, view)
+        elif isinstance(statement, Insert):
+            self.inserts.append(
+                plan_insert(statement, self.catalogue, self._substitute(statement), self.inserts)
+            )
+        elif isinstance(statement, Explain):
+            self.explained.append(self._explained(statement))
+
+    def substituted(self, statement: SetOption) -> SetOption:
+        """Substitutes references in the value of SET. Raises DefinitionError for a secret, since reports show it."""
+        substitute = self._substitute(statement)
+        return replace(statement, value=substitute(statement.value, statement.key.start))
+
+    def _explained(self, statement: Explain) -> InsertPlan | str:
+        substitute = self._substitute(statement)
+        if isinstance(statement.explained, Insert):
+            return plan_insert(statement.explained, self.catalogue, substitute)
+        return plan_query(statement.explained, self.catalogue, substitute)
+
+    def _substitute(self, statement: Statement) -> Substitute:
+        def substitute(text: str, offset: int) -> str:
+            where = str(statement.source.error("", offset)).removesuffix(": ")
+            value = self.substitution(text, where) if "${" in text else text
+            if isinstance(value, Secret):
+                raise DefinitionError(
+                    f"{where}: ${{file:...}} and ${{secret:...}} are allowed in WITH only, because logs and reports "
+                    "show this value. Use ${env:...}"
+                )
+            return value
+
+        return substitute
+
+    def _table(self, statement: CreateTable) -> Table:
+        source, ddl = statement.source, statement.ddl
+
+        def substituted(key: str, value: str) -> str:
+            at = statement.options.get(key, statement.name.start)
+            return self.substitution(value, str(source.error(f"'{key}'", at)))
+
+        options = {key: substituted(key, value) for key, value in ddl.options.items()}
+        try:
+            return resolve_table(replace(ddl, options=options), self.base)
+        except (OptionError, UnsupportedError) as error:
+            raise _located(statement, error) from error
+
+
+def _located(statement: CreateTable, error: OptionError | UnsupportedError) -> DefinitionError:
+    """Returns the same error at the option that its message starts with, else at the table's name."""
+    message = str(error)
+    at = next(
+        (start for key, start in statement.options.items() if message.startswith(f"'{key}'")),
+        statement.name.start,
+    )
+    located = str(statement.source.error(f"table `{statement.name.text}`: {message}", at))
+    if isinstance(error, UnsupportedError):
+        return UnsupportedError(located, error.what)
+    return OptionError(located)

@@ -1,0 +1,177 @@
+"""Analyses one SELECT: FROM, WHERE, GROUP BY, HAVING and the projection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from bridge.sql.aggregates import aggregate_call
+from bridge.sql.analysis import Analyse, Analysed, Environment
+from bridge.sql.clauses import SELECT_CLAUSES, refuse_clauses
+from bridge.sql.expressions import check_condition, is_constant, resolve, translate, type_of
+from bridge.sql.from_clause import analyse_from
+from bridge.sql.grouping import check_grouped, group_expressions
+from bridge.sql.joins import Joined, term_of
+from bridge.sql.relation import Changes, Key, QueryColumn, Relation, Term, column_term, project_keys
+from bridge.sql.scope import Scope
+from bridge.sql.top_n import ROW_NUMBER_TYPE, TopN, match, rank_changes, rank_keys, resolve_rank
+from bridge.sql.tree import QueryTree, comparable_text
+
+__all__ = ["analyse_select"]
+
+
+@dataclass(frozen=True)
+class _Projection:
+    """One column of SELECT before it is translated; `term` is the column of the scope that it is, if it is one."""
+
+    name: str
+    node: exp.Expr
+    term: Term | None
+    text: str
+    is_constant: bool
+
+
+def analyse_select(
+    select: exp.Select, env: Environment, analyse: Analyse, ranked: TopN | None = None
+) -> Analysed:
+    """Analyses a SELECT and translates it in place. `analyse` is called for the subqueries in FROM.
+
+    `ranked` says that this SELECT is the inner one of a Top-N. Raises DdlError and UnsupportedError, with the position,
+    for unknown names, illegal expressions, and everything that is not supported.
+    """
+    tree = env.tree
+    refuse_clauses(tree, select, SELECT_CLAUSES)
+    top = match(select)
+
+    def subquery(node: exp.Expr, inner_env: Environment) -> Analysed:
+        if top is not None and node is top.inner:
+            return analyse_select(top.inner, inner_env, analyse, top)
+        return analyse(node, inner_env)
+
+    scope, joined = analyse_from(select, env, subquery)
+    _expand_stars(select, scope)
+    # In the order of the text, so that the first mistake is reported.
+    projections = _projections(select, scope, ranked)
+    where, having = select.args.get("where"), select.args.get("having")
+    if where is not None:
+        resolve(where.this, scope, aggregates=False)
+    groups = group_expressions(select, scope)
+    if having is not None:
+        resolve(having.this, scope, aggregates=True)
+    input_relation = _input(scope, joined)
+    partition = resolve_rank(ranked, scope, input_relation) if ranked else None
+    aggregates = bool(groups) or having is not None or _has_aggregate(projections)
+    if aggregates:
+        check_grouped(tree, [p.node for p in projections] + ([having.this] if having else []), groups)
+    columns = _translate(select, tree, projections, scope, ranked)
+    relation = _relation(columns, projections, joined, [g.text for g in groups] if aggregates else None)
+    if ranked is not None:
+        row_number = column_term(scope.width)
+        keys = rank_keys(ranked, partition, row_number, joined.keys)
+        numbers = [i for i, p in enumerate(projections) if p.node is ranked.window]
+        outputs = _outputs(projections) | {row_number: numbers}
+        relation = replace(
+            relation,
+            keys=project_keys(keys, outputs, joined.equal),
+            changes=rank_changes(ranked),
+            operations=(*joined.operations, "top-n"),
+        )
+    return Analysed(_distinct(relation) if select.args.get("distinct") else relation, select)
+
+
+def _expand_stars(select: exp.Select, scope: Scope) -> None:
+    expanded: list[exp.Expr] = []
+    for projection in select.expressions:
+        if isinstance(projection, exp.Star):
+            if (
+                projection.args.get("except_")
+                or projection.args.get("replace")
+                or projection.args.get("rename")
+            ):
+                raise scope.tree.unsupported("EXCEPT or REPLACE of *", "list the columns", projection)
+            expanded += scope.star(None, projection)
+        elif isinstance(projection, exp.Column) and isinstance(projection.this, exp.Star):
+            expanded += scope.star(projection.table, projection.this)
+        else:
+            expanded.append(projection)
+    select.set("expressions", expanded)
+
+
+def _input(scope: Scope, joined: Joined) -> Relation:
+    columns = tuple(c for item in scope.items for c in item.relation.columns)
+    return Relation(columns, joined.keys, joined.changes, joined.operations)
+
+
+def _projections(select: exp.Select, scope: Scope, ranked: TopN | None) -> list[_Projection]:
+    found = []
+    for index, written in enumerate(select.expressions):
+        node = written.unalias()
+        name = written.alias or (node.name if isinstance(node, exp.Column) else f"EXPR${index}")
+        if ranked is not None and node is ranked.window:
+            found.append(_Projection(name, node, None, "", False))
+            continue
+        resolve(node, scope, aggregates=True)
+        term = term_of(node)
+        inherited = term is not None and len(term) == 1 and scope.column(min(term)).is_constant
+        found.append(_Projection(name, node, term, comparable_text(node), inherited or is_constant(node)))
+    return found
+
+
+def _has_aggregate(projections: list[_Projection]) -> bool:
+    return any(aggregate_call(node) for p in projections for node in p.node.walk())
+
+
+def _translate(
+    select: exp.Select, tree: QueryTree, projections: list[_Projection], scope: Scope, ranked: TopN | None
+) -> tuple[QueryColumn, ...]:
+    """Translates all clauses in place; returns the columns of the result."""
+    group = select.args.get("group")
+    for clause in ("where", "having"):
+        if select.args.get(clause) is not None:
+            check_condition(translate(select.args[clause].this, tree), tree)
+    for expression in list(group.expressions) if group is not None else ():
+        translate(expression, tree)
+    columns, spark = [], []
+    for projection in projections:
+        is_rank = ranked is not None and projection.node is ranked.window
+        node = projection.node if is_rank else translate(projection.node, tree)
+        type = ROW_NUMBER_TYPE if is_rank else type_of(node)
+        columns.append(QueryColumn(projection.name, type, projection.is_constant))
+        spark.append(exp.alias_(node, exp.to_identifier(projection.name, quoted=True), copy=False))
+    select.set("expressions", spark)
+    return tuple(columns)
+
+
+def _outputs(projections: list[_Projection]) -> dict[Term, list[int]]:
+    outputs: dict[Term, list[int]] = {}
+    for index, projection in enumerate(projections):
+        if projection.term is not None:
+            outputs.setdefault(projection.term, []).append(index)
+    return outputs
+
+
+def _relation(
+    columns: tuple[QueryColumn, ...], projections: list[_Projection], joined: Joined, groups: list[str] | None
+) -> Relation:
+    if groups is None:
+        keys = project_keys(joined.keys, _outputs(projections), joined.equal)
+        return Relation(columns, keys, joined.changes, joined.operations)
+    key: Key = frozenset(column_term(i) for i in range(len(groups)))
+    outputs = {
+        column_term(i): [n for n, p in enumerate(projections) if p.text == text]
+        for i, text in enumerate(groups)
+    }
+    names = tuple(text.replace("`", "").split(".")[-1] for text in groups)
+    kinds = "update" if joined.changes is None else "update and delete"
+    changes = Changes(kinds, f"GroupAggregate(groupBy=[{', '.join(names)}])")
+    operations = (*joined.operations, "aggregate")
+    return Relation(columns, project_keys([key], outputs), changes, operations, names)
+
+
+def _distinct(relation: Relation) -> Relation:
+    whole: Key = frozenset(column_term(i) for i in range(len(relation.columns)))
+    kinds = "update" if relation.changes is None else "update and delete"
+    changes = Changes(kinds, f"GroupAggregate(groupBy=[{', '.join(relation.names)}])")
+    operations = (*relation.operations, "distinct")
+    return Relation(relation.columns, relation.keys | {whole}, changes, operations, relation.names)

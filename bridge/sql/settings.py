@@ -1,0 +1,119 @@
+"""The keys of SET: what each one means, or why it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from bridge.ddl.tokens import Source
+from bridge.errors import DefinitionError, OptionError
+from bridge.options.kinds import STRING, choice
+from bridge.options.model import Option, Support
+from bridge.sql.statements import Insert, SetOption, Statement
+
+__all__ = ["KEYS", "Settings", "settings"]
+
+_INTERVAL = "the interval of `bridge run --every` is the interval of commits; every batch is one checkpoint"
+_SPARK = "Spark decides it; pass --conf to the command"
+
+
+def _ignored(key: str, description: str, reason: str) -> Option[str]:
+    return Option(key, STRING, description, support=Support.IGNORED, reason=reason)
+
+
+def _refused(key: str, description: str, reason: str) -> Option[str]:
+    return Option(key, STRING, description, support=Support.REFUSED, reason=reason)
+
+
+KEYS: tuple[Option[Any], ...] = (
+    Option("bridge.state", STRING, "Folder of the script's state: its tables, results and progress."),
+    Option(
+        "pipeline.name", STRING, "Name of the script; by default the name of its file without its suffix."
+    ),
+    Option(
+        "execution.runtime-mode",
+        choice("streaming", "STREAMING"),
+        "Results are kept up to date while the sources change.",
+        default="streaming",
+    ),
+    _ignored("execution.checkpointing.interval", "Flink's interval of checkpoints.", _INTERVAL),
+    _ignored(
+        "execution.checkpointing.mode", "Flink's mode of checkpoints.", "progress is always exactly-once"
+    ),
+    _ignored("parallelism.default", "Flink's number of parallel tasks.", _SPARK),
+    _ignored("state.backend", "Flink's state backend.", "state is in Delta tables"),
+    _ignored("state.backend.type", "Flink's state backend.", "state is in Delta tables"),
+    _ignored("table.exec.mini-batch.enabled", "Flink's mini batches.", "each batch is one"),
+    _ignored("table.exec.mini-batch.allow-latency", "Flink's mini batches.", "each batch is one"),
+    _ignored("table.exec.mini-batch.size", "Flink's mini batches.", "each batch is one"),
+    _ignored("sql-client.execution.result-mode", "How Flink's client shows rows.", "a script shows no rows"),
+    _refused(
+        "table.exec.state.ttl",
+        "Time after which Flink forgets state.",
+        "results would be wrong once rows are forgotten; remove it, or delete rows at the source",
+    ),
+    _refused(
+        "table.local-time-zone",
+        "Time zone of the session.",
+        "set it for Spark: --conf spark.sql.session.timeZone=...; results must not depend on two settings",
+    ),
+)
+_BY_KEY = {option.key: option for option in KEYS}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the SET statements of a script say. `warnings` are about keys without effect."""
+
+    name: str | None = None
+    state: str | None = None
+    """The folder of the state as it is written, relative to the script; None if it is not set."""
+    warnings: tuple[str, ...] = ()
+
+
+def settings(statements: Iterable[Statement]) -> Settings:
+    """Checks all SET statements, whose values are substituted already.
+
+    Raises DefinitionError and OptionError with line and column: for keys that are unknown or refused, for keys that are
+    set twice, and for SET after an INSERT, which it would not affect in Flink.
+    """
+    values: dict[str, str] = {}
+    warnings = []
+    has_insert = False
+    for statement in statements:
+        has_insert = has_insert or isinstance(statement, Insert)
+        if not isinstance(statement, SetOption):
+            continue
+        key = statement.key.text
+        option = _option(statement.source, statement)
+        if key in values:
+            raise statement.source.error(f"'{key}' is set twice; remove one", statement.key.start)
+        if has_insert:
+            raise statement.source.error(
+                f"SET '{key}' has no effect on the INSERTs before it; move it before the first INSERT",
+                statement.start,
+            )
+        values[key] = statement.value
+        if option.support is Support.IGNORED:
+            warnings.append(f"SET '{key}' has no effect: {option.reason}")
+    return Settings(values.get("pipeline.name"), values.get("bridge.state"), tuple(warnings))
+
+
+def _option(source: Source, statement: SetOption) -> Option[Any]:
+    key, at = statement.key.text, statement.key.start
+    option = _BY_KEY.get(key)
+    if option is None:
+        near = get_close_matches(key.lower(), _BY_KEY, 1, 0.6)
+        hint = f"did you mean '{near[0]}'?" if near else f"known keys are {', '.join(sorted(_BY_KEY))}"
+        raise source.error(f"SET '{key}': this key is not known; {hint}", at)
+    if option.support is Support.REFUSED:
+        raise source.error(f"SET '{key}' is refused: {option.reason}", at)
+    try:
+        option.parse(statement.value)
+    except OptionError as error:
+        raise DefinitionError(str(source.error(f"SET {error}", at))) from None
+    if not statement.value.strip():
+        raise source.error(f"SET '{key}': the value is empty; set a value, or remove the statement", at)
+    return option

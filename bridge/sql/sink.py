@@ -1,0 +1,207 @@
+"""The end of an INSERT: its query must fit the columns, the types, the key and the changes of its sink."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from bridge.config import refuse_unpublishable
+from bridge.ddl.cursor import nearest
+from bridge.errors import OptionError
+from bridge.schema import DataType, MetadataColumn, PhysicalColumn
+from bridge.sql.aggregates import aggregate_call
+from bridge.sql.analysis import Analysed
+from bridge.sql.connectors import Connector, Table
+from bridge.sql.relation import QueryColumn, Relation
+from bridge.sql.statements import Insert
+from bridge.sql.tree import QueryTree, leftmost, name_columns
+from bridge.sql.type_rules import fits
+
+__all__ = ["Result", "fit_sink"]
+
+_SinkColumn = PhysicalColumn | MetadataColumn
+
+
+@dataclass(frozen=True)
+class Result:
+    """The rows of an INSERT: the sink's columns, the key by which rows are replaced, and the query in Spark SQL."""
+
+    columns: tuple[_SinkColumn, ...]
+    key: tuple[str, ...]
+    is_updating: bool
+    spark: exp.Query
+
+
+def fit_sink(insert: Insert, sink: Table, query: Analysed, tree: QueryTree) -> Result:
+    """Checks the query against its sink; names and casts its columns in place.
+
+    Raises DdlError with line and column, in Flink's words where it has them: for columns that are unknown, too many or
+    too few, for types that do not fit, for updates into a sink that takes none, and for a key that is not the sink's.
+    Raises OptionError for a topic that can only be read.
+    """
+    _refuse_unpublishable(insert, sink)
+    targets = _targets(insert, sink)
+    _check_columns(sink, targets, query, tree)
+    key = _key(insert, sink, targets, query.relation)
+    spark = _named(sink, targets, query)
+    return Result(sink.sink_columns, key, query.relation.changes is not None, spark)
+
+
+def _refuse_unpublishable(insert: Insert, sink: Table) -> None:
+    """Raises OptionError for a topic that can be read only: several topics, read-only metadata and the like."""
+    if sink.topic is None:
+        return
+    try:
+        refuse_unpublishable(sink.topic)
+    except OptionError as error:
+        at = insert.sink.start
+        raise OptionError(str(insert.source.error(f"table `{sink.name}`: {error}", at))) from error
+
+
+def _targets(insert: Insert, sink: Table) -> tuple[_SinkColumn, ...]:
+    """Returns the column of the sink for each column of the query."""
+    written = {c.name: c for c in sink.sink_columns}
+    if not insert.columns:
+        return sink.sink_columns
+    source, targets = insert.source, []
+    for name in insert.columns:
+        if name.text in sink.ddl.schema.names and name.text not in written:
+            raise source.error(
+                f"column `{name.text}` is computed or VIRTUAL and cannot be written", name.start
+            )
+        if name.text not in written:
+            raise source.error(
+                f"`{sink.name}` has no column `{name.text}`; {nearest(name.text, written)}", name.start
+            )
+        if written[name.text] in targets:
+            raise source.error(f"column `{name.text}` is named twice", name.start)
+        targets.append(written[name.text])
+    for column in sink.sink_columns:
+        if column not in targets and (column.name in sink.key or not column.type.nullable):
+            why = "is in the PRIMARY KEY" if column.name in sink.key else "is NOT NULL"
+            raise source.error(
+                f"column `{column.name}` of `{sink.name}` {why}, and the list of columns leaves it out; add it",
+                insert.columns[0].start,
+            )
+    return tuple(targets)
+
+
+def _check_columns(sink: Table, targets: Sequence[_SinkColumn], query: Analysed, tree: QueryTree) -> None:
+    given = query.relation.columns
+    if len(given) != len(targets):
+        raise tree.error(_mismatch(sink, "Different number of columns.", given, targets), tree.root)
+    for position, (column, target) in enumerate(zip(given, targets, strict=True)):
+        if not fits(column.type, target.type):
+            cause = f"Incompatible types for sink column '{target.name}' at position {position}."
+            raise tree.error(_mismatch(sink, cause, given, targets), _projection(query.spark, position))
+
+
+def _mismatch(sink: Table, cause: str, given: Sequence[QueryColumn], targets: Sequence[_SinkColumn]) -> str:
+    query = ", ".join(f"{c.name}: {_shown(c.type)}" for c in given)
+    schema = ", ".join(f"{c.name}: {c.type.flink()}" for c in targets)
+    return (
+        f"Column types of query result and sink for '{_qualified(sink.name)}' do not match.\nCause: {cause}\n\n"
+        f"Query schema: [{query}]\nSink schema:  [{schema}]"
+    )
+
+
+def _shown(type: DataType | None) -> str:
+    return "a type that Spark derives" if type is None else type.flink()
+
+
+def _projection(query: exp.Query, position: int) -> exp.Expr:
+    select = leftmost(query)
+    return select.expressions[position].unalias() if position < len(select.expressions) else select
+
+
+def _key(insert: Insert, sink: Table, targets: Sequence[_SinkColumn], relation: Relation) -> tuple[str, ...]:
+    """Returns the key of the result. Rows that are only added replace each other by the sink's key, as in Flink."""
+    changes = relation.changes
+    if changes is None:
+        return sink.key
+    names = [c.name for c in targets]
+    candidates = sorted(
+        ({names[min(term)] for term in key} for key in relation.keys), key=lambda k: (len(k), sorted(k))
+    )
+    source, at = insert.source, insert.sink.start
+    if not sink.accepts_updates:
+        key = (
+            f"PRIMARY KEY ({', '.join(n for n in names if n in candidates[0])})"
+            if candidates
+            else "a PRIMARY KEY"
+        )
+        way_out = (
+            f"declare {key} NOT ENFORCED for it"
+            if sink.connector is Connector.DELTA
+            else f"write to an 'upsert-kafka' table with {key}, or use a format with updates, such as 'debezium-json'"
+        )
+        raise source.error(
+            f"Table sink '{_qualified(sink.name)}' doesn't support consuming {changes.kinds} changes which is produced "
+            f"by node {changes.node}; {way_out}",
+            at,
+        )
+    if not candidates:
+        by = f" ({', '.join(relation.grouping)})" if relation.grouping else ""
+        raise source.error(
+            f"the rows of this query are updated, but it selects no key{by} by which a row replaces its former one; "
+            "select the columns of the key of each source, or those of GROUP BY",
+            at,
+        )
+    constants = {names[i] for i, column in enumerate(relation.columns) if column.is_constant}
+    if not sink.key:
+        return tuple(n for n in names if n in candidates[0])
+    if any(set(sink.key) - constants == key - constants for key in candidates):
+        return sink.key
+    shown = " or ".join(f"[{', '.join(n for n in names if n in key)}]" for key in candidates[:3])
+    raise source.error(
+        f"the PRIMARY KEY of sink `{sink.name}` is [{', '.join(sink.key)}], but the key of the query is {shown}, so "
+        "rows would overwrite each other or be left behind; declare the query's key as PRIMARY KEY",
+        at,
+    )
+
+
+def _named(sink: Table, targets: Sequence[_SinkColumn], query: Analysed) -> exp.Query:
+    """Returns the query with the names, types and order of the sink's columns; columns without a value are NULL."""
+    name_columns(query.spark, [target.name for target in targets])
+    select = leftmost(query.spark)
+    aliased = list(select.expressions)
+    types = [c.type for c in query.relation.columns]
+    is_plain = select is query.spark and not select.args.get("distinct")
+    if not is_plain and tuple(targets) == sink.sink_columns and all(map(_is_same, types, targets)):
+        return query.spark
+    values: dict[str, exp.Expr] = {}
+    for node, type, target in zip(aliased, types, targets, strict=True):
+        value = node.unalias() if is_plain else exp.column(target.name, table="query")
+        same = _is_same(type, target) and (_is_exact(value) or not is_plain)
+        values[target.name] = (
+            value if same else exp.cast(value, target.type.spark(), dialect="spark", copy=False)
+        )
+    columns: list[exp.Expr] = [
+        exp.alias_(
+            values.get(c.name) or exp.cast(exp.null(), c.type.spark(), dialect="spark"),
+            exp.to_identifier(c.name, quoted=True),
+            copy=False,
+        )
+        for c in sink.sink_columns
+    ]
+    if is_plain:
+        select.set("expressions", columns)
+        return select
+    alias = exp.TableAlias(this=exp.to_identifier("query", quoted=True))
+    return exp.select(*columns).from_(exp.Subquery(this=query.spark, alias=alias))
+
+
+def _is_exact(value: exp.Expr) -> bool:
+    """Whether Spark gives the expression the type that it has in Flink; for operators it may be a wider one."""
+    aggregate = aggregate_call(value)
+    return isinstance(value, (exp.Column, exp.Cast)) or (aggregate is not None and aggregate.name == "COUNT")
+
+
+def _is_same(type: DataType | None, target: _SinkColumn) -> bool:
+    return type is not None and type.spark() == target.type.spark()
+
+
+def _qualified(name: str) -> str:
+    return ".".join(["default_catalog", "default_database", *name.split(".")][-max(3, name.count(".") + 1) :])

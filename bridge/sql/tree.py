@@ -1,0 +1,123 @@
+"""A query as sqlglot's tree, whose nodes know their place in the script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from sqlglot import exp
+
+from bridge.ddl.cursor import Cursor
+from bridge.ddl.dialect import Respelled, parse_tree, respell
+from bridge.ddl.tokens import Source
+from bridge.errors import DdlError, UnsupportedError
+from bridge.sql.refused_parts import unsupported
+from bridge.sql.statements import Name, QueryText
+
+__all__ = [
+    "QueryTree",
+    "Substitute",
+    "comparable_text",
+    "leftmost",
+    "name_columns",
+    "parse_query",
+    "spark_text",
+]
+
+
+Substitute = Callable[[str, int], str]
+"""Returns a string of the script with its references (`${env:X}`) substituted; called with its offset."""
+
+
+class QueryTree:
+    """The tree of one query, and the places of its nodes in the script."""
+
+    def __init__(self, root: exp.Expr, query: QueryText, respelled: Respelled) -> None:
+        self.root, self._query, self._respelled = root, query, respelled
+
+    @property
+    def source(self) -> Source:
+        return self._query.part.source
+
+    def start(self, node: exp.Expr) -> int:
+        """Returns the offset in the script at which `node` starts; for a query, that of its SELECT."""
+        starts = [int(n.meta["start"]) for n in node.walk() if "start" in n.meta]
+        if not starts:
+            parent = node.parent
+            return self.start(parent) if parent is not None else self._query.start
+        at = self._respelled.origin(min(starts))
+        if isinstance(node, exp.Query):
+            selects = [
+                t.start for t in self._query.tokens if t.start <= at and t.keyword in ("SELECT", "VALUES")
+            ]
+            at = max(selects, default=at)
+        return at
+
+    def called(self, node: exp.Expr) -> Name | None:
+        """Returns the word before the parenthesis in which `node` has its arguments, with its place."""
+        at = self.start(node)
+        tokens = self._query.part.tokens
+        calls = [t for t, after in pairwise(tokens) if after.keyword == "(" and t.kind == "word"]
+        before = [t for t in calls if t.start <= at]
+        return Name(before[-1].text.upper(), before[-1].start) if before else None
+
+    def error(self, message: str, node: exp.Expr) -> DdlError:
+        """Returns a DdlError at the start of `node`."""
+        return self.source.error(message, self.start(node))
+
+    def unsupported(self, what: str, way_out: str, node: exp.Expr) -> UnsupportedError:
+        """Returns an UnsupportedError at the start of `node`; `what` names the part of the query."""
+        return unsupported(self.source, what, way_out, self.start(node))
+
+    def name(self, table: exp.Table) -> Name:
+        """Returns the dotted name of a table in FROM."""
+        return Name(".".join(part.name for part in table.parts), self.start(table.parts[0]))
+
+
+def parse_query(query: QueryText, substitute: Substitute) -> QueryTree:
+    """Parses a query and substitutes references in its strings.
+
+    Raises DdlError with the position of what cannot be parsed, and DefinitionError for references without a value.
+    """
+    c = Cursor(query.part.source, query.part.tokens)
+    respelled = respell(c, 0, len(query.tokens))
+    root = parse_tree(c, respelled, None, "this query")
+    tree = QueryTree(root, query, respelled)
+    if not isinstance(root, (exp.Query, exp.Values)):
+        raise tree.error("this is not a query; write SELECT or VALUES", root)
+    for string in root.find_all(exp.Literal):
+        if string.is_string and "${" in string.name:
+            string.set("this", substitute(string.name, tree.start(string)))
+    for call in root.find_all(exp.Anonymous):
+        if call.name.upper() in ("TIMESTAMPADD", "TIMESTAMPDIFF") and call.expressions:
+            unit = call.expressions[0]
+            unit.replace(exp.var(unit.name))
+    return tree
+
+
+def leftmost(query: exp.Query) -> exp.Select:
+    """Returns the SELECT that names the columns of a query: itself, or the first one of a UNION."""
+    node: exp.Expr = query
+    while not isinstance(node, exp.Select):
+        node = node.this
+    return node
+
+
+def name_columns(query: exp.Query, names: Sequence[str]) -> None:
+    """Names the columns of a query in place."""
+    select = leftmost(query)
+    aliased = [
+        exp.alias_(node.unalias(), exp.to_identifier(name, quoted=True), copy=False)
+        for node, name in zip(select.expressions, names, strict=True)
+    ]
+    select.set("expressions", aliased)
+
+
+def comparable_text(node: exp.Expr) -> str:
+    """Returns a text that is the same for equal expressions, whatever the case of their functions."""
+    return str(node.sql("spark", identify=True, normalize_functions="upper", comments=False))
+
+
+def spark_text(tree: exp.Expr) -> str:
+    """Returns Spark SQL in which all names are quoted."""
+    return str(tree.sql("spark", identify=True, normalize_functions=False, comments=False))

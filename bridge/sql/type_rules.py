@@ -1,0 +1,186 @@
+"""Flink's rules for types: of constants, of operators, of several values, and which type fits into which column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlglot import exp
+
+from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
+
+__all__ = ["INTEGERS", "NULL", "arithmetic", "cast_type", "common", "comparable", "fits", "literal", "scalar"]
+
+INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+NULL = ScalarType("NULL")
+"""The type of the constant NULL, which fits into every column."""
+
+_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
+_NUMERIC = (*INTEGERS, "DECIMAL", "FLOAT", "DOUBLE")
+_TEXT = ("CHAR", "VARCHAR", "STRING")
+_BYTES = ("BINARY", "VARBINARY", "BYTES")
+_TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ")
+# Flink's LogicalTypeCasts: the types that each type is assigned from without CAST.
+_IMPLICIT = {
+    "TINYINT": ("TINYINT",),
+    "SMALLINT": INTEGERS[:2],
+    "INT": INTEGERS[:3],
+    "BIGINT": INTEGERS,
+    "DECIMAL": _NUMERIC,
+    "FLOAT": (*INTEGERS, "FLOAT", "DECIMAL"),
+    "DOUBLE": _NUMERIC,
+    "CHAR": ("CHAR",),
+    "VARCHAR": _TEXT,
+    "STRING": _TEXT,
+    "BINARY": ("BINARY",),
+    "VARBINARY": _BYTES,
+    "BYTES": _BYTES,
+    "DATE": ("DATE", "TIMESTAMP"),
+    "TIMESTAMP": _TIMES,
+    "TIMESTAMP_LTZ": _TIMES,
+}
+_FROM_SPARK = {
+    "STRING": ScalarType("STRING"),
+    "BINARY": ScalarType("BYTES"),
+    "TIMESTAMP_NTZ": ScalarType("TIMESTAMP", (6,)),
+    "TIMESTAMP": ScalarType("TIMESTAMP_LTZ", (6,)),
+}
+
+
+def scalar(name: str) -> ScalarType:
+    """Returns a type by its name in Flink, with the default parameters."""
+    return ScalarType(name, (6,)) if name in _TIMES else ScalarType(name)
+
+
+def literal(node: exp.Literal) -> ScalarType:
+    """Returns the type of a constant: STRING, or the smallest of INT, BIGINT, DECIMAL; DOUBLE with an exponent."""
+    text = str(node.this)
+    if node.is_string:
+        return ScalarType("STRING", nullable=False)
+    if "e" in text.lower():
+        return ScalarType("DOUBLE", nullable=False)
+    if text.isdecimal():
+        name = "INT" if int(text) < 1 << 31 else "BIGINT" if int(text) < 1 << 63 else ""
+        if name:
+            return ScalarType(name, nullable=False)
+    whole, _, fraction = text.partition(".")
+    return ScalarType(
+        "DECIMAL", (max(1, len(whole.lstrip("0")) + len(fraction)), len(fraction)), nullable=False
+    )
+
+
+def cast_type(to: exp.DataType) -> DataType | None:
+    """Returns the type of a CAST from its name in Spark SQL; None for ROW, ARRAY and MAP."""
+    name, _, parameters = to.sql("spark").partition("(")
+    if name in _FROM_SPARK:
+        return _FROM_SPARK[name]
+    if name == "DECIMAL":
+        precision, scale = parameters.rstrip(")").split(",")
+        return ScalarType("DECIMAL", (int(precision), int(scale)))
+    return ScalarType(name) if name in (*INTEGERS, "FLOAT", "DOUBLE", "BOOLEAN", "DATE") else None
+
+
+def arithmetic(node: exp.Expr, left: DataType | None, right: DataType | None) -> DataType | None:
+    """Returns the type of `+ - * / %` of two types; None if only Spark can derive it."""
+    if not isinstance(left, ScalarType) or not isinstance(right, ScalarType):
+        return None
+    for time, other in ((left, right), (right, left)):
+        if time.name in (*_TIMES, "DATE"):
+            return time if other.name == "INTERVAL" else None
+    if left.name not in _NUMERIC or right.name not in _NUMERIC:
+        return None
+    for name in ("DOUBLE", "FLOAT"):
+        if name in (left.name, right.name):
+            return ScalarType("DOUBLE" if {left.name, right.name} != {"FLOAT"} else "FLOAT")
+    if left.name in INTEGERS and right.name in INTEGERS:
+        return ScalarType(max(left.name, right.name, key=INTEGERS.index))
+    (p1, s1), (p2, s2) = _decimal(left), _decimal(right)
+    if isinstance(node, (exp.Add, exp.Sub)):
+        scale = max(s1, s2)
+        return _bounded(max(p1 - s1, p2 - s2) + scale + 1, scale)
+    if isinstance(node, exp.Mul):
+        return _bounded(p1 + p2, s1 + s2)
+    if isinstance(node, exp.Div):
+        scale = max(6, s1 + p2 + 1)
+        return _bounded(p1 - s1 + s2 + scale, scale)
+    return _bounded(min(p1 - s1, p2 - s2) + max(s1, s2), max(s1, s2))
+
+
+def common(types: Iterable[DataType | None]) -> DataType | None:
+    """Returns the type to which all values of CASE, COALESCE or UNION ALL fit; None if there is none or it is unknown.
+
+    NULL adds nothing; all NULL is NULL.
+    """
+    found: DataType = NULL
+    for type in types:
+        if type is None:
+            return None
+        if found == NULL:
+            found = type
+        elif type != NULL:
+            both = _common(found, type)
+            if both is None:
+                return None
+            found = both
+    return found
+
+
+def comparable(left: DataType | None, right: DataType | None) -> bool:
+    """Returns whether two types are compared without CAST, as in Flink; times are compared with text, too."""
+    if not isinstance(left, ScalarType) or not isinstance(right, ScalarType) or NULL in (left, right):
+        return True
+    families = [_family(left), _family(right)]
+    return families[0] == families[1] or set(families) == {"time", "text"}
+
+
+def fits(given: DataType | None, wanted: DataType) -> bool:
+    """Returns whether a value is assigned without CAST, as in Flink; an unknown type is left to Spark's cast."""
+    if given is None or given == NULL:
+        return True
+    if isinstance(given, ScalarType) and isinstance(wanted, ScalarType):
+        return given.name == wanted.name or given.name in _IMPLICIT.get(wanted.name, ())
+    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
+        return fits(given.element, wanted.element)
+    if isinstance(given, MapType) and isinstance(wanted, MapType):
+        return fits(given.key, wanted.key) and fits(given.value, wanted.value)
+    if isinstance(given, RowType) and isinstance(wanted, RowType):
+        pairs = zip(given.fields, wanted.fields, strict=False)
+        return len(given.fields) == len(wanted.fields) and all(fits(g.type, w.type) for g, w in pairs)
+    return False
+
+
+def _common(left: DataType, right: DataType) -> DataType | None:
+    if not isinstance(left, ScalarType) or not isinstance(right, ScalarType):
+        return left if fits(left, right) and fits(right, left) else None
+    if left.name in _TEXT and right.name in _TEXT:
+        return ScalarType("STRING")
+    if left.name in _NUMERIC and right.name in _NUMERIC:
+        if "DECIMAL" in (left.name, right.name) and not {"FLOAT", "DOUBLE"} & {left.name, right.name}:
+            (p1, s1), (p2, s2) = _decimal(left), _decimal(right)
+            return _bounded(max(p1 - s1, p2 - s2) + max(s1, s2), max(s1, s2))
+        if "DECIMAL" in (left.name, right.name):
+            return ScalarType("DOUBLE")
+        return ScalarType(max(left.name, right.name, key=_NUMERIC.index))
+    if left.name in _BYTES and right.name in _BYTES:
+        return ScalarType("BYTES")
+    return left if left.name == right.name and left.parameters == right.parameters else None
+
+
+def _family(type: ScalarType) -> str:
+    if type.name in _NUMERIC:
+        return "number"
+    if type.name in _TEXT:
+        return "text"
+    return "time" if type.name in (*_TIMES, "DATE") else type.name
+
+
+def _decimal(type: ScalarType) -> tuple[int, int]:
+    if type.name == "DECIMAL":
+        return type.parameters[0], type.parameters[1]
+    return _DIGITS[type.name], 0
+
+
+def _bounded(precision: int, scale: int) -> ScalarType:
+    """Returns a DECIMAL of at most 38 digits; digits of the whole part are kept, and at least 6 of the fraction."""
+    if precision > 38:
+        scale = max(38 - (precision - scale), min(scale, 6))
+    return ScalarType("DECIMAL", (min(precision, 38), scale))

@@ -1,0 +1,41 @@
+"""Several INSERTs of one script."""
+
+from __future__ import annotations
+
+from tests.sql.scripts import SOURCES, load, script_refusal, sink
+
+APPEND = sink("a STRING, b BIGINT", connector="kafka")
+KEYED = sink("a STRING, b BIGINT", "a")
+
+
+def test_two_inserts_into_an_append_only_sink() -> None:
+    insert = "INSERT INTO s SELECT region, user_id FROM views;\n"
+    script = load(f"{SOURCES}{APPEND}BEGIN STATEMENT SET;\n{insert}{insert}END;")
+    assert [(plan.name, plan.sink, plan.line) for plan in script.inserts] == [("s", "s", 6), ("s-2", "s", 7)]
+
+
+def test_two_inserts_into_a_sink_with_a_key() -> None:
+    insert = "INSERT INTO s SELECT region, user_id FROM views;\n"
+    assert script_refusal(f"{SOURCES}{KEYED}{insert}{insert}") == (
+        "t.sql:6:13: `s` has a PRIMARY KEY and is written by the INSERT of line 5, too, so each would overwrite "
+        "rows of the "
+        "other; write one INSERT with UNION ALL or a join"
+    )
+
+
+def test_an_insert_that_reads_its_sink() -> None:
+    assert script_refusal(f"{SOURCES}{KEYED}INSERT INTO s SELECT a, b FROM s") == (
+        "t.sql:5:13: `s` is read and written by the same INSERT, which would feed itself; write to another table"
+    )
+
+
+def test_a_view_with_a_list_of_columns_that_does_not_fit() -> None:
+    assert script_refusal(f"{SOURCES}CREATE VIEW v (a, b) AS SELECT id FROM users") == (
+        "t.sql:4:16: the view has 2 columns, and its query has 1"
+    )
+
+
+def test_an_insert_from_the_sink_of_another_one() -> None:
+    other = sink("a STRING, b BIGINT", "a", name="t")
+    inserts = "INSERT INTO s SELECT region, user_id FROM views; INSERT INTO t SELECT a, b FROM s;"
+    assert [plan.key for plan in load(f"{SOURCES}{KEYED}{other}{inserts}").inserts] == [("a",), ("a",)]

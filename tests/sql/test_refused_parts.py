@@ -1,0 +1,68 @@
+"""Parts of queries that are not supported are refused by name, before the query is parsed."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.errors import UnsupportedError
+from tests.sql.scripts import plan, refusal
+
+LIMIT = "a result that is kept up to date has no limit; use ROW_NUMBER() OVER (...) <= n"
+START = "group by a column that holds the start of the window"
+
+
+@pytest.mark.parametrize(
+    ("rest", "column", "what", "way_out"),
+    [
+        ("TABLE(TUMBLE(TABLE views, DESCRIPTOR(ts), INTERVAL '1' MINUTE))", 18, "the window table function "
+         "TUMBLE", START),
+        ("TABLE(HOP(TABLE views, DESCRIPTOR(ts), INTERVAL '1' MINUTE))", 18, "the window table function HOP", START),
+        ("TABLE(CUMULATE(TABLE views))", 18, "the window table function CUMULATE", START),
+        ("TABLE(f(1))", 18, "a table function", "expand or compute the rows before they come into the topic"),
+        ("views GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)", 33, "the window TUMBLE", START),
+        ("views MATCH_RECOGNIZE (ORDER BY ts)", 24, "MATCH_RECOGNIZE", "match the rows before they come into "
+         "the topic"),
+        ("views, LATERAL TABLE(f(page))", 25, "LATERAL", "write a join with an equality"),
+        ("views CROSS JOIN UNNEST(tags)", 24, "CROSS JOIN", "its result grows with the product of both tables; write "
+         "JOIN ... ON a = b"),
+        ("views, UNNEST(tags) AS t(k, v)", 25, "UNNEST", "expand the array before it comes into the topic"),
+        ("views JOIN users FOR SYSTEM_TIME AS OF views.ts ON page = id", 35, "a temporal join (FOR SYSTEM_TIME AS OF)",
+         "join the tables as they are now: JOIN ... ON"),
+        ("views NATURAL JOIN users", 24, "NATURAL JOIN", "name the columns: JOIN ... USING (...)"),
+        ("views INTERSECT SELECT id FROM users", 24, "INTERSECT", "compute it with a join, or with GROUP BY and "
+         "HAVING"),
+        ("views EXCEPT SELECT id FROM users", 24, "EXCEPT", "compute it with a join, or with GROUP BY and HAVING"),
+        ("views GROUP BY GROUPING SETS ((page))", 33, "GROUPING SETS", "group by one set of columns per INSERT"),
+        ("views GROUP BY ROLLUP (page)", 33, "ROLLUP", "group by one set of columns per INSERT"),
+        ("views WHERE EXISTS (SELECT 1 FROM users)", 30, "a subquery in an expression (EXISTS)", "write a join"),
+        ("views LIMIT 5", 24, "LIMIT", LIMIT),
+        ("views FETCH FIRST 5 ROWS ONLY", 24, "FETCH FIRST", LIMIT),
+        ("views WHERE region SIMILAR TO 'x'", 37, "SIMILAR TO", "write REGEXP(text, pattern)"),
+    ],
+)  # fmt: skip
+def test_refused(rest: str, column: int, what: str, way_out: str) -> None:
+    with pytest.raises(UnsupportedError) as error:
+        plan(f"SELECT page FROM {rest}", "a INT", "a")
+    assert str(error.value) == f"t.sql:6:{column}: {what} is not supported in this version: {way_out}"
+    assert error.value.what == what
+
+
+@pytest.mark.parametrize("call", ["NOW()", "CURRENT_TIMESTAMP", "RAND()", "UUID()", "PROCTIME()"])
+def test_functions_that_are_not_deterministic(call: str) -> None:
+    assert refusal(f"SELECT region, {call} FROM views") == (
+        f"t.sql:6:16: {call.removesuffix('()')} is not deterministic, but a row that is computed again must be "
+        f"the same; "
+        "use a column of a source"
+    )
+
+
+def test_names_are_no_keywords() -> None:
+    """Quoted names, and names after a dot, may be the words of a part."""
+    query = "SELECT t.limit, `now` FROM (SELECT region AS `limit`, page AS `now` FROM views) AS t"
+    assert plan(query).key == ("a",)
+
+
+def test_references_outside_of_strings() -> None:
+    assert refusal("SELECT region, ${env:X} FROM views") == (
+        "t.sql:6:16: ${...} is replaced in the values of WITH and SET and in strings only, not in the text of a query"
+    )

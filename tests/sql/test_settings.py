@@ -1,0 +1,71 @@
+"""SET: which keys are known, and what the others raise."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.options.model import Support
+from bridge.sql.parse import parse_script
+from bridge.sql.settings import KEYS, Settings, settings
+from tests.sql.scripts import script_refusal
+
+
+def test_values() -> None:
+    text = "SET 'bridge.state' = 'lake/state'; SET 'pipeline.name' = 'orders';"
+    assert settings(parse_script(text, "t.sql")) == Settings("orders", "lake/state")
+
+
+def test_nothing_is_set() -> None:
+    assert settings(()) == Settings()
+
+
+def test_a_key_without_effect_is_a_warning() -> None:
+    found = settings(parse_script("SET 'parallelism.default' = '4'", "t.sql"))
+    assert found.warnings == (
+        "SET 'parallelism.default' has no effect: Spark decides it; pass --conf to the command",
+    )
+
+
+@pytest.mark.parametrize("key", [k.key for k in KEYS if k.support is Support.REFUSED])
+def test_refused_keys(key: str) -> None:
+    reason = next(k.reason for k in KEYS if k.key == key)
+    assert script_refusal(f"SET '{key}' = '1 h';") == f"t.sql:1:5: SET '{key}' is refused: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "SET 'bridge.stat' = 'x';",
+            "1:5: SET 'bridge.stat': this key is not known; did you mean 'bridge.state'?",
+        ),
+        (
+            "SET 'xyz' = 'x';",
+            f"1:5: SET 'xyz': this key is not known; known keys are {', '.join(sorted(k.key for k in KEYS))}",
+        ),
+        (
+            "SET 'bridge.state' = ' ';",
+            "1:5: SET 'bridge.state': the value is empty; set a value, or remove the statement",
+        ),
+        (
+            "SET 'bridge.state' = 'a';\nSET 'bridge.state' = 'a';",
+            "2:5: 'bridge.state' is set twice; remove one",
+        ),
+        (
+            "SET 'execution.runtime-mode' = 'batch';",
+            "1:5: SET 'execution.runtime-mode': Unsupported value 'batch'. Supported values are [streaming, "
+            "STREAMING].",
+        ),
+        (
+            "CREATE TABLE s (a INT) WITH ('connector' = 'print');\nINSERT INTO s VALUES (1);\nSET "
+            "'bridge.state' = 'a';",
+            "3:1: SET 'bridge.state' has no effect on the INSERTs before it; move it before the first INSERT",
+        ),
+        (
+            "SET 'bridge.state' = '${file:state}';",
+            "1:5: ${file:state} cannot be read: No such file or directory",
+        ),
+    ],
+)
+def test_refused(text: str, message: str) -> None:
+    assert script_refusal(text) == f"t.sql:{message}"

@@ -1,0 +1,197 @@
+"""An INSERT must fit its sink: columns, types, changes and key."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.schema import ScalarType
+from bridge.sql.plan import ResultColumn
+from tests.sql.scripts import SOURCES, load, plan, refusal, script_refusal, sink
+
+VIEWS = "SELECT region, COUNT(*) FROM views GROUP BY region"
+SINK = "'default_catalog.default_database.s'"
+
+
+@pytest.mark.parametrize("connector", ["upsert-kafka", "delta", "debezium"])
+def test_updates_with_a_primary_key(connector: str) -> None:
+    found = plan(VIEWS, connector=connector)
+    assert (found.key, found.is_updating) == (("a",), True)
+
+
+@pytest.mark.parametrize("connector", ["debezium", "print", "blackhole"])
+def test_updates_without_a_primary_key(connector: str) -> None:
+    """The key is that of the query."""
+    assert plan(VIEWS, key="", connector=connector).key == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("connector", "key"), [("kafka", ""), ("delta", ""), ("upsert-kafka", "a"), ("delta", "b"), ("print", "")]
+)
+def test_rows_that_are_only_added(connector: str, key: str) -> None:
+    """As in Flink, they replace each other by the PRIMARY KEY of the sink."""
+    found = plan("SELECT region, user_id FROM views", key=key, connector=connector)
+    assert (found.key, found.is_updating) == (tuple(filter(None, [key])), False)
+
+
+def test_columns_are_named_and_cast_as_in_the_sink() -> None:
+    found = plan("SELECT id, id FROM users", "a BIGINT, b DECIMAL(20, 0)", "a")
+    assert found.columns == (
+        ResultColumn("a", ScalarType("BIGINT")),
+        ResultColumn("b", ScalarType("DECIMAL", (20, 0))),
+    )
+    assert found.spark_sql == (
+        "SELECT `users`.`id` AS `a`, CAST(`users`.`id` AS DECIMAL(20, 0)) AS `b` FROM `users` AS `users`"
+    )
+
+
+def test_distinct_rows_are_cast_as_a_whole() -> None:
+    found = plan("SELECT DISTINCT page FROM views", "a BIGINT", "a")
+    assert found.spark_sql == (
+        "SELECT CAST(`query`.`a` AS BIGINT) AS `a` FROM (SELECT DISTINCT `views`.`page` AS `a` FROM `views` AS "
+        "`views`) "
+        "AS `query`"
+    )
+
+
+def insert(
+    columns: str, query: str, table: str = "a STRING, b BIGINT, c INT", connector: str = "upsert-kafka"
+) -> str:
+    return f"{SOURCES}{sink(table, 'a', connector)}INSERT INTO s ({columns})\n{query};\n"
+
+
+def test_columns_that_are_listed_in_another_order() -> None:
+    found = load(insert("b, a", "SELECT user_id, region FROM views")).inserts[0]
+    assert found.spark_sql == (
+        "SELECT `views`.`region` AS `a`, `views`.`user_id` AS `b`, CAST(NULL AS INT) AS `c` FROM `views` AS `views`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            insert("a, d", "SELECT region, 1 FROM views"),
+            "5:19: `s` has no column `d`; known names are `a`, `b`, `c`",
+        ),
+        (insert("a, a", "SELECT region, 1 FROM views"), "5:19: column `a` is named twice"),
+        (
+            insert("b, c", "SELECT 1, 1 FROM views"),
+            "5:16: column `a` of `s` is in the PRIMARY KEY, and the list of columns leaves it out; add it",
+        ),
+        (
+            insert("a", "SELECT region FROM views", "a STRING, b INT NOT NULL"),
+            "5:16: column `b` of `s` is NOT NULL, and the list of columns leaves it out; add it",
+        ),
+        (
+            insert("a, b", "SELECT region, 1 FROM views", "a STRING, b AS UPPER(a)"),
+            "5:19: column `b` is computed or VIRTUAL and cannot be written",
+        ),
+    ],
+)
+def test_lists_of_columns_that_are_refused(text: str, message: str) -> None:
+    assert script_refusal(text) == f"t.sql:{message}"
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        (
+            "SELECT region FROM views",
+            f"6:1: Column types of query result and sink for {SINK} do not match.\nCause: Different number of "
+            f"columns.\n\n"
+            "Query schema: [region: STRING]\nSink schema:  [a: STRING, b: BIGINT]",
+        ),
+        (
+            "SELECT region,\n  price FROM views",
+            f"7:3: Column types of query result and sink for {SINK} do not match.\n"
+            "Cause: Incompatible types for sink column 'b' at position 1.\n\n"
+            "Query schema: [region: STRING, price: DECIMAL(10, 2)]\nSink schema:  [a: STRING, b: BIGINT]",
+        ),
+        (
+            "SELECT region, COUNT(*) > 1 FROM views GROUP BY region",
+            f"6:16: Column types of query result and sink for {SINK} do not match.\n"
+            "Cause: Incompatible types for sink column 'b' at position 1.\n\n"
+            "Query schema: [region: STRING, EXPR$1: BOOLEAN]\nSink schema:  [a: STRING, b: BIGINT]",
+        ),
+        (
+            "SELECT name, id FROM users",
+            "5:13: the PRIMARY KEY of sink `s` is [a], but the key of the query is [b], so rows would overwrite each "
+            "other or be left behind; declare the query's key as PRIMARY KEY",
+        ),
+        (
+            "SELECT name, COUNT(*) FROM users GROUP BY name, city",
+            "5:13: the rows of this query are updated, but it selects no key (name, city) by which a row replaces its "
+            "former one; select the columns of the key of each source, or those of GROUP BY",
+        ),
+        (
+            "SELECT city, id FROM users UNION ALL SELECT name, id FROM users",
+            "5:13: the rows of this query are updated, but it selects no key by which a row replaces its former one; "
+            "select the columns of the key of each source, or those of GROUP BY",
+        ),
+    ],
+)
+def test_refused(query: str, message: str) -> None:
+    assert refusal(query) == f"t.sql:{message}"
+
+
+SCAN = "TableSourceScan(table=[[default_catalog, default_database, users]])"
+KEYED = "write to an 'upsert-kafka' table with PRIMARY KEY (a), or use a format with updates, such as 'debezium-json'"
+
+
+@pytest.mark.parametrize(
+    ("query", "connector", "changes", "way_out"),
+    [
+        (VIEWS, "kafka", "update changes which is produced by node GroupAggregate(groupBy=[region])", KEYED),
+        (
+            VIEWS,
+            "delta",
+            "update changes which is produced by node GroupAggregate(groupBy=[region])",
+            "declare PRIMARY KEY (a) NOT ENFORCED for it",
+        ),
+        (
+            "SELECT city, COUNT(*) FROM users GROUP BY city",
+            "kafka",
+            "update and delete changes which is produced by node GroupAggregate(groupBy=[city])",
+            KEYED,
+        ),
+        (
+            "SELECT name, id FROM users",
+            "kafka",
+            f"update and delete changes which is produced by node {SCAN}",
+            KEYED.replace("(a)", "(b)"),
+        ),
+        (
+            "SELECT u.name, o.id FROM orders o LEFT JOIN users u ON o.user_id = u.id",
+            "kafka",
+            "update and delete changes which is produced by node Join(joinType=[LeftOuterJoin], "
+            "where=[o.user_id = u.id])",
+            KEYED.replace("(a)", "(b)"),
+        ),
+        (
+            "SELECT region, user_id FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY region ORDER BY ts) AS rn "
+            "FROM views) "
+            "WHERE rn = 1",
+            "kafka",
+            "update and delete changes which is produced by node Rank(rankStart=1, rankEnd=1, partitionBy=[region])",
+            KEYED,
+        ),
+        (
+            "SELECT DISTINCT region, user_id FROM views",
+            "kafka",
+            "update changes which is produced by node GroupAggregate(groupBy=[region, user_id])",
+            KEYED.replace("(a)", "(a, b)"),
+        ),
+    ],
+)
+def test_a_sink_that_takes_no_updates(query: str, connector: str, changes: str, way_out: str) -> None:
+    assert refusal(query, key="", connector=connector) == (
+        f"t.sql:5:13: Table sink {SINK} doesn't support consuming {changes}; {way_out}"
+    )
+
+
+def test_a_sink_of_several_topics() -> None:
+    table = sink("a STRING, b BIGINT", "a").replace("'topic' = 's'", "'topic' = 's;t'")
+    assert script_refusal(f"{SOURCES}{table}INSERT INTO s SELECT region, page FROM views") == (
+        "t.sql:5:13: table `s`: with a list of topics the 'topic' metadata column must be specified in a table that is "
+        "published; declare a column STRING METADATA FROM 'topic', which names the topic of each row"
+    )

@@ -1,0 +1,68 @@
+"""Top-N and deduplication by ROW_NUMBER."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.sql.plan import QueryKind
+from tests.sql.scripts import plan, refusal
+
+OVER = "ROW_NUMBER() OVER (PARTITION BY region ORDER BY ts DESC) AS rn"
+
+
+@pytest.mark.parametrize(
+    "condition", ["rn = 1", "rn <= 1", "rn < 2", "1 >= rn", "t.rn = 1 AND ok", "(rn = 1)", "2 > rn"]
+)
+def test_the_last_row_of_each_key(condition: str) -> None:
+    query = f"SELECT region, user_id FROM (SELECT *, {OVER} FROM views) AS t WHERE {condition}"
+    found = plan(query)
+    assert (found.kind, found.key, found.is_updating) == (QueryKind.TOP_N, ("a",), True)
+
+
+def test_the_first_rows_are_known_by_their_number() -> None:
+    query = f"SELECT region, rn FROM (SELECT *, {OVER} FROM views) WHERE rn <= 3"
+    assert plan(query, key="a, b").key == ("a", "b")
+
+
+def test_the_first_rows_of_a_keyed_table_keep_its_key_which_decides_ties() -> None:
+    query = (
+        "SELECT name, id FROM (SELECT id, name, ROW_NUMBER() OVER (PARTITION BY city ORDER BY name) AS rn FROM users) "
+        "AS t WHERE rn <= 3"
+    )
+    found = plan(query, key="b")
+    assert found.key == ("b",)
+    assert (
+        "ROW_NUMBER() OVER (PARTITION BY `users`.`city` ORDER BY `users`.`name`, `users`.`id`)"
+        in found.spark_sql
+    )
+
+
+NO_WINDOW = (
+    "is not supported in this version: the supported one is ROW_NUMBER() in a subquery whose rows are filtered by it: "
+    "WHERE rn <= n"
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        (f"SELECT region, {OVER} FROM views", f"16: an OVER window (ROW_NUMBER) {NO_WINDOW}"),
+        ("SELECT region, SUM(page) OVER (PARTITION BY region ORDER BY ts) FROM views", "16: an OVER window (SUM) "
+         f"{NO_WINDOW}"),
+        (f"SELECT region, rn FROM (SELECT *, {OVER} FROM views) WHERE rn > 1", f"35: an OVER window (ROW_NUMBER) "
+         f"{NO_WINDOW}"),
+        (f"SELECT region, rn FROM (SELECT *, {OVER} FROM views) WHERE rn = 2", f"35: an OVER window (ROW_NUMBER) "
+         f"{NO_WINDOW}"),
+        ("SELECT region, rn FROM (SELECT region, RANK() OVER (ORDER BY ts) AS rn FROM views) WHERE rn = 1",
+         f"40: an OVER window (RANK) {NO_WINDOW}"),
+        ("SELECT region, rn FROM (SELECT region, ROW_NUMBER() OVER (PARTITION BY page) AS rn FROM views) WHERE rn = 1",
+         "40: ROW_NUMBER requires ORDER BY in its OVER (...)"),
+        ("SELECT region, rn FROM (SELECT region, ROW_NUMBER() OVER (ORDER BY COUNT(*)) AS rn FROM views GROUP "
+         "BY region) "
+         "WHERE rn = 1", "40: GROUP BY or DISTINCT beside ROW_NUMBER is not supported in this version: group in a "
+         "subquery, and rank its rows"),
+        ("SELECT region, ROW_NUMBER() FROM views", "16: ROW_NUMBER requires OVER (PARTITION BY ... ORDER BY ...)"),
+    ],
+)  # fmt: skip
+def test_refused(query: str, message: str) -> None:
+    assert refusal(query) == f"t.sql:6:{message}"

@@ -1,0 +1,146 @@
+"""Flink's rules for types."""
+
+from __future__ import annotations
+
+import pytest
+from sqlglot import exp, parse_one
+
+from bridge.ddl import parse
+from bridge.schema import DataType, ScalarType
+from bridge.sql.type_rules import NULL, arithmetic, cast_type, common, comparable, fits, literal
+
+
+def type_of(text: str) -> DataType:
+    return parse(f"CREATE TABLE t (c {text}) WITH ('connector' = 'print')").schema.physical[0].type
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "is_legal"),
+    [
+        ("INT", "BIGINT", True),
+        ("BIGINT", "INT", False),
+        ("INT", "DECIMAL(5, 2)", True),
+        ("DOUBLE", "DECIMAL(5, 2)", True),
+        ("DOUBLE", "FLOAT", False),
+        ("DECIMAL(5, 2)", "DOUBLE", True),
+        ("DECIMAL(5, 2)", "BIGINT", False),
+        ("VARCHAR(3)", "STRING", True),
+        ("STRING", "VARCHAR(3)", True),
+        ("STRING", "CHAR(3)", False),
+        ("STRING", "BIGINT", False),
+        ("BIGINT", "STRING", False),
+        ("BOOLEAN", "STRING", False),
+        ("TIMESTAMP(3)", "TIMESTAMP_LTZ(3)", True),
+        ("TIMESTAMP(3)", "DATE", True),
+        ("DATE", "TIMESTAMP(3)", False),
+        ("BYTES", "BINARY(3)", False),
+        ("BINARY(3)", "BYTES", True),
+        ("ARRAY<INT>", "ARRAY<BIGINT>", True),
+        ("ARRAY<INT>", "ARRAY<STRING>", False),
+        ("MAP<STRING, INT>", "MAP<STRING, BIGINT>", True),
+        ("ROW<a INT>", "ROW<b BIGINT>", True),
+        ("ROW<a INT>", "ROW<a INT, b INT>", False),
+        ("ROW<a INT>", "INT", False),
+    ],
+)
+def test_fits(given: str, wanted: str, is_legal: bool) -> None:
+    assert fits(type_of(given), type_of(wanted)) is is_legal
+
+
+def test_null_and_unknown_types_fit() -> None:
+    assert fits(NULL, type_of("ARRAY<INT>"))
+    assert fits(None, type_of("INT"))
+
+
+@pytest.mark.parametrize(
+    ("types", "found"),
+    [
+        (["INT", "BIGINT"], "BIGINT"),
+        (["INT", "DECIMAL(4, 2)"], "DECIMAL(12, 2)"),
+        (["DECIMAL(38, 0)", "DECIMAL(10, 10)"], "DECIMAL(38, 6)"),
+        (["DECIMAL(4, 2)", "FLOAT"], "DOUBLE"),
+        (["CHAR(3)", "VARCHAR(5)"], "STRING"),
+        (["BINARY(3)", "BYTES"], "BYTES"),
+        (["ARRAY<INT>", "ARRAY<INT>"], "ARRAY<INT>"),
+        (["TIMESTAMP(3)", "TIMESTAMP(3)"], "TIMESTAMP(3)"),
+        (["TIMESTAMP(3)", "TIMESTAMP(6)"], None),
+        (["INT", "STRING"], None),
+    ],
+)
+def test_common(types: list[str], found: str | None) -> None:
+    assert common([NULL, *map(type_of, types)]) == (found and type_of(found))
+
+
+def test_common_type_of_unknown_types() -> None:
+    assert common([ScalarType("INT"), None]) is None
+    assert common([]) == NULL
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "right", "found"),
+    [
+        ("a + b", "INT", "BIGINT", "BIGINT"),
+        ("a + b", "DECIMAL(4, 2)", "DECIMAL(5, 1)", "DECIMAL(7, 2)"),
+        ("a * b", "DECIMAL(4, 2)", "DECIMAL(5, 1)", "DECIMAL(9, 3)"),
+        ("a / b", "DECIMAL(4, 2)", "DECIMAL(5, 1)", "DECIMAL(11, 8)"),
+        ("a % b", "DECIMAL(4, 2)", "DECIMAL(5, 1)", "DECIMAL(4, 2)"),
+        ("a * b", "DECIMAL(30, 10)", "DECIMAL(30, 10)", "DECIMAL(38, 6)"),
+        ("a - b", "INT", "FLOAT", "DOUBLE"),
+        ("a - b", "FLOAT", "FLOAT", "FLOAT"),
+        ("a - b", "STRING", "INT", None),
+        ("a - b", "TIMESTAMP(3)", "TIMESTAMP(3)", None),
+    ],
+)
+def test_arithmetic(text: str, left: str, right: str, found: str | None) -> None:
+    node: exp.Expr = parse_one(text)
+    assert arithmetic(node, type_of(left), type_of(right)) == (found and type_of(found))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("'x'", "STRING"),
+        ("1", "INT"),
+        ("2147483648", "BIGINT"),
+        ("9223372036854775808", "DECIMAL(19, 0)"),
+        ("1.50", "DECIMAL(3, 2)"),
+        ("0.05", "DECIMAL(2, 2)"),
+        ("1e3", "DOUBLE"),
+    ],
+)
+def test_literals(text: str, found: str) -> None:
+    node = parse_one(text)
+    assert isinstance(node, exp.Literal)
+    assert literal(node) == type_of(found).required()
+
+
+@pytest.mark.parametrize(
+    ("spark", "found"),
+    [
+        ("STRING", "STRING"),
+        ("TIMESTAMP_NTZ", "TIMESTAMP(6)"),
+        ("TIMESTAMP", "TIMESTAMP_LTZ(6)"),
+        ("DECIMAL(5, 2)", "DECIMAL(5, 2)"),
+        ("BINARY", "BYTES"),
+        ("DATE", "DATE"),
+        ("ARRAY<INT>", None),
+    ],
+)
+def test_types_of_casts(spark: str, found: str | None) -> None:
+    assert cast_type(exp.DataType.build(spark, dialect="spark")) == (found and type_of(found))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "is_legal"),
+    [
+        ("INT", "DOUBLE", True),
+        ("INT", "STRING", False),
+        ("TIMESTAMP(3)", "STRING", True),
+        ("TIMESTAMP(3)", "INT", False),
+        ("BOOLEAN", "INT", False),
+        ("DATE", "TIMESTAMP_LTZ(3)", True),
+    ],
+)
+def test_comparable(left: str, right: str, is_legal: bool) -> None:
+    assert comparable(type_of(left), type_of(right)) is is_legal
+    assert comparable(type_of(right), type_of(left)) is is_legal
