@@ -13,6 +13,7 @@ that it has a test which runs on every version.
     delta.data_files                 the files of a plan                    rows are sorted instead of sent by file
     delta.file_statistics            a transaction of Delta, its actions    an error that names `bridge maintain`
     delta.ingest_progress            the transactions of a snapshot         the history of the table
+    delta.object_store               Hadoop's settings of a bucket          nothing: object stores need the JVM
     delta.write_once                 Hadoop's FileContext                   nothing: object stores need the JVM
     demo.rehearsal                   the gateway's process                  no class archive: slower starts
     formats.avro.decode              SystemLimitException.resetLimits       limits hold where Avro has read none yet

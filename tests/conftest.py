@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -42,7 +43,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = build_session(
         "bridge-tests",
         master="local[2]",
-        stores=("s3a",),
+        # Without conditional requests, which Hadoop has since Spark 4.1, the bridge refuses S3.
+        stores=() if pyspark.__version__.startswith("4.0.") else ("s3a",),
         conf={
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             # Hundreds of queries over a few rows: Spark's code generation and Java's second compiler do not pay back

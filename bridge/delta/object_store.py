@@ -62,7 +62,7 @@ def storage_options(spark: SparkSession, location: str) -> dict[str, str]:
 def _bucket_conf(spark: SparkSession, bucket: str) -> Any:
     """Hadoop's settings, those of the bucket in place of the general ones."""
     jvm: Any = spark._jvm
-    conf = spark._jsparkSession.sessionState().newHadoopConf()  # type: ignore[attr-defined]
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
     return jvm.org.apache.hadoop.fs.s3a.S3AUtils.propagateBucketOptions(conf, bucket)
 
 

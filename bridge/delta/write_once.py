@@ -66,6 +66,10 @@ def _put_if_absent(system: Any, final: Any, text: str) -> bool:
             there = _writer_of(system, final)
             if there is not None:
                 return there == writer
+            if "RemoteFileChangedException" in error_names(
+                error
+            ):  # 412: another one's, which is deleted by now
+                return False
             # 409: another request for the object was under way, and did not succeed.
             if "Status Code: 409" not in str(error) or attempt == _ATTEMPTS:
                 raise

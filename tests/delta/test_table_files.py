@@ -31,7 +31,8 @@ def test_files_are_listed_read_and_deleted(
     first = "_delta_log/00000000000000000000.json"
     assert files.get_file_info(first).mtime is not None
     assert files.get_file_info("_delta_log/gone.json").mtime is None
-    with files.open_input_file(target.get_add_actions().to_struct_array().field("path")[0].as_py()) as data:
+    name = pa.table(target.get_add_actions(flatten=True))["path"][0].as_py()
+    with files.open_input_file(name) as data:
         assert data.read(4) == b"PAR1"
     files.delete_file(first)
     assert files.get_file_info(first).mtime is None
