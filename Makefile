@@ -17,6 +17,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CASES ?= ../shared/cases
 ROUNDS ?= 100
+WHERE ?= local
 bench bench-full: ROWS ?= 1000000
 SEED ?= 0
 
@@ -43,8 +44,9 @@ slow: $(READY) ## Run the tests that take minutes (make test leaves them out)
 cluster: $(READY) ## Run what docs/cluster.md shows on a standalone cluster of this machine; kill an executor, a worker
 	env -u BRIDGE_CASES_DIR $(BIN)/pytest tests/cluster -m "slow or not slow"
 
-faults: $(READY) ## Play ROUNDS=100 rounds of faults drawn by SEED, judge what is left, add them to docs/reliability.md
-	$(BIN)/python -m tests.faults --rounds $(ROUNDS) --seed $(SEED) --ledger docs/reliability.jsonl
+faults: $(READY) ## Play ROUNDS=100 rounds of faults drawn by SEED, judge what is left, add them to docs/reliability.md (WHERE=cluster: on a standalone cluster)
+	$(BIN)/python -m tests.faults --rounds $(ROUNDS) --seed $(SEED) --where $(WHERE) \
+	  --ledger docs/reliability$(if $(filter cluster,$(WHERE)),-cluster).jsonl
 
 faults-short: $(READY) ## Twelve lanes of other configurations each, each hit at least once, in minutes; nothing is written
 	$(BIN)/python -m tests.faults --episodes 2 --lanes 6 --blows 1 --seed $(SEED)

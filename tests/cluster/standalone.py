@@ -26,6 +26,8 @@ _DEPLOY = "org.apache.spark.deploy"
 # Every JVM here lives for seconds, among four others on two cores.
 _SHORT_LIVED = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 _SECONDS = 60.0
+_CLEANUP = ["-Dspark.worker.cleanup.enabled=true", "-Dspark.worker.cleanup.interval=60"]
+_KEEP = "spark.worker.cleanup.appDataTtl"
 
 
 def bare_environment(**more: str) -> dict[str, str]:
@@ -37,10 +39,23 @@ def bare_environment(**more: str) -> dict[str, str]:
 
 
 class Standalone:
-    """A context manager. Each worker has one core and a gigabyte; `failpoints` is the folder of their tasks' ones."""
+    """A context manager. `cores` and `memory` are each worker's, `failpoints` is the folder of their tasks' ones.
 
-    def __init__(self, folder: Path, *, workers: int = 2) -> None:
+    With `keep_seconds` a worker deletes the folders of executors that ended so long ago.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        workers: int = 2,
+        cores: int = 1,
+        memory: str = "1g",
+        keep_seconds: int | None = None,
+    ) -> None:
         self.folder = folder
+        self._size = ["--cores", str(cores), "--memory", memory]
+        self._java = [] if keep_seconds is None else [*_CLEANUP, f"-D{_KEEP}={keep_seconds}"]
         self.failpoints = folder / "failpoints"
         self._count = workers
         self._web = free_port()
@@ -69,7 +84,7 @@ class Standalone:
     def add_worker(self) -> None:
         """Start one more worker, which joins when it is up."""
         name = f"worker-{len(self.workers)}"
-        arguments = ["--host", HOST, "--cores", "1", "--memory", "1g", "--webui-port", "0", self.url]
+        arguments = ["--host", HOST, *self._size, "--webui-port", "0", self.url]
         arguments[:0] = ["--work-dir", str(self.folder / name / "work")]
         environ = {"BRIDGE_FAILPOINTS": str(self.failpoints)}
         self.workers.append(self._start(name, f"{_DEPLOY}.worker.Worker", arguments, environ))
@@ -112,7 +127,15 @@ class Standalone:
     ) -> subprocess.Popen[bytes]:
         home = self.folder / name
         home.mkdir()
-        command = [jars.java(), "-Xmx256m", "-cp", str(jars.pyspark_jars() / "*"), main, *arguments]
+        command = [
+            jars.java(),
+            "-Xmx256m",
+            *self._java,
+            "-cp",
+            str(jars.pyspark_jars() / "*"),
+            main,
+            *arguments,
+        ]
         with (self.folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
                 command,

@@ -21,7 +21,16 @@ from pathlib import Path
 from tests.faults.episode_checks import LEAKS, check_lane, check_vacuum, find_leaks
 from tests.faults.ground import Ground, World, ground, world
 from tests.faults.plan import Episode, plan
-from tests.faults.plays import Play, append_play, code_version, machine, read_plays, sum_of_newest_code
+from tests.faults.plays import (
+    CLUSTER,
+    LOCAL,
+    Play,
+    append_play,
+    code_version,
+    machine,
+    read_plays,
+    sum_of_newest_code,
+)
 from tests.faults.report import percentile, write
 from tests.faults.rounds import PATIENCE, Player
 
@@ -43,6 +52,7 @@ def main() -> int:
         type=int,
         help="play this many sets of lanes instead, with each fault on all lanes of a set",
     )
+    parser.add_argument("--where", choices=[LOCAL, CLUSTER], default=LOCAL, help="what the jobs run on")
     parser.add_argument("--ledger", type=Path)
     parser.add_argument("--keep", action="store_true", help="keep the working folder even without findings")
     asked = parser.parse_args()
@@ -54,7 +64,7 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="bridge-faults-"))
     say(f"SEED={seed} ROUNDS={asked.rounds}, in {folder}")
     today = datetime.now(timezone.utc).strftime("%Y-%m-%d")
-    play = Play([there.commit], there.tree, [today], [seed], [machine()])
+    play = Play([there.commit], there.tree, [today], [seed], [machine()], where=asked.where)
     whole = _played(asked, seed, folder, play)
     play.seconds = time.monotonic() - _began
     _tell(play)
@@ -76,8 +86,10 @@ def main() -> int:
 def _played(asked: argparse.Namespace, seed: int, folder: Path, play: Play) -> bool:
     """Plays and checks episodes; returns False when one was aborted."""
     try:
-        with world(folder) as there:
-            for episode in plan(seed, asked.lanes, asked.blows, all_of_them=bool(asked.episodes)):
+        cluster = asked.where == CLUSTER
+        with world(folder, cluster=cluster) as there:
+            all_of_them = bool(asked.episodes)
+            for episode in plan(seed, asked.lanes, asked.blows, all_of_them=all_of_them, cluster=cluster):
                 _episode(there, folder / f"episode-{episode.number}", episode, seed, play)
                 enough = episode.number >= asked.episodes if asked.episodes else play.count >= asked.rounds
                 if enough or not play.clean:

@@ -7,6 +7,7 @@ that will not be restarted. A pipeline that fails while Spark works is restarted
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import signal
@@ -27,6 +28,8 @@ def carry(verb: str, files: Mapping[str, str], folder: Path, conf: Mapping[str, 
     from bridge.session import build_session
 
     parent = os.getppid()
+    stacks = (folder / "stacks.txt").open("w")
+    faulthandler.register(signal.SIGUSR1, file=stacks)
     carrier = _Carrier(verb, folder)
     carrier.spark = build_session(f"faults {verb}", master=master, conf=conf)
     (folder / "started").touch()

@@ -22,6 +22,7 @@ from bridge.embedded.broker import Broker
 from bridge.embedded.schema_registry import SchemaRegistryServer
 from tests.faults.jobs import Job
 from tests.faults.lane import Lane
+from tests.faults.nodes import Nodes, nodes
 from tests.faults.reading import Observer, Stall, ends, progress_of
 from tests.faults.zygote import Zygote
 
@@ -43,6 +44,8 @@ class World:
     """The schema registry's URL; none where no lane needs one."""
     spark: Any
     zygote: Zygote
+    nodes: Nodes | None = None
+    """The cluster that the jobs run on; without one they run on a local master."""
 
     @property
     def admin(self) -> AdminClient:
@@ -62,7 +65,9 @@ class Ground:
         files = {
             verb: {lane.name: self._file(lane, verb) for lane in lanes} for verb in ("ingest", "publish")
         }
-        self.jobs = {verb: Job(world.zygote, verb, files[verb], folder / "jobs", {}) for verb in files}
+        self.jobs = {
+            verb: Job(world.zygote, verb, files[verb], folder / "jobs", {}, world.nodes) for verb in files
+        }
         self.observers = {lane.name: self._observer(lane) for lane in lanes}
         self._writer = self._writing(seed)
 
@@ -136,6 +141,10 @@ class Ground:
                     f"{j.verb} waits for {sorted(j.hits)}: {j.process.errors[-3:] if j.process else 'down'}"
                     for j in self.jobs.values()
                 ]
+                for job in self.jobs.values():
+                    if job.process is not None:
+                        job.process.dump_stacks()
+                time.sleep(2)
                 raise TimeoutError(f"not within {seconds:.0f} s: {what}; {'; '.join(errors)}")
             if self._writer.poll():
                 raise RuntimeError(f"the writer failed: {(self.folder / 'writer.txt').read_text()[-800:]}")
@@ -212,7 +221,7 @@ class Ground:
 
 
 @contextmanager
-def world(folder: Path) -> Iterator[World]:
+def world(folder: Path, *, cluster: bool = False) -> Iterator[World]:
     """Starts the resources that episodes share in an empty folder; ends all processes in every case."""
     os.environ["BRIDGE_LOG"] = str(folder / "bridge.log")
     from bridge.session import build_session
@@ -230,7 +239,8 @@ def world(folder: Path) -> Iterator[World]:
             },
         )
         stack.callback(spark.sparkContext.stop)
-        yield World(folder, broker, registry.url, spark, zygote)
+        executors = stack.enter_context(nodes(folder / "cluster")) if cluster else None
+        yield World(folder, broker, registry.url, spark, zygote, executors)
 
 
 @contextmanager

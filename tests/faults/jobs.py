@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.faults.carrier import read_errors
+from tests.faults.nodes import Nodes, kill
 from tests.faults.zygote import Zygote
 from tests.pipelines.processes import Process
 
@@ -33,7 +34,7 @@ _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.fact
 _AS_USERS_HAVE_IT = 4
 """Every n-th JVM runs with the second compiler and with generated code."""
 
-_IN_PLACE = ("broker", "pause", "kill worker", "failpoint: raise")
+_IN_PLACE = ("broker", "pause", "kill worker", "kill executor", "kill node", "failpoint: raise")
 """Kinds of faults that the process may survive."""
 
 
@@ -69,8 +70,9 @@ class Carrier(Process):
         environ: Mapping[str, str],
         *,
         quick: bool = True,
+        nodes: Nodes | None = None,
     ) -> None:
-        self.verb, self.folder, self.files = verb, folder, files
+        self.verb, self.folder, self.files, self._nodes = verb, folder, files, nodes
         self.temporary, self._failpoints = folder / "tmp", folder / "failpoints"
         for made in (self.temporary, self._failpoints):
             made.mkdir(parents=True)
@@ -86,15 +88,25 @@ class Carrier(Process):
             conf["spark.sql.adaptive.coalescePartitions.enabled"] = "false"
         else:  # with one task at a time the work of the cores is always even
             conf["spark.default.parallelism"] = "1"
+        if nodes is not None:
+            conf |= nodes.conf(self._failpoints)
+            environ = {**environ, **nodes.environ}
         pid = zygote.child(
             verb=verb,
             files={lane: str(file) for lane, file in files.items()},
             folder=str(folder),
             environ={**environ, "BRIDGE_LOG": str(folder / "bridge.log")},
             conf=conf,
-            master="local[2]",
+            master="local[2]" if nodes is None else nodes.cluster.url,
         )
         self._process = _Forked(pid, folder)  # type: ignore[assignment]
+
+    def executors(self) -> list[int]:
+        """Its executors on other nodes, which its end leaves to themselves; none on a local master."""
+        return self._nodes.executors(self._failpoints) if self._nodes else []
+
+    def workers(self) -> list[int]:
+        return self._nodes.workers(self._failpoints) if self._nodes else super().workers()
 
     def progress(self, lane: str) -> int:
         """Returns how many batches of a lane's pipeline this process has committed."""
@@ -102,6 +114,12 @@ class Carrier(Process):
             return (self.folder / "progress" / lane).stat().st_size
         except OSError:
             return 0
+
+    def dump_stacks(self) -> None:
+        """Lets driver and JVM write what their threads do: `stacks.txt`, and the file of the JVM's output."""
+        for pid, number in ((self.pid, signal.SIGUSR1), (self.jvm(), signal.SIGQUIT)):
+            if pid is not None and self.code is None:
+                os.kill(pid, number)
 
     def over(self, lane: str) -> bool:
         """Whether the lane's pipeline has ended in this process."""
@@ -124,9 +142,15 @@ class Job:
     """One verb of all lanes, with a supervisor that keeps it running."""
 
     def __init__(
-        self, zygote: Zygote, verb: str, files: Mapping[str, Path], folder: Path, environ: Mapping[str, str]
+        self,
+        zygote: Zygote,
+        verb: str,
+        files: Mapping[str, Path],
+        folder: Path,
+        environ: Mapping[str, str],
+        nodes: Nodes | None = None,
     ) -> None:
-        self.verb, self.files = verb, files
+        self.verb, self.files, self.nodes = verb, files, nodes
         self._zygote, self._folder, self._environ = zygote, folder, environ
         self.recoveries: list[tuple[str, float]] = []
         """(kind of the fault, seconds until the next batch of a pipeline that it hit)"""
@@ -151,7 +175,9 @@ class Job:
         self.starts += 1
         folder = self._folder / f"{self.verb}-{self.starts}"
         quick = self.starts % _AS_USERS_HAVE_IT != 0
-        return Carrier(self._zygote, self.verb, self.files, folder, self._environ, quick=quick)
+        return Carrier(
+            self._zygote, self.verb, self.files, folder, self._environ, quick=quick, nodes=self.nodes
+        )
 
     @property
     def running(self) -> Carrier:
@@ -207,19 +233,19 @@ class Job:
         self._heard = len(errors)
 
     def left(self, process: Carrier) -> None:
-        """Its driver has ended: JVM and workers must end within some seconds."""
+        """Its driver has ended: JVM, workers and executors must end within some seconds."""
         self._past.append((process, time.monotonic() + _ORPHAN_SECONDS))
 
     def _bury(self) -> None:
         for process, deadline in list(self._past):
-            left = process.pids()
+            left = process.pids() + process.executors()
             if left and time.monotonic() < deadline:
                 continue
             if left:
                 self.leaks.append(
                     f"{self.verb}: processes {left} live on {_ORPHAN_SECONDS:.0f} s after their driver"
                 )
-                process.kill()
+                _end(process)
             shutil.rmtree(process.temporary, ignore_errors=True)
             self._past.remove((process, deadline))
 
@@ -252,7 +278,7 @@ class Job:
             )
         self.left(process)
         deadline = time.monotonic() + _ORPHAN_SECONDS
-        while process.pids() and time.monotonic() < deadline:
+        while process.pids() + process.executors() and time.monotonic() < deadline:
             time.sleep(0.1)
         self.files_left += [str(path) for path in process.temporary.iterdir()]
         while self._past:
@@ -262,4 +288,10 @@ class Job:
     def kill(self) -> None:
         """Ends all processes, in any state."""
         for process in [*(p for p, _ in self._past), *([self.process] if self.process else [])]:
-            process.kill()
+            _end(process)
+
+
+def _end(process: Carrier) -> None:
+    process.kill()
+    for pid in process.executors():
+        kill(pid)

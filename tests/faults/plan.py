@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
 from tests.faults.lane import Lane, draw_lanes
 
-__all__ = ["KINDS", "PLACES", "Blow", "Episode", "plan"]
+__all__ = ["KINDS", "ON_CLUSTER", "PLACES", "Blow", "Episode", "plan"]
 
 PLACES = {
     "ingest": ("ingest.before-merge", "ingest.after-merge"),
@@ -53,6 +53,13 @@ zombie          SIGSTOP, another run takes over, SIGCONT
 started twice   another run while the first one is running
 """
 
+ON_CLUSTER = {"kill executor": 15, "kill node": 10}
+"""The kinds that a cluster has in addition.
+
+kill executor   one of the two executors of a job
+kill node       a worker with all executors on it, of both jobs; another worker comes in its place
+"""
+
 _ALONE = {"kill worker": "publish", "old checkpoint": "ingest"}
 """Ingest has no workers; the log of a publish is not a cache, see docs/adr/001 and 009."""
 
@@ -84,20 +91,23 @@ class Episode:
     blows: tuple[Blow, ...]
 
 
-def plan(seed: int, lanes: int, blows: int, *, all_of_them: bool = False) -> Iterator[Episode]:
-    """Yields episodes endlessly, the same for the same seed. `all_of_them`: no fault that hits a single lane."""
+def plan(
+    seed: int, lanes: int, blows: int, *, all_of_them: bool = False, cluster: bool = False
+) -> Iterator[Episode]:
+    """Yields episodes endlessly, the same for the same seed. `all_of_them`: no fault that hits a single lane.
+    `cluster`: also the kinds that only a cluster has."""
+    weights = {**KINDS, **(ON_CLUSTER if cluster else {})}
+    if all_of_them:
+        del weights["failpoint: raise"]
     draw, configurations, number = random.Random(seed), draw_lanes(seed), 0
     while True:
         number += 1
         chosen = tuple(islice(configurations, lanes))
-        yield Episode(number, chosen, tuple(_blow(draw, n, all_of_them) for n in range(blows)))
+        yield Episode(number, chosen, tuple(_blow(draw, n, weights) for n in range(blows)))
 
 
-def _blow(draw: random.Random, number: int, all_of_them: bool) -> Blow:
-    kinds = {
-        kind: weight for kind, weight in KINDS.items() if not (all_of_them and kind == "failpoint: raise")
-    }
-    (kind,) = draw.choices(list(kinds), list(kinds.values()))
+def _blow(draw: random.Random, number: int, weights: Mapping[str, int]) -> Blow:
+    (kind,) = draw.choices(list(weights), list(weights.values()))
     # Alternately: while one recovers the other is hit.
     verb = _ALONE.get(kind, ("ingest", "publish")[number % 2])
     return Blow(

@@ -17,7 +17,9 @@ from tests.faults.episode_checks import LEAKS
 from tests.faults.lane import Lane
 
 __all__ = [
+    "CLUSTER",
     "FOUND",
+    "LOCAL",
     "Code",
     "Play",
     "append_play",
@@ -29,6 +31,7 @@ __all__ = [
 ]
 
 FOUND = (*FAULTS, *LEAKS)
+LOCAL, CLUSTER = "local", "cluster"
 ROOT = Path(__file__).parents[2]
 
 
@@ -87,6 +90,8 @@ class Play:
     before count; those of the current set of lanes do not."""
     by_file: int = 0
     """Publish ranges that were sent file by file, by the logs of the publishes."""
+    where: str = LOCAL
+    """What the jobs ran on: LOCAL or CLUSTER."""
 
     def lane(self, lane: Lane, kinds: Counter[str]) -> None:
         """Adds the rounds of one lane."""
@@ -147,6 +152,7 @@ def _sum(tree: str, plays: Iterable[Play]) -> Play:
     whole = Play([], tree, [], [], [])
     for play in plays:
         whole.commits += [c for c in play.commits if c not in whole.commits]
+        whole.where = play.where
         whole.dates += [d for d in play.dates if d not in whole.dates]
         whole.machines += [m for m in play.machines if m not in whole.machines]
         whole.seeds += play.seeds

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.faults.lane import CHOICES
-from tests.faults.plays import FOUND, Play
+from tests.faults.plays import CLUSTER, FOUND, Play
 
 __all__ = ["parse_tables", "percentile", "render", "write"]
 
@@ -43,7 +43,11 @@ def render(play: Play) -> str:
         "data files of killed MERGEs, deleted by VACUUM": str(play.orphaned_files),
         "temporary files of Delta's log writer, left by kills": str(play.log_scratch),
     }
-    parts = [_HEAD, _table(("runs", ""), facts), "\n## What was found\n"]
+    parts = [
+        _ON_CLUSTER if play.where == CLUSTER else _HEAD,
+        _table(("runs", ""), facts),
+        "\n## What was found\n",
+    ]
     parts.append(_table(("fault", "found"), {name: str(play.found[name]) for name in FOUND}))
     for dimension, choices in CHOICES.items():
         told = play.by(dimension)
@@ -91,6 +95,11 @@ def _recovery(play: Play) -> str:
     return "\n".join(lines)
 
 
+_CLUSTER_FIRST = """\
+`make faults WHERE=cluster`, which plays rounds of faults as for [Reliability](reliability.md), but
+the jobs run on a standalone cluster of Spark: a master and two workers on this machine, and an executor of each job
+on each of the workers, with a Python that has no checkout. A driver that is killed leaves executors that work on until
+they notice. One executor of a job is killed, too, or a worker with all executors on it"""
 _HEAD = """\
 # Reliability
 
@@ -111,6 +120,11 @@ nowhere else. Each play is a line in `docs/reliability.jsonl`, whatever it found
 of `bridge/`. A play is aborted when a pipeline does not recover within five minutes, or when the player fails: its
 last set of lanes is then not checked, and its rounds are not counted.
 """
+_ON_CLUSTER = (
+    _HEAD.replace("# Reliability\n", "# Reliability on a cluster\n")
+    .replace("`make faults`, which plays rounds of faults on one machine", _CLUSTER_FIRST)
+    .replace("`docs/reliability.jsonl`", "`docs/reliability-cluster.jsonl`")
+)
 _FOOT = """
 Recovery is the time from the fault until the pipeline's next batch is committed. Most of it is the start of the JVM
 and of Spark, and the first batches of all lanes at once, with both jobs and the broker on the machine's cores; some

@@ -15,6 +15,7 @@ from tests.faults.documents import KEY_TYPES
 from tests.faults.ground import Ground
 from tests.faults.jobs import Carrier, Job
 from tests.faults.lane import Lane
+from tests.faults.nodes import kill
 from tests.faults.plan import Blow
 
 __all__ = ["PATIENCE", "Player"]
@@ -37,6 +38,8 @@ class Player:
             "kill JVM": lambda b, job: self._kill(b.kind, job, job.running.jvm()),
             "kill worker": self._kill_worker,
             "kill both jobs": self._kill_both,
+            "kill executor": self._kill_executor,
+            "kill node": self._kill_node,
             "failpoint: raise": self._raise,
             "failpoint: kill": self._failpoint,
             "failpoint: kill all": self._failpoint,
@@ -51,7 +54,7 @@ class Player:
     def play(self, this: Blow) -> None:
         """Plays one fault up to its injection. Raises TimeoutError when a pipeline does not recover."""
         job = self._ground.jobs[this.verb]
-        both = this.kind in ("kill both jobs", "broker")
+        both = this.kind in ("kill both jobs", "kill node", "broker")
         for needed in self._ground.jobs.values() if both else [job]:
             self.recovered(needed)
         for lane in self._ground.lanes:
@@ -92,9 +95,26 @@ class Player:
         process = job.running
         job.is_hit(this.kind)
         for pid in process.workers():
-            os.kill(pid, signal.SIGKILL)
+            kill(pid)
         if hit is not None:
             hit.unlink(missing_ok=True)
+
+    def _kill_executor(self, this: Blow, job: Job) -> None:
+        """Kills one of two executors, of a publish within a transaction; Spark runs its tasks again."""
+        hit = self._armed(job, "shard.before-commit", "pause") if job.verb == "publish" else None
+        process = job.running
+        job.is_hit(this.kind)
+        for pid in process.executors()[:1]:
+            kill(pid)
+        if hit is not None:
+            hit.unlink(missing_ok=True)
+
+    def _kill_node(self, this: Blow, job: Job) -> None:
+        nodes = self._ground.world.nodes
+        assert nodes is not None, "only a cluster has nodes"
+        for hit in self._ground.jobs.values():
+            hit.is_hit(this.kind)
+        nodes.kill_node()
 
     def _raise(self, this: Blow, job: Job) -> None:
         """Lets one pipeline end with an error, without effect on the others."""

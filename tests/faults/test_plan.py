@@ -10,7 +10,7 @@ import pytest
 
 from bridge import config
 from tests.faults.lane import CHOICES, DELIVERIES, ENGINES, READERS, draw_lanes
-from tests.faults.plan import KINDS, PLACES, plan
+from tests.faults.plan import KINDS, ON_CLUSTER, PLACES, plan
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,6 +35,12 @@ def test_a_few_lanes_have_every_configuration_and_two_hundred_blows_every_kind(s
     assert {b.verb for b in blows} == set(PLACES)
     assert {b.user for b in blows} == {"OPTIMIZE", "UPDATE", ""}
     assert all(b.place in PLACES[b.verb] for b in blows)
+
+
+def test_only_a_cluster_loses_executors_and_nodes() -> None:
+    for cluster in (False, True):
+        blows = [blow for episode in islice(plan(3, 4, 12, cluster=cluster), 25) for blow in episode.blows]
+        assert {b.kind for b in blows} == {*KINDS, *(ON_CLUSTER if cluster else {})}
 
 
 def test_the_places_are_in_the_code() -> None:

@@ -12,7 +12,9 @@ import pytest
 
 from tests.faults.lane import CHOICES, draw_lanes
 from tests.faults.plays import (
+    CLUSTER,
     FOUND,
+    LOCAL,
     Play,
     append_play,
     code_version,
@@ -74,6 +76,8 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert found["Rounds by fault"]["kill all"] == "8"
     assert set(CHOICES["key"]) < set(found["Rounds by key"])
     assert max(map(len, render(play).splitlines())) <= 130
+    on_cluster = render(played("a", 7, where=CLUSTER))
+    assert "standalone cluster" in on_cluster and "standalone cluster" not in render(play)
 
 
 def test_a_play_knows_its_code() -> None:
@@ -95,8 +99,11 @@ def test_the_document_has_every_configuration_and_nothing_but_zeros() -> None:
     assert found[""]["commit"] and {"ingest", "publish"} <= set(found["Recovery"])
 
 
-@pytest.mark.skipif(not LEDGER.exists(), reason="`make faults` has not been played on lanes yet")
-def test_the_document_is_what_the_ledger_adds_up_to() -> None:
-    plays = read_plays(LEDGER)
-    assert DOCUMENT.read_text(encoding="utf-8") == render(sum_of_newest_code(plays))
+@pytest.mark.parametrize(
+    "ledger", sorted(LEDGER.parent.glob("reliability*.jsonl")), ids=lambda file: file.stem
+)
+def test_the_document_is_what_the_ledger_adds_up_to(ledger: Path) -> None:
+    plays = read_plays(ledger)
+    assert ledger.with_suffix(".md").read_text(encoding="utf-8") == render(sum_of_newest_code(plays))
+    assert {play.where for play in plays} == {CLUSTER if ledger.stem.endswith("-cluster") else LOCAL}
     assert all(set(json.loads(play.json())["found"]) >= set(FOUND) for play in plays)
