@@ -44,8 +44,8 @@ class Merged:
 class Engines:
     """The engines of one run, and the semantics that they execute.
 
-    `merge.engine: auto` chooses delta-rs for a table in local files with only those features and types that delta-rs
-    handles as Spark does, and for a batch whose size and touched files are within `merge.max-batch` and
+    `merge.engine: auto` chooses delta-rs for a table in local files or on S3 with only those features and types that
+    delta-rs handles as Spark does, and for a batch whose size and touched files are within `merge.max-batch` and
     `merge.max-touched`. It chooses Spark for everything else. A batch that Spark would merge into an empty table is
     written without a MERGE.
     """

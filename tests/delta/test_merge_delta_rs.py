@@ -202,7 +202,8 @@ def test_limits(spark: SparkSession, lake: Path) -> None:
     assert small.merge(table, beside, key=["id"], progress=at(0)).inserted == 1
 
 
-def test_storage_that_is_not_local(spark: SparkSession, lake: Path) -> None:
-    table = replace(made(spark, lake / "t"), location="s3a://bucket/t")
-    with pytest.raises(UnsupportedByEngine, match=r"^the table is stored in s3a, not in local files$"):
+def test_storage_that_is_neither_local_nor_s3(spark: SparkSession, lake: Path) -> None:
+    table = replace(made(spark, lake / "t"), location="abfss://container@account/t")
+    reason = "the table is stored in abfss, not in local files or on s3a://"
+    with pytest.raises(UnsupportedByEngine, match=f"^{reason}$"):
         by_delta_rs(table, frame(table, []), key=["id"], progress=at(0))
