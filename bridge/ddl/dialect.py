@@ -94,6 +94,10 @@ def parse_tree(c: Cursor, respelled: Respelled, into: type[exp.Expr] | None, wha
         raise c.source.error(
             f"{what} cannot be parsed{word}; quote names that are keywords with `...`", respelled.origin(at)
         ) from error
+    for call in root.find_all(exp.Anonymous):
+        if call.name.upper() in ("TIMESTAMPADD", "TIMESTAMPDIFF") and call.expressions:
+            unit = call.expressions[0]
+            unit.replace(exp.var(unit.name))
     return root
 
 

@@ -56,10 +56,6 @@ def _refuse_non_deterministic(c: Cursor, begin: int, end: int, prefix: str) -> N
 
 
 def _to_spark(root: exp.Expr, types: Mapping[str, DataType]) -> str:
-    for call in root.find_all(exp.Anonymous):
-        if call.name.upper() in ("TIMESTAMPADD", "TIMESTAMPDIFF") and call.expressions:
-            unit = call.expressions[0]
-            unit.replace(exp.var(unit.name))
     for node in list(root.walk()):
         check(node, types)
     # Children come before parents: the translation of a parent depends on the types of its adapted operands.

@@ -41,10 +41,10 @@ def misread_by_delta_rs(target: DeltaTable, fields: Sequence[T.StructField]) -> 
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    files = pa.table(target.get_add_actions(flatten=True))
+    files, inside = pa.table(target.get_add_actions(flatten=True)), table_files(target)
     for name in names:
         for path in pc.filter(files["path"], _may_be_misread(files, name)).to_pylist():
-            if name in _int96_columns(_data_file(target, path)):
+            if name in _int96_columns(_data_file(target, inside, path)):
                 return name
     return None
 
@@ -74,7 +74,7 @@ class _DataFile:
     files: FileSystem = field(compare=False)
 
 
-def _data_file(target: DeltaTable, path: str) -> _DataFile:
+def _data_file(target: DeltaTable, inside: FileSystem, path: str) -> _DataFile:
     """A data file by its path in the log, which is relative to the table, or absolute (of a shallow clone)."""
     uri = urlsplit(path)
     if uri.scheme in ("", "file") and uri.path.startswith("/"):
@@ -85,7 +85,7 @@ def _data_file(target: DeltaTable, path: str) -> _DataFile:
         raise UnsupportedByEngine(
             f"the table has files in {uri.scheme}://{uri.netloc}, outside of its folder"
         )
-    return _DataFile(target.table_uri, unquote(path), table_files(target))
+    return _DataFile(target.table_uri, unquote(path), inside)
 
 
 @lru_cache(maxsize=10_000)

@@ -12,13 +12,12 @@ from sqlglot import exp
 from bridge.ddl.functions import AGGREGATES, call
 from bridge.schema import DataType, ScalarType
 from bridge.sql.tree import QueryTree
-from bridge.sql.type_rules import INTEGERS
+from bridge.sql.type_rules import INTEGERS, NUMERIC
 
 __all__ = ["Aggregate", "aggregate_call", "aggregate_type", "check_aggregate", "translate_aggregate"]
 
 _SUPPORTED = ("COUNT", "SUM", "MIN", "MAX", "AVG")
-_NUMERIC = (*INTEGERS, "DECIMAL", "FLOAT", "DOUBLE")
-_COMPARABLE = (*_NUMERIC, "CHAR", "VARCHAR", "STRING", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
+_COMPARABLE = (*NUMERIC, "CHAR", "VARCHAR", "STRING", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
 _ALL_AGGREGATES = AGGREGATES | {
     *(
         "STDDEV",
@@ -92,7 +91,7 @@ def aggregate_type(tree: QueryTree, aggregate: Aggregate, argument: DataType | N
     if argument is None:
         return None
     type = argument.name if isinstance(argument, ScalarType) else ""
-    legal = _NUMERIC if name in ("SUM", "AVG") else _COMPARABLE
+    legal = NUMERIC if name in ("SUM", "AVG") else _COMPARABLE
     if type not in legal:
         raise tree.error(f"{name} does not take {argument.flink()}", aggregate.call)
     assert isinstance(argument, ScalarType)

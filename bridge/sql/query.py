@@ -9,9 +9,9 @@ from sqlglot import exp
 
 from bridge.schema import DataType
 from bridge.sql.analysis import Analysed, Environment
-from bridge.sql.clauses import SELECT_CLAUSES, refuse_clauses
+from bridge.sql.clauses import refuse_clauses
 from bridge.sql.expressions import is_constant, resolve, translate, type_of
-from bridge.sql.relation import Changes, QueryColumn, Relation, column_term
+from bridge.sql.relation import QueryColumn, Relation
 from bridge.sql.scope import Scope
 from bridge.sql.select import analyse_select
 from bridge.sql.tree import QueryTree
@@ -30,7 +30,6 @@ def analyse(node: exp.Expr, env: Environment) -> Analysed:
     inner = replace(env, subqueries=dict(env.subqueries)) if node.args.get("with_") else env
     _analyse_with(node, inner)
     if isinstance(node, exp.Select):
-        refuse_clauses(env.tree, node, SELECT_CLAUSES)
         return analyse_select(node, inner, analyse)
     if isinstance(node, exp.Union):
         return _union(node, inner)
@@ -75,17 +74,7 @@ def _union(node: exp.Union, env: Environment) -> Analysed:
     operations = (*left.relation.operations, *right.relation.operations, "union")
     changes = left.relation.changes or right.relation.changes
     relation = Relation(columns, frozenset(), changes, operations)
-    if node.args.get("distinct"):
-        names = relation.names
-        kinds = "update" if changes is None else "update and delete"
-        relation = Relation(
-            columns,
-            frozenset((frozenset(column_term(i) for i in range(len(columns))),)),
-            Changes(kinds, f"GroupAggregate(groupBy=[{', '.join(names)}])"),
-            (*operations, "distinct"),
-            names,
-        )
-    return Analysed(relation, node)
+    return Analysed(relation.distinct() if node.args.get("distinct") else relation, node)
 
 
 def _union_type(

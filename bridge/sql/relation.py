@@ -8,7 +8,16 @@ from itertools import islice, product
 
 from bridge.schema import DataType
 
-__all__ = ["Changes", "Key", "QueryColumn", "Relation", "Term", "column_term", "project_keys"]
+__all__ = [
+    "Changes",
+    "Key",
+    "QueryColumn",
+    "Relation",
+    "Term",
+    "column_term",
+    "grouped_changes",
+    "project_keys",
+]
 
 Term = frozenset[int]
 """A column by its index; several columns are COALESCE of them, as the merged key columns of a full join."""
@@ -53,9 +62,22 @@ class Relation:
     def names(self) -> tuple[str, ...]:
         return tuple(c.name for c in self.columns)
 
-    def with_operation(self, name: str) -> Relation:
-        """Returns the same relation as the result of one more operation."""
-        return replace(self, operations=(*self.operations, name))
+    def distinct(self) -> Relation:
+        """Returns the result without equal rows; all columns together are a key."""
+        whole: Key = frozenset(map(column_term, range(len(self.columns))))
+        return replace(
+            self,
+            keys=self.keys | {whole},
+            changes=grouped_changes(self.changes, self.names),
+            operations=(*self.operations, "distinct"),
+            grouping=self.names,
+        )
+
+
+def grouped_changes(changes: Changes | None, names: Iterable[str]) -> Changes:
+    """Returns the changes of rows that are grouped by columns with these `names`; `changes` are those of the input."""
+    kinds = "update" if changes is None else "update and delete"
+    return Changes(kinds, f"GroupAggregate(groupBy=[{', '.join(names)}])")
 
 
 def column_term(index: int) -> Term:

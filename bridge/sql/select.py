@@ -13,7 +13,7 @@ from bridge.sql.expressions import check_condition, is_constant, resolve, transl
 from bridge.sql.from_clause import analyse_from
 from bridge.sql.grouping import check_grouped, group_expressions
 from bridge.sql.joins import Joined, term_of
-from bridge.sql.relation import Changes, Key, QueryColumn, Relation, Term, column_term, project_keys
+from bridge.sql.relation import Key, QueryColumn, Relation, Term, column_term, grouped_changes, project_keys
 from bridge.sql.scope import Scope
 from bridge.sql.top_n import ROW_NUMBER_TYPE, TopN, match, rank_changes, rank_keys, resolve_rank
 from bridge.sql.tree import QueryTree, comparable_text
@@ -77,7 +77,7 @@ def analyse_select(
             changes=rank_changes(ranked),
             operations=(*joined.operations, "top-n"),
         )
-    return Analysed(_distinct(relation) if select.args.get("distinct") else relation, select)
+    return Analysed(relation.distinct() if select.args.get("distinct") else relation, select)
 
 
 def _expand_stars(select: exp.Select, scope: Scope) -> None:
@@ -163,15 +163,6 @@ def _relation(
         for i, text in enumerate(groups)
     }
     names = tuple(text.replace("`", "").split(".")[-1] for text in groups)
-    kinds = "update" if joined.changes is None else "update and delete"
-    changes = Changes(kinds, f"GroupAggregate(groupBy=[{', '.join(names)}])")
+    changes = grouped_changes(joined.changes, names)
     operations = (*joined.operations, "aggregate")
     return Relation(columns, project_keys([key], outputs), changes, operations, names)
-
-
-def _distinct(relation: Relation) -> Relation:
-    whole: Key = frozenset(column_term(i) for i in range(len(relation.columns)))
-    kinds = "update" if relation.changes is None else "update and delete"
-    changes = Changes(kinds, f"GroupAggregate(groupBy=[{', '.join(relation.names)}])")
-    operations = (*relation.operations, "distinct")
-    return Relation(relation.columns, relation.keys | {whole}, changes, operations, relation.names)

@@ -88,10 +88,6 @@ def parse_query(query: QueryText, substitute: Substitute) -> QueryTree:
     for string in root.find_all(exp.Literal):
         if string.is_string and "${" in string.name:
             string.set("this", substitute(string.name, tree.start(string)))
-    for call in root.find_all(exp.Anonymous):
-        if call.name.upper() in ("TIMESTAMPADD", "TIMESTAMPDIFF") and call.expressions:
-            unit = call.expressions[0]
-            unit.replace(exp.var(unit.name))
     return tree
 
 

@@ -8,14 +8,25 @@ from sqlglot import exp
 
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = ["INTEGERS", "NULL", "arithmetic", "cast_type", "common", "comparable", "fits", "literal", "scalar"]
+__all__ = [
+    "INTEGERS",
+    "NULL",
+    "NUMERIC",
+    "arithmetic",
+    "cast_type",
+    "common",
+    "comparable",
+    "fits",
+    "literal",
+    "scalar",
+]
 
 INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 NULL = ScalarType("NULL")
 """The type of the constant NULL, which fits into every column."""
 
 _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
-_NUMERIC = (*INTEGERS, "DECIMAL", "FLOAT", "DOUBLE")
+NUMERIC = (*INTEGERS, "DECIMAL", "FLOAT", "DOUBLE")
 _TEXT = ("CHAR", "VARCHAR", "STRING")
 _BYTES = ("BINARY", "VARBINARY", "BYTES")
 _TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ")
@@ -25,9 +36,9 @@ _IMPLICIT = {
     "SMALLINT": INTEGERS[:2],
     "INT": INTEGERS[:3],
     "BIGINT": INTEGERS,
-    "DECIMAL": _NUMERIC,
+    "DECIMAL": NUMERIC,
     "FLOAT": (*INTEGERS, "FLOAT", "DECIMAL"),
-    "DOUBLE": _NUMERIC,
+    "DOUBLE": NUMERIC,
     "CHAR": ("CHAR",),
     "VARCHAR": _TEXT,
     "STRING": _TEXT,
@@ -86,7 +97,7 @@ def arithmetic(node: exp.Expr, left: DataType | None, right: DataType | None) ->
     for time, other in ((left, right), (right, left)):
         if time.name in (*_TIMES, "DATE"):
             return time if other.name == "INTERVAL" else None
-    if left.name not in _NUMERIC or right.name not in _NUMERIC:
+    if left.name not in NUMERIC or right.name not in NUMERIC:
         return None
     for name in ("DOUBLE", "FLOAT"):
         if name in (left.name, right.name):
@@ -153,20 +164,20 @@ def _common(left: DataType, right: DataType) -> DataType | None:
         return left if fits(left, right) and fits(right, left) else None
     if left.name in _TEXT and right.name in _TEXT:
         return ScalarType("STRING")
-    if left.name in _NUMERIC and right.name in _NUMERIC:
+    if left.name in NUMERIC and right.name in NUMERIC:
         if "DECIMAL" in (left.name, right.name) and not {"FLOAT", "DOUBLE"} & {left.name, right.name}:
             (p1, s1), (p2, s2) = _decimal(left), _decimal(right)
             return _bounded(max(p1 - s1, p2 - s2) + max(s1, s2), max(s1, s2))
         if "DECIMAL" in (left.name, right.name):
             return ScalarType("DOUBLE")
-        return ScalarType(max(left.name, right.name, key=_NUMERIC.index))
+        return ScalarType(max(left.name, right.name, key=NUMERIC.index))
     if left.name in _BYTES and right.name in _BYTES:
         return ScalarType("BYTES")
     return left if left.name == right.name and left.parameters == right.parameters else None
 
 
 def _family(type: ScalarType) -> str:
-    if type.name in _NUMERIC:
+    if type.name in NUMERIC:
         return "number"
     if type.name in _TEXT:
         return "text"
