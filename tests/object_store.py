@@ -72,6 +72,16 @@ class ObjectStore:
         }
         return {f"fs.s3a.bucket.{bucket}.{name}": value for name, value in own.items()}
 
+    def delta_rs_options(self) -> dict[str, str]:
+        """The options of delta-rs for this server, with a login of their own."""
+        return {
+            "aws_endpoint": self.url,
+            "aws_allow_http": "true",
+            "aws_region": "us-east-1",
+            "aws_access_key_id": KEY,
+            "aws_secret_access_key": SECRET,
+        }
+
     def names(self, prefix: str) -> list[str]:
         """The names of all objects below a prefix, in their order."""
         pages = self.client().get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)

@@ -10,20 +10,14 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from bridge.delta.table_files import table_files
-from tests.object_store import BUCKET, KEY, SECRET, ObjectStore
+from tests.object_store import BUCKET, ObjectStore
 
 
 @pytest.mark.parametrize("where", ["a folder", "s3a"])
 def test_files_are_listed_read_and_deleted(
     where: str, lake: Path, object_store: ObjectStore, unique: Callable[[str], str]
 ) -> None:
-    options = {
-        "aws_endpoint": object_store.url,
-        "aws_allow_http": "true",
-        "aws_region": "us-east-1",
-        "aws_access_key_id": KEY,
-        "aws_secret_access_key": SECRET,
-    }
+    options = object_store.delta_rs_options()
     place = str(lake / "with blank") if where == "a folder" else f"s3a://{BUCKET}/{unique('files')}"
     write_deltalake(place, pa.table({"id": [1, 2]}), storage_options=None if where == "a folder" else options)
     target = DeltaTable(place, storage_options=None if where == "a folder" else options)

@@ -72,14 +72,9 @@ def pipeline(
 
 def rows(store: ObjectStore, bucket: str) -> list[tuple[int, str]]:
     """The table, read by delta-rs with a login of its own."""
-    options = {
-        "aws_endpoint": store.url,
-        "aws_allow_http": "true",
-        "aws_region": "us-east-1",
-        "aws_access_key_id": KEY,
-        "aws_secret_access_key": SECRET,
-    }
-    queries = QueryBuilder().register("t", DeltaTable(f"{bucket}/orders", storage_options=options))
+    queries = QueryBuilder().register(
+        "t", DeltaTable(f"{bucket}/orders", storage_options=store.delta_rs_options())
+    )
     found = pa.table(queries.execute("SELECT id, name FROM t").read_all())
     return sorted((row["id"], row["name"]) for row in found.to_pylist())
 
