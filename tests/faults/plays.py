@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -20,6 +21,7 @@ __all__ = [
     "CLUSTER",
     "FOUND",
     "LOCAL",
+    "NOT_PLAYED",
     "Code",
     "Play",
     "append_play",
@@ -33,6 +35,9 @@ __all__ = [
 FOUND = (*FAULTS, *LEAKS)
 LOCAL, CLUSTER = "local", "cluster"
 ROOT = Path(__file__).parents[2]
+NOT_PLAYED = ("cli", "demo", "peek", "pipelines/scripts", "sql")
+"""Folders of bridge/ that neither an ingest nor a publish imports: plays before and after a change in them are plays of
+the same code."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +46,9 @@ class Code:
 
     commit: str
     tree: str
-    """Git's id of the folder bridge/: plays of the same tree are summed up."""
+    """A digest of the files of bridge/ outside of NOT_PLAYED: plays of the same code are summed up."""
     changed: tuple[str, ...] = ()
-    """Files of bridge/ with uncommitted changes."""
+    """Those of these files that have uncommitted changes."""
 
 
 def code_version() -> Code:
@@ -54,8 +59,12 @@ def code_version() -> Code:
             ["git", *words], cwd=ROOT, check=True, capture_output=True, text=True
         ).stdout.strip()
 
-    changed = git("status", "--porcelain", "--", "bridge").splitlines()
-    return Code(git("rev-parse", "--short=12", "HEAD"), git("rev-parse", "HEAD:bridge"), tuple(changed))
+    played = ["bridge", *(f":!bridge/{folder}" for folder in NOT_PLAYED)]
+    changed = git("status", "--porcelain", "--", *played).splitlines()
+    # Blobs and paths; `git ls-tree` takes no exclusions.
+    files = [line.split(maxsplit=1)[1] for line in git("ls-files", "--stage", "--", *played).splitlines()]
+    digest = hashlib.sha1("\n".join(files).encode()).hexdigest()
+    return Code(git("rev-parse", "--short=12", "HEAD"), digest, tuple(changed))
 
 
 def machine() -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.faults.lane import CHOICES
-from tests.faults.plays import CLUSTER, FOUND, Play
+from tests.faults.plays import CLUSTER, FOUND, NOT_PLAYED, Play
 
 __all__ = ["parse_tables", "percentile", "render", "write"]
 
@@ -25,7 +25,7 @@ def render(play: Play) -> str:
     """Returns the document, whose tables `parsed` reads."""
     facts = {
         "commit": ", ".join(play.commits),
-        "git's id of bridge/": play.tree,
+        "digest of the code": play.tree,
         "date": ", ".join(play.dates),
         "machine": "; ".join(play.machines),
         "rounds": f"{play.count:,}",
@@ -117,9 +117,10 @@ the changes that the second topic must contain, and their order, and accepts no 
 is there once. With at-least-once the changes of a key may go back to an earlier one and repeat; none may be skipped
 that was not there before, and the last record is the newest. Undecodable records are in the quarantine once, and
 nowhere else. Each play is a line in `docs/reliability.jsonl`, whatever it found; this page sums up those of one state
-of `bridge/`. A play is aborted when a pipeline does not recover within five minutes, or when the player fails: its
-last set of lanes is then not checked, and its rounds are not counted.
-"""
+of the code: of `bridge/` without the folders that neither an ingest nor a publish imports
+({left_out}). A play is aborted when a pipeline does not recover within five
+minutes, or when the player fails: its last set of lanes is then not checked, and its rounds are not counted.
+""".format(left_out=", ".join(f"`{folder}`" for folder in NOT_PLAYED))
 _ON_CLUSTER = (
     _HEAD.replace("# Reliability\n", "# Reliability on a cluster\n")
     .replace("`make faults`, which plays rounds of faults on one machine", _CLUSTER_FIRST)

@@ -8,6 +8,7 @@ from collections import Counter
 from itertools import islice
 from pathlib import Path
 
+import grimp
 import pytest
 
 from tests.faults.lane import CHOICES, draw_lanes
@@ -15,6 +16,7 @@ from tests.faults.plays import (
     CLUSTER,
     FOUND,
     LOCAL,
+    NOT_PLAYED,
     Play,
     append_play,
     code_version,
@@ -83,6 +85,24 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
 def test_a_play_knows_its_code() -> None:
     found = code_version()
     assert len(found.tree) == 40 and found.commit
+
+
+def test_no_ingest_and_no_publish_imports_what_is_left_out_of_the_digest() -> None:
+    graph = grimp.build_graph("bridge")
+    played = {
+        module
+        for run in (
+            "bridge.pipelines.ingest.run",
+            "bridge.pipelines.publish.run",
+            "bridge.session",
+            "bridge.config",
+        )
+        for module in (run, *graph.find_upstream_modules(run))
+    }
+    assert len(played) > 100
+    for folder in NOT_PLAYED:
+        package = f"bridge.{folder.replace('/', '.')}"
+        assert not {m for m in played if m == package or m.startswith(f"{package}.")}, folder
 
 
 @pytest.mark.skipif(not LEDGER.exists(), reason="`make faults` has not been played on lanes yet")

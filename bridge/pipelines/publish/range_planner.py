@@ -21,8 +21,6 @@ from bridge.publish_progress import PublishRange
 
 __all__ = ["RangePlanner"]
 
-_PLAN_AHEAD_VERSIONS = 8
-
 
 class RangePlanner:
     """Plans the ranges of one run. A plan is made once, when the range is cut or taken over, and carried from there."""
@@ -33,13 +31,10 @@ class RangePlanner:
         table: Table,
         sharding: Sharding | None,
         file_limits: FileShardLimits,
-        *,
-        plan_ahead_versions: int = _PLAN_AHEAD_VERSIONS,
     ) -> None:
-        """`sharding` is None without transactions. The planner reads at most `plan_ahead_versions` large versions
-        before it yields the range of the first of them."""
+        """`sharding` is None without transactions."""
         self._definition, self._table, self._sharding = definition, table, sharding
-        self._file_limits, self._plan_ahead_versions = file_limits, plan_ahead_versions
+        self._file_limits = file_limits
         self._file_tasks = sharding.file_tasks if sharding is not None else 0
         self._history: CommitHistory | None = None
         self._operations_to_compact: set[str] = set()
@@ -115,15 +110,14 @@ class RangePlanner:
         return direct
 
     def _windows(self, first: int, last: int) -> Iterator[tuple[int, int]]:
-        """Versions first..last in parts with few large versions each: planning to read one takes up to a second, and a
-        publish that is far behind should not plan all of them before it sends the first."""
+        """Versions first..last in parts that end with a large version each: planning to read one takes up to a second,
+        and a publish that is far behind should send the first before it plans the next."""
         if self._seeks_files:
-            commits, large = self._commits(first, last), 0
+            commits = self._commits(first, last)
             for version in range(first, last):
-                large += self._is_large(commits.changed(version, version))
-                if large == self._plan_ahead_versions:
+                if self._is_large(commits.changed(version, version)):
                     yield first, version
-                    first, large = version + 1, 0
+                    first = version + 1
         yield first, last
 
     def _cut(self, first: int, last: int, single: Mapping[int, PublishRange]) -> Iterator[PublishRange]:

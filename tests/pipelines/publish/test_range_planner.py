@@ -61,12 +61,11 @@ def planner(table: Table, tmp_path: Path) -> Make:
         *,
         publish: str = "",
         replace: tuple[str, str] = ("", ""),
-        ahead: int = 8,
     ) -> RangePlanner:
         file = tmp_path / "orders.yaml"
         text = FILE.replace("publish: {", "publish: {" + publish)
         file.write_text(text.replace(*replace) if replace[0] else text)
-        return RangePlanner(config.load(file), table, sharding, limits, plan_ahead_versions=ahead)
+        return RangePlanner(config.load(file), table, sharding, limits)
 
     return made
 
@@ -116,7 +115,7 @@ def test_large_versions_are_sharded_by_file(planner: Make, table: Table) -> None
 def test_a_publish_that_is_far_behind_does_not_plan_all_before_it_sends_the_first(
     planner: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In parts, they are the same ranges; versions between two parts are not joined."""
+    """It plans to read one large version, and the next one when that is sent."""
     expected = [*planner(ONE_TASK, SMALL).changes(1, 4)]
     read: list[object] = []
 
@@ -125,7 +124,7 @@ def test_a_publish_that_is_far_behind_does_not_plan_all_before_it_sends_the_firs
         return data_files(frame)
 
     monkeypatch.setattr(module, "data_files", counted)
-    ranges = planner(ONE_TASK, SMALL, ahead=1).changes(1, 4)
+    ranges = planner(ONE_TASK, SMALL).changes(1, 4)
     assert next(ranges) == expected[0] and len(read) == 1
     assert [*ranges] == expected[1:] and len(read) > 1
 
