@@ -80,7 +80,7 @@ class Lane:
         properties = "true" if "deletion vectors" in self.extras else "false"
         # Twelve pipelines share two cores: shorter triggers leave no time for recoveries. They also yield versions that
         # are large enough to be sent by file.
-        trigger = "12 s" if verb == "ingest" else "6 s"
+        trigger = "20 s" if verb == "ingest" else "10 s"
         lines = [
             "version: 1",
             f"name: {self.name}-{verb}",
