@@ -37,9 +37,11 @@ def duration(seconds: float) -> str:
 
 def batch_line(report: BatchReport) -> str:
     """Formats the report of one batch as one line without markup; a warning adds a second line."""
+    counts = f"+I {report.inserted:,}  +U {report.updated:,}  -D {report.deleted:,}"
     if report.verb == "ingest":
-        counts = f"+I {report.inserted:,}  +U {report.updated:,}  -D {report.deleted:,}"
         what = f"{report.records_in:,} records  {counts}  unchanged {report.unchanged:,}"
+    elif report.verb == "insert":
+        what = counts
     else:
         what = f"{report.records_out:,} records, {report.tombstones:,} of them tombstones"
     parts = [f"{report.verb} {report.pipeline}", f"batch {report.batch}", f"version {report.version}", what]
@@ -58,7 +60,7 @@ def batch_line(report: BatchReport) -> str:
     if report.event_time_lag_seconds is not None:
         parts.append(f"event time {duration(max(0.0, report.event_time_lag_seconds))} behind")
     if report.engine:
-        parts.append(f"by {report.engine}")
+        parts.append(f"computed from {report.engine}" if report.verb == "insert" else f"by {report.engine}")
     if report.reader:
         parts.append(f"read by {report.reader}")
     line = "  ".join([*parts, duration(report.seconds)])

@@ -66,7 +66,7 @@ def test_every_module_says_what_it_is_for_and_what_it_exports(path: Path) -> Non
         assert any(isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__" for n in tree.body)
 
 
-OTHER_SUBJECTS = {"benchmarks", "cases", "cluster", "docs", "faults", "scenarios"}
+OTHER_SUBJECTS = {"benchmarks", "cases", "cluster", "docs", "faults", "scenarios", "upgrade"}
 """Folders of tests whose subject is not a module of bridge/."""
 SEVERAL_MODULES = {
     "peek/test_peek.py": "the whole package with a broker",

@@ -8,6 +8,7 @@ from bridge.schema import ComputedColumn, MetadataColumn, PhysicalColumn
 from bridge.sql.analysis import Analyse, Environment
 from bridge.sql.catalogue import View
 from bridge.sql.connectors import Table
+from bridge.sql.distribution import scan_distribution
 from bridge.sql.joins import Joined, check_kind, join
 from bridge.sql.relation import Changes, QueryColumn, Relation, column_term
 from bridge.sql.scope import Item, Scope
@@ -29,7 +30,10 @@ def analyse_from(select: exp.Select, env: Environment, analyse: Analyse) -> tupl
     if source is None:
         return scope, Joined(frozenset(), None, ())
     item = _add(source.this, scope, env, analyse)
-    joined = Joined(item.relation.keys, item.relation.changes, item.relation.operations)
+    relation = item.relation
+    joined = Joined(
+        relation.keys, relation.changes, relation.operations, distributions=relation.distributions
+    )
     for node in select.args.get("joins") or ():
         check_kind(env.tree, node)
         at = env.tree.start(node.this)
@@ -47,12 +51,12 @@ def source_relation(tree: QueryTree, table: Table, name: Name) -> Relation:
             "cannot be found; declare PRIMARY KEY (...) NOT ENFORCED",
             name.start,
         )
-    columns = tuple(_column(column) for column in table.ddl.schema)
-    names = table.ddl.schema.names
+    columns, names = tuple(_column(column) for column in table.ddl.schema), table.ddl.schema.names
     key = frozenset(column_term(names.index(n)) for n in table.key)
     node = f"TableSourceScan(table=[[default_catalog, default_database, {table.name}]])"
     changes = Changes("update and delete", node) if table.is_updating else None
-    return Relation(columns, frozenset({key} if key else ()), changes)
+    distributions = {column_term(i): scan_distribution(table.name, n) for i, n in enumerate(names)}
+    return Relation(columns, frozenset({key} if key else ()), changes, distributions=distributions)
 
 
 def _column(column: object) -> QueryColumn:

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bridge.ddl.tokens import Source
 from bridge.sql.analysis import Analysed, Environment
 from bridge.sql.catalogue import Catalogue, View
 from bridge.sql.clauses import refuse_reserved_aliases
 from bridge.sql.connectors import Table
-from bridge.sql.plan import InsertPlan, QueryKind, ResultColumn, SourceTable, StateTable, fingerprint, words
+from bridge.sql.plan import (
+    InsertPlan,
+    PartColumn,
+    QueryKind,
+    ResultColumn,
+    SourceTable,
+    StateTable,
+    fingerprint,
+    words,
+)
 from bridge.sql.query import analyse
 from bridge.sql.relation import QueryColumn, Relation
-from bridge.sql.sink import fit_sink
+from bridge.sql.sink import Result, fit_sink
 from bridge.sql.statements import CreateView, Insert, Name, QueryText
 from bridge.sql.tree import Substitute, name_columns, parse_query, spark_text
 
@@ -78,6 +88,7 @@ def plan_insert(
         sources=sources,
         states=_states(relation, sources),
         views=tuple(env.views),
+        parts=_parts(result),
         spark_sql=spark_text(result.spark),
         fingerprint=fingerprint(query, tables, used, target),
     )
@@ -99,13 +110,10 @@ def _renamed(source: Source, columns: Sequence[Name], analysed: Analysed) -> Rel
         )
     names = [c.text for c in columns] or list(relation.names)
     name_columns(analysed.spark, names)
-    return Relation(
-        tuple(QueryColumn(n, c.type, c.is_constant) for n, c in zip(names, relation.columns, strict=True)),
-        relation.keys,
-        relation.changes,
-        relation.operations,
-        relation.grouping,
+    named = tuple(
+        QueryColumn(n, c.type, c.is_constant) for n, c in zip(names, relation.columns, strict=True)
     )
+    return replace(relation, columns=named)
 
 
 def _refuse_second(insert: Insert, sink: Table, before: Sequence[InsertPlan]) -> None:
@@ -139,6 +147,13 @@ def _states(relation: Relation, sources: Sequence[SourceTable]) -> tuple[StateTa
     if not set(relation.operations) - {"union", "values"}:
         return ()
     return tuple(StateTable(s.name, s.key, s.columns) for s in sources)
+
+
+def _parts(result: Result) -> tuple[PartColumn, ...]:
+    """Returns the columns of the key that have a distribution, so that little is computed again; else one column."""
+    known = [c.name for c in result.columns if c.name in result.distributions]
+    chosen = [name for name in known if name in result.key] or known[:1]
+    return tuple(PartColumn(name, tuple(sorted(result.distributions[name]))) for name in chosen)
 
 
 def _view(catalogue: Catalogue, name: str) -> View:

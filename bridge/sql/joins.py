@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
 from sqlglot import exp
 
 from bridge.ddl.tokens import Source
+from bridge.sql.distribution import Distribution, union_distribution
 from bridge.sql.expressions import resolve, translate
 from bridge.sql.refused_parts import unsupported
 from bridge.sql.relation import Changes, Key, Relation, Term, column_term
@@ -30,6 +31,7 @@ class Joined:
     changes: Changes | None
     operations: tuple[str, ...]
     equal: dict[Term, set[Term]] = field(default_factory=dict)
+    distributions: Mapping[Term, Distribution] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ def join(node: exp.Join, left: Joined, right: Item, scope: Scope, at: int) -> Jo
         changes = Changes("update and delete", f"Join(joinType=[{_KINDS[side]}], where=[{on}])")
     operations = (*left.operations, *right.relation.operations, "join")
     best = sorted(keys, key=lambda k: (len(k), sorted(map(sorted, k))))
-    return Joined(frozenset(best[:_MOST_KEYS]), changes, operations, equal)
+    distributions = _distributions(side, left, right, condition, scope)
+    return Joined(frozenset(best[:_MOST_KEYS]), changes, operations, equal, distributions)
 
 
 def check_kind(tree: QueryTree, node: exp.Join) -> None:
@@ -188,6 +191,31 @@ def _keys(side: str, left: frozenset[Key], right: frozenset[Key], condition: _Co
         # Every row of one side meets at most one of the other, so the merged columns are a key.
         yield frozenset(one | other for one, other in condition.pairs)
     yield from islice((one | other for one in left for other in right), _MOST_KEYS)
+
+
+def _distributions(
+    side: str, left: Joined, right: Item, condition: _Condition, scope: Scope
+) -> dict[Term, Distribution]:
+    """The distributions by columns that the join makes equal. A column of the side that an outer join fills with NULL
+    has none, as a NULL there says nothing about the rows that it comes from."""
+    found: dict[Term, Distribution] = {}
+    shifted = {column_term(min(t) + right.first): d for t, d in right.relation.distributions.items()}
+    for one, other in condition.pairs:
+        both = union_distribution(left.distributions.get(one), shifted.get(other))
+        if both is None or not _same_type(one, other, scope):
+            continue
+        # Columns with the same distribution have the same value in every row.
+        ones = [term for term, d in left.distributions.items() if d == left.distributions[one]]
+        others = [term for term, d in shifted.items() if d == shifted[other]]
+        terms = {"": [*ones, *others], "LEFT": ones, "RIGHT": others, "FULL": [one | other]}[side]
+        found |= dict.fromkeys(terms, both)
+    return found
+
+
+def _same_type(one: Term, other: Term, scope: Scope) -> bool:
+    """Whether Spark compares the columns without a cast, so that equal values are the same value."""
+    types = [scope.column(index).type for index in one | other]
+    return None not in types and len({type.spark() for type in types if type is not None}) == 1
 
 
 def _condition_texts(node: exp.Join) -> list[str]:

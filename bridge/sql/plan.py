@@ -17,6 +17,7 @@ from bridge.sql.tree import Substitute
 
 __all__ = [
     "InsertPlan",
+    "PartColumn",
     "QueryKind",
     "ResultColumn",
     "Script",
@@ -73,6 +74,15 @@ class StateTable:
 
 
 @dataclass(frozen=True)
+class PartColumn:
+    """A column of the result by which it is computed in parts: the rows with a value of it come from the rows with the
+    same value in `sources`, a column of each source."""
+
+    name: str
+    sources: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class InsertPlan:
     """One INSERT. `name` is that of its sink, with a number if several INSERTs write to it."""
 
@@ -89,6 +99,8 @@ class InsertPlan:
     sources: tuple[SourceTable, ...]
     states: tuple[StateTable, ...]
     views: tuple[str, ...]
+    parts: tuple[PartColumn, ...]
+    """The columns whose values in a batch say which rows of the result to compute again; empty if all of them."""
     spark_sql: str
     """The rows of the result, from tables that have the names of the sources."""
     fingerprint: str

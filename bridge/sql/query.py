@@ -10,6 +10,7 @@ from sqlglot import exp
 from bridge.schema import DataType
 from bridge.sql.analysis import Analysed, Environment
 from bridge.sql.clauses import refuse_clauses
+from bridge.sql.distribution import union_distribution
 from bridge.sql.expressions import is_constant, resolve, translate, type_of
 from bridge.sql.relation import QueryColumn, Relation
 from bridge.sql.scope import Scope
@@ -73,8 +74,19 @@ def _union(node: exp.Union, env: Environment) -> Analysed:
     node.set("expression", right.spark)
     operations = (*left.relation.operations, *right.relation.operations, "union")
     changes = left.relation.changes or right.relation.changes
-    relation = Relation(columns, frozenset(), changes, operations)
+    distributions = {
+        term: both
+        for term, one in left.relation.distributions.items()
+        if (both := union_distribution(one, right.relation.distributions.get(term))) is not None
+        and _is_same_type(left.relation, right.relation, min(term))
+    }
+    relation = Relation(columns, frozenset(), changes, operations, distributions=distributions)
     return Analysed(relation.distinct() if node.args.get("distinct") else relation, node)
+
+
+def _is_same_type(one: Relation, other: Relation, index: int) -> bool:
+    types = [relation.columns[index].type for relation in (one, other)]
+    return types[0] is not None and types[1] is not None and types[0].spark() == types[1].spark()
 
 
 def _union_type(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, product
 
 from bridge.schema import DataType
+from bridge.sql.distribution import Distribution
 
 __all__ = [
     "Changes",
@@ -57,6 +58,8 @@ class Relation:
     """What the query does beside projecting and filtering rows, the innermost first: `aggregate`, `join` ..."""
     grouping: tuple[str, ...] = field(default=())
     """The columns by which the outermost operation computes its rows, for messages."""
+    distributions: Mapping[Term, Distribution] = field(default_factory=dict)
+    """The columns of the result by which it can be computed in parts; see `distribution`."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -9,9 +10,10 @@ from sqlglot import exp
 from bridge.sql.aggregates import aggregate_call
 from bridge.sql.analysis import Analyse, Analysed, Environment
 from bridge.sql.clauses import SELECT_CLAUSES, refuse_clauses
+from bridge.sql.distribution import Distribution, project_distributions
 from bridge.sql.expressions import check_condition, is_constant, resolve, translate, type_of
 from bridge.sql.from_clause import analyse_from
-from bridge.sql.grouping import check_grouped, group_expressions
+from bridge.sql.grouping import Group, check_grouped, group_expressions
 from bridge.sql.joins import Joined, term_of
 from bridge.sql.relation import Key, QueryColumn, Relation, Term, column_term, grouped_changes, project_keys
 from bridge.sql.scope import Scope
@@ -65,7 +67,7 @@ def analyse_select(
     if aggregates:
         check_grouped(tree, [p.node for p in projections] + ([having.this] if having else []), groups)
     columns = _translate(select, tree, projections, scope, ranked)
-    relation = _relation(columns, projections, joined, [g.text for g in groups] if aggregates else None)
+    relation = _relation(columns, projections, joined, groups if aggregates else None)
     if ranked is not None:
         row_number = column_term(scope.width)
         keys = rank_keys(ranked, partition, row_number, joined.keys)
@@ -76,6 +78,8 @@ def analyse_select(
             keys=project_keys(keys, outputs, joined.equal),
             changes=rank_changes(ranked),
             operations=(*joined.operations, "top-n"),
+            # Ranks are those of a whole partition.
+            distributions=_distributions(joined, {t: outputs.get(t, ()) for t in partition or ()}),
         )
     return Analysed(relation.distinct() if select.args.get("distinct") else relation, select)
 
@@ -151,18 +155,31 @@ def _outputs(projections: list[_Projection]) -> dict[Term, list[int]]:
     return outputs
 
 
+def _distributions(joined: Joined, outputs: Mapping[Term, Iterable[int]]) -> dict[Term, Distribution]:
+    found = project_distributions(joined.distributions, outputs)
+    return {column_term(index): distribution for index, distribution in found.items()}
+
+
 def _relation(
-    columns: tuple[QueryColumn, ...], projections: list[_Projection], joined: Joined, groups: list[str] | None
+    columns: tuple[QueryColumn, ...],
+    projections: list[_Projection],
+    joined: Joined,
+    groups: Sequence[Group] | None,
 ) -> Relation:
     if groups is None:
-        keys = project_keys(joined.keys, _outputs(projections), joined.equal)
-        return Relation(columns, keys, joined.changes, joined.operations)
+        outputs = _outputs(projections)
+        keys = project_keys(joined.keys, outputs, joined.equal)
+        distributions = _distributions(joined, outputs)
+        return Relation(columns, keys, joined.changes, joined.operations, distributions=distributions)
     key: Key = frozenset(column_term(i) for i in range(len(groups)))
-    outputs = {
-        column_term(i): [n for n, p in enumerate(projections) if p.text == text]
-        for i, text in enumerate(groups)
-    }
-    names = tuple(text.replace("`", "").split(".")[-1] for text in groups)
-    changes = grouped_changes(joined.changes, names)
-    operations = (*joined.operations, "aggregate")
-    return Relation(columns, project_keys([key], outputs), changes, operations, names)
+    selected = {group.text: [n for n, p in enumerate(projections) if p.text == group.text] for group in groups}
+    keys = project_keys([key], {column_term(i): selected[group.text] for i, group in enumerate(groups)})
+    grouped = {term: selected[g.text] for g in groups if (term := term_of(g.node)) is not None}
+    return Relation(
+        columns,
+        keys,
+        grouped_changes(joined.changes, (g.text.replace("`", "").split(".")[-1] for g in groups)),
+        (*joined.operations, "aggregate"),
+        tuple(g.text.replace("`", "").split(".")[-1] for g in groups),
+        _distributions(joined, grouped),
+    )

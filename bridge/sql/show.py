@@ -68,9 +68,19 @@ def _insert(plan: InsertPlan) -> dict[str, str]:
     rows = {head: f"line {plan.line}: {plan.kind.value} of {_names(plan)}; {changes}{key}"}
     states = ", ".join(f"{s.source} ({', '.join(s.columns)})" for s in plan.states)
     rows[f"{head}: state"] = states or "none"
+    rows[f"{head}: computed again"] = _parts(plan)
     rows[f"{head}: Spark SQL"] = plan.spark_sql
     rows[f"{head}: fingerprint"] = plan.fingerprint
     return rows
+
+
+def _parts(plan: InsertPlan) -> str:
+    if not plan.parts:
+        return "all rows"
+    return "rows by " + " and ".join(
+        f"{part.name} (from {', '.join(f'{source}.{column}' for source, column in part.sources)})"
+        for part in plan.parts
+    )
 
 
 def _names(plan: InsertPlan) -> str:
@@ -101,6 +111,7 @@ def _plan(plan: InsertPlan) -> dict[str, Any]:
         "sources": [_source(source) for source in plan.sources],
         "states": [{"source": s.source, "key": list(s.key), "columns": list(s.columns)} for s in plan.states],
         "views": list(plan.views),
+        "parts": [{"column": p.name, "sources": dict(p.sources)} for p in plan.parts],
         "spark_sql": plan.spark_sql,
         "fingerprint": plan.fingerprint,
     }

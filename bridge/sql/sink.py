@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -14,6 +14,7 @@ from bridge.schema import DataType, MetadataColumn, PhysicalColumn
 from bridge.sql.aggregates import aggregate_call
 from bridge.sql.analysis import Analysed
 from bridge.sql.connectors import Connector, Table
+from bridge.sql.distribution import Distribution
 from bridge.sql.relation import QueryColumn, Relation
 from bridge.sql.statements import Insert
 from bridge.sql.tree import QueryTree, leftmost, name_columns
@@ -32,6 +33,8 @@ class Result:
     key: tuple[str, ...]
     is_updating: bool
     spark: exp.Query
+    distributions: Mapping[str, Distribution]
+    """Those of the sink's columns that have the query's values as they are."""
 
 
 def fit_sink(insert: Insert, sink: Table, query: Analysed, tree: QueryTree) -> Result:
@@ -46,7 +49,13 @@ def fit_sink(insert: Insert, sink: Table, query: Analysed, tree: QueryTree) -> R
     _check_columns(sink, targets, query, tree)
     key = _key(insert, sink, targets, query.relation)
     spark = _named(sink, targets, query)
-    return Result(sink.sink_columns, key, query.relation.changes is not None, spark)
+    types = [c.type for c in query.relation.columns]
+    distributions = {
+        targets[min(term)].name: distribution
+        for term, distribution in query.relation.distributions.items()
+        if len(term) == 1 and _is_same(types[min(term)], targets[min(term)])
+    }
+    return Result(sink.sink_columns, key, query.relation.changes is not None, spark, distributions)
 
 
 def _refuse_unpublishable(insert: Insert, sink: Table) -> None:

@@ -1,0 +1,128 @@
+"""Computes which rows of a result change when its sources change.
+
+The query is computed again from the sources, at one version of each, and compared with the result: for all rows, or for
+those parts of the result to which rows of the changed versions belong (see `sql.distribution`). Rows of a query over
+sources that only get rows, and of which each gives at most one row, are computed from the added rows alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bridge.columns import KIND, col, same_key
+from bridge.delta.file_pruning import key_predicate
+from bridge.delta.table import Table
+from bridge.pipelines.scripts.source_tables import SourceRange
+from bridge.rows import RowKind
+from bridge.schema import quote
+from bridge.session import child_session
+from bridge.sql import InsertPlan
+
+__all__ = ["Method", "Refresh", "method_for", "refreshed"]
+
+_PART, _TABLE = "p", "t"
+
+
+class Method(str, Enum):
+    """How a refresh finds the changes of a result."""
+
+    ADDED_ROWS = "added rows"
+    """The query over the rows that the sources got; they are appended."""
+    PARTS = "parts"
+    """The query over the rows of the parts that changed, compared with the rows of these parts in the result."""
+    ALL_ROWS = "all rows"
+    """The query over all rows, compared with the whole result."""
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """The changes of a result: its columns and `__kind`, at most one per key; or the rows to append, if it has none."""
+
+    changes: DataFrame
+    method: Method
+    parts: DataFrame | None = None
+    """The values of the parts that are computed again, with the names of `InsertPlan.parts`; persisted."""
+
+
+def method_for(plan: InsertPlan, *, is_first: bool) -> Method:
+    """How an INSERT is refreshed; the first time there is nothing to compare with."""
+    if not plan.is_updating and not plan.key:
+        return Method.ADDED_ROWS
+    return Method.PARTS if plan.parts and not is_first else Method.ALL_ROWS
+
+
+def refreshed(
+    spark: SparkSession, plan: InsertPlan, result: Table, ranges: Mapping[str, SourceRange], method: Method
+) -> Refresh:
+    """The changes that bring `result`, which has the rows before `ranges`, to the rows after them.
+
+    `result` must not change meanwhile, or its MERGE must fail then. Runs a job for the parts, no other; the frames
+    belong to a session of their own, in which the sources are views. Wrap actions in `delta_errors.feed_errors`.
+    """
+    session = child_session(spark)
+    if method is Method.ADDED_ROWS:
+        views = {name: source.added_rows(session) for name, source in ranges.items()}
+        return Refresh(_query(session, plan, views), method)
+    before = result.on(session).delta().toDF().select(*map(col, result.columns))
+    if method is Method.ALL_ROWS:
+        views = {name: source.rows(session) for name, source in ranges.items()}
+        return Refresh(_differences(plan, _query(session, plan, views), before), method)
+    parts = _changed_parts(session, plan, ranges).persist()
+    views = {name: _of_parts(source.rows(session), parts, _columns(plan, name)) for name, source in ranges.items()}
+    own = {part.name: part.name for part in plan.parts}
+    after = _query(session, plan, views)
+    return Refresh(_differences(plan, after, _of_parts(before, parts, own)), method, parts)
+
+
+def _query(session: SparkSession, plan: InsertPlan, views: Mapping[str, DataFrame]) -> DataFrame:
+    for name, rows in views.items():
+        rows.createOrReplaceTempView(quote(name))
+    return session.sql(plan.spark_sql)
+
+
+def _differences(plan: InsertPlan, after: DataFrame, before: DataFrame) -> DataFrame:
+    """All rows of `after` as +U, and those of `before` without a row of the same key there as -D.
+
+    Rows that are the same in both are left to the MERGE, which passes over them.
+    """
+    is_gone = before.alias(_TABLE).join(
+        after.select(*map(col, plan.key)).alias(_PART), same_key(plan.key, _TABLE, _PART), "left_anti"
+    )
+    kept = after.withColumn(KIND, F.lit(RowKind.UPDATE_AFTER.value))
+    return kept.unionByName(is_gone.withColumn(KIND, F.lit(RowKind.DELETE.value)))
+
+
+def _columns(plan: InsertPlan, source: str) -> dict[str, str]:
+    """The column of `source` for each column of the parts."""
+    return {part.name: dict(part.sources)[source] for part in plan.parts}
+
+
+def _changed_parts(session: SparkSession, plan: InsertPlan, ranges: Mapping[str, SourceRange]) -> DataFrame:
+    """The values of the parts to which a changed row belongs, before or after its change."""
+    found = [
+        source.changes(session).select(*(col(c).alias(p) for p, c in _columns(plan, name).items()))
+        for name, source in ranges.items()
+        if source.has_commits
+    ]
+    return reduce(DataFrame.unionByName, found).distinct()
+
+
+def _of_parts(rows: DataFrame, parts: DataFrame, columns: Mapping[str, str]) -> DataFrame:
+    """The rows that belong to `parts`, null-safe; `columns` are the columns of `rows` by those of `parts`.
+
+    Files are skipped by the values of few parts, or by their bounds.
+    """
+    named = parts.select(*(col(part).alias(column) for part, column in columns.items()))
+    files = key_predicate(named, list(columns.values()), _TABLE).condition
+    same = [col(column, _TABLE).eqNullSafe(col(part, _PART)) for part, column in columns.items()]
+    condition: Column = reduce(lambda one, other: one & other, same)
+    found = rows.alias(_TABLE)
+    if files is not None:
+        found = found.where(files)
+    return found.join(parts.alias(_PART), condition, "left_semi")

@@ -1,0 +1,149 @@
+"""The result of an INSERT: a Delta table whose commits carry how far the INSERT has got in each of its sources."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from bridge import failpoints
+from bridge.columns import KIND, spark_type
+from bridge.definition import MergeSettings
+from bridge.delta.append import append_batch
+from bridge.delta.change_feed import feed_errors
+from bridge.delta.engine_choice import Engines
+from bridge.delta.ingest_progress import IngestProgress, read_progress
+from bridge.delta.merge_contract import MergeResult
+from bridge.delta.table import Table, claim, create_table, exists, open_table
+from bridge.errors import DefinitionError, TableError
+from bridge.metrics import BatchReport
+from bridge.offsets import Offsets
+from bridge.pipelines.scripts.refresh import Method, Refresh, method_for, refreshed
+from bridge.pipelines.scripts.source_tables import SourceTables
+from bridge.pipelines.scripts.state import ScriptState
+from bridge.rows import RowKind
+from bridge.sql import InsertPlan
+
+__all__ = ["Result", "open_result"]
+
+_QUERY = "query"
+"""The name under which the progress has the fingerprint of the query, among the ids of the sources."""
+
+
+@dataclass
+class Result:
+    """An open result and the engines that merge into it."""
+
+    plan: InsertPlan
+    table: Table
+    name: str
+    run: str
+    engines: Engines
+    progress: IngestProgress | None
+    """That of the newest commit; None before the first one."""
+
+    def refresh(self, sources: SourceTables, *, rebuild: bool = False) -> BatchReport | None:
+        """Bring the result to the versions of its sources, in one commit that carries them; None if it has them.
+
+        With `rebuild` all rows are computed again, whatever the progress says. Raises DefinitionError if the query is
+        another one than that of the progress; GapError if a source was replaced, or its changes are gone;
+        ConcurrentRunError if another run has committed this refresh; TableError for rows that the table does not accept.
+        """
+        since = Offsets() if self.progress is None or rebuild else self.progress.offsets
+        if self.progress is not None and not rebuild:
+            self._check_query()
+            sources.check_same(self.progress.topic_ids, self.table)
+            if since == sources.offsets:
+                return None
+        started = time.monotonic()
+        ranges = sources.ranges(since)
+        method = method_for(self.plan, is_first=not len(since))
+        if rebuild and method is Method.ADDED_ROWS and self.progress is not None:
+            raise DefinitionError(
+                f"INSERT {self.name}: rows of {self.table} were only ever appended, so they cannot be computed again "
+                "in place; remove that table, or write the rows to another one"
+            )
+        spark = self.table.spark
+        with feed_errors(self.table, 0, 0):
+            refresh = refreshed(spark, self.plan, self.table, ranges, method)
+            try:
+                merged = self._commit(refresh, sources)
+            finally:
+                if refresh.parts is not None:
+                    refresh.parts.unpersist()
+        return BatchReport(
+            pipeline=self.name,
+            verb="insert",
+            batch=self.progress.batch if self.progress else 0,
+            version=merged.version,
+            inserted=merged.inserted,
+            updated=merged.updated,
+            deleted=merged.deleted,
+            engine=method.value,
+            seconds=time.monotonic() - started,
+        )
+
+    def _check_query(self) -> None:
+        assert self.progress is not None
+        if self.progress.topic_ids.get(_QUERY) != self.plan.fingerprint:
+            raise DefinitionError(
+                f"INSERT {self.name}: its query, its sources or its sink are not those from which {self.table} was "
+                "computed. Run the script with --rebuild, which computes the result again and sends what differs; or "
+                "give the script another name (SET 'pipeline.name' = ...), and it starts anew"
+            )
+
+    def _commit(self, refresh: Refresh, sources: SourceTables) -> MergeResult:
+        batch = 0 if self.progress is None else self.progress.batch + 1
+        ids = {**sources.ids, _QUERY: self.plan.fingerprint}
+        progress = IngestProgress(self.name, self.run, batch, sources.offsets, ids)
+        changes = refresh.changes.persist()
+        try:
+            table = self.table.on(changes.sparkSession)
+            failpoints.hit("script.before-commit")
+            if not self.plan.key:
+                merged = append_batch(table, changes, rows=changes.count(), progress=progress)
+            else:
+                adds = _checked_upserts(changes, self.plan)
+                merged = self.engines.merge(
+                    table, changes, key=self.plan.key, adds=adds, progress=progress
+                ).result
+            failpoints.hit("script.after-commit")
+        finally:
+            changes.unpersist()
+        self.progress = progress
+        return merged
+
+
+def open_result(spark: SparkSession, state: ScriptState, plan: InsertPlan) -> Result:
+    """Open the table of an INSERT's result, and create it if it is absent.
+
+    Raises TableError if it belongs to another pipeline or has other columns, GapError if it has lost its progress.
+    """
+    name, target = state.result_name(plan), state.result_target(plan)
+    fields = [T.StructField(c.name, spark_type(c.type)) for c in plan.columns]
+    appends = not plan.key
+    if exists(spark, target):
+        table = claim(open_table(spark, target, fields), name, appends=appends)
+    else:
+        table = create_table(spark, target, fields, pipeline=name, appends=appends)
+    found = read_progress(table, name)
+    return Result(plan, table, name, uuid.uuid4().hex[:12], Engines(MergeSettings()), found[0] if found else None)
+
+
+def _checked_upserts(changes: DataFrame, plan: InsertPlan) -> int:
+    """The number of rows that are not deletes. Raises TableError if two of them have one key."""
+    adds = F.col(KIND) != F.lit(RowKind.DELETE.value)
+    keys = F.struct(*(F.col(f"`{name}`") for name in plan.key))
+    row = changes.agg(F.count_if(adds), F.count_distinct(F.when(adds, keys))).first()
+    assert row is not None
+    if row[0] != row[1]:
+        raise TableError(
+            f"INSERT {plan.name}: {row[0] - row[1]:,} rows of the query have a key ({', '.join(plan.key)}) that another "
+            "row has, too, so it is not known which one counts; nothing was written. Group the rows, or keep one of "
+            "each key with ROW_NUMBER()"
+        )
+    return int(row[0])

@@ -1,0 +1,145 @@
+"""Runs a script: topics -ingest-> states -query-> results -publish-> topics, again and again until nothing changes.
+
+Each arrow commits its progress with its rows, so a run that is killed goes on where it was. Two INSERTs that read one
+topic share its state, which is read once.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from bridge.definition import Definition
+from bridge.metrics import BatchReport, Listener, Summary, ignore
+from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.publish.run import publish
+from bridge.pipelines.scripts.printed_changes import printed_lines
+from bridge.pipelines.scripts.result import Result, open_result
+from bridge.pipelines.scripts.source_tables import open_sources
+from bridge.pipelines.scripts.state import ScriptState
+from bridge.sql import InsertPlan, Script
+from bridge.sql.connectors import Connector
+
+__all__ = ["ScriptSummary", "run_script"]
+
+Print = Callable[[str, bool], None]
+"""Called with a line of a `print` sink, and whether it goes to standard error."""
+
+
+@dataclass
+class ScriptSummary:
+    """The totals of a run, by pipeline: those of the sources, of the INSERTs, and of the sinks."""
+
+    script: str
+    rounds: int = 0
+    pipelines: dict[tuple[str, str], Summary] = field(default_factory=dict)
+    """By verb (`ingest`, `insert`, `publish`) and name."""
+
+    def add(self, report: BatchReport) -> None:
+        """Add a batch to the totals of its pipeline."""
+        at = (report.verb, report.pipeline)
+        self.pipelines[at] = self.pipelines.get(at, Summary(report.pipeline, report.verb)).plus(report)
+
+
+def _print_line(line: str, to_error: bool) -> None:
+    print(line, file=sys.stderr if to_error else sys.stdout, flush=True)
+
+
+def run_script(
+    spark: SparkSession,
+    script: Script,
+    *,
+    every_seconds: float | None = None,
+    rebuild: bool = False,
+    listener: Listener = ignore,
+    out: Print = _print_line,
+    stop: threading.Event | None = None,
+) -> ScriptSummary:
+    """Run all INSERTs of a script until their sources have nothing new; with `every_seconds` until `stop` is set.
+
+    In a round each topic is ingested to its end, each INSERT computes at one version of each source which rows of its
+    result change, and commits them with these versions; each sink gets the changes of its result. Rounds follow each
+    other as long as one of them changes something, so INSERTs may read what others write. `rebuild` computes all
+    results again in the first round; a result that is right stays as it is. `listener` is called after each commit,
+    `out` with each line of a `print` sink.
+
+    Raises ConcurrentRunError when another run of the script is at work, and what `ingest` and `publish` raise;
+    DefinitionError for a query that has changed since the last run; TableError and GapError of its tables.
+    """
+    return _Run(spark, script, rebuild, listener, out, stop or threading.Event()).run(every_seconds)
+
+
+class _Run:
+    def __init__(
+        self,
+        spark: SparkSession,
+        script: Script,
+        rebuild: bool,
+        listener: Listener,
+        out: Print,
+        stop: threading.Event,
+    ) -> None:
+        self._spark, self._script, self._out, self._stop = spark, script, out, stop
+        self._state, self._listener, self._rebuild = ScriptState(script), listener, rebuild
+        self._summary = ScriptSummary(script.name)
+        self._results: dict[str, Result] = {}
+        self._sent: set[str] = set()
+        """The INSERTs whose results have been sent at least once: before that, a former run may have left changes."""
+
+    def run(self, every_seconds: float | None) -> ScriptSummary:
+        while not self._stop.is_set():
+            is_changed = self._round()
+            self._summary.rounds += 1
+            self._rebuild = False
+            if every_seconds is None:
+                if not is_changed:
+                    break
+            elif not is_changed:
+                self._stop.wait(every_seconds)
+        return self._summary
+
+    def _round(self) -> bool:
+        """One round; returns whether it has changed anything."""
+        steps: list[Callable[[], bool]] = [
+            *(lambda d=definition: self._ingest(d) for definition in self._ingests()),
+            *(lambda p=plan: self._insert(p) for plan in self._script.inserts),
+        ]
+        return any([step() for step in steps if not self._stop.is_set()])
+
+    def _ingests(self) -> Sequence[Definition]:
+        tables = [self._state.tables[source.name] for source in self._script.sources]
+        return [definition for table in tables if (definition := self._state.ingest(table)) is not None]
+
+    def _ingest(self, definition: Definition) -> bool:
+        summary = ingest(self._spark, definition, listener=self._report, stop=self._stop)
+        return summary.batches > 0
+
+    def _insert(self, plan: InsertPlan) -> bool:
+        """Refresh the result of an INSERT and send its changes, also those of a run that was killed in between."""
+        result = self._results.get(plan.name)
+        if result is None:
+            result = self._results[plan.name] = open_result(self._spark, self._state, plan)
+        report = result.refresh(open_sources(self._spark, self._state, plan), rebuild=self._rebuild)
+        if report is not None:
+            self._report(report)
+            self._print(result, report)
+        definition = self._state.publish(plan)
+        if definition is not None and (report is not None or plan.name not in self._sent):
+            publish(self._spark, definition, listener=self._report, stop=self._stop)
+            self._sent.add(plan.name)
+        return report is not None
+
+    def _print(self, result: Result, report: BatchReport) -> None:
+        sink = self._state.tables[result.plan.sink]
+        if sink.connector is Connector.PRINT and report.version is not None:
+            identifier = sink.ddl.options.get("print-identifier", "")
+            for line in printed_lines(result.table, result.plan, report.version, identifier):
+                self._out(line, sink.ddl.options.get("standard-error", "false") == "true")
+
+    def _report(self, report: BatchReport) -> None:
+        self._summary.add(report)
+        self._listener(report)

@@ -1,0 +1,129 @@
+"""The Delta tables that a script reads: the states of its topics, and Delta tables as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bridge.columns import KIND, col
+from bridge.definition import Topic
+from bridge.delta import change_feed
+from bridge.delta.change_feed import feed_errors
+from bridge.delta.table import Table, open_table
+from bridge.errors import GapError, TableError
+from bridge.offsets import Offsets
+from bridge.pipelines.runtime.preflight import ingest_table, table_fields
+from bridge.pipelines.scripts.state import ScriptState
+from bridge.rows import RowKind
+from bridge.sql import InsertPlan
+
+__all__ = ["SourceRange", "SourceTables", "open_sources"]
+
+
+@dataclass(frozen=True)
+class SourceRange:
+    """The versions of one source between two refreshes of a result: `first` to `last`, both inclusive.
+
+    `first` is above `last` where nothing was committed.
+    """
+
+    table: Table
+    first: int
+    last: int
+    appends: bool
+    """True if only ingests add rows, and never update or delete them."""
+
+    @property
+    def has_commits(self) -> bool:
+        return self.first <= self.last
+
+    def rows(self, spark: SparkSession) -> DataFrame:
+        """All rows of the last version, in session `spark`."""
+        return self.table.on(spark).read({"versionAsOf": str(self.last)}).select(*map(col, self.table.columns))
+
+    def changes(self, spark: SparkSession) -> DataFrame:
+        """The changes of the range with `__kind`, updates with both rows; see `change_feed.changes`.
+
+        Raises GapError if the change feed no longer has these versions.
+        """
+        table = self.table.on(spark)
+        change_feed.check_feed(table, self.first, self.last, table.id)
+        return change_feed.changes(table, self.first, self.last)
+
+    def added_rows(self, spark: SparkSession) -> DataFrame:
+        """The rows that the range added, all of them if it begins with the table. Raises TableError if it updated or
+        deleted rows of a user's table."""
+        if not self.has_commits or self.first == 0:
+            return self.rows(spark) if self.has_commits else self.rows(spark).limit(0)
+        changes = self.changes(spark)
+        if not self.appends:
+            with feed_errors(self.table, self.first, self.last):
+                other = changes.where(col(KIND) != F.lit(RowKind.INSERT.value)).head()
+            if other is not None:
+                raise TableError(
+                    f"table {self.table}: rows were updated or deleted in versions {self.first} to {self.last}, but a "
+                    "table without a PRIMARY KEY is read as append-only; declare its key in CREATE TABLE"
+                )
+        return changes.select(*map(col, self.table.columns))
+
+
+@dataclass(frozen=True)
+class SourceTables:
+    """The sources of one INSERT at one version each, which are the versions of one refresh."""
+
+    tables: Mapping[str, Table]
+    versions: Mapping[str, int]
+    appends: Mapping[str, bool]
+
+    @property
+    def offsets(self) -> Offsets:
+        """The progress of a result that has all rows of these versions: the next version of each source."""
+        return Offsets({(name, 0): version + 1 for name, version in self.versions.items()})
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """Delta's id of each source: a table that was replaced has another one."""
+        return {name: table.id for name, table in self.tables.items()}
+
+    def ranges(self, since: Offsets) -> dict[str, SourceRange]:
+        """The range of each source since the progress of a result."""
+        return {
+            name: SourceRange(table, since.get(name, 0) or 0, self.versions[name], self.appends[name])
+            for name, table in self.tables.items()
+        }
+
+    def check_same(self, ids: Mapping[str, str], result: object) -> None:
+        """Raise GapError if a source is another table than that from which the result was computed."""
+        for name, table in self.tables.items():
+            if ids.get(name) != table.id:
+                raise GapError(
+                    f"table {result}: it was computed from another table than `{name}` is now ({table}): the source "
+                    "was replaced. Run the script with --rebuild, which computes the result again and sends what differs"
+                )
+
+
+def open_sources(spark: SparkSession, state: ScriptState, plan: InsertPlan) -> SourceTables:
+    """Open the sources of an INSERT at their newest versions. The state of a topic is created if it is absent.
+
+    Raises TableError for a Delta table that is absent, has other columns, or has no change feed.
+    """
+    tables, versions, appends = {}, {}, {}
+    for source in plan.sources:
+        declared = state.tables[source.name]
+        definition = state.ingest(declared)
+        if definition is not None:
+            table = ingest_table(spark, definition)
+        else:
+            fields = table_fields(spark, declared.ddl.schema)
+            table = open_table(spark, state.source_target(declared), fields, extra_columns=True)
+        tables[source.name] = table
+        versions[source.name] = change_feed.latest_version(table)
+        appends[source.name] = _appends(declared.topic)
+    return SourceTables(tables, versions, appends)
+
+
+def _appends(topic: Topic | None) -> bool:
+    return topic is not None and topic.appends

@@ -1,0 +1,102 @@
+"""Where a script keeps its state, and the pipelines that fill and send it.
+
+    <state>/<script>/sources/<table>       rows of a topic that the script reads, kept by an ingest
+    <state>/<script>/results/<insert>      rows of an INSERT whose sink is a topic, sent by a publish
+    <state>/<script>/checkpoints/...       working files of these ingests and publishes
+
+Every table is an ordinary Delta table with a change data feed, which anyone may read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from bridge.config.paths import resolved_path
+from bridge.definition import Definition, DeltaTarget, Run, Topic
+from bridge.errors import UnsupportedError
+from bridge.sql import InsertPlan, Script
+from bridge.sql.connectors import Table
+
+__all__ = ["ScriptState"]
+
+_DEFAULT_FOLDER = "bridge-state"
+"""Beside the script, where SET 'bridge.state' names no folder."""
+
+
+@dataclass(frozen=True)
+class ScriptState:
+    """The tables and pipelines of one script. Reads and writes nothing."""
+
+    script: Script
+
+    @property
+    def name(self) -> str:
+        """The script's name as a part of paths and of names of pipelines."""
+        return _safe(self.script.name)
+
+    @property
+    def folder(self) -> str:
+        """The folder of all state of this script."""
+        parent = resolved_path(self.script.base, self.script.state or _DEFAULT_FOLDER)
+        return f"{parent.rstrip('/')}/{self.name}"
+
+    @cached_property
+    def tables(self) -> Mapping[str, Table]:
+        """The tables of the script by name."""
+        return {table.name: table for table in self.script.tables}
+
+    def source_target(self, table: Table) -> DeltaTarget:
+        """The Delta table that has the rows of a source: its own one, or the state of its topic."""
+        return table.delta or DeltaTarget(path=f"{self.folder}/sources/{_safe(table.name)}")
+
+    def ingest(self, table: Table) -> Definition | None:
+        """The pipeline that keeps the state of a source; None for a Delta table, which is its own state."""
+        if table.topic is None:
+            return None
+        return self._pipeline(f"sources-{_safe(table.name)}", table.topic, self.source_target(table))
+
+    def result_name(self, plan: InsertPlan) -> str:
+        """The pipeline that writes the result: it owns the table, and its progress is that of the INSERT."""
+        return f"{self.name}.{_safe(plan.name)}"
+
+    def result_target(self, plan: InsertPlan) -> DeltaTarget:
+        """The Delta table that has the rows of the result: the sink, or the table from which a topic is written.
+
+        Raises UnsupportedError for a second INSERT into a Delta table, whose commits have one owner.
+        """
+        sink = self.tables[plan.sink]
+        if sink.delta is None:
+            return DeltaTarget(path=f"{self.folder}/results/{_safe(plan.name)}")
+        if plan.name != plan.sink:
+            what = f"line {plan.line}: a second INSERT into the Delta table `{plan.sink}`"
+            raise UnsupportedError(
+                f"{self.script.file}: {what} is not supported, because its commits carry the progress of one INSERT; "
+                "write one INSERT with UNION ALL",
+                what,
+            )
+        return sink.delta
+
+    def publish(self, plan: InsertPlan) -> Definition | None:
+        """The pipeline that sends the result to the topic of its sink; None for other sinks."""
+        topic = self.tables[plan.sink].topic
+        if topic is None:
+            return None
+        if plan.name != plan.sink and topic.sink.transactional_id_prefix is not None:
+            # Two publishes with the same transactional ids would fence each other.
+            prefix = f"{topic.sink.transactional_id_prefix}-{plan.name.rpartition('-')[2]}"
+            topic = replace(topic, sink=replace(topic.sink, transactional_id_prefix=prefix))
+        return self._pipeline(f"results-{_safe(plan.name)}", topic, self.result_target(plan))
+
+    def _pipeline(self, part: str, topic: Topic, delta: DeltaTarget) -> Definition:
+        run = Run(checkpoint=f"{self.folder}/checkpoints/{part}")
+        return Definition(f"{self.name}.{part}", self.script.base, topic, delta, run)
+
+
+def _safe(name: str) -> str:
+    """A name for paths and pipelines. Names of a script differ in more than case; so do these."""
+    cleaned = re.sub(r"[^A-Za-z0-9._-]", "_", name).lstrip("._-") or "x"
+    return name if cleaned == name else f"{cleaned}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"

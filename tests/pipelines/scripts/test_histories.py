@@ -1,0 +1,170 @@
+"""Results are those that SQLite computes from the newest rows of the sources, after every batch of drawn changes.
+
+Many histories run at once: each has a number `h`, which is in every key and in every GROUP BY, so no row of one belongs
+to another one.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+
+from bridge.pipelines.scripts.run import run_script
+from bridge.sql import load_script
+from tests.pipelines.scripts.oracle import Rows, computed
+
+TABLES = {
+    "t": ("h INT, id INT, g STRING, v INT", ("h", "id", "g", "v")),
+    "u": ("h INT, id INT, name STRING, w INT", ("h", "id", "name", "w")),
+}
+QUERIES = {
+    "filtered": ("h INT, id INT, g STRING", "h, id", "SELECT h, id, g FROM t WHERE v > 2 OR g = 'b'"),
+    "grouped": (
+        "h INT, g STRING, n BIGINT, ids BIGINT, total INT, low INT, high INT, small BIGINT",
+        "h, g",
+        "SELECT h, g, COUNT(*), COUNT(DISTINCT v), SUM(v), MIN(v), MAX(v), COUNT(*) FILTER (WHERE v < 3) "
+        "FROM t GROUP BY h, g",
+    ),
+    "having": (
+        "h INT, g STRING, n BIGINT",
+        "h, g",
+        "SELECT h, g, COUNT(v) FROM t GROUP BY h, g HAVING COUNT(*) > 1",
+    ),
+    "distinct_rows": ("h INT, g STRING, v INT", "h, g, v", "SELECT DISTINCT h, g, v FROM t"),
+    "joined": (
+        "h INT, id INT, g STRING, name STRING",
+        "h, id",
+        "SELECT t.h, t.id, t.g, u.name FROM t JOIN u ON t.h = u.h AND t.id = u.id",
+    ),
+    "left_joined": (
+        "h INT, id INT, g STRING, w INT",
+        "h, id",
+        "SELECT t.h, t.id, t.g, u.w FROM t LEFT JOIN u ON t.h = u.h AND t.id = u.id",
+    ),
+    "wide": (
+        "h INT, id INT, g STRING, name STRING",
+        "h, id",
+        "SELECT COALESCE(t.h, u.h), COALESCE(t.id, u.id), t.g, u.name "
+        "FROM t FULL JOIN u ON t.h = u.h AND t.id = u.id",
+    ),
+    "by_reference": (
+        "h INT, id INT, name STRING",
+        "h, id",
+        "SELECT t.h, t.id, u.name FROM t JOIN u ON t.h = u.h AND t.v = u.id",
+    ),
+    "by_name": (
+        "h INT, name STRING, n BIGINT, total INT",
+        "h, name",
+        "SELECT u.h, u.name, COUNT(*), SUM(t.v) FROM t JOIN u ON t.h = u.h AND t.id = u.id GROUP BY u.h, u.name",
+    ),
+    "together": (
+        "h INT, g STRING, n BIGINT",
+        "h, g",
+        "SELECT h, g, COUNT(*) FROM (SELECT h, g FROM t UNION ALL SELECT h, name AS g FROM u) AS b GROUP BY h, g",
+    ),
+    "top": (
+        "h INT, g STRING, id INT, v INT, place BIGINT",
+        "h, g, place",
+        "SELECT h, g, id, v, place FROM (SELECT h, g, id, v, "
+        "ROW_NUMBER() OVER (PARTITION BY h, g ORDER BY v DESC, id) AS place FROM t) AS r WHERE place <= 2",
+    ),
+    "counted_groups": (
+        "h INT, n BIGINT, groups_ BIGINT",
+        "h, n",
+        "SELECT h, n, COUNT(*) FROM (SELECT h, g, COUNT(*) AS n FROM t GROUP BY h, g) AS c GROUP BY h, n",
+    ),
+}
+"""Columns and key of the sink, and the query, which means the same to Flink and to SQLite."""
+COMPUTED_FROM_ALL_ROWS: set[str] = set()
+
+Sources = dict[str, dict[tuple[int, int], tuple[Any, ...]]]
+
+
+def drawn(draw: random.Random, histories: int, keys: int, kept: Sources) -> dict[str, list[tuple[Any, ...]]]:
+    """Draws changes of both tables and applies them to `kept`; the last value is whether the row is deleted."""
+    changes: dict[str, list[tuple[Any, ...]]] = {}
+    for table, rows in kept.items():
+        touched = {(h, draw.randrange(keys)) for h in range(histories) for _ in range(draw.randrange(4))}
+        changes[table] = []
+        for key in sorted(touched):
+            row = (*key, draw.choice(["a", "b", "c", "", None]), draw.choice([None, *range(keys)]))
+            is_deleted = draw.random() < 0.3
+            changes[table].append((*row, is_deleted))
+            if is_deleted:
+                rows.pop(key, None)
+            else:
+                rows[key] = row
+    return changes
+
+
+def apply(spark: SparkSession, lake: Path, changes: dict[str, list[tuple[Any, ...]]]) -> None:
+    """Merges drawn changes into the source tables, as a user would."""
+    for table, rows in changes.items():
+        frame = spark.createDataFrame(rows, f"{TABLES[table][0]}, gone BOOLEAN")
+        merge = DeltaTable.forPath(spark, str(lake / table)).alias("t").merge(
+            frame.alias("s"), "t.h = s.h AND t.id = s.id"
+        )
+        values = {name: f"s.{name}" for name in TABLES[table][1]}
+        merge = merge.whenMatchedDelete("s.gone").whenMatchedUpdate(set=values)
+        merge.whenNotMatchedInsert("NOT s.gone", values).execute()
+
+
+def script(lake: Path, queries: dict[str, tuple[str, str, str]]) -> Path:
+    parts = ["SET 'bridge.state' = 'state';"]
+    for table, (columns, _) in TABLES.items():
+        parts.append(
+            f"CREATE TABLE {table} ({columns}, PRIMARY KEY (h, id) NOT ENFORCED) "
+            f"WITH ('connector' = 'delta', 'path' = '{table}');"
+        )
+    for name, (columns, key, query) in queries.items():
+        parts.append(
+            f"CREATE TABLE {name} ({columns}, PRIMARY KEY ({key}) NOT ENFORCED) "
+            f"WITH ('connector' = 'delta', 'path' = 'results/{name}');\nINSERT INTO {name} {query};"
+        )
+    file = lake / "histories.sql"
+    file.write_text("\n".join(parts))
+    return file
+
+
+def result(spark: SparkSession, lake: Path, name: str) -> Rows:
+    return Counter(tuple(row) for row in spark.read.format("delta").load(str(lake / "results" / name)).collect())
+
+
+def played(
+    spark: SparkSession, lake: Path, seed: int, queries: dict[str, tuple[str, str, str]], histories: int, batches: int
+) -> None:
+    """Plays drawn histories and compares every result after every batch."""
+    draw, kept = random.Random(seed), {table: {} for table in TABLES}
+    for table, (columns, _) in TABLES.items():
+        spark.sql(
+            f"CREATE TABLE delta.`{lake / table}` ({columns}) USING delta "
+            "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+        )
+    loaded = load_script(script(lake, queries))
+    for number in range(batches):
+        apply(spark, lake, drawn(draw, histories, 4, kept))
+        run_script(spark, loaded)
+        tables = {table: (TABLES[table][1], list(rows.values())) for table, rows in kept.items()}
+        for name, (_, _, query) in queries.items():
+            assert result(spark, lake, name) == computed(query, tables), f"{name}, batch {number}, seed {seed}"
+
+
+def test_two_hundred_histories(spark: SparkSession, lake: Path) -> None:
+    played(spark, lake, 1, QUERIES, histories=200, batches=3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10, 20))
+def test_five_thousand_histories(spark: SparkSession, lake: Path, seed: int) -> None:
+    played(spark, lake, seed, QUERIES, histories=500, batches=6)
+
+
+def test_which_are_computed_in_parts(lake: Path) -> None:
+    plans = load_script(script(lake, QUERIES)).inserts
+    assert {p.name for p in plans if not p.parts} == COMPUTED_FROM_ALL_ROWS
