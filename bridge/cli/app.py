@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bridge import config, sql
-from bridge.cli import check_command, ops_commands, process, txn_commands
+from bridge.cli import check_command, ops_commands, process, run_command, txn_commands
 from bridge.cli.arguments import Conf, File, FileOrScript, Json, Master, Quiet
+from bridge.cli.script_pipelines import is_script
 from bridge.console import Screen, explanation_rows, summary_rows
 from bridge.definition import Definition
 from bridge.version import own_version
@@ -82,6 +83,7 @@ def publish(file: File, quiet: Quiet = False, master: Master = None, conf: Conf 
 
 
 for _verb in (
+    run_command.run,
     check_command.check,
     ops_commands.verify,
     ops_commands.resync,
@@ -99,7 +101,7 @@ def validate(file: FileOrScript, json: Json = False) -> None:
 
     Needs neither Kafka nor Spark nor a table.
     """
-    if file.suffix.lower() == ".sql":
+    if is_script(file):
         _validate_script(file, json)
         return
     screen, definition = Screen(), config.load(file)

@@ -9,7 +9,8 @@ import typer
 
 from bridge import config
 from bridge.cli import process
-from bridge.cli.arguments import Conf, File, Json, Master, Quiet
+from bridge.cli.arguments import Conf, File, FileOrScript, Json, Master, Quiet
+from bridge.cli.script_pipelines import InsertName, TableName, load_pipeline
 from bridge.console import Screen
 from bridge.errors import DefinitionError, DifferenceError
 
@@ -22,7 +23,9 @@ Direction = Annotated[str | None, typer.Option(help="ingest or publish; default:
 
 
 def verify(
-    file: File,
+    file: FileOrScript,
+    insert: InsertName = None,
+    table: TableName = None,
     direction: Direction = None,
     show_values: Annotated[
         bool, typer.Option("--show-values", help="Show both rows of the example keys.")
@@ -38,7 +41,7 @@ def verify(
     changing.
     """
     _check_choice("--direction", direction, "ingest", "publish")
-    screen, definition = Screen(quiet=quiet or json), config.load(file)
+    screen, definition = Screen(quiet=quiet or json), load_pipeline(file, insert, table)
     from bridge.pipelines.compare.verify import verify as run
 
     with process.session(screen, definition, master, conf) as spark:
@@ -68,7 +71,9 @@ def verify(
 
 
 def resync(
-    file: File,
+    file: FileOrScript,
+    insert: InsertName = None,
+    table: TableName = None,
     direction: Direction = None,
     missing: Annotated[
         str | None,
@@ -91,7 +96,7 @@ def resync(
     """
     _check_choice("--direction", direction, "ingest", "publish")
     _check_choice("--missing", missing, "delete", "keep")
-    screen, definition = Screen(quiet=json), config.load(file)
+    screen, definition = Screen(quiet=json), load_pipeline(file, insert, table)
     from bridge.pipelines.resync import table_to_topic, topic_to_table
     from bridge.pipelines.resync.report import direction_of
 
@@ -135,9 +140,16 @@ def replay(
     screen.result(f"replay of {definition.name}", report, json=json)
 
 
-def status(file: File, json: Json = False, master: Master = None, conf: Conf = None) -> None:
+def status(
+    file: FileOrScript,
+    insert: InsertName = None,
+    table: TableName = None,
+    json: Json = False,
+    master: Master = None,
+    conf: Conf = None,
+) -> None:
     """Show the progress of a pipeline and what is pending. Changes nothing."""
-    screen, definition = Screen(quiet=json), config.load(file)
+    screen, definition = Screen(quiet=json), load_pipeline(file, insert, table)
     from bridge.pipelines.operations.status import status as run
 
     with process.session(screen, definition, master, conf) as spark:
@@ -146,7 +158,9 @@ def status(file: File, json: Json = False, master: Master = None, conf: Conf = N
 
 
 def peek(
-    file: File,
+    file: FileOrScript,
+    insert: InsertName = None,
+    table: TableName = None,
     limit: Annotated[int, typer.Option("--max", min=1, help="Maximum number of records.")] = 10,
     start: Annotated[
         str,
@@ -165,7 +179,7 @@ def peek(
     With --json each record is one line of JSON. Fields listed in `peek: {hide: ...}` of the file
     are hidden.
     """
-    screen, definition = Screen(), config.load(file)
+    screen, definition = Screen(), load_pipeline(file, insert, table)
     from bridge.peek import Start
     from bridge.peek import peek as run
 
@@ -177,7 +191,9 @@ def peek(
 
 
 def maintain(
-    file: File,
+    file: FileOrScript,
+    insert: InsertName = None,
+    table: TableName = None,
     forget_consumer: Annotated[
         str | None,
         typer.Option(
@@ -195,7 +211,7 @@ def maintain(
     too. Without the section both run, and files are kept for the table's
     delta.deletedFileRetentionDuration.
     """
-    screen, definition = Screen(quiet=json), config.load(file)
+    screen, definition = Screen(quiet=json), load_pipeline(file, insert, table)
     from bridge.pipelines.operations.maintain import maintain as run
 
     with process.session(screen, definition, master, conf) as spark:

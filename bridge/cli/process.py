@@ -24,7 +24,7 @@ from bridge.store_jars import schemes_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["run_guarded", "session", "stop_signals"]
+__all__ = ["run_guarded", "session", "spark_session", "stop_signals"]
 
 _TITLES = {2: "refused", 3: "quality failed", 4: "different"}
 
@@ -34,9 +34,24 @@ def session(
     screen: Screen, definition: Definition, master: str | None, conf: Sequence[str] | None
 ) -> Iterator[SparkSession]:
     """Creates the Spark session of one pipeline. `conf`: key=value pairs from the command line."""
+    paths = [location.path for location in storage_locations(definition)]
+    with spark_session(screen, definition.name, definition.warnings, paths, master, conf) as spark:
+        yield spark
+
+
+@contextmanager
+def spark_session(
+    screen: Screen,
+    name: str,
+    warnings: Sequence[str],
+    paths: Sequence[str | None],
+    master: str | None,
+    conf: Sequence[str] | None,
+) -> Iterator[SparkSession]:
+    """Prints the warnings of a pipeline or script, and creates a Spark session that reaches the stores of `paths`."""
     from bridge.session import build_session
 
-    for warning in definition.warnings:
+    for warning in warnings:
         screen.info(f"warning: {warning}")
     settings = {}
     for pair in conf or []:
@@ -45,8 +60,7 @@ def session(
             raise DefinitionError(f"--conf {pair}: expected key=value")
         settings[key] = value
     with screen.busy("starting Spark"):
-        stores = schemes_of(location.path for location in storage_locations(definition))
-        spark = build_session(f"bridge {definition.name}", master=master, conf=settings, stores=stores)
+        spark = build_session(f"bridge {name}", master=master, conf=settings, stores=schemes_of(paths))
     yield spark
 
 

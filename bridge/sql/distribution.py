@@ -1,9 +1,9 @@
 """Which columns of a result divide its computation into parts that do not depend on each other.
 
-A column of a result has a distribution if, for each of its values, the rows with that value come from those rows of each
-source that have the same value in one column of that source. The result can then be computed for some values only: from
-the rows of all sources with these values. (Flink's planner calls the same property a hash distribution: it may send the
-rows of one value to one task.)
+A column of a result has a distribution if, for each of its values, the rows with that value come from those rows of
+each source that have the same value in one column of that source. The result can then be computed for some values only:
+from the rows of all sources with these values. (Flink's planner calls this a hash distribution: it may send the rows of
+one value to one task.)
 
 Example: in `SELECT city, COUNT(*) FROM users GROUP BY city` the column `city` has the distribution {users: city}, and
 `COUNT(*)` has none. In `a JOIN b ON a.id = b.ref` the columns `id` and `ref` have {a: id, b: ref}; others have none.

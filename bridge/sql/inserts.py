@@ -20,11 +20,12 @@ from bridge.sql.plan import (
     fingerprint,
     words,
 )
+from bridge.sql.positions import select_positions
 from bridge.sql.query import analyse
 from bridge.sql.relation import QueryColumn, Relation
 from bridge.sql.sink import Result, fit_sink
 from bridge.sql.statements import CreateView, Insert, Name, QueryText
-from bridge.sql.tree import Substitute, name_columns, parse_query, spark_text
+from bridge.sql.tree import QueryTree, Substitute, name_columns, parse_query, spark_text
 
 __all__ = ["plan_insert", "plan_query", "plan_view"]
 
@@ -69,6 +70,10 @@ def plan_insert(
         SourceTable(t.name, t.connector.value, t.place, t.key, names, t.is_updating)
         for t, names in zip(tables, used, strict=True)
     )
+    keeps_last = bool(result.key) and not result.is_updating and bool(sources)
+    if keeps_last:
+        select_positions(insert, sink, result.spark, tables, tree)
+    _refuse_unrunnable(insert, result, relation, sources, tree)
     query = [w for name in env.views for w in _view(catalogue, name).words]
     query += words(insert.query.tokens, substitute)
     target = [
@@ -85,6 +90,7 @@ def plan_insert(
         columns=tuple(ResultColumn(c.name, c.type) for c in result.columns),
         key=result.key,
         is_updating=result.is_updating,
+        keeps_last=keeps_last,
         sources=sources,
         states=_states(relation, sources),
         views=tuple(env.views),
@@ -110,9 +116,7 @@ def _renamed(source: Source, columns: Sequence[Name], analysed: Analysed) -> Rel
         )
     names = [c.text for c in columns] or list(relation.names)
     name_columns(analysed.spark, names)
-    named = tuple(
-        QueryColumn(n, c.type, c.is_constant) for n, c in zip(names, relation.columns, strict=True)
-    )
+    named = tuple(QueryColumn(n, c.type, c.is_constant) for n, c in zip(names, relation.columns, strict=True))
     return replace(relation, columns=named)
 
 
@@ -154,6 +158,24 @@ def _parts(result: Result) -> tuple[PartColumn, ...]:
     known = [c.name for c in result.columns if c.name in result.distributions]
     chosen = [name for name in known if name in result.key] or known[:1]
     return tuple(PartColumn(name, tuple(sorted(result.distributions[name]))) for name in chosen)
+
+
+def _refuse_unrunnable(
+    insert: Insert, result: Result, relation: Relation, sources: Sequence[SourceTable], tree: QueryTree
+) -> None:
+    """Raises UnsupportedError for results whose rows cannot be kept."""
+    if result.is_updating and not result.key:
+        raise tree.unsupported(
+            f"an aggregate without GROUP BY into `{insert.sink.text}`, which has no PRIMARY KEY",
+            "select a constant beside it, and declare that column as PRIMARY KEY: SELECT 'all' AS id, COUNT(*) ...",
+            tree.root,
+        )
+    if sources and not result.is_updating and "values" in relation.operations:
+        raise tree.unsupported(
+            "VALUES beside rows of a table that are only added",
+            "write an INSERT INTO ... VALUES of its own",
+            tree.root,
+        )
 
 
 def _view(catalogue: Catalogue, name: str) -> View:

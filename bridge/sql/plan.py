@@ -96,6 +96,8 @@ class InsertPlan:
     """The columns of the sink by which a row of the result replaces its former one; empty if rows are only added."""
     is_updating: bool
     """False if rows of the result are only ever added."""
+    keeps_last: bool
+    """True if such rows replace each other by `key`, the last one by the position of its record; see `positions`."""
     sources: tuple[SourceTable, ...]
     states: tuple[StateTable, ...]
     views: tuple[str, ...]

@@ -67,6 +67,8 @@ def analyse_select(
     if aggregates:
         check_grouped(tree, [p.node for p in projections] + ([having.this] if having else []), groups)
     columns = _translate(select, tree, projections, scope, ranked)
+    if aggregates and not groups:
+        _leave_out_empty(select)
     relation = _relation(columns, projections, joined, groups if aggregates else None)
     if ranked is not None:
         row_number = column_term(scope.width)
@@ -155,6 +157,12 @@ def _outputs(projections: list[_Projection]) -> dict[Term, list[int]]:
     return outputs
 
 
+def _leave_out_empty(select: exp.Select) -> None:
+    """Without GROUP BY an aggregate of no rows is a row in Spark. In Flink there is none until the first row comes, and
+    none again when the last one is deleted."""
+    select.having("COUNT(*) > 0", dialect="spark", copy=False)
+
+
 def _distributions(joined: Joined, outputs: Mapping[Term, Iterable[int]]) -> dict[Term, Distribution]:
     found = project_distributions(joined.distributions, outputs)
     return {column_term(index): distribution for index, distribution in found.items()}
@@ -172,7 +180,9 @@ def _relation(
         distributions = _distributions(joined, outputs)
         return Relation(columns, keys, joined.changes, joined.operations, distributions=distributions)
     key: Key = frozenset(column_term(i) for i in range(len(groups)))
-    selected = {group.text: [n for n, p in enumerate(projections) if p.text == group.text] for group in groups}
+    selected = {
+        group.text: [n for n, p in enumerate(projections) if p.text == group.text] for group in groups
+    }
     keys = project_keys([key], {column_term(i): selected[group.text] for i, group in enumerate(groups)})
     grouped = {term: selected[g.text] for g in groups if (term := term_of(g.node)) is not None}
     return Relation(

@@ -33,6 +33,7 @@ def test_rows() -> None:
         "views": "v",
         "INSERT s": "line 7: aggregate of users; rows are updated, by key (a)",
         "INSERT s: state": "users (id, city)",
+        "INSERT s: computed again": "rows by a (from users.city)",
         "INSERT s: Spark SQL": SQL,
         "INSERT s: fingerprint": script.inserts[0].fingerprint,
         "EXPLAIN 1": "SELECT `users`.`id` AS `id` FROM `users` AS `users`",
@@ -58,6 +59,7 @@ def test_json() -> None:
             "sources": shown["sources"],
             "states": [{"source": "users", "key": ["id"], "columns": ["id", "city"]}],
             "views": ["v"],
+            "parts": [{"column": "a", "sources": {"users": "city"}}],
             "spark_sql": SQL,
             "fingerprint": script.inserts[0].fingerprint,
         }

@@ -60,9 +60,9 @@ def insert(
 
 
 def test_columns_that_are_listed_in_another_order() -> None:
-    found = load(insert("b, a", "SELECT user_id, region FROM views")).inserts[0]
+    found = load(insert("b, a", "SELECT id, city FROM users")).inserts[0]
     assert found.spark_sql == (
-        "SELECT `views`.`region` AS `a`, `views`.`user_id` AS `b`, CAST(NULL AS INT) AS `c` FROM `views` AS `views`"
+        "SELECT `users`.`city` AS `a`, `users`.`id` AS `b`, CAST(NULL AS INT) AS `c` FROM `users` AS `users`"
     )
 
 

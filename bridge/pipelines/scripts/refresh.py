@@ -15,7 +15,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bridge.columns import KIND, col, same_key
+from bridge.columns import KIND, POSITION, col, same_key
+from bridge.compact import TWO_PARTITIONS, latest_by_offset
 from bridge.delta.file_pruning import key_predicate
 from bridge.delta.table import Table
 from bridge.pipelines.scripts.source_tables import SourceRange
@@ -23,6 +24,7 @@ from bridge.rows import RowKind
 from bridge.schema import quote
 from bridge.session import child_session
 from bridge.sql import InsertPlan
+from bridge.sql.positions import POSITION_COLUMNS
 
 __all__ = ["Method", "Refresh", "method_for", "refreshed"]
 
@@ -32,11 +34,11 @@ _PART, _TABLE = "p", "t"
 class Method(str, Enum):
     """How a refresh finds the changes of a result."""
 
-    ADDED_ROWS = "added rows"
-    """The query over the rows that the sources got; they are appended."""
-    PARTS = "parts"
+    ADDED_ROWS = "the added rows"
+    """The query over the rows that the sources got; they are appended, or replace rows of the same key."""
+    PARTS = "the parts that changed"
     """The query over the rows of the parts that changed, compared with the rows of these parts in the result."""
-    ALL_ROWS = "all rows"
+    ALL_ROWS = "all rows of its sources"
     """The query over all rows, compared with the whole result."""
 
 
@@ -52,7 +54,7 @@ class Refresh:
 
 def method_for(plan: InsertPlan, *, is_first: bool) -> Method:
     """How an INSERT is refreshed; the first time there is nothing to compare with."""
-    if not plan.is_updating and not plan.key:
+    if not plan.is_updating:
         return Method.ADDED_ROWS
     return Method.PARTS if plan.parts and not is_first else Method.ALL_ROWS
 
@@ -66,15 +68,19 @@ def refreshed(
     belong to a session of their own, in which the sources are views. Wrap actions in `delta_errors.feed_errors`.
     """
     session = child_session(spark)
+    before = result.on(session).delta().toDF().select(*map(col, result.columns))
     if method is Method.ADDED_ROWS:
         views = {name: source.added_rows(session) for name, source in ranges.items()}
-        return Refresh(_query(session, plan, views), method)
-    before = result.on(session).delta().toDF().select(*map(col, result.columns))
+        added = _upserts(plan, _query(session, plan, views))
+        is_rebuilt = plan.key and all(source.first == 0 for source in ranges.values())
+        return Refresh(_differences(plan, added, before) if is_rebuilt else added, method)
     if method is Method.ALL_ROWS:
         views = {name: source.rows(session) for name, source in ranges.items()}
         return Refresh(_differences(plan, _query(session, plan, views), before), method)
     parts = _changed_parts(session, plan, ranges).persist()
-    views = {name: _of_parts(source.rows(session), parts, _columns(plan, name)) for name, source in ranges.items()}
+    views = {
+        name: _of_parts(source.rows(session), parts, _columns(plan, name)) for name, source in ranges.items()
+    }
     own = {part.name: part.name for part in plan.parts}
     after = _query(session, plan, views)
     return Refresh(_differences(plan, after, _of_parts(before, parts, own)), method, parts)
@@ -86,6 +92,17 @@ def _query(session: SparkSession, plan: InsertPlan, views: Mapping[str, DataFram
     return session.sql(plan.spark_sql)
 
 
+def _upserts(plan: InsertPlan, rows: DataFrame) -> DataFrame:
+    """Rows that are only added: as they are, or the last one of each key as +U."""
+    if not plan.key:
+        return rows
+    if plan.keeps_last:
+        position = F.struct(*(col(c.name).alias(c.name.lstrip("_")) for c in POSITION_COLUMNS))
+        rows = latest_by_offset(rows.withColumn(POSITION, position), plan.key)
+        rows = rows.drop(POSITION, TWO_PARTITIONS, *(c.name for c in POSITION_COLUMNS))
+    return rows.withColumn(KIND, F.lit(RowKind.UPDATE_AFTER.value))
+
+
 def _differences(plan: InsertPlan, after: DataFrame, before: DataFrame) -> DataFrame:
     """All rows of `after` as +U, and those of `before` without a row of the same key there as -D.
 
@@ -94,7 +111,7 @@ def _differences(plan: InsertPlan, after: DataFrame, before: DataFrame) -> DataF
     is_gone = before.alias(_TABLE).join(
         after.select(*map(col, plan.key)).alias(_PART), same_key(plan.key, _TABLE, _PART), "left_anti"
     )
-    kept = after.withColumn(KIND, F.lit(RowKind.UPDATE_AFTER.value))
+    kept = after.withColumn(KIND, F.lit(RowKind.UPDATE_AFTER.value)) if KIND not in after.columns else after
     return kept.unionByName(is_gone.withColumn(KIND, F.lit(RowKind.DELETE.value)))
 
 

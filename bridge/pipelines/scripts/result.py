@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -51,7 +51,8 @@ class Result:
 
         With `rebuild` all rows are computed again, whatever the progress says. Raises DefinitionError if the query is
         another one than that of the progress; GapError if a source was replaced, or its changes are gone;
-        ConcurrentRunError if another run has committed this refresh; TableError for rows that the table does not accept.
+        ConcurrentRunError if another run has committed this refresh; TableError for rows that
+        the table does not accept.
         """
         since = Offsets() if self.progress is None or rebuild else self.progress.offsets
         if self.progress is not None and not rebuild:
@@ -131,7 +132,9 @@ def open_result(spark: SparkSession, state: ScriptState, plan: InsertPlan) -> Re
     else:
         table = create_table(spark, target, fields, pipeline=name, appends=appends)
     found = read_progress(table, name)
-    return Result(plan, table, name, uuid.uuid4().hex[:12], Engines(MergeSettings()), found[0] if found else None)
+    return Result(
+        plan, table, name, uuid.uuid4().hex[:12], Engines(MergeSettings()), found[0] if found else None
+    )
 
 
 def _checked_upserts(changes: DataFrame, plan: InsertPlan) -> int:
@@ -142,8 +145,8 @@ def _checked_upserts(changes: DataFrame, plan: InsertPlan) -> int:
     assert row is not None
     if row[0] != row[1]:
         raise TableError(
-            f"INSERT {plan.name}: {row[0] - row[1]:,} rows of the query have a key ({', '.join(plan.key)}) that another "
-            "row has, too, so it is not known which one counts; nothing was written. Group the rows, or keep one of "
-            "each key with ROW_NUMBER()"
+            f"INSERT {plan.name}: {row[0] - row[1]:,} rows of the query have a key ({', '.join(plan.key)}) that "
+            "another row has, too, so it is not known which one counts; nothing was written. Group the rows, or keep "
+            "one of each key with ROW_NUMBER()"
         )
     return int(row[0])

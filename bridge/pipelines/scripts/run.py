@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -36,6 +37,7 @@ class ScriptSummary:
 
     script: str
     rounds: int = 0
+    seconds: float = 0.0
     pipelines: dict[tuple[str, str], Summary] = field(default_factory=dict)
     """By verb (`ingest`, `insert`, `publish`) and name."""
 
@@ -91,6 +93,7 @@ class _Run:
         """The INSERTs whose results have been sent at least once: before that, a former run may have left changes."""
 
     def run(self, every_seconds: float | None) -> ScriptSummary:
+        started = time.monotonic()
         while not self._stop.is_set():
             is_changed = self._round()
             self._summary.rounds += 1
@@ -100,6 +103,7 @@ class _Run:
                     break
             elif not is_changed:
                 self._stop.wait(every_seconds)
+        self._summary.seconds = time.monotonic() - started
         return self._summary
 
     def _round(self) -> bool:

@@ -42,7 +42,9 @@ class SourceRange:
 
     def rows(self, spark: SparkSession) -> DataFrame:
         """All rows of the last version, in session `spark`."""
-        return self.table.on(spark).read({"versionAsOf": str(self.last)}).select(*map(col, self.table.columns))
+        return (
+            self.table.on(spark).read({"versionAsOf": str(self.last)}).select(*map(col, self.table.columns))
+        )
 
     def changes(self, spark: SparkSession) -> DataFrame:
         """The changes of the range with `__kind`, updates with both rows; see `change_feed.changes`.
@@ -100,8 +102,9 @@ class SourceTables:
         for name, table in self.tables.items():
             if ids.get(name) != table.id:
                 raise GapError(
-                    f"table {result}: it was computed from another table than `{name}` is now ({table}): the source "
-                    "was replaced. Run the script with --rebuild, which computes the result again and sends what differs"
+                    f"table {result}: it was computed from another table than `{name}` is now ({table}): the "
+                    "source was replaced. Run the script with --rebuild, which computes the result again and sends "
+                    "what differs"
                 )
 
 

@@ -20,6 +20,7 @@ from bridge.definition import Definition, DeltaTarget, Run, Topic
 from bridge.errors import UnsupportedError
 from bridge.sql import InsertPlan, Script
 from bridge.sql.connectors import Table
+from bridge.sql.positions import POSITION_COLUMNS
 
 __all__ = ["ScriptState"]
 
@@ -57,7 +58,11 @@ class ScriptState:
         """The pipeline that keeps the state of a source; None for a Delta table, which is its own state."""
         if table.topic is None:
             return None
-        return self._pipeline(f"sources-{_safe(table.name)}", table.topic, self.source_target(table))
+        topic = table.topic
+        if any(plan.keeps_last and plan.sources[0].name == table.name for plan in self.script.inserts):
+            columns = (*topic.schema.columns, *POSITION_COLUMNS)
+            topic = replace(topic, schema=replace(topic.schema, columns=columns))
+        return self._pipeline(f"sources-{_safe(table.name)}", topic, self.source_target(table))
 
     def result_name(self, plan: InsertPlan) -> str:
         """The pipeline that writes the result: it owns the table, and its progress is that of the INSERT."""

@@ -107,8 +107,10 @@ def apply(spark: SparkSession, lake: Path, changes: dict[str, list[tuple[Any, ..
     """Merges drawn changes into the source tables, as a user would."""
     for table, rows in changes.items():
         frame = spark.createDataFrame(rows, f"{TABLES[table][0]}, gone BOOLEAN")
-        merge = DeltaTable.forPath(spark, str(lake / table)).alias("t").merge(
-            frame.alias("s"), "t.h = s.h AND t.id = s.id"
+        merge = (
+            DeltaTable.forPath(spark, str(lake / table))
+            .alias("t")
+            .merge(frame.alias("s"), "t.h = s.h AND t.id = s.id")
         )
         values = {name: f"s.{name}" for name in TABLES[table][1]}
         merge = merge.whenMatchedDelete("s.gone").whenMatchedUpdate(set=values)
@@ -133,11 +135,18 @@ def script(lake: Path, queries: dict[str, tuple[str, str, str]]) -> Path:
 
 
 def result(spark: SparkSession, lake: Path, name: str) -> Rows:
-    return Counter(tuple(row) for row in spark.read.format("delta").load(str(lake / "results" / name)).collect())
+    return Counter(
+        tuple(row) for row in spark.read.format("delta").load(str(lake / "results" / name)).collect()
+    )
 
 
 def played(
-    spark: SparkSession, lake: Path, seed: int, queries: dict[str, tuple[str, str, str]], histories: int, batches: int
+    spark: SparkSession,
+    lake: Path,
+    seed: int,
+    queries: dict[str, tuple[str, str, str]],
+    histories: int,
+    batches: int,
 ) -> None:
     """Plays drawn histories and compares every result after every batch."""
     draw, kept = random.Random(seed), {table: {} for table in TABLES}
@@ -152,7 +161,9 @@ def played(
         run_script(spark, loaded)
         tables = {table: (TABLES[table][1], list(rows.values())) for table, rows in kept.items()}
         for name, (_, _, query) in queries.items():
-            assert result(spark, lake, name) == computed(query, tables), f"{name}, batch {number}, seed {seed}"
+            assert result(spark, lake, name) == computed(query, tables), (
+                f"{name}, batch {number}, seed {seed}"
+            )
 
 
 def test_two_hundred_histories(spark: SparkSession, lake: Path) -> None:

@@ -1,0 +1,62 @@
+"""What a script would do, by its text alone: without Spark, brokers and tables."""
+
+from __future__ import annotations
+
+from bridge.pipelines.scripts.state import ScriptState
+from bridge.sql import InsertPlan, Script
+
+__all__ = ["explain_script", "used_paths"]
+
+
+def explain_script(script: Script) -> dict[str, str]:
+    """Returns rows of two columns: the states of the sources, and of each INSERT what it computes again and sends."""
+    state = ScriptState(script)
+    rows = {"state": state.folder}
+    for source in script.sources:
+        target = state.source_target(state.tables[source.name])
+        kept = "read as it is" if state.ingest(state.tables[source.name]) is None else f"kept in {target}"
+        by = f"by key ({', '.join(source.key)})" if source.key else "all rows"
+        rows[f"source {source.name}"] = f"{source.connector} {source.place}: {kept}, {by}"
+    for plan in script.inserts:
+        rows[f"INSERT {plan.name}"] = (
+            f"line {plan.line}: {plan.kind.value}, result in {state.result_target(plan)}"
+        )
+        rows[f"INSERT {plan.name}: computes"] = _computes(plan)
+        rows[f"INSERT {plan.name}: sends"] = _sends(state, plan)
+    return rows
+
+
+def _computes(plan: InsertPlan) -> str:
+    names = ", ".join(source.name for source in plan.sources)
+    if not plan.sources:
+        return "its rows once"
+    if not plan.is_updating:
+        last = f"; the last row of each ({', '.join(plan.key)}) counts" if plan.key else ""
+        return f"the rows that {names} got since the last batch{last}"
+    if not plan.parts:
+        return f"all rows from all rows of {names}, in every batch; those that differ are written"
+    columns = ", ".join(part.name for part in plan.parts)
+    read = "; ".join(
+        f"of {source} the rows whose ({', '.join(dict(p.sources)[source] for p in plan.parts)}) changed"
+        for source, _ in plan.parts[0].sources
+    )
+    return f"the rows of each ({columns}) to which a changed row belongs; reads {read}"
+
+
+def _sends(state: ScriptState, plan: InsertPlan) -> str:
+    sink = state.tables[plan.sink]
+    if sink.topic is None:
+        return {"delta": "nothing: the result is the sink", "print": "its changes to the terminal"}.get(
+            sink.connector.value, "nothing"
+        )
+    what = "a record for each changed row, a tombstone for each deleted one" if plan.key else "each new row"
+    if not sink.topic.is_upsert:
+        what = f"each change as {sink.topic.value.name}" if plan.is_updating else "each new row"
+    return f"{what}, to {sink.place} ({sink.topic.sink.delivery_guarantee.value})"
+
+
+def used_paths(script: Script) -> list[str]:
+    """The folders that a run reads and writes."""
+    state = ScriptState(script)
+    deltas = [table.delta.path for table in script.tables if table.delta is not None]
+    return [state.folder, *(path for path in deltas if path is not None)]

@@ -1,0 +1,57 @@
+"""Rows that replace each other by the key of their sink, although their source only adds rows: the last one counts.
+
+Which one is the last says the position of its record, so such an INSERT selects the position of each row, too. That is
+possible for a SELECT from one topic, of which each record gives at most one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from bridge.schema import MetadataColumn, ScalarType
+from bridge.sql.connectors import Table
+from bridge.sql.statements import Insert
+from bridge.sql.tree import QueryTree
+
+__all__ = ["POSITION_COLUMNS", "select_positions"]
+
+POSITION_COLUMNS = (
+    MetadataColumn("__topic", ScalarType("STRING"), "topic", virtual=True),
+    MetadataColumn("__partition", ScalarType("INT"), "partition", virtual=True),
+    MetadataColumn("__offset", ScalarType("BIGINT"), "offset", virtual=True),
+    MetadataColumn("__timestamp", ScalarType("TIMESTAMP_LTZ", (3,)), "timestamp", virtual=True),
+)
+"""Columns that the state of a topic has beside those of the script, for such an INSERT. Users' names cannot begin with
+two underscores."""
+
+
+def select_positions(
+    insert: Insert, sink: Table, query: exp.Query, sources: Sequence[Table], tree: QueryTree
+) -> None:
+    """Adds POSITION_COLUMNS to the query in place. Raises UnsupportedError where no record has a row's position."""
+    if len(sources) != 1 or sources[0].topic is None or not _add(query):
+        raise tree.unsupported(
+            f"rows that replace each other by the PRIMARY KEY of `{sink.name}`, from anything but one topic",
+            "which of two rows of one key is the last one is not known. Select from one topic, or keep one row of each "
+            "key with ROW_NUMBER() OVER (PARTITION BY key ORDER BY ...) = 1",
+            tree.root,
+        )
+
+
+def _add(query: exp.Expr) -> bool:
+    """Adds the columns to a SELECT and to the views and subqueries that it selects from; False if it is anything else.
+
+    GROUP BY, joins and Top-N need no look: their rows are updated, or their sources are several.
+    """
+    from_ = query.args.get("from_")
+    if not isinstance(query, exp.Select) or query.args.get("distinct") or from_ is None:
+        return False
+    source = from_.this
+    if not isinstance(source, exp.Table) and not (isinstance(source, exp.Subquery) and _add(source.this)):
+        return False
+    for column in POSITION_COLUMNS:
+        node = exp.column(column.name, table=source.alias, quoted=True)
+        query.append("expressions", exp.alias_(node, exp.to_identifier(column.name, quoted=True), copy=False))
+    return True

@@ -1,0 +1,105 @@
+"""By which columns results are computed in parts. That these parts are right is judged by tests/pipelines/scripts."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.sql.distribution import scan_distribution, union_distribution
+from tests.sql.scripts import plan
+
+T, U = scan_distribution("t", "a"), scan_distribution("u", "b")
+
+
+def test_two_sources_have_a_column_each() -> None:
+    assert union_distribution(T, U) == {("t", "a"), ("u", "b")}
+    assert union_distribution(T, T) == T
+
+
+def test_one_source_cannot_be_restricted_by_two_columns() -> None:
+    assert union_distribution(T, scan_distribution("t", "c")) is None
+    assert union_distribution(T, None) is union_distribution(None, T) is None
+
+
+def parts(query: str, columns: str = "a STRING, b BIGINT", key: str = "a") -> dict[str, dict[str, str]]:
+    return {part.name: dict(part.sources) for part in plan(query, columns, key).parts}
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("SELECT city, COUNT(*) FROM users GROUP BY city", {"a": {"users": "city"}}),
+        (
+            "SELECT city, COUNT(*) FROM users WHERE id > 3 GROUP BY city HAVING COUNT(*) > 1",
+            {"a": {"users": "city"}},
+        ),
+        ("SELECT c, COUNT(*) FROM (SELECT city AS c FROM users) AS v GROUP BY c", {"a": {"users": "city"}}),
+        ("SELECT UPPER(city), COUNT(*) FROM users GROUP BY UPPER(city)", {}),
+        ("SELECT 'all', COUNT(*) FROM users", {}),
+        (
+            "SELECT u.name, COUNT(*) FROM users AS u JOIN orders AS o ON u.id = o.user_id GROUP BY u.name",
+            {},
+        ),
+        (
+            "SELECT c, COUNT(*) FROM (SELECT city AS c FROM users UNION ALL SELECT name AS c FROM users) AS v GROUP BY c",
+            {},
+        ),
+        (
+            "SELECT c, COUNT(*) FROM (SELECT city AS c FROM users UNION ALL SELECT region AS c FROM views) AS v "
+            "GROUP BY c",
+            {"a": {"users": "city", "views": "region"}},
+        ),
+    ],
+)
+def test_aggregates(query: str, found: dict[str, dict[str, str]]) -> None:
+    assert parts(query) == found
+
+
+BOTH = {"users": "id", "orders": "id"}
+
+
+@pytest.mark.parametrize(
+    ("join", "key", "found"),
+    [
+        ("users AS u JOIN orders AS o ON u.id = o.id", "u.id", BOTH),
+        ("users AS u JOIN orders AS o ON u.id = o.id", "o.id", BOTH),
+        ("users AS u LEFT JOIN orders AS o ON u.id = o.id", "u.id", BOTH),
+        ("orders AS o RIGHT JOIN users AS u ON u.id = o.id", "u.id", BOTH),
+        ("users AS u FULL JOIN orders AS o ON u.id = o.id", "COALESCE(o.id, u.id)", BOTH),
+        ("users AS u JOIN orders AS o ON u.id = o.id AND u.name > 'a'", "u.id", BOTH),
+    ],
+)
+def test_joins(join: str, key: str, found: dict[str, str]) -> None:
+    assert parts(f"SELECT u.city, {key} FROM {join}", key="b") == {"b": found}
+
+
+def test_a_column_that_an_outer_join_fills_with_null_has_none() -> None:
+    query = (
+        "SELECT COALESCE(o, 0), n FROM (SELECT o.id AS o, COUNT(*) AS n FROM users AS u LEFT JOIN orders AS o "
+        "ON u.id = o.id GROUP BY o.id) AS g"
+    )
+    found = plan(
+        f"SELECT CAST(o AS STRING), n FROM ({query[len('SELECT COALESCE(o, 0), n FROM (') : -len(') AS g')]}) AS g"
+    )
+    assert found.parts == ()
+
+
+def test_a_top_n_has_only_its_partition() -> None:
+    ranked = (
+        "SELECT {} FROM (SELECT city, id, name, ROW_NUMBER() OVER (PARTITION BY city ORDER BY id) AS n FROM users) AS r "
+        "WHERE n <= {}"
+    )
+    assert parts(ranked.format("city, id", 1)) == {"a": {"users": "city"}}
+    assert parts(ranked.format("name, id", 3), key="b") == {}
+
+
+def test_the_columns_of_the_key_are_preferred() -> None:
+    found = parts("SELECT city, id FROM users", key="b")
+    assert found == {"b": {"users": "id"}}
+    two = parts(
+        "SELECT name, city, COUNT(*) FROM users GROUP BY name, city", "a STRING, b STRING, c BIGINT", "a, b"
+    )
+    assert two == {"a": {"users": "name"}, "b": {"users": "city"}}
+
+
+def test_a_value_that_is_cast_is_no_value_of_the_source() -> None:
+    assert parts("SELECT id, COUNT(*) FROM users GROUP BY id", "a DECIMAL(20, 0), b BIGINT") == {}
