@@ -1,4 +1,4 @@
-"""Rows that are only added and replace each other by the sink's key: the position of the record says which is the last."""
+"""Rows that are only added and replace each other by the sink's key: the last one by the position of its record."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ POSITION = ", ".join(
     f"`{{0}}`.`__{name}` AS `__{name}`" for name in ("topic", "partition", "offset", "timestamp")
 )
 REFUSED = (
-    "t.sql:6:1: rows that replace each other by the PRIMARY KEY of `s`, from anything but one topic is not supported in "
-    "this version: which of two rows of one key is the last one is not known. Select from one topic, or keep one row of "
-    "each key with ROW_NUMBER() OVER (PARTITION BY key ORDER BY ...) = 1"
+    "t.sql:6:1: rows that replace each other by the PRIMARY KEY of `s`, from anything but one topic is not supported "
+    "in this version: which of two rows of one key is the last one is not known. Select from one topic, or keep one "
+    "row of each key with ROW_NUMBER() OVER (PARTITION BY key ORDER BY ...) = 1"
 )
 
 

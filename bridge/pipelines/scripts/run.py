@@ -64,8 +64,8 @@ def run_script(
     """Run all INSERTs of a script until their sources have nothing new; with `every_seconds` until `stop` is set.
 
     In a round each topic is ingested to its end, each INSERT computes at one version of each source which rows of its
-    result change, and commits them with these versions; each sink gets the changes of its result. Rounds follow each
-    other as long as one of them changes something, so INSERTs may read what others write. `rebuild` computes all
+    result change, and commits them with these versions; each sink gets the changes of its result. Where INSERTs read
+    what others write, rounds follow each other as long as one of them changes something. `rebuild` computes all
     results again in the first round; a result that is right stays as it is. `listener` is called after each commit,
     `out` with each line of a `print` sink.
 
@@ -99,7 +99,7 @@ class _Run:
             self._summary.rounds += 1
             self._rebuild = False
             if every_seconds is None:
-                if not is_changed:
+                if not (is_changed and self._state.feeds_itself()):
                     break
             elif not is_changed:
                 self._stop.wait(every_seconds)

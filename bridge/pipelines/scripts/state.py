@@ -96,9 +96,24 @@ class ScriptState:
             topic = replace(topic, sink=replace(topic.sink, transactional_id_prefix=prefix))
         return self._pipeline(f"results-{_safe(plan.name)}", topic, self.result_target(plan))
 
+    def feeds_itself(self) -> bool:
+        """Whether an INSERT reads a topic or a Delta table that an INSERT writes."""
+        read = {place for source in self.script.sources for place in _places(self.tables[source.name])}
+        written = {place for plan in self.script.inserts for place in _places(self.tables[plan.sink])}
+        return bool(read & written) or (
+            "*" in read and any(not place.startswith("delta ") for place in written)
+        )
+
     def _pipeline(self, part: str, topic: Topic, delta: DeltaTarget) -> Definition:
         run = Run(checkpoint=f"{self.folder}/checkpoints/{part}")
         return Definition(f"{self.name}.{part}", self.script.base, topic, delta, run)
+
+
+def _places(table: Table) -> tuple[str, ...]:
+    """The topics of a table; where they match a pattern, all topics may be meant. Else the Delta table."""
+    if table.topic is not None:
+        return table.topic.names or ("*",)
+    return (f"delta {table.place}",) if table.delta is not None else ()
 
 
 def _safe(name: str) -> str:

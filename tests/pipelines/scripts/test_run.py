@@ -1,0 +1,222 @@
+"""Scripts run from topics to topics through a real broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.embedded.broker import Broker
+from bridge.errors import DefinitionError, TableError
+from tests.pipelines.scripts.scripts import ScriptRun
+
+Make = Callable[[str], ScriptRun]
+
+PAGEVIEWS = """
+CREATE TABLE pageviews (user_id BIGINT, page_id BIGINT, viewtime TIMESTAMP(3), user_region STRING,
+  WATERMARK FOR viewtime AS viewtime - INTERVAL '2' SECOND) WITH ({kafka}, 'topic' = '{prefix}-views');
+CREATE TABLE pageviews_per_region (user_region STRING, pv BIGINT, uv BIGINT, PRIMARY KEY (user_region) NOT ENFORCED)
+  WITH ({upsert}, 'topic' = '{prefix}-regions', 'sink.delivery-guarantee' = 'exactly-once',
+  'sink.transactional-id-prefix' = '{prefix}');
+INSERT INTO pageviews_per_region SELECT user_region, COUNT(*), COUNT(DISTINCT user_id) FROM pageviews
+  GROUP BY user_region;
+"""
+SHOWN = """
+CREATE TABLE shown (user_region STRING, pv BIGINT) WITH ('connector' = 'print', 'print-identifier' = 'views');
+INSERT INTO shown SELECT user_region, COUNT(*) FROM pageviews GROUP BY user_region;
+"""
+
+
+@pytest.fixture
+def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+    return lambda text: ScriptRun(spark, broker, lake, unique("s"), text)
+
+
+def view(user: int, region: str | None) -> tuple[None, dict[str, Any]]:
+    return None, {"user_id": user, "page_id": 1, "viewtime": "2026-11-25 10:00:00", "user_region": region}
+
+
+def test_the_first_example_of_the_manuals(make: Make) -> None:
+    script = make(PAGEVIEWS + SHOWN)
+    script.create("views", "regions")
+    script.send("views", [view(1, "a"), view(1, "a"), view(2, "b"), view(3, None)])
+    script.run()
+    regions = {key["user_region"]: (row["pv"], row["uv"]) for key, row in script.received("regions")}
+    assert regions == {"a": (2, 1), "b": (1, 1), None: (1, 1)}
+    assert sorted(script.printed) == ["views> +I[a, 2]", "views> +I[b, 1]", "views> +I[null, 1]"]
+
+    script.send("views", [view(4, "a"), view(2, "c")])
+    summary = script.run()
+    assert sorted((row["user_region"], row["pv"], row["uv"]) for _, row in script.received("regions")) == [
+        ("a", 3, 2),
+        ("c", 1, 1),
+    ]
+    assert script.printed == ["views> -U[a, 2]", "views> +U[a, 3]", "views> +I[c, 1]"]
+    reads = [r.records_in for r in script.reports if r.verb == "ingest"]
+    assert reads == [2], "two INSERTs share what is read"
+    assert summary.pipelines["insert", "script.pageviews_per_region"].updated == 1
+
+    assert script.run().rounds == 1
+    assert not script.received("regions") and not script.reports and not script.printed
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param("script.before-commit", marks=pytest.mark.slow),
+        "script.after-commit",
+        pytest.param("publish.sent", marks=pytest.mark.slow),
+    ],
+)
+def test_a_run_that_dies_goes_on(make: Make, arm: Callable[[str, str], Path], place: str) -> None:
+    script = make(PAGEVIEWS)
+    script.create("views", "regions")
+    script.send("views", [view(1, "a"), view(2, "b")])
+    fired = arm(place, "raise")
+    with pytest.raises(Exception, match="failpoint"):
+        script.run()
+    assert fired.exists()
+    script.run()
+    assert sorted((row["user_region"], row["pv"]) for _, row in script.received("regions")) == [
+        ("a", 1),
+        ("b", 1),
+    ]
+
+
+UPSERTS = """
+CREATE TABLE customers (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ({upsert}, 'topic' = '{prefix}-c');
+CREATE TABLE payments (id BIGINT, paid INT, PRIMARY KEY (id) NOT ENFORCED) WITH ({upsert}, 'topic' = '{prefix}-p');
+CREATE TABLE wide (id BIGINT, name STRING, paid INT, PRIMARY KEY (id) NOT ENFORCED)
+  WITH ({upsert}, 'topic' = '{prefix}-w');
+CREATE TABLE names (name STRING, n BIGINT, PRIMARY KEY (name) NOT ENFORCED) WITH ({upsert}, 'topic' = '{prefix}-n');
+CREATE TABLE constants (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ({upsert}, 'topic' = '{prefix}-v');
+INSERT INTO wide SELECT COALESCE(c.id, p.id), c.name, p.paid FROM customers AS c FULL JOIN payments AS p ON c.id = p.id;
+INSERT INTO names SELECT name, COUNT(*) FROM wide WHERE name IS NOT NULL GROUP BY name;
+INSERT INTO constants VALUES (1, 'x'), (2, 'y');
+"""
+
+
+def key(id: int) -> dict[str, Any]:
+    return {"id": id}
+
+
+def test_streams_become_a_wide_table_and_an_insert_reads_what_another_one_writes(make: Make) -> None:
+    script = make(UPSERTS)
+    script.create("c", "p", "w", "n", "v")
+    script.send("c", [(key(1), {"id": 1, "name": "ann"}), (key(2), {"id": 2, "name": "bob"})])
+    script.send("p", [(key(2), {"id": 2, "paid": 20}), (key(3), {"id": 3, "paid": 30})])
+    script.run()
+    assert sorted((k["id"], r["name"], r["paid"]) for k, r in script.received("w")) == [
+        (1, "ann", None),
+        (2, "bob", 20),
+        (3, None, 30),
+    ]
+    assert sorted((k["name"], r["n"]) for k, r in script.received("n")) == [("ann", 1), ("bob", 1)]
+    assert sorted((k["id"], r["name"]) for k, r in script.received("v")) == [(1, "x"), (2, "y")]
+
+    script.send("c", [(key(1), None), (key(3), {"id": 3, "name": "bob"})])
+    script.send("p", [(key(3), {"id": 3, "paid": 31})])
+    script.run()
+    assert sorted(((k["id"], r and (r["name"], r["paid"])) for k, r in script.received("w")), key=str) == [
+        (1, None),
+        (3, ("bob", 31)),
+    ]
+    assert sorted(((k["name"], r and r["n"]) for k, r in script.received("n")), key=str) == [
+        ("ann", None),
+        ("bob", 2),
+    ]
+    assert not script.received("v")
+
+
+LAST = """
+CREATE TABLE events (id BIGINT, state STRING) WITH ({kafka}, 'topic' = '{prefix}-e');
+CREATE TABLE states (id BIGINT, state STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ({upsert}, 'topic' = '{prefix}-s');
+INSERT INTO states SELECT id, UPPER(state) FROM events WHERE state <> 'skipped';
+"""
+
+
+def test_the_last_of_rows_that_are_only_added_counts(make: Make) -> None:
+    script = make(LAST)
+    script.create("e", partitions=1)
+    script.create("s")
+    script.send("e", [(None, {"id": 1, "state": s}) for s in ("new", "paid", "sent", "skipped")])
+    script.run()
+    assert script.received("s") == [(key(1), {"id": 1, "state": "SENT"})]
+    script.send("e", [(None, {"id": 1, "state": "lost"}), (None, {"id": 1, "state": "found"})])
+    script.run()
+    assert script.received("s") == [(key(1), {"id": 1, "state": "FOUND"})]
+
+
+COUNTED = """
+CREATE TABLE users (id INT, city STRING{key}) WITH ('connector' = 'delta', 'path' = 'users');
+CREATE TABLE cities (city STRING, n BIGINT, PRIMARY KEY (city) NOT ENFORCED)
+  WITH ('connector' = 'delta', 'path' = 'cities');
+INSERT INTO cities SELECT city, COUNT(*) FROM users GROUP BY city;
+"""
+KEY = ", PRIMARY KEY (id) NOT ENFORCED"
+
+
+def test_another_query_is_refused_until_it_is_rebuilt(make: Make, spark: SparkSession, lake: Path) -> None:
+    spark.sql(
+        f"CREATE TABLE delta.`{lake}/users` (id INT, city STRING) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    spark.sql(f"INSERT INTO delta.`{lake}/users` VALUES (1, 'ulm'), (2, 'ulm'), (3, 'bonn')")
+    script = make(COUNTED.replace("{key}", KEY))
+
+    def cities() -> dict[str, int]:
+        return {row[0]: row[1] for row in spark.read.format("delta").load(f"{lake}/cities").collect()}
+
+    script.run()
+    assert cities() == {"ulm": 2, "bonn": 1}
+    script.text = script.text.replace("GROUP BY", "WHERE id > 1 GROUP BY")
+    with pytest.raises(DefinitionError) as error:
+        script.run()
+    assert str(error.value) == (
+        "INSERT script.cities: its query, its sources or its sink are not those from which "
+        f"{lake}/cities was computed. Run the script with --rebuild, which computes the result again and sends what "
+        "differs; or give the script another name (SET 'pipeline.name' = ...), and it starts anew"
+    )
+    script.run(rebuild=True)
+    assert cities() == {"ulm": 1, "bonn": 1}
+    spark.sql(f"DELETE FROM delta.`{lake}/users` WHERE id = 3")
+    script.run()
+    assert cities() == {"ulm": 1}
+
+
+def test_a_users_table_without_a_key_must_only_grow(make: Make, spark: SparkSession, lake: Path) -> None:
+    spark.sql(
+        f"CREATE TABLE delta.`{lake}/users` (id INT, city STRING) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    text = COUNTED.replace("{key}", "").replace(
+        "(city STRING, n BIGINT, PRIMARY KEY (city) NOT ENFORCED)", "(city STRING)"
+    )
+    script = make(text.replace("SELECT city, COUNT(*) FROM users GROUP BY city", "SELECT city FROM users"))
+    spark.sql(f"INSERT INTO delta.`{lake}/users` VALUES (1, 'ulm'), (2, 'ulm')")
+    script.run()
+    spark.sql(f"DELETE FROM delta.`{lake}/users` WHERE id = 1")
+    with pytest.raises(TableError) as error:
+        script.run()
+    assert str(error.value) == (
+        f"table {lake}/users: rows were updated or deleted in versions 2 to 2, but a table without a PRIMARY KEY is "
+        "read as append-only; declare its key in CREATE TABLE"
+    )
+
+
+def test_rows_that_share_a_key_are_refused(make: Make, spark: SparkSession, lake: Path) -> None:
+    script = make(
+        "CREATE TABLE t (id INT, name STRING, PRIMARY KEY (id) NOT ENFORCED) "
+        "WITH ('connector' = 'delta', 'path' = 't');\n"
+        "INSERT INTO t VALUES (1, 'a'), (1, 'b'), (2, 'c');"
+    )
+    with pytest.raises(TableError) as error:
+        script.run()
+    assert str(error.value) == (
+        "INSERT t: 1 rows of the query have a key (id) that another row has, too, so it is not known which one counts; "
+        "nothing was written. Group the rows, or keep one of each key with ROW_NUMBER()"
+    )
+    assert spark.read.format("delta").load(f"{lake}/t").count() == 0
