@@ -22,7 +22,7 @@ bench bench-full: ROWS ?= 1000000
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow cluster faults faults-short cases bench bench-peers bench-full bench-formats bench-publish bench-quality check lint types imports docs format wheel pack clean
+.PHONY: help setup demo demo-sql test slow cluster faults faults-short cases bench bench-peers bench-full bench-formats bench-publish bench-quality check lint types imports docs format wheel pack clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -31,6 +31,9 @@ help: ## Show this list
 ##@ Run
 demo: $(READY) ## Broker, changelog, ingest, publish, check and verify, all on this machine
 	$(BIN)/bridge demo
+
+demo-sql: $(READY) ## A script in Flink SQL: page views are counted by region, from topic to topic
+	$(BIN)/bridge demo --sql
 
 ##@ Develop
 setup: $(READY) ## Make .venv from constraints.txt and fetch the jars; instant when done

@@ -14,6 +14,7 @@ from bridge import config
 from bridge.cli.app import app
 from bridge.definition import Definition
 from bridge.quality.suite import load
+from bridge.sql import load_script
 
 ROOT = Path(__file__).parents[1]
 PIPELINES = sorted((ROOT / "conf").glob("*.yaml"))
@@ -26,9 +27,16 @@ def definition(request: pytest.FixtureRequest) -> Definition:
 
 
 def test_nothing_else_is_in_the_folders() -> None:
-    names = {"orders.yaml", "orders_publish.yaml", "spark.conf", "databricks"}
+    names = {"orders.yaml", "orders_publish.yaml", "pageviews.sql", "spark.conf", "databricks"}
     assert {p.name for p in (ROOT / "conf").iterdir()} == names
     assert {p.suffix for p in (ROOT / "expectations").iterdir()} == {".json"}
+
+
+def test_the_script_loads_without_warnings() -> None:
+    script = load_script(ROOT / "conf" / "pageviews.sql", environ={})
+    assert script.warnings == () and [plan.name for plan in script.inserts] == ["pageviews_per_region"]
+    topics = [table.topic for table in script.tables]
+    assert {topic.bootstrap_servers for topic in topics if topic} == {"localhost:9092"}
 
 
 def test_a_pipeline_loads_without_warnings(definition: Definition) -> None:

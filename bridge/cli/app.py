@@ -164,9 +164,13 @@ def demo(
     folder: Annotated[Path, typer.Option(help="Working folder; its contents are deleted first.")] = Path(
         ".work/demo"
     ),
+    script: Annotated[
+        bool, typer.Option("--sql", help="Run a script: conf/pageviews.sql, counts of regions in a topic.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Run the whole bridge once on this machine: broker, changelog, ingest, publish, check, verify."""
+    from bridge.demo import pageviews
     from bridge.demo.run import run
     from bridge.session import build_session
 
@@ -174,7 +178,7 @@ def demo(
     with screen.busy("starting Spark"):
         spark = build_session("bridge demo")
     with process.stop_signals(screen) as stop:
-        run(spark, folder, screen, stop)
+        (pageviews.run if script else run)(spark, folder, screen, stop)
 
 
 def _version(requested: bool) -> None:

@@ -22,6 +22,7 @@ from bridge.sql.plan import (
 )
 from bridge.sql.positions import select_positions
 from bridge.sql.query import analyse
+from bridge.sql.refused_parts import unsupported
 from bridge.sql.relation import QueryColumn, Relation
 from bridge.sql.sink import Result, fit_sink
 from bridge.sql.statements import CreateView, Insert, Name, QueryText
@@ -126,6 +127,13 @@ def _refuse_second(insert: Insert, sink: Table, before: Sequence[InsertPlan]) ->
         raise insert.source.error(
             f"`{sink.name}` has a PRIMARY KEY and is written by the INSERT of line {other.line}, too, so each would "
             "overwrite rows of the other; write one INSERT with UNION ALL or a join",
+            insert.sink.start,
+        )
+    if other is not None and sink.delta is not None:
+        raise unsupported(
+            insert.source,
+            f"a second INSERT into the Delta table `{sink.name}`",
+            "its commits carry the progress of one INSERT. Write one INSERT with UNION ALL",
             insert.sink.start,
         )
 

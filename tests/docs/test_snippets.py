@@ -15,6 +15,7 @@ import yaml
 
 import bridge
 from bridge.options import FORMATS, KAFKA, UPSERT, declared
+from bridge.sql import load_script
 from tests.docs import files
 from tests.docs.commands import COMMANDS, OPTIONS, check_bridge, check_line
 from tests.docs.pages import BY_HAND, DOCS, Page, Snippet
@@ -35,7 +36,9 @@ def _yaml(snippet: Snippet, folder: Path) -> None:
 
 
 def _sql(snippet: Snippet, folder: Path) -> None:
-    if "CREATE TABLE" in snippet.text:
+    if "CREATE TABLE" in snippet.text and "INSERT INTO" in snippet.text:
+        assert load_script("snippet.sql", text=snippet.text, environ={}).inserts
+    elif "CREATE TABLE" in snippet.text:
         files.create_table(snippet.text, folder)
     else:
         assert sqlglot.parse_one(snippet.text, read="spark")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.sql.scripts import SOURCES, load, script_refusal, sink
+from tests.sql.scripts import SOURCES, load, plan, refusal, script_refusal, sink
 
 APPEND = sink("a STRING, b BIGINT", connector="kafka")
 KEYED = sink("a STRING, b BIGINT", "a")
@@ -39,3 +39,31 @@ def test_an_insert_from_the_sink_of_another_one() -> None:
     other = sink("a STRING, b BIGINT", "a", name="t")
     inserts = "INSERT INTO s SELECT region, user_id FROM views; INSERT INTO t SELECT a, b FROM s;"
     assert [plan.key for plan in load(f"{SOURCES}{KEYED}{other}{inserts}").inserts] == [("a",), ("a",)]
+
+
+def test_two_inserts_into_a_delta_table() -> None:
+    delta = sink("a STRING, b BIGINT", connector="delta")
+    insert = "INSERT INTO s SELECT region, user_id FROM views;\n"
+    assert script_refusal(f"{SOURCES}{delta}{insert}{insert}") == (
+        "t.sql:6:13: a second INSERT into the Delta table `s` is not supported in this version: its commits carry the "
+        "progress of one INSERT. Write one INSERT with UNION ALL"
+    )
+
+
+def test_an_aggregate_of_all_rows_needs_a_key() -> None:
+    query = "SELECT 'all', COUNT(*) FROM users"
+    text = f"{SOURCES}{sink('a STRING, b BIGINT', connector='print')}INSERT INTO s {query};"
+    assert script_refusal(text) == (
+        "t.sql:5:15: an aggregate without GROUP BY into `s`, which has no PRIMARY KEY is not supported in this version: "
+        "select a constant beside it, and declare that column as PRIMARY KEY: SELECT 'all' AS id, COUNT(*) ..."
+    )
+    kept = plan(query)
+    assert kept.key == ("a",) and kept.spark_sql.endswith("HAVING COUNT(*) > 0")
+
+
+def test_constants_beside_rows_that_are_only_added() -> None:
+    query = "SELECT region, user_id FROM views UNION ALL VALUES ('x', 1)"
+    assert refusal(query, key="").endswith(
+        "VALUES beside rows of a table that are only added is not supported in this version: write an INSERT INTO ... "
+        "VALUES of its own"
+    )

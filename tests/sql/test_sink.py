@@ -60,9 +60,10 @@ def insert(
 
 
 def test_columns_that_are_listed_in_another_order() -> None:
-    found = load(insert("b, a", "SELECT id, city FROM users")).inserts[0]
+    found = load(insert("b, a", "SELECT COUNT(*), city FROM users GROUP BY city")).inserts[0]
     assert found.spark_sql == (
-        "SELECT `users`.`city` AS `a`, `users`.`id` AS `b`, CAST(NULL AS INT) AS `c` FROM `users` AS `users`"
+        "SELECT `users`.`city` AS `a`, COUNT(*) AS `b`, CAST(NULL AS INT) AS `c` FROM `users` AS `users` "
+        "GROUP BY `users`.`city`"
     )
 
 

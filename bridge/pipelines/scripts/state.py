@@ -17,7 +17,6 @@ from functools import cached_property
 
 from bridge.config.paths import resolved_path
 from bridge.definition import Definition, DeltaTarget, Run, Topic
-from bridge.errors import UnsupportedError
 from bridge.sql import InsertPlan, Script
 from bridge.sql.connectors import Table
 from bridge.sql.positions import POSITION_COLUMNS
@@ -69,21 +68,9 @@ class ScriptState:
         return f"{self.name}.{_safe(plan.name)}"
 
     def result_target(self, plan: InsertPlan) -> DeltaTarget:
-        """The Delta table that has the rows of the result: the sink, or the table from which a topic is written.
-
-        Raises UnsupportedError for a second INSERT into a Delta table, whose commits have one owner.
-        """
-        sink = self.tables[plan.sink]
-        if sink.delta is None:
-            return DeltaTarget(path=f"{self.folder}/results/{_safe(plan.name)}")
-        if plan.name != plan.sink:
-            what = f"line {plan.line}: a second INSERT into the Delta table `{plan.sink}`"
-            raise UnsupportedError(
-                f"{self.script.file}: {what} is not supported, because its commits carry the progress of one INSERT; "
-                "write one INSERT with UNION ALL",
-                what,
-            )
-        return sink.delta
+        """The Delta table that has the rows of the result: the sink, or the table from which a topic is written."""
+        delta = self.tables[plan.sink].delta
+        return delta or DeltaTarget(path=f"{self.folder}/results/{_safe(plan.name)}")
 
     def publish(self, plan: InsertPlan) -> Definition | None:
         """The pipeline that sends the result to the topic of its sink; None for other sinks."""

@@ -1,0 +1,78 @@
+"""What a script would do, by its text alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.pipelines.scripts.explain import explain_script, used_paths
+from tests.sql.scripts import SOURCES, load, sink
+
+
+def explained(
+    query: str, columns: str = "a STRING, b BIGINT", key: str = "a", connector: str = ""
+) -> dict[str, str]:
+    chosen = connector or ("upsert-kafka" if key else "kafka")
+    return explain_script(load(f"{SOURCES}{sink(columns, key, chosen)}INSERT INTO s\n{query};\n"))
+
+
+def test_sources_and_folders() -> None:
+    join = "SELECT o.id, u.city FROM users AS u JOIN orders AS o ON u.id = o.id"
+    script = load(f"{SOURCES}{sink('b BIGINT, a STRING', 'b')}INSERT INTO s {join};\n")
+    rows, base = explain_script(script), script.base
+    assert rows["state"] == f"{base}/bridge-state/t"
+    assert (
+        rows["source users"]
+        == f"upsert-kafka users: kept in {base}/bridge-state/t/sources/users, by key (id)"
+    )
+    assert rows["source orders"] == f"delta {base}/lake/orders: read as it is, by key (id)"
+    assert used_paths(script) == [f"{base}/bridge-state/t", f"{base}/lake/orders"]
+
+
+@pytest.mark.parametrize(
+    ("query", "more", "computes"),
+    [
+        ("VALUES ('x', 1)", {}, "its rows once"),
+        ("SELECT region, user_id FROM views", {"key": ""}, "the rows that views got since the last batch"),
+        (
+            "SELECT region, user_id FROM views",
+            {},
+            "the rows that views got since the last batch; the last row of each (a) counts",
+        ),
+        (
+            "SELECT city, COUNT(*) FROM users GROUP BY city",
+            {},
+            "the rows of each (a) to which a changed row belongs; reads of users the rows whose (city) changed",
+        ),
+        (
+            "SELECT 'all', COUNT(*) FROM users",
+            {},
+            "all rows from all rows of users, in every batch; those that differ are written",
+        ),
+    ],
+)
+def test_what_is_computed(query: str, more: dict[str, str], computes: str) -> None:
+    assert explained(query, **more)["INSERT s: computes"] == computes
+
+
+@pytest.mark.parametrize(
+    ("connector", "sends"),
+    [
+        (
+            "upsert-kafka",
+            "a record for each changed row, a tombstone for each deleted one, to s (at-least-once)",
+        ),
+        ("delta", "nothing: the result is the sink"),
+        ("print", "its changes to the terminal"),
+        ("blackhole", "nothing"),
+    ],
+)
+def test_what_is_sent(connector: str, sends: str) -> None:
+    rows = explained("SELECT city, COUNT(*) FROM users GROUP BY city", connector=connector)
+    assert rows["INSERT s: sends"] == sends
+
+
+def test_what_is_sent_in_a_format_of_changes() -> None:
+    rows = explained("SELECT city, COUNT(*) FROM users GROUP BY city", key="", connector="debezium")
+    assert rows["INSERT s: sends"] == "each change as debezium-json, to s (at-least-once)"
+    rows = explained("SELECT region, user_id FROM views", key="")
+    assert rows["INSERT s: sends"] == "each new row, to s (at-least-once)"
