@@ -28,7 +28,7 @@ def analyse_from(select: exp.Select, env: Environment, analyse: Analyse) -> tupl
     scope = Scope(env.tree, env.reads)
     source = select.args.get("from_")
     if source is None:
-        return scope, Joined(frozenset(), None, ())
+        return scope, Joined(frozenset(), None, ("values",))
     item = _add(source.this, scope, env, analyse)
     relation = item.relation
     joined = Joined(

@@ -54,15 +54,15 @@ def test_an_aggregate_of_all_rows_needs_a_key() -> None:
     query = "SELECT 'all', COUNT(*) FROM users"
     text = f"{SOURCES}{sink('a STRING, b BIGINT', connector='print')}INSERT INTO s {query};"
     assert script_refusal(text) == (
-        "t.sql:5:15: an aggregate without GROUP BY into `s`, which has no PRIMARY KEY is not supported in this version: "
-        "select a constant beside it, and declare that column as PRIMARY KEY: SELECT 'all' AS id, COUNT(*) ..."
+        "t.sql:5:15: an aggregate without GROUP BY into `s`, which has no PRIMARY KEY is not supported in this "
+        "version: select a constant beside it, and declare that column as PRIMARY KEY: SELECT 'all' AS id, COUNT(*) ..."
     )
     kept = plan(query)
     assert kept.key == ("a",) and kept.spark_sql.endswith("HAVING COUNT(*) > 0")
 
 
 def test_constants_beside_rows_that_are_only_added() -> None:
-    query = "SELECT region, user_id FROM views UNION ALL VALUES ('x', 1)"
+    query = "SELECT region, user_id FROM views UNION ALL SELECT 'x', 1"
     assert refusal(query, key="").endswith(
         "VALUES beside rows of a table that are only added is not supported in this version: write an INSERT INTO ... "
         "VALUES of its own"
