@@ -1,7 +1,7 @@
 """Writes a table, topics and checkpoints with the code of an older commit, for `test_upgrade`.
 
     git worktree add ../older COMMIT
-    PYTHONPATH=../older .venv-spark4.0/bin/python tests/upgrade/make_fixture.py tests/upgrade/written_by_COMMIT
+    PYTHONPATH=../older .venv/bin/python tests/upgrade/make_fixture.py tests/upgrade/written_by_COMMIT
 
 Of the bridge it uses names that all versions have. The folder gets:
 
@@ -136,6 +136,8 @@ def main(target: Path) -> None:
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(parents=True)
         shutil.copytree(lake, target / "lake", ignore=shutil.ignore_patterns("*.crc", "*.yaml"))
+        for file in target.rglob("*.json"):  # paths of this machine are not for the repository
+            file.write_text(file.read_text().replace(scratch, "/older"))
         _topics(broker.bootstrap, target / "topics.jsonl")
         _groups(broker.bootstrap, target / "groups.json")
         spark.stop()

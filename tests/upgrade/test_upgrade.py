@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
@@ -20,6 +21,7 @@ from bridge.pipelines.publish.run import publish
 from tests.reader import messages
 from tests.upgrade.make_fixture import PARTITIONS, TOPICS, document, pipelines, send
 
+_ID = re.compile(r'\\?"(upgrade-\w+)\\?": \\?"([\w+/]{22})\\?"')
 WRITTEN = sorted(Path(__file__).parent.glob("written_by_*"))
 
 
@@ -37,12 +39,32 @@ def restore(written: Path, broker: Broker, lake: Path) -> dict[str, Path]:
             record["topic"], value, key, partition=record["partition"], timestamp=record["timestamp"]
         )
     assert producer.flush(30) == 0
-    for group, places in json.loads((written / "groups.json").read_text()).items():
+    ids = _new_ids(written, broker)
+    for file in lake.rglob("*.json"):
+        file.write_text(_replaced(file.read_text(), ids))
+    for group, places in json.loads(_replaced((written / "groups.json").read_text(), ids)).items():
         offsets = [TopicPartition(t, p, offset, metadata) for t, p, offset, metadata in places]
         wanted = [ConsumerGroupTopicPartitions(group, offsets)]
         for done in admin.alter_consumer_group_offsets(wanted).values():
             done.result(30)
     return pipelines(lake)
+
+
+def _new_ids(written: Path, broker: Broker) -> dict[str, str]:
+    """The id that each topic has now, by the one that was recorded: Kafka gives no topic the id of another one."""
+    texts = "".join(file.read_text() for file in (written / "lake").rglob("*.json"))
+    recorded = {(topic, id) for topic, id in _ID.findall(texts)}
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    described = admin.describe_topics(TopicCollection(list(TOPICS)))
+    now = {topic: str(found.result(30).topic_id) for topic, found in described.items()}
+    assert {topic for topic, _ in recorded} == set(TOPICS)
+    return {id: now[topic] for topic, id in recorded}
+
+
+def _replaced(text: str, ids: dict[str, str]) -> str:
+    for old, new in ids.items():
+        text = text.replace(old, new)
+    return text
 
 
 @pytest.mark.parametrize("written", WRITTEN, ids=lambda folder: folder.name)
