@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from bridge.definition import Definition
+from bridge.kafka.topic_creation import prepare_topics
 from bridge.metrics import BatchReport, Listener, Summary, ignore
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
@@ -65,7 +66,8 @@ def run_script(
 
     In a round each topic is ingested to its end, each INSERT computes at one version of each source which rows of its
     result change, and commits them with these versions; each sink gets the changes of its result. Where INSERTs read
-    what others write, rounds follow each other as long as one of them changes something. `rebuild` computes all
+    what others write, rounds follow each other as long as one of them changes something. Topics of sinks that are
+    missing are created first, with the broker's defaults and compacted if they are upsert topics. `rebuild` computes all
     results again in the first round; a result that is right stays as it is. `listener` is called after each commit,
     `out` with each line of a `print` sink.
 
@@ -94,6 +96,7 @@ class _Run:
 
     def run(self, every_seconds: float | None) -> ScriptSummary:
         started = time.monotonic()
+        self._create_sinks()
         while not self._stop.is_set():
             is_changed = self._round()
             self._summary.rounds += 1
@@ -105,6 +108,14 @@ class _Run:
                 self._stop.wait(every_seconds)
         self._summary.seconds = time.monotonic() - started
         return self._summary
+
+    def _create_sinks(self) -> None:
+        """Create missing topics of sinks first, as other INSERTs of the script may read them."""
+        for plan in self._script.inserts:
+            definition = self._state.publish(plan)
+            if definition is not None:
+                for _ in prepare_topics(definition.topic):
+                    pass  # the publish warns of what it finds
 
     def _round(self) -> bool:
         """One round; returns whether it has changed anything."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from bridge.config.paths import resolved_path
-from bridge.definition import Definition, DeltaTarget, Run, Topic
+from bridge.definition import Definition, DeltaTarget, Run, Topic, TopicCreation
 from bridge.sql import InsertPlan, Script
 from bridge.sql.connectors import Table
 from bridge.sql.positions import POSITION_COLUMNS
@@ -73,10 +73,12 @@ class ScriptState:
         return delta or DeltaTarget(path=f"{self.folder}/results/{_safe(plan.name)}")
 
     def publish(self, plan: InsertPlan) -> Definition | None:
-        """The pipeline that sends the result to the topic of its sink; None for other sinks."""
+        """The pipeline that sends the result to the topic of its sink, and creates it if it is missing; None for other
+        sinks."""
         topic = self.tables[plan.sink].topic
         if topic is None:
             return None
+        topic = replace(topic, create=topic.create or TopicCreation())
         if plan.name != plan.sink and topic.sink.transactional_id_prefix is not None:
             # Two publishes with the same transactional ids would fence each other.
             prefix = f"{topic.sink.transactional_id_prefix}-{plan.name.rpartition('-')[2]}"

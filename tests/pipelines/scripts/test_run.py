@@ -105,7 +105,7 @@ def key(id: int) -> dict[str, Any]:
 
 def test_streams_become_a_wide_table_and_an_insert_reads_what_another_one_writes(make: Make) -> None:
     script = make(UPSERTS)
-    script.create("c", "p", "w", "n", "v")
+    script.create("c", "p")
     script.send("c", [(key(1), {"id": 1, "name": "ann"}), (key(2), {"id": 2, "name": "bob"})])
     script.send("p", [(key(2), {"id": 2, "paid": 20}), (key(3), {"id": 3, "paid": 30})])
     script.run()

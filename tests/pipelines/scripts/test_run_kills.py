@@ -1,0 +1,50 @@
+"""`bridge run` as a process of its own, killed at the places where progress is recorded."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.embedded.broker import Broker
+from tests.pipelines.processes import Process
+from tests.pipelines.scripts.scripts import ScriptRun
+from tests.pipelines.scripts.test_run import PAGEVIEWS, view
+
+PLACES = (
+    "ingest.before-merge",
+    "ingest.after-merge",
+    "script.before-commit",
+    "script.after-commit",
+    "publish.opened",
+    "shard.after-commit",
+    "publish.sent",
+)
+
+
+@pytest.mark.slow
+def test_no_view_is_counted_twice_or_not_at_all(
+    spark: SparkSession, broker: Broker, lake: Path, tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    """A killed run leaves all processes of its session to end by themselves; the next one goes on."""
+    script = ScriptRun(spark, broker, lake, unique("s"), PAGEVIEWS)
+    script.create("views", "regions")
+    draw, expected, sent = random.Random(5), Counter[str](), defaultdict[str, list[int]](list)
+    script.script()
+    for number, place in enumerate(PLACES):
+        views = [(draw.randrange(20), draw.choice("abcd")) for _ in range(40)]
+        expected.update(region for _, region in views)
+        script.send("views", [view(user, region) for user, region in views])
+        with Process("run", lake / "script.sql", tmp_path / f"run-{number}") as run:
+            hit = run.arm(place, "kill")
+            assert run.ended(120) == -9, f"{place}: {run.output}"
+            assert hit.exists()
+    script.run()
+    for key, row in script.received("regions"):
+        sent[key["user_region"]].append(row["pv"])
+    assert {region: counts[-1] for region, counts in sent.items()} == expected
+    assert all(counts == sorted(set(counts)) for counts in sent.values()), "a count was sent twice"
