@@ -66,9 +66,9 @@ def run_script(
 
     In a round each topic is ingested to its end, each INSERT computes at one version of each source which rows of its
     result change, and commits them with these versions; each sink gets the changes of its result. Where INSERTs read
-    what others write, rounds follow each other as long as one of them changes something. Topics of sinks that are
-    missing are created first, with the broker's defaults and compacted if they are upsert topics. `rebuild` computes all
-    results again in the first round; a result that is right stays as it is. `listener` is called after each commit,
+    what others write, rounds follow each other as long as one of them changes something. Missing topics of
+    sinks are created first, with the broker's defaults, and compacted if they are upsert topics. `rebuild` computes
+    all results again in the first round; a result that is right stays as it is. `listener` is called after each commit,
     `out` with each line of a `print` sink.
 
     Raises ConcurrentRunError when another run of the script is at work, and what `ingest` and `publish` raise;
@@ -114,8 +114,7 @@ class _Run:
         for plan in self._script.inserts:
             definition = self._state.publish(plan)
             if definition is not None:
-                for _ in prepare_topics(definition.topic):
-                    pass  # the publish warns of what it finds
+                prepare_topics(definition.topic)  # the publish warns of what it finds
 
     def _round(self) -> bool:
         """One round; returns whether it has changed anything."""

@@ -78,7 +78,8 @@ class ScriptState:
         topic = self.tables[plan.sink].topic
         if topic is None:
             return None
-        topic = replace(topic, create=topic.create or TopicCreation())
+        config = {"cleanup.policy": "compact"} if topic.is_upsert else {}
+        topic = replace(topic, create=topic.create or TopicCreation(config=config))
         if plan.name != plan.sink and topic.sink.transactional_id_prefix is not None:
             # Two publishes with the same transactional ids would fence each other.
             prefix = f"{topic.sink.transactional_id_prefix}-{plan.name.rpartition('-')[2]}"

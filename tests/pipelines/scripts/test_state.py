@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bridge.definition import TopicCreation
 from bridge.pipelines.scripts.state import ScriptState
 from tests.sql.scripts import SOURCES, load, sink
 
@@ -24,7 +25,9 @@ def test_folders_and_names() -> None:
     assert (ingest.name, ingest.delta.path) == ("t.sources-users", f"{base}/bridge-state/t/sources/users")
     assert ingest.run.checkpoint == f"{base}/bridge-state/t/checkpoints/sources-users"
     assert (publish.name, publish.delta.path) == ("t.results-s", f"{base}/bridge-state/t/results/s")
-    assert publish.topic.names == ("s",) and publish.topic.create is not None
+    assert publish.topic.names == ("s",) and publish.topic.create == TopicCreation(
+        config={"cleanup.policy": "compact"}
+    )
     assert found.ingest(orders) is None and found.source_target(orders).path == f"{base}/lake/orders"
 
 
