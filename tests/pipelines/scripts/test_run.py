@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.embedded.broker import Broker
-from bridge.errors import DefinitionError, TableError
+from bridge.errors import DefinitionError, GapError, TableError
 from tests.pipelines.scripts.scripts import ScriptRun
 
 Make = Callable[[str], ScriptRun]
@@ -220,3 +220,24 @@ def test_rows_that_share_a_key_are_refused(make: Make, spark: SparkSession, lake
         "nothing was written. Group the rows, or keep one of each key with ROW_NUMBER()"
     )
     assert spark.read.format("delta").load(f"{lake}/t").count() == 0
+
+
+def test_changes_that_are_gone_name_the_way_out(make: Make, spark: SparkSession, lake: Path) -> None:
+    spark.sql(
+        f"CREATE TABLE delta.`{lake}/users` (id INT, city STRING) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    script = make(COUNTED.replace("{key}", KEY))
+    script.run()
+    for id in (1, 2):
+        spark.sql(f"INSERT INTO delta.`{lake}/users` VALUES ({id}, 'ulm')")
+    spark.sql(f"DELETE FROM delta.`{lake}/users` WHERE id = 1")
+    spark.sql(f"ALTER TABLE delta.`{lake}/users` SET TBLPROPERTIES (delta.enableChangeDataFeed = false)")
+    spark.sql(f"INSERT INTO delta.`{lake}/users` VALUES (3, 'bonn')")
+    spark.sql(f"ALTER TABLE delta.`{lake}/users` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+    with pytest.raises(GapError) as error:
+        script.run()
+    assert "the change data feed was off for part of them; run the script with --rebuild" in str(error.value)
+    script.run(rebuild=True)
+    found = spark.read.format("delta").load(f"{lake}/cities").collect()
+    assert {row[0]: row[1] for row in found} == {"ulm": 1, "bonn": 1}
