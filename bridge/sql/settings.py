@@ -48,6 +48,11 @@ KEYS: tuple[Option[Any], ...] = (
     _ignored("table.exec.mini-batch.enabled", "Flink's mini batches.", "each batch is one"),
     _ignored("table.exec.mini-batch.allow-latency", "Flink's mini batches.", "each batch is one"),
     _ignored("table.exec.mini-batch.size", "Flink's mini batches.", "each batch is one"),
+    _refused(
+        "table.exec.sink.not-null-enforcer",
+        "What Flink does with NULL in NOT NULL columns of a sink.",
+        "NULL is a value like any other; leave such rows out with WHERE ... IS NOT NULL",
+    ),
     _ignored("sql-client.execution.result-mode", "How Flink's client shows rows.", "a script shows no rows"),
     _refused(
         "table.exec.state.ttl",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,17 +21,18 @@ from bridge.delta.engine_choice import Engines
 from bridge.delta.ingest_progress import IngestProgress, read_progress
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.table import Table, claim, create_table, exists, open_table
-from bridge.errors import DefinitionError, TableError
+from bridge.errors import REPUBLISH, DefinitionError, GapError, TableError
 from bridge.metrics import BatchReport
 from bridge.offsets import Offsets
 from bridge.pipelines.scripts.refresh import Method, Refresh, method_for, refreshed
-from bridge.pipelines.scripts.source_tables import SourceTables
+from bridge.pipelines.scripts.source_tables import SourceRange, SourceTables
 from bridge.pipelines.scripts.state import ScriptState
 from bridge.rows import RowKind
 from bridge.sql import InsertPlan
 
 __all__ = ["Result", "open_result"]
 
+_RECOMPUTE = "run the script with --rebuild, which computes the result again and sends what differs"
 _QUERY = "query"
 """The name under which the progress has the fingerprint of the query, among the ids of the sources."""
 
@@ -68,9 +71,8 @@ class Result:
                 f"INSERT {self.name}: rows of {self.table} were only ever appended, so they cannot be computed again "
                 "in place; remove that table, or write the rows to another one"
             )
-        spark = self.table.spark
-        with feed_errors(self.table, 0, 0):
-            refresh = refreshed(spark, self.plan, self.table, ranges, method)
+        with _source_errors(self.name, ranges):
+            refresh = refreshed(self.table.spark, self.plan, self.table, ranges, method)
             try:
                 merged = self._commit(refresh, sources)
             finally:
@@ -135,6 +137,19 @@ def open_result(spark: SparkSession, state: ScriptState, plan: InsertPlan) -> Re
     return Result(
         plan, table, name, uuid.uuid4().hex[:12], Engines(MergeSettings()), found[0] if found else None
     )
+
+
+@contextmanager
+def _source_errors(name: str, ranges: Mapping[str, SourceRange]) -> Iterator[None]:
+    """Raise GapError with the way out of a script where versions of a source are gone."""
+    changed = [source for source in ranges.values() if source.has_commits]
+    tables = " and ".join(str(source.table) for source in changed)
+    first, last = (min((s.first for s in changed), default=0), max((s.last for s in changed), default=0))
+    try:
+        with feed_errors(tables, first, last):
+            yield
+    except GapError as gap:
+        raise GapError(f"INSERT {name}: {str(gap).replace(REPUBLISH, _RECOMPUTE)}") from gap
 
 
 def _checked_upserts(changes: DataFrame, plan: InsertPlan) -> int:
