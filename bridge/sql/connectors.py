@@ -47,6 +47,8 @@ class Table:
     topic: Topic | None = None
     delta: DeltaTarget | None = None
     warnings: tuple[str, ...] = ()
+    proctime: tuple[str, ...] = ()
+    """Columns AS PROCTIME() in the script, which the table does not have."""
 
     @property
     def key(self) -> tuple[str, ...]:

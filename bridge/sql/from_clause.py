@@ -102,6 +102,7 @@ def _add_table(node: exp.Table, scope: Scope, env: Environment) -> Item:
         return scope.add(alias, entry.relation, None, node)
     relation = source_relation(env.tree, entry, name)
     item = scope.add(alias, relation, entry.name, node)
+    scope.proctime |= dict.fromkeys(entry.proctime, entry.name)
     env.reads.setdefault(entry.name, {}).update(dict.fromkeys(entry.key))
     node.replace(
         exp.Table(

@@ -8,6 +8,7 @@ from itertools import pairwise
 from bridge.ddl.cursor import Cursor
 from bridge.ddl.statement import parse_create_table, table_name
 from bridge.ddl.tokens import Source, Token
+from bridge.sql.create_table import Clauses, clauses_of, expanded, without_proctime
 from bridge.sql.refused_parts import refuse_parts
 from bridge.sql.split import Part, split
 from bridge.sql.statements import (
@@ -44,6 +45,7 @@ def parse_script(text: str, file: str) -> tuple[Statement, ...]:
 def _statements(source: Source) -> Iterator[Statement]:
     opened: Token | None = None
     inserts = 0
+    tables: dict[str, Clauses] = {}
     for written in split(source):
         part, c = written, written.cursor()
         start = c.token
@@ -58,7 +60,7 @@ def _statements(source: Source) -> Iterator[Statement]:
                 c.fail("this statement set has no INSERT INTO", opened)
             opened = None
             continue
-        statement = _statement(part, opened is not None)
+        statement = _statement(part, opened is not None, tables)
         inserts += 1
         yield statement
     if opened is not None:
@@ -78,7 +80,7 @@ def _open_set(c: Cursor, start: Token, opened: Token | None) -> Token:
     return start
 
 
-def _statement(part: Part, in_set: bool) -> Statement:
+def _statement(part: Part, in_set: bool, tables: dict[str, Clauses]) -> Statement:
     c = part.cursor()
     start = c.token
     if in_set:
@@ -88,7 +90,7 @@ def _statement(part: Part, in_set: bool) -> Statement:
     if c.take("SET"):
         return _set_option(c, start)
     if c.take("CREATE"):
-        return _create(part, c, start)
+        return _create(part, c, start, tables)
     if c.at("INSERT"):
         return _insert(part, c, start)
     if c.take("EXPLAIN"):
@@ -126,7 +128,7 @@ def _set_option(c: Cursor, start: Token) -> SetOption:
     return SetOption(c.source, start.start, Name(key.text, key.start), value.text)
 
 
-def _create(part: Part, c: Cursor, start: Token) -> CreateTable | CreateView:
+def _create(part: Part, c: Cursor, start: Token, tables: dict[str, Clauses]) -> CreateTable | CreateView:
     if c.take("OR", "REPLACE"):
         c.fail("OR REPLACE is not supported: a script defines each name once; remove it", c.peek(-2))
     c.take("TEMPORARY")
@@ -136,7 +138,8 @@ def _create(part: Part, c: Cursor, start: Token) -> CreateTable | CreateView:
         c.fail_expected(_CREATE)
     if_not_exists = c.take("IF", "NOT", "EXISTS")
     name = _name(c)
-    c.index = 0
+    part, proctime = _rewritten(part, name, tables)
+    c = part.cursor()
     ddl = parse_create_table(c)
     _expect_end(c)
     keys = {
@@ -144,7 +147,20 @@ def _create(part: Part, c: Cursor, start: Token) -> CreateTable | CreateView:
         for t, after in pairwise(part.tokens)
         if t.kind == "string" and after.keyword == "=" and t.text in ddl.options
     }
-    return CreateTable(c.source, start.start, name, ddl, if_not_exists, keys)
+    return CreateTable(c.source, start.start, name, ddl, if_not_exists, keys, proctime)
+
+
+def _rewritten(part: Part, name: Name, tables: dict[str, Clauses]) -> tuple[Part, tuple[str, ...]]:
+    """The statement without LIKE and without PROCTIME() columns, and the names of these."""
+    clauses = clauses_of(part)
+    if clauses is None:
+        return part, ()
+    if clauses.like is not None:
+        clauses = expanded(part, clauses, tables)
+        part = clauses.part(part)
+    tables.setdefault(name.text, clauses)
+    kept, proctime = without_proctime(clauses)
+    return (kept.part(part), proctime) if proctime else (part, ())
 
 
 def _create_view(part: Part, c: Cursor, start: Token) -> CreateView:

@@ -35,6 +35,8 @@ class Scope:
     reads: Reads
     items: list[Item] = field(default_factory=list)
     merged: dict[str, Term] = field(default_factory=dict)
+    proctime: dict[str, str] = field(default_factory=dict)
+    """Columns AS PROCTIME() that were left out, and their tables."""
 
     @property
     def width(self) -> int:
@@ -130,6 +132,13 @@ class Scope:
         return index, self._all()[index][0]
 
     def _only(self, found: list[int], name: exp.Expr, known: tuple[str, ...], missing: str) -> int:
+        if not found and name.name in self.proctime:
+            raise self.tree.unsupported(
+                f"`{name.name}` of `{self.proctime[name.name]}`, a column AS PROCTIME()",
+                "a row that is computed again must be the same; use a column with the time of the record (METADATA "
+                "FROM 'timestamp')",
+                name,
+            )
         if not found:
             raise self.tree.error(f"{missing} `{name.name}`; {nearest(name.name, known)}", name)
         if len(found) > 1:

@@ -21,6 +21,8 @@ from bridge.sql.tree import Substitute
 
 __all__ = ["load_script"]
 
+_PROCTIME = "a row may be computed again, so it has no time of processing"
+
 
 def load_script(
     path: str | Path,
@@ -125,9 +127,13 @@ class _Loading:
 
         options = {key: substituted(key, value) for key, value in ddl.options.items()}
         try:
-            return resolve_table(replace(ddl, options=options), self.base)
+            table = resolve_table(replace(ddl, options=options), self.base)
         except (OptionError, UnsupportedError) as error:
             raise _located(statement, error) from error
+        left_out = tuple(
+            f"column '{name}' AS PROCTIME() is left out: {_PROCTIME}" for name in statement.proctime
+        )
+        return replace(table, warnings=(*table.warnings, *left_out), proctime=statement.proctime)
 
 
 def _located(statement: CreateTable, error: OptionError | UnsupportedError) -> DefinitionError:

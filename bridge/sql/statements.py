@@ -85,6 +85,8 @@ class CreateTable(Statement):
     if_not_exists: bool
     options: Mapping[str, int] = field(default_factory=dict)
     """The offsets of the keys in WITH."""
+    proctime: tuple[str, ...] = ()
+    """Its columns AS PROCTIME(), which `ddl` does not have."""
 
 
 @dataclass(frozen=True)

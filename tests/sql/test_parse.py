@@ -128,11 +128,6 @@ NO_VIEW = "expected TABLE or VIEW after CREATE [TEMPORARY] (a script defines not
         ("SET a = b", "1:5: expected the key in single quotes: SET 'key' = 'value', found 'a'"),
         ("SET 'a' = secret", "1:11: expected the value of 'a' in single quotes, found something else"),
         (f"{TABLE} x", "1:54: expected ';' or the end of the statement, found something else"),
-        (
-            f"{TABLE} LIKE u",
-            "1:54: LIKE refers to another table, which is not supported in this version; list the columns and the "
-            "options",
-        ),
         ("INSERT OVERWRITE t SELECT 1", "1:8: INSERT OVERWRITE is for bounded tables; write INSERT INTO"),
         ("INSERT t SELECT 1", "1:8: expected INTO after INSERT, found 't'"),
         ("INSERT INTO t TABLE u", "1:15: expected SELECT, WITH or VALUES, found 'TABLE'"),
