@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from bridge.sql.catalogue import Catalogue, Reads
+from bridge.sql.joined_groups import JoinedGroups
 from bridge.sql.relation import Relation
 from bridge.sql.tree import QueryTree
 
@@ -20,6 +21,8 @@ class Analysed:
 
     relation: Relation
     spark: exp.Query
+    groups: JoinedGroups | None = None
+    """Those of an aggregate over a join; None for every other query, and for one that selects from such a query."""
 
 
 @dataclass

@@ -65,6 +65,7 @@ def plan_insert(
         )
     tree = env.tree
     result = fit_sink(insert, sink, analysed, tree)
+    parts, parts_sql = _parts(result, analysed)
     tables = [table for table in catalogue.tables() if table.name in env.reads]
     used = [_used(table, env) for table in tables]
     sources = tuple(
@@ -95,7 +96,8 @@ def plan_insert(
         sources=sources,
         states=_states(relation, sources),
         views=tuple(env.views),
-        parts=_parts(result),
+        parts=parts,
+        parts_sql=parts_sql,
         spark_sql=spark_text(result.spark),
         fingerprint=fingerprint(query, tables, used, target),
     )
@@ -161,11 +163,19 @@ def _states(relation: Relation, sources: Sequence[SourceTable]) -> tuple[StateTa
     return tuple(StateTable(s.name, s.key, s.columns) for s in sources)
 
 
-def _parts(result: Result) -> tuple[PartColumn, ...]:
-    """Returns the columns of the key that have a distribution, so that little is computed again; else one column."""
+def _parts(result: Result, analysed: Analysed) -> tuple[tuple[PartColumn, ...], str]:
+    """Returns the columns of the key that have a distribution, so that little is computed again; else one column. Where
+    no column has one, the groups of a join and the query that finds them."""
     known = [c.name for c in result.columns if c.name in result.distributions]
     chosen = [name for name in known if name in result.key] or known[:1]
-    return tuple(PartColumn(name, tuple(sorted(result.distributions[name]))) for name in chosen)
+    if chosen or analysed.groups is None:
+        return tuple(PartColumn(name, tuple(sorted(result.distributions[name]))) for name in chosen), ""
+    columns = analysed.groups.columns
+    names = {i: result.uncast[i] for i in columns if i in result.uncast and result.uncast[i] in result.key}
+    if not names:
+        return (), ""
+    parts = tuple(PartColumn(name, (columns[i],)) for i, name in names.items())
+    return parts, spark_text(analysed.groups.query(names))
 
 
 def _refuse_unrunnable(

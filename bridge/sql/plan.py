@@ -76,7 +76,7 @@ class StateTable:
 @dataclass(frozen=True)
 class PartColumn:
     """A column of the result by which it is computed in parts: the rows with a value of it come from the rows with the
-    same value in `sources`, a column of each source."""
+    same value in `sources`, a column of each source; with `parts_sql` of one source."""
 
     name: str
     sources: tuple[tuple[str, str], ...]
@@ -103,6 +103,9 @@ class InsertPlan:
     views: tuple[str, ...]
     parts: tuple[PartColumn, ...]
     """The columns whose values in a batch say which rows of the result to compute again; empty if all of them."""
+    parts_sql: str
+    """The values of these columns in the rows that the query aggregates, where changed rows do not have them; empty if
+    they do."""
     spark_sql: str
     """The rows of the result, from tables that have the names of the sources."""
     fingerprint: str

@@ -14,6 +14,7 @@ from bridge.sql.distribution import Distribution, project_distributions
 from bridge.sql.expressions import check_condition, is_constant, resolve, translate, type_of
 from bridge.sql.from_clause import analyse_from
 from bridge.sql.grouping import Group, check_grouped, group_expressions
+from bridge.sql.joined_groups import joined_groups
 from bridge.sql.joins import Joined, term_of
 from bridge.sql.relation import Key, QueryColumn, Relation, Term, column_term, grouped_changes, project_keys
 from bridge.sql.scope import Scope
@@ -83,7 +84,8 @@ def analyse_select(
             # Ranks are those of a whole partition.
             distributions=_distributions(joined, {t: outputs.get(t, ()) for t in partition or ()}),
         )
-    return Analysed(relation.distinct() if select.args.get("distinct") else relation, select)
+    found = joined_groups(select, scope, groups, _selected(groups, projections)) if groups else None
+    return Analysed(relation.distinct() if select.args.get("distinct") else relation, select, found)
 
 
 def _expand_stars(select: exp.Select, scope: Scope) -> None:
@@ -168,6 +170,11 @@ def _distributions(joined: Joined, outputs: Mapping[Term, Iterable[int]]) -> dic
     return {column_term(index): distribution for index, distribution in found.items()}
 
 
+def _selected(groups: Sequence[Group], projections: Sequence[_Projection]) -> dict[str, list[int]]:
+    """The columns of the result that are exactly an expression of GROUP BY, by its text."""
+    return {group.text: [n for n, p in enumerate(projections) if p.text == group.text] for group in groups}
+
+
 def _relation(
     columns: tuple[QueryColumn, ...],
     projections: list[_Projection],
@@ -180,9 +187,7 @@ def _relation(
         distributions = _distributions(joined, outputs)
         return Relation(columns, keys, joined.changes, joined.operations, distributions=distributions)
     key: Key = frozenset(column_term(i) for i in range(len(groups)))
-    selected = {
-        group.text: [n for n, p in enumerate(projections) if p.text == group.text] for group in groups
-    }
+    selected = _selected(groups, projections)
     keys = project_keys([key], {column_term(i): selected[group.text] for i, group in enumerate(groups)})
     grouped = {term: selected[g.text] for g in groups if (term := term_of(g.node)) is not None}
     return Relation(

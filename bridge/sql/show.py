@@ -112,6 +112,7 @@ def _plan(plan: InsertPlan) -> dict[str, Any]:
         "states": [{"source": s.source, "key": list(s.key), "columns": list(s.columns)} for s in plan.states],
         "views": list(plan.views),
         "parts": [{"column": p.name, "sources": dict(p.sources)} for p in plan.parts],
+        "parts_sql": plan.parts_sql,
         "spark_sql": plan.spark_sql,
         "fingerprint": plan.fingerprint,
     }

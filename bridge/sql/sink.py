@@ -35,6 +35,8 @@ class Result:
     spark: exp.Query
     distributions: Mapping[str, Distribution]
     """Those of the sink's columns that have the query's values as they are."""
+    uncast: Mapping[int, str]
+    """The names of all such columns, by their place in the query."""
 
 
 def fit_sink(insert: Insert, sink: Table, query: Analysed, tree: QueryTree) -> Result:
@@ -55,7 +57,8 @@ def fit_sink(insert: Insert, sink: Table, query: Analysed, tree: QueryTree) -> R
         for term, distribution in query.relation.distributions.items()
         if len(term) == 1 and _is_same(types[min(term)], targets[min(term)])
     }
-    return Result(sink.sink_columns, key, query.relation.changes is not None, spark, distributions)
+    uncast = {i: target.name for i, target in enumerate(targets) if _is_same(types[i], target)}
+    return Result(sink.sink_columns, key, query.relation.changes is not None, spark, distributions, uncast)
 
 
 def _refuse_unpublishable(insert: Insert, sink: Table) -> None:

@@ -37,6 +37,10 @@ def parts(query: str, columns: str = "a STRING, b BIGINT", key: str = "a") -> di
         ("SELECT 'all', COUNT(*) FROM users", {}),
         (
             "SELECT u.name, COUNT(*) FROM users AS u JOIN orders AS o ON u.id = o.user_id GROUP BY u.name",
+            {"a": {"users": "name"}},
+        ),
+        (
+            "SELECT u.name, COUNT(*) FROM users AS u LEFT JOIN orders AS o ON u.id = o.user_id GROUP BY u.name",
             {},
         ),
         (
@@ -100,3 +104,14 @@ def test_the_columns_of_the_key_are_preferred() -> None:
 
 def test_a_value_that_is_cast_is_no_value_of_the_source() -> None:
     assert parts("SELECT id, COUNT(*) FROM users GROUP BY id", "a DECIMAL(20, 0), b BIGINT") == {}
+
+
+def test_groups_of_a_join_are_asked_of_the_join() -> None:
+    found = plan(
+        "SELECT u.name, COUNT(*) FROM users AS u JOIN orders AS o ON u.id = o.user_id WHERE o.id > 3 GROUP BY u.name"
+    )
+    assert found.parts_sql == (
+        "SELECT DISTINCT `u`.`name` AS `a` FROM `users` AS `u` JOIN `orders` AS `o` ON `u`.`id` = `o`.`user_id` WHERE "
+        "`o`.`id` > 3"
+    )
+    assert plan("SELECT city, COUNT(*) FROM users GROUP BY city").parts_sql == ""

@@ -60,6 +60,7 @@ def test_json() -> None:
             "states": [{"source": "users", "key": ["id"], "columns": ["id", "city"]}],
             "views": ["v"],
             "parts": [{"column": "a", "sources": {"users": "city"}}],
+            "parts_sql": "",
             "spark_sql": SQL,
             "fingerprint": script.inserts[0].fingerprint,
         }

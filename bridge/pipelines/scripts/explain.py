@@ -36,11 +36,15 @@ def _computes(plan: InsertPlan) -> str:
     if not plan.parts:
         return f"all rows from all rows of {names}, in every batch; those that differ are written"
     columns = ", ".join(part.name for part in plan.parts)
-    read = "; ".join(
-        f"of {source} the rows whose ({', '.join(dict(p.sources)[source] for p in plan.parts)}) changed"
-        for source, _ in plan.parts[0].sources
-    )
+    read = "; ".join(_read(plan, source.name) for source in plan.sources)
     return f"the rows of each ({columns}) to which a changed row belongs; reads {read}"
+
+
+def _read(plan: InsertPlan, source: str) -> str:
+    columns = [found[source] for part in plan.parts if source in (found := dict(part.sources))]
+    return (
+        f"of {source} the rows whose ({', '.join(columns)}) changed" if columns else f"all rows of {source}"
+    )
 
 
 def _sends(state: ScriptState, plan: InsertPlan) -> str:

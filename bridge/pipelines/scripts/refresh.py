@@ -15,7 +15,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bridge.columns import KIND, POSITION, col, same_key
+from bridge.columns import KIND, POSITION, col, retracts, same_key
 from bridge.compact import TWO_PARTITIONS, latest_by_offset
 from bridge.delta.file_pruning import key_predicate
 from bridge.delta.table import Table
@@ -71,25 +71,25 @@ def refreshed(
     before = result.on(session).delta().toDF().select(*map(col, result.columns))
     if method is Method.ADDED_ROWS:
         views = {name: source.added_rows(session) for name, source in ranges.items()}
-        added = _upserts(plan, _query(session, plan, views))
+        added = _upserts(plan, _query(session, plan.spark_sql, views))
         is_rebuilt = plan.key and all(source.first == 0 for source in ranges.values())
         return Refresh(_differences(plan, added, before) if is_rebuilt else added, method)
     if method is Method.ALL_ROWS:
         views = {name: source.rows(session) for name, source in ranges.items()}
-        return Refresh(_differences(plan, _query(session, plan, views), before), method)
+        return Refresh(_differences(plan, _query(session, plan.spark_sql, views), before), method)
     parts = _changed_parts(session, plan, ranges).persist()
     views = {
         name: _of_parts(source.rows(session), parts, _columns(plan, name)) for name, source in ranges.items()
     }
     own = {part.name: part.name for part in plan.parts}
-    after = _query(session, plan, views)
+    after = _query(session, plan.spark_sql, views)
     return Refresh(_differences(plan, after, _of_parts(before, parts, own)), method, parts)
 
 
-def _query(session: SparkSession, plan: InsertPlan, views: Mapping[str, DataFrame]) -> DataFrame:
+def _query(session: SparkSession, sql: str, views: Mapping[str, DataFrame]) -> DataFrame:
     for name, rows in views.items():
         rows.createOrReplaceTempView(quote(name))
-    return session.sql(plan.spark_sql)
+    return session.sql(sql)
 
 
 def _upserts(plan: InsertPlan, rows: DataFrame) -> DataFrame:
@@ -116,12 +116,14 @@ def _differences(plan: InsertPlan, after: DataFrame, before: DataFrame) -> DataF
 
 
 def _columns(plan: InsertPlan, source: str) -> dict[str, str]:
-    """The column of `source` for each column of the parts."""
-    return {part.name: dict(part.sources)[source] for part in plan.parts}
+    """The column of `source` for each column of the parts; empty if all of its rows belong to every part."""
+    return {part.name: columns[source] for part in plan.parts if source in (columns := dict(part.sources))}
 
 
 def _changed_parts(session: SparkSession, plan: InsertPlan, ranges: Mapping[str, SourceRange]) -> DataFrame:
     """The values of the parts to which a changed row belongs, before or after its change."""
+    if plan.parts_sql:
+        return _parts_of_joined_rows(session, plan, ranges)
     found = [
         source.changes(session).select(*(col(c).alias(p) for p, c in _columns(plan, name).items()))
         for name, source in ranges.items()
@@ -130,11 +132,34 @@ def _changed_parts(session: SparkSession, plan: InsertPlan, ranges: Mapping[str,
     return reduce(DataFrame.unionByName, found).distinct()
 
 
+def _parts_of_joined_rows(
+    session: SparkSession, plan: InsertPlan, ranges: Mapping[str, SourceRange]
+) -> DataFrame:
+    """The same where a changed row alone does not say it: see `sql.joined_groups`."""
+    changes = {name: source.changes(session) for name, source in ranges.items() if source.has_commits}
+    before_and_after = {
+        name: rows.unionByName(_rows(source, changes[name].where(retracts()))) if name in changes else rows
+        for name, source in ranges.items()
+        for rows in [source.rows(session)]
+    }
+    found = [
+        _query(session, plan.parts_sql, {**before_and_after, name: _rows(ranges[name], changed)})
+        for name, changed in changes.items()
+    ]
+    return reduce(DataFrame.unionByName, found).distinct()
+
+
+def _rows(source: SourceRange, changes: DataFrame) -> DataFrame:
+    return changes.select(*map(col, source.table.columns))
+
+
 def _of_parts(rows: DataFrame, parts: DataFrame, columns: Mapping[str, str]) -> DataFrame:
     """The rows that belong to `parts`, null-safe; `columns` are the columns of `rows` by those of `parts`.
 
     Files are skipped by the values of few parts, or by their bounds.
     """
+    if not columns:
+        return rows
     named = parts.select(*(col(part).alias(column) for part, column in columns.items()))
     files = key_predicate(named, list(columns.values()), _TABLE).condition
     same = [col(column, _TABLE).eqNullSafe(col(part, _PART)) for part, column in columns.items()]

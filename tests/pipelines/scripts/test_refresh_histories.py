@@ -82,7 +82,13 @@ QUERIES = {
     "all_rows": (
         "h BIGINT, name STRING, n BIGINT",
         "h, name",
-        "SELECT u.h + 100, u.name, COUNT(*) FROM t JOIN u ON t.h = u.h AND t.v = u.id GROUP BY u.h + 100, u.name",
+        "SELECT t.h + 100, u.name, COUNT(*) FROM t LEFT JOIN u ON t.h = u.h AND t.v = u.id GROUP BY t.h + 100, u.name",
+    ),
+    "joined_groups": (
+        "name STRING, g STRING, n BIGINT, total INT",
+        "name, g",
+        "SELECT u.name, t.g, COUNT(*), SUM(t.v) FROM t JOIN u ON t.h = u.h AND t.v = u.id WHERE t.id > 0 "
+        "GROUP BY u.name, t.g",
     ),
     "counted_groups": (
         "h INT, n BIGINT, groups_ BIGINT",
@@ -92,7 +98,7 @@ QUERIES = {
 }
 """Columns and key of the sink, and the query, which means the same to Flink and to SQLite."""
 COMPUTED_FROM_ALL_ROWS = {"all_rows"}
-IN_DEFAULT_TESTS = ("grouped", "wide", "by_reference", "top", "computed_keys", "all_rows")
+IN_DEFAULT_TESTS = ("grouped", "wide", "by_reference", "top", "joined_groups", "all_rows")
 
 Sources = dict[str, dict[tuple[int, int], tuple[Any, ...]]]
 

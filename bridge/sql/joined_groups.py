@@ -1,0 +1,70 @@
+"""Groups of an aggregate over inner joins, by a column that not every source has.
+
+`SELECT u.city, COUNT(*) FROM orders AS o JOIN users AS u ON o.user_id = u.id GROUP BY u.city` is computed in parts by
+`users.city`, although a change of an order names no city. Which groups a batch changes is asked of the join itself: of
+the changed rows of one source, joined to all rows of the others, those before their changes included. An inner join has
+no other way to gain or lose a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from bridge.sql.grouping import Group
+from bridge.sql.joins import term_of
+from bridge.sql.scope import Scope
+
+__all__ = ["JoinedGroups", "joined_groups"]
+
+
+@dataclass(frozen=True)
+class JoinedGroups:
+    """`columns` are the source and its column of each grouped column of the result, by index; `join` is what the query
+    selects from, with its WHERE."""
+
+    columns: Mapping[int, tuple[str, str]]
+    join: exp.Select
+
+    def query(self, names: Mapping[int, str]) -> exp.Select:
+        """The groups of the joined rows, each once: the columns of these indexes, with these names."""
+        chosen = [e for e in self.join.expressions if int(e.alias) in names]
+        columns = [
+            exp.alias_(e.unalias().copy(), exp.to_identifier(names[int(e.alias)], quoted=True))
+            for e in chosen
+        ]
+        query = self.join.copy()
+        query.set("expressions", columns)
+        return query.distinct()
+
+
+def joined_groups(
+    select: exp.Select, scope: Scope, groups: Sequence[Group], selected: Mapping[str, Sequence[int]]
+) -> JoinedGroups | None:
+    """The groups of a translated SELECT; `selected` are the columns of the result by the text of a group. None for
+    anything but an inner join of tables, each there once, and without a column in GROUP BY."""
+    tables = [item.table for item in scope.items]
+    joins = select.args.get("joins") or ()
+    if None in tables or len(set(tables)) != len(tables) or not joins or any(join.side for join in joins):
+        return None
+    columns: dict[int, tuple[str, str]] = {}
+    nodes: list[exp.Expr] = []
+    for group in groups:
+        term = term_of(group.node)
+        if term is None or len(term) != 1 or not selected[group.text]:
+            continue
+        (index,) = term
+        item = max((i for i in scope.items if i.first <= index), key=lambda i: i.first)
+        assert item.table is not None
+        at = selected[group.text][0]
+        columns[at] = item.table, item.relation.columns[index - item.first].name
+        nodes.append(exp.alias_(group.node.copy(), str(at)))
+    if not columns:
+        return None
+    join = exp.Select(expressions=nodes)
+    for clause in ("from_", "joins", "where"):
+        value = select.args.get(clause)
+        join.set(clause, [v.copy() for v in value] if isinstance(value, list) else value and value.copy())
+    return JoinedGroups(columns, join)
