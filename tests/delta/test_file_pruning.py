@@ -86,7 +86,9 @@ def test_random_keys_have_the_same_bounds_in_each_batch() -> None:
     assert len({rounded_bounds(keys[0], keys[-1], 64) for keys in batches}) == 1
 
 
-@pytest.mark.parametrize("few", [1000, 1], ids=["named", "bounds"])
+@pytest.mark.parametrize(
+    "few", [pytest.param(1000, id="named"), pytest.param(1, id="bounds", marks=pytest.mark.slow)]
+)
 def test_a_next_batch_finds_sparks_code_compiled(spark: SparkSession, lake: Path, few: int) -> None:
     own, draw = child_session(spark), random.Random(7)
     engine = SparkEngine(SMALL_TABLES, max_named_keys=few)

@@ -27,6 +27,7 @@ PLACES = (
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_no_view_is_counted_twice_or_not_at_all(
     spark: SparkSession, broker: Broker, lake: Path, tmp_path: Path, unique: Callable[[str], str]
 ) -> None:
