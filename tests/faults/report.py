@@ -135,8 +135,8 @@ has imported everything; the JVMs start from the class archive that `make setup`
 ## Differences from production
 
 - Tables are small, and a version is sent file by file from 40 rows on instead of 200,000 (`BRIDGE_FILE_SLOT_ROWS`,
-  docs/adr/017); transactions have 10 or 40 records (`publish.transaction-rows`), and Python receives 20 rows at a time, so
-  that few rows fill several of each. One JVM of four runs as it does for users; the others run without Spark's
+  docs/adr/017); transactions have 10 or 40 records (`publish.transaction-rows`), and Python receives 20 rows at a
+  time, so that few rows fill several of each. One JVM of four runs as it does for users; the others run without Spark's
   generated code and without Java's second compiler (`-XX:TieredStopAtLevel=1`), because they are killed before these
   pay off. Publishes run one task at a time, and ingests write a file for each task, so that files become shards.
 - Where partitions were added, the order of a key is required within each partition. Between two of them the newest
