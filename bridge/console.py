@@ -87,10 +87,6 @@ class Screen:
         """Prints a result unchanged: without wrapping, colours or markup."""
         sys.stdout.write(text + "\n")
 
-    def row(self, text: str, to_error: bool) -> None:
-        """Prints a row of a `print` sink unchanged, on standard output or standard error."""
-        (sys.stderr if to_error else sys.stdout).write(text + "\n")
-
     def batch(self, report: BatchReport) -> None:
         """Prints a line for a batch; serves as a `Listener`."""
         self.info(batch_line(report))

@@ -89,7 +89,6 @@ def _run(
             every_seconds=pause,
             rebuild=rebuild,
             listener=screen.batch,
-            out=screen.row,
             stop=stop,
         )
     screen.table(f"run {script.name}: {'stopped' if stop.is_set() else 'done'}", _rows(summary))

@@ -6,7 +6,7 @@ Both are rewritten as tokens, which keep their places in the script, so errors n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bridge.ddl.cursor import Cursor, nearest
 from bridge.ddl.statement import table_name
@@ -93,13 +93,12 @@ def expanded(part: Part, clauses: Clauses, known: Mapping[str, Clauses]) -> Clau
             f"INCLUDING OPTIONS takes '{min(twice)}' from `{name}`, and this table sets it, too; remove one",
             at,
         )
-    return Clauses(
-        clauses.head,
-        (*taken, *clauses.elements),
-        clauses.comment or base.comment,
-        (*options, *clauses.options),
-        None,
-        clauses.end,
+    return replace(
+        clauses,
+        elements=(*taken, *clauses.elements),
+        comment=clauses.comment or base.comment,
+        options=(*options, *clauses.options),
+        like=None,
     )
 
 
@@ -111,7 +110,7 @@ def without_proctime(clauses: Clauses) -> tuple[Clauses, tuple[str, ...]]:
     """
     names = tuple(e[0].text for e in clauses.elements if _is_proctime(e))
     kept = tuple(e for e in clauses.elements if not _is_proctime(e))
-    return Clauses(clauses.head, kept, clauses.comment, clauses.options, clauses.like, clauses.end), names
+    return replace(clauses, elements=kept), names
 
 
 def _is_proctime(element: Element) -> bool:

@@ -56,7 +56,7 @@ def joined_groups(
         if term is None or len(term) != 1 or not selected[group.text]:
             continue
         (index,) = term
-        item = max((i for i in scope.items if i.first <= index), key=lambda i: i.first)
+        item = scope.owner(index)
         assert item.table is not None
         at = selected[group.text][0]
         columns[at] = item.table, item.relation.columns[index - item.first].name

@@ -51,6 +51,10 @@ class Scope:
         self.items.append(item)
         return item
 
+    def owner(self, index: int) -> Item:
+        """Returns the item that has the column with this index."""
+        return self._all()[index][0]
+
     def column(self, index: int) -> QueryColumn:
         """Returns the column with this index."""
         return self._all()[index][1]

@@ -127,5 +127,5 @@ def _tie_breakers(scope: Scope, relation: Relation) -> Iterator[exp.Column]:
     plain = [key for key in relation.keys if all(len(term) == 1 for term in key)]
     for term in sorted(min(plain, key=lambda k: (len(k), sorted(map(min, k))), default=()), key=min):
         index = min(term)
-        item = max((i for i in scope.items if i.first <= index), key=lambda i: i.first)
+        item = scope.owner(index)
         yield exp.column(item.relation.columns[index - item.first].name, table=item.alias)

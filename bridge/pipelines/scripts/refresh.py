@@ -47,7 +47,6 @@ class Refresh:
     """The changes of a result: its columns and `__kind`, at most one per key; or the rows to append, if it has none."""
 
     changes: DataFrame
-    method: Method
     parts: DataFrame | None = None
     """The values of the parts that are computed again, with the names of `InsertPlan.parts`; persisted."""
 
@@ -73,17 +72,17 @@ def refreshed(
         views = {name: source.added_rows(session) for name, source in ranges.items()}
         added = _upserts(plan, _query(session, plan.spark_sql, views))
         is_rebuilt = plan.key and all(source.first == 0 for source in ranges.values())
-        return Refresh(_differences(plan, added, before) if is_rebuilt else added, method)
+        return Refresh(_differences(plan, added, before) if is_rebuilt else added)
     if method is Method.ALL_ROWS:
         views = {name: source.rows(session) for name, source in ranges.items()}
-        return Refresh(_differences(plan, _query(session, plan.spark_sql, views), before), method)
+        return Refresh(_differences(plan, _query(session, plan.spark_sql, views), before))
     parts = _changed_parts(session, plan, ranges).persist()
     views = {
         name: _of_parts(source.rows(session), parts, _columns(plan, name)) for name, source in ranges.items()
     }
     own = {part.name: part.name for part in plan.parts}
     after = _query(session, plan.spark_sql, views)
-    return Refresh(_differences(plan, after, _of_parts(before, parts, own)), method, parts)
+    return Refresh(_differences(plan, after, _of_parts(before, parts, own)), parts)
 
 
 def _query(session: SparkSession, sql: str, views: Mapping[str, DataFrame]) -> DataFrame:
