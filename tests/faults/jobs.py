@@ -19,7 +19,7 @@ from tests.pipelines.processes import Process
 __all__ = ["Carrier", "Job"]
 
 _ORPHAN_SECONDS = 20.0
-_END_SECONDS = 240.0
+_END_SECONDS = 400.0
 _QUICK = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m "
     "-Xms1200m -Xmn600m -XX:MetaspaceSize=400m"
@@ -31,7 +31,7 @@ a JVM of six ingests spent an eighth of its time on garbage, much of it on full 
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """A cold JVM compiles some 160 classes for a batch of Spark's MERGE (docs/adr/013), and uses them for a few rows."""
 
-_AS_USERS_HAVE_IT = 4
+_AS_USERS_HAVE_IT = 6
 """Every n-th JVM runs with the second compiler and with generated code."""
 
 _IN_PLACE = ("broker", "pause", "kill worker", "kill executor", "kill node", "failpoint: raise")

@@ -78,11 +78,11 @@ class Lane:
             options=", ".join(f"'{k}' = '{v}'" for k, v in options.items()),
         )
         properties = "true" if "deletion vectors" in self.extras else "false"
-        # Twelve pipelines share two cores: shorter triggers leave no time for recoveries. They also yield versions that
-        # are large enough to be sent by file.
-        trigger = "20 s" if verb == "ingest" else "10 s"
-        # Several transactions a version in both cases: one that is sent by file has some 250 rows.
-        rows = 40 if self.delivery == "exactly-once by file" else 10
+        # Twelve pipelines share two cores, which steady batches with shorter triggers would fill: a recovery then takes
+        # minutes. They also yield versions that are large enough to be sent by file.
+        trigger = "60 s" if verb == "ingest" else "30 s"
+        # Several transactions a version in both cases: one that is sent by file has some 750 rows.
+        rows = 120 if self.delivery == "exactly-once by file" else 30
         lines = [
             "version: 1",
             f"name: {self.name}-{verb}",

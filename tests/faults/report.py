@@ -118,7 +118,7 @@ is there once. With at-least-once the changes of a key may go back to an earlier
 that was not there before, and the last record is the newest. Undecodable records are in the quarantine once, and
 nowhere else. Each play is a line in `docs/reliability.jsonl`, whatever it found; this page sums up those of one state
 of the code: of `bridge/` without the folders that neither an ingest nor a publish imports
-({left_out}). A play is aborted when a pipeline does not recover within five
+({left_out}). A play is aborted when a pipeline does not recover within ten
 minutes, or when the player fails: its last set of lanes is then not checked, and its rounds are not counted.
 """.format(left_out=", ".join(f"`{folder}`" for folder in NOT_PLAYED))
 _ON_CLUSTER = (

@@ -20,7 +20,7 @@ from tests.faults.plan import Blow
 
 __all__ = ["PATIENCE", "Player"]
 
-PATIENCE = 300.0
+PATIENCE = 600.0
 _FIRE_SECONDS = 30.0
 
 
