@@ -126,7 +126,7 @@ class Lane:
         bad_records = ", bad-records: quarantine, quarantine: {path: quarantine}"
         yield f"ingest: {{reader: {self.reader}{bad_records if 'quarantine' in self.extras else ''}}}"
         if "maintenance" in self.extras:
-            yield "maintenance: {every: 15 s}"
+            yield "maintenance: {every: 45 s}"
 
 
 def _legal(engine: str, delivery: str, format: str) -> bool:
