@@ -101,6 +101,8 @@ class Play:
     """Publish ranges that were sent file by file, by the logs of the publishes."""
     where: str = LOCAL
     """What the jobs ran on: LOCAL or CLUSTER."""
+    judged_again: list[str] = field(default_factory=list)
+    """Findings that turned out to be mistakes of the judge: what they were, and why they do not count."""
 
     def lane(self, lane: Lane, kinds: Counter[str]) -> None:
         """Adds the rounds of one lane."""
@@ -170,6 +172,7 @@ def _sum(tree: str, plays: Iterable[Play]) -> Play:
         whole.users += play.users
         whole.unasked += play.unasked
         whole.broken += play.broken
+        whole.judged_again += play.judged_again
         whole.stall = max(whole.stall, play.stall)
         for name in (
             "seconds",

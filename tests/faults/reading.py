@@ -163,7 +163,7 @@ _LOG_FILES = re.compile(
 
 
 _LOG_SCRATCH = re.compile(
-    r"\.{1,2}\d{20}\.[a-z.0-9]+\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp(\.crc)?"
+    r"\.{1,2}(\d{20}\.[a-z.0-9]+|_last_checkpoint)\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp(\.crc)?"
 )
 
 

@@ -49,6 +49,9 @@ def render(play: Play) -> str:
         "\n## What was found\n",
     ]
     parts.append(_table(("fault", "found"), {name: str(play.found[name]) for name in FOUND}))
+    if play.judged_again:
+        parts.append("\nJudged again, as the judge was wrong:\n")
+        parts += [f"- {text}" for text in play.judged_again]
     for dimension, choices in CHOICES.items():
         told = play.by(dimension)
         parts.append(f"\n## Rounds by {dimension}\n")

@@ -245,7 +245,11 @@ def test_what_is_left_over_is_found(broker: Broker, unique: Callable[[str], str]
         file.touch()
     left = [Path(path).name for path in leftovers([checkpoint], tmp_path / "table")]
     assert sorted(left) == [".10.json.tmp", ".7.json.1.tmp", "a-run"]
-    torn = "..00000000000000000140.crc.39f5f118-9b6c-4abf-a343-e011b3842ce9.tmp.crc"
-    (log / torn).touch()
-    assert log_scratch(tmp_path / "table") == [torn]
+    torn = [
+        "..00000000000000000140.crc.39f5f118-9b6c-4abf-a343-e011b3842ce9.tmp.crc",
+        ".._last_checkpoint.79fd7720-c514-4ccc-9144-cd163016ad55.tmp.crc",
+    ]
+    for name in torn:
+        (log / name).touch()
+    assert log_scratch(tmp_path / "table") == torn
     assert len(leftovers([checkpoint], tmp_path / "table")) == 3

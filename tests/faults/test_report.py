@@ -64,6 +64,17 @@ def test_plays_of_one_code_add_up_and_no_others(tmp_path: Path) -> None:
     assert sum(whole.by("engine").values()) == sum(whole.by("key").values()) == 36
 
 
+def test_what_was_judged_again_is_shown(tmp_path: Path) -> None:
+    ledger = tmp_path / "reliability.jsonl"
+    for text in ("seed 1: a file of Delta", "seed 2: another one"):
+        append_play(played("a", 1, judged_again=[text]), ledger)
+    text = render(sum_of_newest_code(read_plays(ledger)))
+    assert (
+        "Judged again, as the judge was wrong:\n\n- seed 1: a file of Delta\n- seed 2: another one\n" in text
+    )
+    assert "Judged again" not in render(played("a", 1))
+
+
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     play = played("a", 7, records_in=12_345, users=["OPTIMIZE", "UPDATE lost: X"])
     play.found["lost"] = 2
