@@ -17,7 +17,7 @@ from bridge.errors import UnsupportedError
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 from bridge.sql.aggregates import aggregate_call, aggregate_type, check_aggregate, translate_aggregate
 from bridge.sql.refused_parts import unsupported
-from bridge.sql.scalar_functions import FUNCTIONS, result_type
+from bridge.sql.scalar_functions import DIFFERENT, FUNCTIONS, rebuilt, result_type
 from bridge.sql.scope import Scope
 from bridge.sql.tree import QueryTree
 from bridge.sql.type_rules import NULL, arithmetic, cast_type, common, comparable, literal, scalar
@@ -29,7 +29,7 @@ _COMPARISONS = (
     *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.In),
     *(exp.Between, exp.Like, exp.Escape, exp.And, exp.Or, exp.Not, exp.Boolean),
 )
-_TEXT = (exp.Trim, exp.Substring, exp.Overlay, exp.DPipe)
+_TEXT = (exp.Trim, exp.Substring, exp.Overlay, exp.DPipe, exp.Chr)
 _STRUCTURE = (
     *(
         exp.Column,
@@ -140,6 +140,8 @@ def _check_function(tree: QueryTree, node: exp.Anonymous) -> None:
     name = str(node.name).upper()
     if name == "ROW_NUMBER":
         raise tree.error("ROW_NUMBER requires OVER (PARTITION BY ... ORDER BY ...)", node)
+    if name in DIFFERENT:
+        raise tree.error(f"{name} {DIFFERENT[name]}", node)
     if name not in FUNCTIONS:
         try:
             rebuild(name, node.expressions)
@@ -155,6 +157,10 @@ def _adapted(node: exp.Expr, tree: QueryTree) -> exp.Expr:
     if aggregate is not None:
         argument = aggregate.arguments[0]
         return translate_aggregate(tree, aggregate, type_of(argument))
+    if isinstance(node, exp.Anonymous):
+        translated = rebuilt(node.name.upper(), node.expressions)
+        if translated is not None:
+            return translated
     try:
         return adapt(node, _kind)
     except Refusal as refusal:

@@ -10,10 +10,12 @@ from bridge.sql.catalogue import View
 from bridge.sql.connectors import Table
 from bridge.sql.distribution import scan_distribution
 from bridge.sql.joins import Joined, check_kind, join
-from bridge.sql.relation import Changes, QueryColumn, Relation, column_term
+from bridge.sql.relation import Changes, QueryColumn, Relation
 from bridge.sql.scope import Item, Scope
-from bridge.sql.statements import Name
+from bridge.sql.statements import Name, WindowCall
+from bridge.sql.terms import column_term
 from bridge.sql.tree import QueryTree
+from bridge.sql.window_tables import window_table
 
 __all__ = ["analyse_from", "source_relation"]
 
@@ -32,7 +34,11 @@ def analyse_from(select: exp.Select, env: Environment, analyse: Analyse) -> tupl
     item = _add(source.this, scope, env, analyse)
     relation = item.relation
     joined = Joined(
-        relation.keys, relation.changes, relation.operations, distributions=relation.distributions
+        relation.keys,
+        relation.changes,
+        relation.operations,
+        distributions=relation.distributions,
+        window=relation.window,
     )
     for node in select.args.get("joins") or ():
         check_kind(env.tree, node)
@@ -51,7 +57,12 @@ def source_relation(tree: QueryTree, table: Table, name: Name) -> Relation:
             "cannot be found; declare PRIMARY KEY (...) NOT ENFORCED",
             name.start,
         )
-    columns, names = tuple(_column(column) for column in table.ddl.schema), table.ddl.schema.names
+    watermark = table.ddl.schema.watermark
+    columns = tuple(
+        _column(column, table.name if watermark and watermark.column == column.name else None)
+        for column in table.ddl.schema
+    )
+    names = table.ddl.schema.names
     key = frozenset(column_term(names.index(n)) for n in table.key)
     node = f"TableSourceScan(table=[[default_catalog, default_database, {table.name}]])"
     changes = Changes("update and delete", node) if table.is_updating else None
@@ -59,10 +70,11 @@ def source_relation(tree: QueryTree, table: Table, name: Name) -> Relation:
     return Relation(columns, frozenset({key} if key else ()), changes, distributions=distributions)
 
 
-def _column(column: object) -> QueryColumn:
+def _column(column: object, event_time: str | None) -> QueryColumn:
     assert isinstance(column, (PhysicalColumn, MetadataColumn, ComputedColumn))
     # Spark derives the types of computed columns.
-    return QueryColumn(column.name, None if isinstance(column, ComputedColumn) else column.type)
+    type = None if isinstance(column, ComputedColumn) else column.type
+    return QueryColumn(column.name, type, event_time=event_time)
 
 
 def _add(node: exp.Expr, scope: Scope, env: Environment, analyse: Analyse) -> Item:
@@ -87,8 +99,14 @@ def _add(node: exp.Expr, scope: Scope, env: Environment, analyse: Analyse) -> It
 
 
 def _add_table(node: exp.Table, scope: Scope, env: Environment) -> Item:
-    name = env.tree.name(node)
-    alias = node.alias or node.name
+    call = env.tree.window(node)
+    if call is not None:
+        return _add_window(node, call, scope, env)
+    return _add_named(node, env.tree.name(node), node.alias or node.name, scope, env)
+
+
+def _add_named(node: exp.Table, name: Name, alias: str, scope: Scope, env: Environment) -> Item:
+    """Adds a query of WITH, a view or a table of the script."""
     if name.text in env.subqueries:
         query = env.subqueries[name.text]
         node.replace(_derived(query.spark.copy(), alias))
@@ -111,6 +129,19 @@ def _add_table(node: exp.Table, scope: Scope, env: Environment) -> Item:
         )
     )
     return item
+
+
+def _add_window(node: exp.Table, call: WindowCall, scope: Scope, env: Environment) -> Item:
+    """Adds the rows of a window table function. Like a subquery they have all columns of their table."""
+    inner = Scope(env.tree, env.reads)
+    table = exp.Table(this=exp.to_identifier(call.table.text, quoted=True))
+    select = exp.Select(expressions=[exp.Star()]).from_(table, copy=False)
+    item = _add_named(table, call.table, call.table.text, inner, env)
+    list(inner.read_all())
+    relation, spark = window_table(env.tree, call, item.relation, select)
+    name = node.alias or call.table.text
+    node.replace(_derived(spark, name))
+    return scope.add(name, relation, None, node)
 
 
 def _derived(query: exp.Query, alias: str) -> exp.Subquery:

@@ -17,16 +17,20 @@ from bridge.sql.plan import (
     ResultColumn,
     SourceTable,
     StateTable,
+    WindowPlan,
     fingerprint,
     words,
 )
 from bridge.sql.positions import select_positions
 from bridge.sql.query import analyse
 from bridge.sql.refused_parts import unsupported
-from bridge.sql.relation import QueryColumn, Relation
+from bridge.sql.relation import Changes, Relation
+from bridge.sql.settings import ALLOW_LATENESS
 from bridge.sql.sink import Result, fit_sink
 from bridge.sql.statements import CreateView, Insert, Name, QueryText
 from bridge.sql.tree import QueryTree, Substitute, name_columns, parse_query, spark_text
+from bridge.sql.window_plan import plan_windows
+from bridge.sql.window_tables import settle_windows
 
 __all__ = ["plan_insert", "plan_query", "plan_view"]
 
@@ -43,13 +47,20 @@ def plan_view(statement: CreateView, catalogue: Catalogue, substitute: Substitut
 
 def plan_query(query: QueryText, catalogue: Catalogue, substitute: Substitute) -> str:
     """Returns a query without a sink, which EXPLAIN shows, in Spark SQL."""
-    return spark_text(_analysed(query, catalogue, substitute)[0].spark)
+    analysed, _ = _analysed(query, catalogue, substitute)
+    settle_windows(analysed.spark, is_closed=analysed.relation.is_windowed)
+    return spark_text(analysed.spark)
 
 
 def plan_insert(
-    insert: Insert, catalogue: Catalogue, substitute: Substitute, before: Sequence[InsertPlan] = ()
+    insert: Insert,
+    catalogue: Catalogue,
+    substitute: Substitute,
+    before: Sequence[InsertPlan] = (),
+    lateness_ms: int = 0,
 ) -> InsertPlan:
-    """Plans one INSERT; `before` are the plans of those before it, of which it needs the names.
+    """Plans one INSERT; `before` are the plans of those before it, of which it needs the names. Rows that are at most
+    `lateness_ms` late still count in windows.
 
     Raises DdlError and UnsupportedError with line and column for a query that is not supported or does not fit its
     sink, for a sink that is a source of the same query, and for a sink with a key that has another INSERT.
@@ -58,6 +69,10 @@ def plan_insert(
     _refuse_second(insert, sink, before)
     analysed, env = _analysed(insert.query, catalogue, substitute)
     relation = analysed.relation
+    if relation.is_windowed and lateness_ms:
+        late = Changes("update and delete", f"WindowAggregate (SET '{ALLOW_LATENESS}')")
+        relation = replace(relation, changes=late)
+        analysed = replace(analysed, relation=relation)
     if sink.name in env.reads:
         raise insert.source.error(
             f"`{sink.name}` is read and written by the same INSERT, which would feed itself; write to another table",
@@ -65,14 +80,21 @@ def plan_insert(
         )
     tree = env.tree
     result = fit_sink(insert, sink, analysed, tree)
-    parts, parts_sql = _parts(result, analysed)
+    settle_windows(result.spark, is_closed=relation.is_windowed)
+    parts, parts_sql = ((), "") if relation.is_windowed else _parts(result, analysed)
     tables = [table for table in catalogue.tables() if table.name in env.reads]
     used = [_used(table, env) for table in tables]
     sources = tuple(
         SourceTable(t.name, t.connector.value, t.place, t.key, names, t.is_updating)
         for t, names in zip(tables, used, strict=True)
     )
-    keeps_last = bool(result.key) and not result.is_updating and bool(sources)
+    windows = plan_windows(relation, result, tables, lateness_ms)
+    if windows is not None and lateness_ms and not windows.column:
+        raise tree.error(
+            f"with '{ALLOW_LATENESS}' the sink's key has window_start or window_end, as TIMESTAMP(3) like in the query",
+            tree.root,
+        )
+    keeps_last = bool(result.key) and not result.is_updating and bool(sources) and windows is None
     if keeps_last:
         select_positions(insert, sink, result.spark, tables, tree)
     _refuse_unrunnable(insert, result, relation, sources, tree)
@@ -99,7 +121,8 @@ def plan_insert(
         parts=parts,
         parts_sql=parts_sql,
         spark_sql=spark_text(result.spark),
-        fingerprint=fingerprint(query, tables, used, target),
+        windows=windows,
+        fingerprint=fingerprint(query, tables, used, target, _watermarks(windows)),
     )
 
 
@@ -119,7 +142,7 @@ def _renamed(source: Source, columns: Sequence[Name], analysed: Analysed) -> Rel
         )
     names = [c.text for c in columns] or list(relation.names)
     name_columns(analysed.spark, names)
-    named = tuple(QueryColumn(n, c.type, c.is_constant) for n, c in zip(names, relation.columns, strict=True))
+    named = tuple(replace(c, name=n) for n, c in zip(names, relation.columns, strict=True))
     return replace(relation, columns=named)
 
 
@@ -194,6 +217,16 @@ def _refuse_unrunnable(
             "write an INSERT INTO ... VALUES of its own",
             tree.root,
         )
+
+
+def _watermarks(windows: WindowPlan | None) -> list[list[object]]:
+    """What changes which rows of windows are late."""
+    if windows is None:
+        return []
+    return [
+        [windows.lateness_ms],
+        *([time.source, time.column, time.delay_ms] for time in windows.event_times),
+    ]
 
 
 def _view(catalogue: Catalogue, name: str) -> View:

@@ -12,9 +12,12 @@ from bridge.ddl.tokens import Source
 from bridge.sql.distribution import Distribution, union_distribution
 from bridge.sql.expressions import resolve, translate
 from bridge.sql.refused_parts import unsupported
-from bridge.sql.relation import Changes, Key, Relation, Term, column_term
+from bridge.sql.relation import Changes, Relation
 from bridge.sql.scope import Item, Scope
+from bridge.sql.terms import Key, Term, column_term
 from bridge.sql.tree import QueryTree
+from bridge.sql.window import Window
+from bridge.sql.window import joined as joined_windows
 
 __all__ = ["Joined", "check_kind", "join", "term_of"]
 
@@ -32,6 +35,7 @@ class Joined:
     operations: tuple[str, ...]
     equal: dict[Term, set[Term]] = field(default_factory=dict)
     distributions: Mapping[Term, Distribution] = field(default_factory=dict)
+    window: Window | None = None
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,10 @@ def join(node: exp.Join, left: Joined, right: Item, scope: Scope, at: int) -> Jo
     condition = _condition(node, right, scope)
     if not condition.equalities:
         raise unsupported(source, "a join without an equality", "write ON with left.a = right.b", at)
-    _refuse_unbounded(source, at, left, right)
+    windows = left.window, right.relation.window and right.relation.window.shifted(right.first)
+    window = joined_windows(scope.tree, windows, condition.pairs, side, node)
+    if window is None:
+        _refuse_unbounded(source, at, left, right)
     shifted = _shifted(right.relation, right.first)
     keys, equal = set(_keys(side, left.keys, shifted, condition)), {k: set(v) for k, v in left.equal.items()}
     if side == "":
@@ -61,13 +68,15 @@ def join(node: exp.Join, left: Joined, right: Item, scope: Scope, at: int) -> Jo
             equal.setdefault(one, set()).add(other)
             equal.setdefault(other, set()).add(one)
     changes = left.changes or right.relation.changes
-    if changes is not None or side:
+    if window is not None:
+        changes = None
+    elif changes is not None or side:
         on = ", ".join(_condition_texts(node))
         changes = Changes("update and delete", f"Join(joinType=[{_KINDS[side]}], where=[{on}])")
     operations = (*left.operations, *right.relation.operations, "join")
     best = sorted(keys, key=lambda k: (len(k), sorted(map(sorted, k))))
     distributions = _distributions(side, left, right, condition, scope)
-    return Joined(frozenset(best[:_MOST_KEYS]), changes, operations, equal, distributions)
+    return Joined(frozenset(best[:_MOST_KEYS]), changes, operations, equal, distributions, window)
 
 
 def check_kind(tree: QueryTree, node: exp.Join) -> None:

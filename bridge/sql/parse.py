@@ -23,6 +23,7 @@ from bridge.sql.statements import (
     Statement,
 )
 from bridge.sql.stray_tokens import refuse_stray_tokens
+from bridge.sql.window_calls import replace_calls
 
 __all__ = ["LEGAL", "parse_script"]
 
@@ -202,9 +203,10 @@ def _query(part: Part, c: Cursor) -> QueryText:
     if not _opens_query(c) and c.token.keyword not in tuple(QueryKeyword):
         c.fail_expected("SELECT, WITH or VALUES")
     query = part.without(c.index)
-    refuse_parts(query)
-    refuse_stray_tokens(query)
-    return QueryText(query)
+    parsed, windows = replace_calls(query)
+    refuse_parts(parsed)
+    refuse_stray_tokens(parsed)
+    return QueryText(query, windows, parsed)
 
 
 def _opens_query(c: Cursor) -> bool:

@@ -16,6 +16,7 @@ from bridge.sql.statements import Statement
 from bridge.sql.tree import Substitute
 
 __all__ = [
+    "EventTime",
     "InsertPlan",
     "PartColumn",
     "QueryKind",
@@ -23,6 +24,7 @@ __all__ = [
     "Script",
     "SourceTable",
     "StateTable",
+    "WindowPlan",
     "fingerprint",
     "words",
 ]
@@ -83,6 +85,29 @@ class PartColumn:
 
 
 @dataclass(frozen=True)
+class EventTime:
+    """The WATERMARK of a source: `late_sql` counts, of changed rows of the source, those whose windows are all closed
+    (`late`) and those without a time (`timeless`)."""
+
+    source: str
+    column: str
+    delay_ms: int
+    idle_timeout_ms: int
+    late_sql: str
+
+
+@dataclass(frozen=True)
+class WindowPlan:
+    """The windows by which the rows of a result come: a row is known when the watermark of all sources has passed the
+    end of its window, `ends_after_ms` after the value of `column` of the result; `column` is empty if it has none."""
+
+    event_times: tuple[EventTime, ...]
+    lateness_ms: int
+    column: str
+    ends_after_ms: int
+
+
+@dataclass(frozen=True)
 class InsertPlan:
     """One INSERT. `name` is that of its sink, with a number if several INSERTs write to it."""
 
@@ -108,6 +133,8 @@ class InsertPlan:
     they do."""
     spark_sql: str
     """The rows of the result, from tables that have the names of the sources."""
+    windows: WindowPlan | None
+    """Set if the rows of the result come when their windows close; they are then computed by no other way."""
     fingerprint: str
     """Changes whenever the query, its sources or its sink change in a way that changes the rows of the result."""
 
@@ -154,9 +181,14 @@ def words(tokens: Iterable[Token], substitute: Substitute) -> tuple[str, ...]:
 
 
 def fingerprint(
-    query: Sequence[str], sources: Sequence[Table], used: Sequence[Sequence[str]], sink: object
+    query: Sequence[str],
+    sources: Sequence[Table],
+    used: Sequence[Sequence[str]],
+    sink: object,
+    watermarks: Sequence[object] = (),
 ) -> str:
-    """Returns a digest of the query's words, of the columns that it uses of each source, and of the sink's columns.
+    """Returns a digest of the query's words, of the columns that it uses of each source, of the sink's columns, and of
+    the `watermarks` that close its windows.
 
     It depends on neither sqlglot nor Spark, so that a new version of them does not ask for a rebuild; and not on
     brokers, credentials or client settings.
@@ -171,7 +203,8 @@ def fingerprint(
         }
         for table, names in zip(sources, used, strict=True)
     ]
-    text = json.dumps([_VERSION, list(query), tables, sink], ensure_ascii=True, sort_keys=True)
+    parts = [_VERSION, list(query), tables, sink, *([list(watermarks)] if watermarks else [])]
+    text = json.dumps(parts, ensure_ascii=True, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -17,6 +17,7 @@ from bridge.sql.scope import Scope
 from bridge.sql.select import analyse_select
 from bridge.sql.tree import QueryTree
 from bridge.sql.type_rules import common
+from bridge.sql.window import check_distinct, united
 
 __all__ = ["analyse"]
 
@@ -80,7 +81,10 @@ def _union(node: exp.Union, env: Environment) -> Analysed:
         if (both := union_distribution(one, right.relation.distributions.get(term))) is not None
         and _is_same_type(left.relation, right.relation, min(term))
     }
-    relation = Relation(columns, frozenset(), changes, operations, distributions=distributions)
+    window = united(tree, (left.relation.window, right.relation.window), place)
+    relation = Relation(columns, frozenset(), changes, operations, distributions=distributions, window=window)
+    if node.args.get("distinct"):
+        check_distinct(tree, window, place)
     return Analysed(relation.distinct() if node.args.get("distinct") else relation, node)
 
 

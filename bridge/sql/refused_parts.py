@@ -14,18 +14,24 @@ from bridge.sql.split import Part
 
 __all__ = ["refuse_parts", "unsupported"]
 
-_WINDOWS = "group by a column that holds the start of the window"
+_WINDOWS = (
+    "group by window_start and window_end of a window table function: FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(time), "
+    "INTERVAL '10' MINUTES))"
+)
+_SESSION = "its windows have no fixed bounds; use TUMBLE, HOP or CUMULATE"
 _LIMIT = "a result that is kept up to date has no limit; use ROW_NUMBER() OVER (...) <= n"
 _ONE_KEY = "group by one set of columns per INSERT"
 _BAG = "compute it with a join, or with GROUP BY and HAVING"
 
-_WINDOW_NAMES = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
-
 # The words that start a part, its name, and what to do instead. `.` stands for any token.
 _PARTS: tuple[tuple[str, str, str], ...] = (
     ("MATCH_RECOGNIZE (", "MATCH_RECOGNIZE", "match the rows before they come into the topic"),
-    *((f"TABLE ( {name}", f"the window table function {name}", _WINDOWS) for name in _WINDOW_NAMES),
-    *((f"{name} (", f"the window {name}", _WINDOWS) for name in _WINDOW_NAMES),
+    ("TABLE ( SESSION", "the window table function SESSION", _SESSION),
+    ("SESSION (", "the window SESSION", _SESSION),
+    *(
+        (f"{name} (", f"the window {name} outside of FROM", _WINDOWS)
+        for name in ("TUMBLE", "HOP", "CUMULATE")
+    ),
     ("TABLE (", "a table function", "expand or compute the rows before they come into the topic"),
     ("LATERAL", "LATERAL", "write a join with an equality"),
     ("UNNEST (", "UNNEST", "expand the array before it comes into the topic"),

@@ -8,23 +8,10 @@ from itertools import islice, product
 
 from bridge.schema import DataType
 from bridge.sql.distribution import Distribution
+from bridge.sql.terms import Key, Term, column_term
+from bridge.sql.window import Window
 
-__all__ = [
-    "Changes",
-    "Key",
-    "QueryColumn",
-    "Relation",
-    "Term",
-    "column_term",
-    "grouped_changes",
-    "project_keys",
-]
-
-Term = frozenset[int]
-"""A column by its index; several columns are COALESCE of them, as the merged key columns of a full join."""
-
-Key = frozenset[Term]
-"""Columns that together identify a row, and by which a changed row replaces its former value."""
+__all__ = ["Changes", "QueryColumn", "Relation", "grouped_changes", "project_keys"]
 
 _MOST_KEYS = 16
 """A join of many keyed tables has many keys, most of them of no use to a sink."""
@@ -37,6 +24,8 @@ class QueryColumn:
     name: str
     type: DataType | None
     is_constant: bool = False
+    event_time: str | None = None
+    """The table of whose WATERMARK this is the column; None for all other columns."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +49,13 @@ class Relation:
     """The columns by which the outermost operation computes its rows, for messages."""
     distributions: Mapping[Term, Distribution] = field(default_factory=dict)
     """The columns of the result by which it can be computed in parts; see `distribution`."""
+    window: Window | None = None
+    """The windows of event time to which its rows belong."""
+
+    @property
+    def is_windowed(self) -> bool:
+        """Whether its rows come when their windows close."""
+        return self.window is not None and self.window.is_closed
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,7 +67,7 @@ class Relation:
         return replace(
             self,
             keys=self.keys | {whole},
-            changes=grouped_changes(self.changes, self.names),
+            changes=None if self.is_windowed else grouped_changes(self.changes, self.names),
             operations=(*self.operations, "distinct"),
             grouping=self.names,
         )
@@ -81,11 +77,6 @@ def grouped_changes(changes: Changes | None, names: Iterable[str]) -> Changes:
     """Returns the changes of rows that are grouped by columns with these `names`; `changes` are those of the input."""
     kinds = "update" if changes is None else "update and delete"
     return Changes(kinds, f"GroupAggregate(groupBy=[{', '.join(names)}])")
-
-
-def column_term(index: int) -> Term:
-    """Returns the term of one column."""
-    return frozenset((index,))
 
 
 def project_keys(

@@ -41,10 +41,12 @@ def load_script(
     file = str(path)
     # Not resolve(): a mounted script is a symlink, and relative paths are relative to the link.
     base = Path(os.path.abspath(path)).parent
-    loading = _Loading(base, Substitution(os.environ if environ is None else environ, base, secrets))
+    substitution = Substitution(os.environ if environ is None else environ, base, secrets)
+    loading = _Loading(base, substitution)
     statements = parse_script(_read(Path(path)) if text is None else text, file)
     statements = tuple(loading.substituted(s) if isinstance(s, SetOption) else s for s in statements)
     given = settings(statements)
+    loading.lateness_ms = given.lateness_ms
     for statement in statements:
         loading.add(statement)
     tables = tuple(loading.catalogue.tables())
@@ -77,6 +79,7 @@ class _Loading:
     def __init__(self, base: Path, substitution: Substitution) -> None:
         self.base, self.substitution = base, substitution
         self.catalogue = Catalogue()
+        self.lateness_ms = 0
         self.inserts: list[InsertPlan] = []
         self.explained: list[InsertPlan | str] = []
 
@@ -89,7 +92,13 @@ class _Loading:
             self.catalogue.add(statement, view)
         elif isinstance(statement, Insert):
             self.inserts.append(
-                plan_insert(statement, self.catalogue, self._substitute(statement), self.inserts)
+                plan_insert(
+                    statement,
+                    self.catalogue,
+                    self._substitute(statement),
+                    self.inserts,
+                    self.lateness_ms,
+                )
             )
         elif isinstance(statement, Explain):
             self.explained.append(self._explained(statement))
@@ -102,7 +111,7 @@ class _Loading:
     def _explained(self, statement: Explain) -> InsertPlan | str:
         substitute = self._substitute(statement)
         if isinstance(statement.explained, Insert):
-            return plan_insert(statement.explained, self.catalogue, substitute)
+            return plan_insert(statement.explained, self.catalogue, substitute, lateness_ms=self.lateness_ms)
         return plan_query(statement.explained, self.catalogue, substitute)
 
     def _substitute(self, statement: Statement) -> Substitute:

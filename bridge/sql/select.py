@@ -16,10 +16,13 @@ from bridge.sql.from_clause import analyse_from
 from bridge.sql.grouping import Group, check_grouped, group_expressions
 from bridge.sql.joined_groups import joined_groups
 from bridge.sql.joins import Joined, term_of
-from bridge.sql.relation import Key, QueryColumn, Relation, Term, column_term, grouped_changes, project_keys
+from bridge.sql.relation import QueryColumn, Relation, grouped_changes, project_keys
 from bridge.sql.scope import Scope
+from bridge.sql.terms import Key, Term, column_term
 from bridge.sql.top_n import ROW_NUMBER_TYPE, TopN, match, rank_changes, rank_keys, resolve_rank
 from bridge.sql.tree import QueryTree, comparable_text
+from bridge.sql.window import check_distinct, grouped, window_keys
+from bridge.sql.window import ranked as ranked_window
 
 __all__ = ["analyse_select"]
 
@@ -65,27 +68,34 @@ def analyse_select(
     input_relation = _input(scope, joined)
     partition = resolve_rank(ranked, scope, input_relation) if ranked else None
     aggregates = bool(groups) or having is not None or _has_aggregate(projections)
+    window = joined.window
     if aggregates:
+        window = grouped(tree, window, [term_of(group.node) for group in groups], select)
         check_grouped(tree, [p.node for p in projections] + ([having.this] if having else []), groups)
     columns = _translate(select, tree, projections, scope, ranked)
     if aggregates and not groups:
         _leave_out_empty(select)
-    relation = _relation(columns, projections, joined, groups if aggregates else None)
+    relation = _relation(columns, projections, replace(joined, window=window), groups if aggregates else None)
     if ranked is not None:
         row_number = column_term(scope.width)
         keys = rank_keys(ranked, partition, row_number, joined.keys)
         numbers = [i for i, p in enumerate(projections) if p.node is ranked.window]
         outputs = _outputs(projections) | {row_number: numbers}
+        window = ranked_window(tree, window, partition or (), ranked.window)
         relation = replace(
             relation,
-            keys=project_keys(keys, outputs, joined.equal),
-            changes=rank_changes(ranked),
+            keys=project_keys(window_keys(keys, window), outputs, joined.equal),
+            changes=None if window is not None else rank_changes(ranked),
+            window=window and window.projected(outputs),
             operations=(*joined.operations, "top-n"),
             # Ranks are those of a whole partition.
             distributions=_distributions(joined, {t: outputs.get(t, ()) for t in partition or ()}),
         )
     found = joined_groups(select, scope, groups, _selected(groups, projections)) if groups else None
-    return Analysed(relation.distinct() if select.args.get("distinct") else relation, select, found)
+    is_distinct = bool(select.args.get("distinct"))
+    if is_distinct:
+        check_distinct(tree, relation.window, select)
+    return Analysed(relation.distinct() if is_distinct else relation, select, found)
 
 
 def _expand_stars(select: exp.Select, scope: Scope) -> None:
@@ -145,10 +155,28 @@ def _translate(
         is_rank = ranked is not None and projection.node is ranked.window
         node = projection.node if is_rank else translate(projection.node, tree)
         type = ROW_NUMBER_TYPE if is_rank else type_of(node)
-        columns.append(QueryColumn(projection.name, type, projection.is_constant))
+        event_time = _event_time(projection, scope)
+        columns.append(QueryColumn(projection.name, type, projection.is_constant, event_time))
         spark.append(exp.alias_(node, exp.to_identifier(projection.name, quoted=True), copy=False))
     select.set("expressions", spark)
     return tuple(columns)
+
+
+def _with_equal(
+    outputs: dict[Term, list[int]], equal: Mapping[Term, Iterable[Term]]
+) -> dict[Term, list[int]]:
+    """The columns that are exactly a term, or a term that an inner join makes equal to it."""
+    return {
+        term: [i for same in (term, *sorted(equal.get(term, ()), key=min)) for i in outputs.get(same, ())]
+        for term in {*outputs, *equal}
+    }
+
+
+def _event_time(projection: _Projection, scope: Scope) -> str | None:
+    """A time attribute stays one where a SELECT has one table and does not change the column."""
+    if projection.term is None or len(projection.term) != 1 or len(scope.items) != 1:
+        return None
+    return scope.column(min(projection.term)).event_time
 
 
 def _outputs(projections: list[_Projection]) -> dict[Term, list[int]]:
@@ -183,18 +211,29 @@ def _relation(
 ) -> Relation:
     if groups is None:
         outputs = _outputs(projections)
-        keys = project_keys(joined.keys, outputs, joined.equal)
+        keys = project_keys(window_keys(joined.keys, joined.window), outputs, joined.equal)
         distributions = _distributions(joined, outputs)
-        return Relation(columns, keys, joined.changes, joined.operations, distributions=distributions)
+        window = joined.window and joined.window.projected(_with_equal(outputs, joined.equal))
+        return Relation(
+            columns, keys, joined.changes, joined.operations, distributions=distributions, window=window
+        )
     key: Key = frozenset(column_term(i) for i in range(len(groups)))
     selected = _selected(groups, projections)
-    keys = project_keys([key], {column_term(i): selected[group.text] for i, group in enumerate(groups)})
-    grouped = {term: selected[g.text] for g in groups if (term := term_of(g.node)) is not None}
+    places: dict[Term, list[int]] = {}
+    for i, group in enumerate(groups):
+        if (term := term_of(group.node)) is not None:
+            places.setdefault(term, []).append(i)
+    group_keys = window_keys([key], joined.window and joined.window.projected(places))
+    keys = project_keys(group_keys, {column_term(i): selected[group.text] for i, group in enumerate(groups)})
+    grouped_terms = {term: selected[g.text] for g in groups if (term := term_of(g.node)) is not None}
+    names = tuple(g.text.replace("`", "").split(".")[-1] for g in groups)
+    window = joined.window and joined.window.projected(grouped_terms)
     return Relation(
         columns,
         keys,
-        grouped_changes(joined.changes, (g.text.replace("`", "").split(".")[-1] for g in groups)),
+        grouped_changes(joined.changes, names) if window is None else None,
         (*joined.operations, "aggregate"),
-        tuple(g.text.replace("`", "").split(".")[-1] for g in groups),
-        _distributions(joined, grouped),
+        names,
+        _distributions(joined, grouped_terms),
+        window,
     )

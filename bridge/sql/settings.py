@@ -9,11 +9,13 @@ from typing import Any
 
 from bridge.ddl.tokens import Source
 from bridge.errors import DefinitionError, OptionError
-from bridge.options.kinds import STRING, choice
+from bridge.options.kinds import DURATION, STRING, choice, duration_ms
 from bridge.options.model import Option, Support
 from bridge.sql.statements import Insert, SetOption, Statement
 
-__all__ = ["KEYS", "Settings", "settings"]
+__all__ = ["ALLOW_LATENESS", "KEYS", "Settings", "settings"]
+
+ALLOW_LATENESS = "table.exec.emit.allow-lateness"
 
 _INTERVAL = "the interval of `bridge run --every` is the interval of commits; every batch is one checkpoint"
 _SPARK = "Spark decides it; pass --conf to the command"
@@ -48,6 +50,12 @@ KEYS: tuple[Option[Any], ...] = (
     _ignored("table.exec.mini-batch.enabled", "Flink's mini batches.", "each batch is one"),
     _ignored("table.exec.mini-batch.allow-latency", "Flink's mini batches.", "each batch is one"),
     _ignored("table.exec.mini-batch.size", "Flink's mini batches.", "each batch is one"),
+    Option(
+        ALLOW_LATENESS,
+        DURATION,
+        "How late a row may be: until then it counts in its window, whose result is corrected.",
+        default="0 ms",
+    ),
     _refused(
         "table.exec.sink.not-null-enforcer",
         "What Flink does with NULL in NOT NULL columns of a sink.",
@@ -75,6 +83,8 @@ class Settings:
     name: str | None = None
     state: str | None = None
     """The folder of the state as it is written, relative to the script; None if it is not set."""
+    lateness_ms: int = 0
+    """How late a row of a window may be."""
     warnings: tuple[str, ...] = ()
 
 
@@ -103,7 +113,8 @@ def settings(statements: Iterable[Statement]) -> Settings:
         values[key] = statement.value
         if option.support is Support.IGNORED:
             warnings.append(f"SET '{key}' has no effect: {option.reason}")
-    return Settings(values.get("pipeline.name"), values.get("bridge.state"), tuple(warnings))
+    lateness = duration_ms(values.get(ALLOW_LATENESS, "0 ms"))
+    return Settings(values.get("pipeline.name"), values.get("bridge.state"), lateness, tuple(warnings))
 
 
 def _option(source: Source, statement: SetOption) -> Option[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bridge.sql.connectors import Table
-from bridge.sql.plan import InsertPlan, Script, SourceTable
+from bridge.sql.plan import InsertPlan, Script, SourceTable, WindowPlan
 
 __all__ = ["as_json", "as_rows"]
 
@@ -74,7 +74,18 @@ def _insert(plan: InsertPlan) -> dict[str, str]:
     return rows
 
 
+def _windows(windows: WindowPlan) -> dict[str, Any]:
+    return {
+        "watermarks": {
+            time.source: {"column": time.column, "delay_ms": time.delay_ms} for time in windows.event_times
+        },
+        "allowed_lateness_ms": windows.lateness_ms,
+    }
+
+
 def _parts(plan: InsertPlan) -> str:
+    if plan.windows is not None:
+        return "the windows that closed"
     if not plan.parts:
         return "all rows"
     return "rows by " + " and ".join(
@@ -113,6 +124,7 @@ def _plan(plan: InsertPlan) -> dict[str, Any]:
         "views": list(plan.views),
         "parts": [{"column": p.name, "sources": dict(p.sources)} for p in plan.parts],
         "parts_sql": plan.parts_sql,
+        "windows": None if plan.windows is None else _windows(plan.windows),
         "spark_sql": plan.spark_sql,
         "fingerprint": plan.fingerprint,
     }

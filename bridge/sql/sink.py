@@ -131,14 +131,14 @@ def _projection(query: exp.Query, position: int) -> exp.Expr:
 def _key(insert: Insert, sink: Table, targets: Sequence[_SinkColumn], relation: Relation) -> tuple[str, ...]:
     """Returns the key of the result. Rows that are only added replace each other by the sink's key, as in Flink."""
     changes = relation.changes
-    if changes is None:
+    if changes is None and not (relation.is_windowed and sink.key):
         return sink.key
     names = [c.name for c in targets]
     candidates = sorted(
         ({names[min(term)] for term in key} for key in relation.keys), key=lambda k: (len(k), sorted(k))
     )
     source, at = insert.source, insert.sink.start
-    if not sink.accepts_updates:
+    if changes is not None and not sink.accepts_updates:
         key = (
             f"PRIMARY KEY ({', '.join(n for n in names if n in candidates[0])})"
             if candidates
@@ -156,8 +156,13 @@ def _key(insert: Insert, sink: Table, targets: Sequence[_SinkColumn], relation: 
         )
     if not candidates:
         by = f" ({', '.join(relation.grouping)})" if relation.grouping else ""
+        what = (
+            f"`{sink.name}` replaces rows by its PRIMARY KEY"
+            if changes is None
+            else "the rows of this query are updated"
+        )
         raise source.error(
-            f"the rows of this query are updated, but it selects no key{by} by which a row replaces its former one; "
+            f"{what}, but it selects no key{by} by which a row replaces its former one; "
             "select the columns of the key of each source, or those of GROUP BY",
             at,
         )
@@ -165,6 +170,9 @@ def _key(insert: Insert, sink: Table, targets: Sequence[_SinkColumn], relation: 
     if not sink.key:
         return tuple(n for n in names if n in candidates[0])
     if any(set(sink.key) - constants == key - constants for key in candidates):
+        return sink.key
+    # A row that never changes has the same values in all other columns, too.
+    if changes is None and any(key - constants <= set(sink.key) for key in candidates):
         return sink.key
     shown = " or ".join(f"[{', '.join(n for n in names if n in key)}]" for key in candidates[:3])
     raise source.error(

@@ -20,6 +20,8 @@ __all__ = [
     "QueryText",
     "SetOption",
     "Statement",
+    "WindowCall",
+    "WindowFunction",
 ]
 
 
@@ -39,11 +41,36 @@ class QueryKeyword(str, Enum):
     WITH = "WITH"
 
 
+class WindowFunction(str, Enum):
+    """The window table functions of Flink that a query may call."""
+
+    TUMBLE = "TUMBLE"
+    HOP = "HOP"
+    CUMULATE = "CUMULATE"
+
+
+@dataclass(frozen=True)
+class WindowCall:
+    """A window table function with its arguments, intervals in milliseconds. `step_ms` is the slide of HOP, the step of
+    CUMULATE, and the size of TUMBLE; `start` is the offset of the function's name in the script."""
+
+    function: WindowFunction
+    table: Name
+    column: Name
+    size_ms: int
+    step_ms: int
+    offset_ms: int
+    start: int
+
+
 @dataclass(frozen=True)
 class QueryText:
-    """A query: `part` holds its tokens and nothing else."""
+    """A query: `part` holds its tokens and nothing else. `windows` are the window table functions in it by the names
+    that stand for them in `parsed`."""
 
     part: Part
+    windows: Mapping[str, WindowCall] = field(default_factory=dict)
+    parsed: Part | None = None
 
     @property
     def start(self) -> int:
@@ -51,7 +78,7 @@ class QueryText:
 
     @property
     def tokens(self) -> tuple[Token, ...]:
-        """All tokens of the query, without the one of kind `end`."""
+        """All tokens of the query as it is written, without the one of kind `end`."""
         return self.part.tokens[:-1]
 
 

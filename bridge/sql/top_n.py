@@ -10,8 +10,9 @@ from sqlglot import exp
 from bridge.schema import ScalarType
 from bridge.sql.expressions import resolve, translate
 from bridge.sql.joins import term_of
-from bridge.sql.relation import Changes, Key, Relation, Term
+from bridge.sql.relation import Changes, Relation
 from bridge.sql.scope import Scope
+from bridge.sql.terms import Key, Term
 from bridge.sql.tree import QueryTree
 
 __all__ = ["TopN", "match", "rank_changes", "rank_keys", "resolve_rank"]

@@ -12,7 +12,7 @@ from bridge.ddl.dialect import Respelled, parse_tree, respell
 from bridge.ddl.tokens import Source
 from bridge.errors import DdlError, UnsupportedError
 from bridge.sql.refused_parts import unsupported
-from bridge.sql.statements import Name, QueryText
+from bridge.sql.statements import Name, QueryText, WindowCall
 
 __all__ = [
     "QueryTree",
@@ -38,6 +38,10 @@ class QueryTree:
     @property
     def source(self) -> Source:
         return self._query.part.source
+
+    def window(self, table: exp.Table) -> WindowCall | None:
+        """Returns the window table function for which a table in FROM stands."""
+        return self._query.windows.get(table.name)
 
     def start(self, node: exp.Expr) -> int:
         """Returns the offset in the script at which `node` starts; for a query, that of its SELECT."""
@@ -79,8 +83,9 @@ def parse_query(query: QueryText, substitute: Substitute) -> QueryTree:
 
     Raises DdlError with the position of what cannot be parsed, and DefinitionError for references without a value.
     """
-    c = Cursor(query.part.source, query.part.tokens)
-    respelled = respell(c, 0, len(query.tokens))
+    part = query.parsed or query.part
+    c = Cursor(part.source, part.tokens)
+    respelled = respell(c, 0, len(part.tokens) - 1)
     root = parse_tree(c, respelled, None, "this query")
     tree = QueryTree(root, query, respelled)
     if not isinstance(root, (exp.Query, exp.Values)):

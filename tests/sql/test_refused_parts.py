@@ -8,18 +8,21 @@ from bridge.errors import UnsupportedError
 from tests.sql.scripts import plan, refusal
 
 LIMIT = "a result that is kept up to date has no limit; use ROW_NUMBER() OVER (...) <= n"
-START = "group by a column that holds the start of the window"
+WINDOWS = (
+    "group by window_start and window_end of a window table function: FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(time), "
+    "INTERVAL '10' MINUTES))"
+)
+SESSION = "its windows have no fixed bounds; use TUMBLE, HOP or CUMULATE"
 
 
 @pytest.mark.parametrize(
     ("rest", "column", "what", "way_out"),
     [
-        ("TABLE(TUMBLE(TABLE views, DESCRIPTOR(ts), INTERVAL '1' MINUTE))", 18, "the window table function "
-         "TUMBLE", START),
-        ("TABLE(HOP(TABLE views, DESCRIPTOR(ts), INTERVAL '1' MINUTE))", 18, "the window table function HOP", START),
-        ("TABLE(CUMULATE(TABLE views))", 18, "the window table function CUMULATE", START),
+        ("TABLE(SESSION(TABLE views, DESCRIPTOR(ts), INTERVAL '1' MINUTE))", 18, "the window table function SESSION",
+         SESSION),
+        ("views GROUP BY SESSION(ts, INTERVAL '1' HOUR)", 33, "the window SESSION", SESSION),
         ("TABLE(f(1))", 18, "a table function", "expand or compute the rows before they come into the topic"),
-        ("views GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)", 33, "the window TUMBLE", START),
+        ("views GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)", 33, "the window TUMBLE outside of FROM", WINDOWS),
         ("views MATCH_RECOGNIZE (ORDER BY ts)", 24, "MATCH_RECOGNIZE", "match the rows before they come into "
          "the topic"),
         ("views, LATERAL TABLE(f(page))", 25, "LATERAL", "write a join with an equality"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bridge.sql.relation import column_term, project_keys
+from bridge.sql.relation import project_keys
+from bridge.sql.terms import column_term
 
 A, B, C = (column_term(i) for i in range(3))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bridge.pipelines.scripts.state import ScriptState
 from bridge.sql import InsertPlan, Script
+from bridge.sql.plan import WindowPlan
 
 __all__ = ["explain_script", "used_paths"]
 
@@ -30,6 +31,8 @@ def _computes(plan: InsertPlan) -> str:
     names = ", ".join(source.name for source in plan.sources)
     if not plan.sources:
         return "its rows once"
+    if plan.windows is not None:
+        return _windows(plan.windows)
     if not plan.is_updating:
         last = f"; the last row of each ({', '.join(plan.key)}) counts" if plan.key else ""
         return f"the rows that {names} got since the last batch{last}"
@@ -38,6 +41,16 @@ def _computes(plan: InsertPlan) -> str:
     columns = ", ".join(part.name for part in plan.parts)
     read = "; ".join(_read(plan, source.name) for source in plan.sources)
     return f"the rows of each ({columns}) to which a changed row belongs; reads {read}"
+
+
+def _windows(windows: WindowPlan) -> str:
+    marks = " and ".join(
+        f"{time.source}.{time.column} - {time.delay_ms:,} ms" for time in windows.event_times
+    )
+    late = "late rows are dropped"
+    if windows.lateness_ms:
+        late = f"rows of closed windows count for {windows.lateness_ms:,} ms more"
+    return f"the windows that the watermark ({marks}) has passed since the last batch; {late}"
 
 
 def _read(plan: InsertPlan, source: str) -> str:

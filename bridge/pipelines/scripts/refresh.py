@@ -24,9 +24,11 @@ from bridge.rows import RowKind
 from bridge.schema import quote
 from bridge.session import child_session
 from bridge.sql import InsertPlan
+from bridge.sql.plan import WindowPlan
 from bridge.sql.positions import POSITION_COLUMNS
+from bridge.sql.window_tables import AFTER, UNTIL
 
-__all__ = ["Method", "Refresh", "method_for", "refreshed"]
+__all__ = ["Closing", "Method", "Refresh", "late_rows", "method_for", "refreshed"]
 
 _PART, _TABLE = "p", "t"
 
@@ -40,6 +42,8 @@ class Method(str, Enum):
     """The query over the rows of the parts that changed, compared with the rows of these parts in the result."""
     ALL_ROWS = "all rows of its sources"
     """The query over all rows, compared with the whole result."""
+    WINDOWS = "the windows that closed"
+    """The query over the rows of these windows; they are added, or compared with what was known when rows were late."""
 
 
 @dataclass(frozen=True)
@@ -51,20 +55,42 @@ class Refresh:
     """The values of the parts that are computed again, with the names of `InsertPlan.parts`; persisted."""
 
 
+@dataclass(frozen=True)
+class Closing:
+    """The windows of a refresh: those that end after `after_ms`, and not after `until_ms`; epoch milliseconds."""
+
+    after_ms: int
+    until_ms: int
+    is_whole: bool
+    """Whether these are all windows that are closed, so that the result has no other rows."""
+
+    @property
+    def variables(self) -> dict[str, int]:
+        return {AFTER: self.after_ms, UNTIL: self.until_ms}
+
+
 def method_for(plan: InsertPlan, *, is_first: bool) -> Method:
     """How an INSERT is refreshed; the first time there is nothing to compare with."""
+    if plan.windows is not None:
+        return Method.WINDOWS
     if not plan.is_updating:
         return Method.ADDED_ROWS
     return Method.PARTS if plan.parts and not is_first else Method.ALL_ROWS
 
 
 def refreshed(
-    spark: SparkSession, plan: InsertPlan, result: Table, ranges: Mapping[str, SourceRange], method: Method
+    spark: SparkSession,
+    plan: InsertPlan,
+    result: Table,
+    ranges: Mapping[str, SourceRange],
+    method: Method,
+    closing: Closing | None = None,
 ) -> Refresh:
     """The changes that bring `result`, which has the rows before `ranges`, to the rows after them.
 
-    `result` must not change meanwhile, or its MERGE must fail then. Runs a job for the parts, no other; the frames
-    belong to a session of their own, in which the sources are views. Wrap actions in `delta_errors.feed_errors`.
+    `closing` are the windows of `Method.WINDOWS`. `result` must not change meanwhile, or its MERGE must fail then. Runs
+    a job for the parts, no other; the frames belong to a session of their own, in which the sources are views. Wrap
+    actions in `delta_errors.feed_errors`.
     """
     session = child_session(spark)
     before = result.on(session).delta().toDF().select(*map(col, result.columns))
@@ -73,6 +99,11 @@ def refreshed(
         added = _upserts(plan, _query(session, plan.spark_sql, views))
         is_rebuilt = plan.key and all(source.first == 0 for source in ranges.values())
         return Refresh(_differences(plan, added, before) if is_rebuilt else added)
+    if method is Method.WINDOWS:
+        assert closing is not None and plan.windows is not None
+        views = {name: source.rows(session) for name, source in ranges.items()}
+        after = _query(session, plan.spark_sql, views, closing.variables)
+        return Refresh(_of_windows(plan, plan.windows, after, before, closing))
     if method is Method.ALL_ROWS:
         views = {name: source.rows(session) for name, source in ranges.items()}
         return Refresh(_differences(plan, _query(session, plan.spark_sql, views), before))
@@ -85,10 +116,50 @@ def refreshed(
     return Refresh(_differences(plan, after, _of_parts(before, parts, own)), parts)
 
 
-def _query(session: SparkSession, sql: str, views: Mapping[str, DataFrame]) -> DataFrame:
+def late_rows(
+    spark: SparkSession, plan: InsertPlan, ranges: Mapping[str, SourceRange], closing: Closing
+) -> tuple[int, dict[str, int]]:
+    """How many changed rows belong to windows that were closed before; and by source how many have no time. Runs a job
+    for each source with commits."""
+    session = child_session(spark)
+    late, timeless = 0, {}
+    for time in plan.windows.event_times if plan.windows else ():
+        source = ranges[time.source]
+        if source.has_commits:
+            views = {time.source: source.changed_rows(session)}
+            row = _query(session, time.late_sql, views, closing.variables).first()
+            assert row is not None
+            late += row["late"]
+            timeless[time.source] = row["timeless"]
+    return late, timeless
+
+
+def _query(
+    session: SparkSession,
+    sql: str,
+    views: Mapping[str, DataFrame],
+    variables: Mapping[str, int] | None = None,
+) -> DataFrame:
     for name, rows in views.items():
         rows.createOrReplaceTempView(quote(name))
+    for name, value in (variables or {}).items():
+        session.sql(f"DECLARE OR REPLACE VARIABLE {name} BIGINT DEFAULT {value}")
     return session.sql(sql)
+
+
+def _of_windows(
+    plan: InsertPlan, windows: WindowPlan, after: DataFrame, before: DataFrame, closing: Closing
+) -> DataFrame:
+    """The changes of the rows of some windows. Without late rows no window is computed twice."""
+    if not plan.key:
+        return after
+    if closing.is_whole:
+        return _differences(plan, after, before)
+    if not windows.lateness_ms:
+        return after.withColumn(KIND, F.lit(RowKind.UPDATE_AFTER.value))
+    end = F.unix_millis(col(windows.column).cast("timestamp")) + F.lit(windows.ends_after_ms)
+    known = before.where((end > F.lit(closing.after_ms)) & (end <= F.lit(closing.until_ms)))
+    return _differences(plan, after, known)
 
 
 def _upserts(plan: InsertPlan, rows: DataFrame) -> DataFrame:

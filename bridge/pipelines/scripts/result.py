@@ -24,6 +24,8 @@ from bridge.delta.table import Table, claim, create_table, exists, open_table
 from bridge.errors import REPUBLISH, DefinitionError, GapError, TableError
 from bridge.metrics import BatchReport
 from bridge.offsets import Offsets
+from bridge.pipelines.scripts.closing import ClosingWindows, close_windows
+from bridge.pipelines.scripts.event_times import EventTimeProgress, EventTimes
 from bridge.pipelines.scripts.refresh import Method, Refresh, method_for, refreshed
 from bridge.pipelines.scripts.source_tables import SourceRange, SourceTables
 from bridge.pipelines.scripts.state import ScriptState
@@ -33,8 +35,8 @@ from bridge.sql import InsertPlan
 __all__ = ["Result", "open_result"]
 
 _RECOMPUTE = "run the script with --rebuild, which computes the result again and sends what differs"
-_QUERY = "query"
-"""The name under which the progress has the fingerprint of the query, among the ids of the sources."""
+_SOURCE, _QUERY, _EVENT_TIMES = "source ", "query", "event times"
+"""The names of the progress: the ids of the sources, the fingerprint of the query, and an EventTimeProgress."""
 
 
 @dataclass
@@ -48,6 +50,8 @@ class Result:
     engines: Engines
     progress: IngestProgress | None
     """That of the newest commit; None before the first one."""
+    event_times: EventTimes | None = None
+    """Set if the rows of the result come when their windows close."""
 
     def refresh(self, sources: SourceTables, *, rebuild: bool = False) -> BatchReport | None:
         """Bring the result to the versions of its sources, in one commit that carries them; None if it has them.
@@ -60,21 +64,27 @@ class Result:
         since = Offsets() if self.progress is None or rebuild else self.progress.offsets
         if self.progress is not None and not rebuild:
             self._check_query()
-            sources.check_same(self.progress.topic_ids, self.table)
-            if since == sources.offsets:
-                return None
+            sources.check_same(_source_ids(self.progress), self.table)
         started = time.monotonic()
         ranges = sources.ranges(since)
+        is_same = self.progress is not None and not rebuild and since == sources.offsets
+        if is_same and self.event_times is None:
+            return None
         method = method_for(self.plan, is_first=not len(since))
-        if rebuild and method is Method.ADDED_ROWS and self.progress is not None:
+        is_appended = method is Method.ADDED_ROWS or not self.plan.key
+        if rebuild and is_appended and self.progress is not None:
             raise DefinitionError(
                 f"INSERT {self.name}: rows of {self.table} were only ever appended, so they cannot be computed again "
                 "in place; remove that table, or write the rows to another one"
             )
         with _source_errors(self.name, ranges):
-            refresh = refreshed(self.table.spark, self.plan, self.table, ranges, method)
+            closing = self._closing(sources, ranges, is_whole=not len(since))
+            if is_same and not (closing and closing.has_advanced):
+                return None
+            windows = closing.windows if closing is not None else None
+            refresh = refreshed(self.table.spark, self.plan, self.table, ranges, method, windows)
             try:
-                merged = self._commit(refresh, sources)
+                merged = self._commit(refresh, sources, closing)
             finally:
                 if refresh.parts is not None:
                     refresh.parts.unpersist()
@@ -87,7 +97,19 @@ class Result:
             updated=merged.updated,
             deleted=merged.deleted,
             engine=method.value,
+            watermark_ms=closing.progress.watermark_ms if closing else None,
+            warning=closing.warning if closing else None,
             seconds=time.monotonic() - started,
+        )
+
+    def _closing(
+        self, sources: SourceTables, ranges: Mapping[str, SourceRange], *, is_whole: bool
+    ) -> ClosingWindows | None:
+        if self.event_times is None:
+            return None
+        before = _event_times(self.progress)
+        return close_windows(
+            self.table.spark, self.plan, self.event_times, sources, ranges, before, is_whole=is_whole
         )
 
     def _check_query(self) -> None:
@@ -99,9 +121,12 @@ class Result:
                 "give the script another name (SET 'pipeline.name' = ...), and it starts anew"
             )
 
-    def _commit(self, refresh: Refresh, sources: SourceTables) -> MergeResult:
+    def _commit(self, refresh: Refresh, sources: SourceTables, closing: ClosingWindows | None) -> MergeResult:
         batch = 0 if self.progress is None else self.progress.batch + 1
-        ids = {**sources.ids, _QUERY: self.plan.fingerprint}
+        ids = {f"{_SOURCE}{name}": id for name, id in sources.ids.items()}
+        ids[_QUERY] = self.plan.fingerprint
+        if closing is not None:
+            ids[_EVENT_TIMES] = closing.progress.to_json()
         progress = IngestProgress(self.name, self.run, batch, sources.offsets, ids)
         changes = refresh.changes.persist()
         try:
@@ -134,9 +159,20 @@ def open_result(spark: SparkSession, state: ScriptState, plan: InsertPlan) -> Re
     else:
         table = create_table(spark, target, fields, pipeline=name, appends=appends)
     found = read_progress(table, name)
-    return Result(
-        plan, table, name, uuid.uuid4().hex[:12], Engines(MergeSettings()), found[0] if found else None
-    )
+    progress = found[0] if found else None
+    times = EventTimes(plan.windows, _event_times(progress)) if plan.windows is not None else None
+    return Result(plan, table, name, uuid.uuid4().hex[:12], Engines(MergeSettings()), progress, times)
+
+
+def _source_ids(progress: IngestProgress) -> dict[str, str]:
+    return {
+        key.removeprefix(_SOURCE): id for key, id in progress.topic_ids.items() if key.startswith(_SOURCE)
+    }
+
+
+def _event_times(progress: IngestProgress | None) -> EventTimeProgress:
+    text = progress.topic_ids.get(_EVENT_TIMES) if progress is not None else None
+    return EventTimeProgress.from_json(text) if text else EventTimeProgress()
 
 
 @contextmanager

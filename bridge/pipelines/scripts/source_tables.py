@@ -8,19 +8,24 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bridge.columns import KIND, col
-from bridge.definition import Topic
+from bridge.columns import KIND, col, retracts
+from bridge.definition import Definition, Topic
 from bridge.delta import change_feed
 from bridge.delta.change_feed import feed_errors
+from bridge.delta.ingest_progress import read_progress
 from bridge.delta.table import Table, open_table
 from bridge.errors import GapError, TableError
-from bridge.offsets import Offsets
+from bridge.offsets import Offsets, TopicPartition
 from bridge.pipelines.runtime.preflight import ingest_table, table_fields
 from bridge.pipelines.scripts.state import ScriptState
 from bridge.rows import RowKind
 from bridge.sql import InsertPlan
+from bridge.sql.positions import POSITION_COLUMNS
 
-__all__ = ["SourceRange", "SourceTables", "open_sources"]
+__all__ = ["DELTA_PARTITION", "SourceRange", "SourceTables", "open_sources"]
+
+DELTA_PARTITION: TopicPartition = ("", 0)
+"""The partition of all rows of a Delta table."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,28 @@ class SourceRange:
         change_feed.check_feed(table, self.first, self.last, table.id)
         return change_feed.changes(table, self.first, self.last)
 
+    def changed_rows(self, spark: SparkSession) -> DataFrame:
+        """The rows that the range added, updated (as they are now) or deleted; all rows if it begins with the table."""
+        if not self.has_commits or self.first == 0:
+            return self.rows(spark) if self.has_commits else self.rows(spark).limit(0)
+        changes = self.changes(spark).where(col(KIND) != F.lit(RowKind.UPDATE_BEFORE.value))
+        return changes.select(*map(col, self.table.columns))
+
+    def newest_ms(self, spark: SparkSession, column: str) -> dict[TopicPartition, int]:
+        """The newest time of a column among the rows that the range added or updated, in epoch milliseconds, by the
+        partition of their records; a Delta table is one partition. Runs a job if there are commits."""
+        if not self.has_commits:
+            return {}
+        rows = self.rows(spark) if self.first == 0 else self.changes(spark).where(~retracts())
+        names = [c.name for c in POSITION_COLUMNS[:2]]
+        by = [
+            col(n) if n in self.table.columns else F.lit(v)
+            for n, v in zip(names, DELTA_PARTITION, strict=True)
+        ]
+        newest = F.max(F.floor(F.unix_micros(col(column).cast("timestamp")) / F.lit(1000)))
+        found = rows.groupBy(*(c.alias(n) for c, n in zip(by, names, strict=True))).agg(newest)
+        return {(topic, number): newest for topic, number, newest in found.collect() if newest is not None}
+
     def added_rows(self, spark: SparkSession) -> DataFrame:
         """The rows that the range added, all of them if it begins with the table. Raises TableError if it updated or
         deleted rows of a user's table."""
@@ -79,6 +106,8 @@ class SourceTables:
     tables: Mapping[str, Table]
     versions: Mapping[str, int]
     appends: Mapping[str, bool]
+    partitions: Mapping[str, tuple[TopicPartition, ...]]
+    """Those of a source's topics; a Delta table has DELTA_PARTITION."""
 
     @property
     def offsets(self) -> Offsets:
@@ -113,7 +142,7 @@ def open_sources(spark: SparkSession, state: ScriptState, plan: InsertPlan) -> S
 
     Raises TableError for a Delta table that is absent, has other columns, or has no change feed.
     """
-    tables, versions, appends = {}, {}, {}
+    tables, versions, appends, partitions = {}, {}, {}, {}
     for source in plan.sources:
         declared = state.tables[source.name]
         definition = state.ingest(declared)
@@ -125,7 +154,15 @@ def open_sources(spark: SparkSession, state: ScriptState, plan: InsertPlan) -> S
         tables[source.name] = table
         versions[source.name] = change_feed.latest_version(table)
         appends[source.name] = _appends(declared.topic)
-    return SourceTables(tables, versions, appends)
+        partitions[source.name] = _partitions(table, definition)
+    return SourceTables(tables, versions, appends, partitions)
+
+
+def _partitions(table: Table, definition: Definition | None) -> tuple[TopicPartition, ...]:
+    if definition is None:
+        return (DELTA_PARTITION,)
+    found = read_progress(table, definition.name)
+    return tuple((topic, number) for topic, number, _ in found[0].offsets) if found else ()
 
 
 def _appends(topic: Topic | None) -> bool:

@@ -58,10 +58,16 @@ class ScriptState:
         if table.topic is None:
             return None
         topic = table.topic
-        if any(plan.keeps_last and plan.sources[0].name == table.name for plan in self.script.inserts):
+        if any(self._needs_positions(plan, table) for plan in self.script.inserts):
             columns = (*topic.schema.columns, *POSITION_COLUMNS)
             topic = replace(topic, schema=replace(topic.schema, columns=columns))
         return self._pipeline(f"sources-{_safe(table.name)}", topic, self.source_target(table))
+
+    def _needs_positions(self, plan: InsertPlan, table: Table) -> bool:
+        """Whether an INSERT asks for a row's partition: for the last row of a key, or for the watermark."""
+        if plan.windows is not None:
+            return any(time.source == table.name for time in plan.windows.event_times)
+        return plan.keeps_last and plan.sources[0].name == table.name
 
     def result_name(self, plan: InsertPlan) -> str:
         """The pipeline that writes the result: it owns the table, and its progress is that of the INSERT."""

@@ -19,6 +19,9 @@ from tests.reader import messages
 
 __all__ = ["ScriptRun"]
 
+_ANY_PARTITION = -1
+"""librdkafka chooses the partition, by the key."""
+
 
 @dataclass
 class ScriptRun:
@@ -57,9 +60,18 @@ class ScriptRun:
         self, name: str, documents: Iterable[tuple[dict[str, Any] | None, dict[str, Any] | None]]
     ) -> None:
         """Send (key, value) pairs; None is a record without a key, or a tombstone."""
+        self.send_to(name, _ANY_PARTITION, documents)
+
+    def send_to(
+        self,
+        name: str,
+        partition: int,
+        documents: Iterable[tuple[dict[str, Any] | None, dict[str, Any] | None]],
+    ) -> None:
+        """The same into one partition."""
         producer = Producer({"bootstrap.servers": self.broker.bootstrap, "partitioner": "murmur2_random"})
         for key, value in documents:
-            producer.produce(self.topic(name), key=_json(key), value=_json(value))
+            producer.produce(self.topic(name), key=_json(key), value=_json(value), partition=partition)
         assert producer.flush(30) == 0
 
     def run(self, **more: Any) -> ScriptSummary:

@@ -1,0 +1,151 @@
+"""Scripts with windows run from topics to topics: watermarks of partitions, idle ones, late rows, and kills."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.embedded.broker import Broker
+from bridge.errors import TableError
+from tests.pipelines.scripts.scripts import ScriptRun
+
+Make = Callable[[str], ScriptRun]
+
+COUNTED = """
+CREATE TABLE views (user_id BIGINT, ts TIMESTAMP(3), region STRING, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)
+  WITH ({kafka}, 'topic' = '{prefix}-views', 'scan.watermark.idle-timeout' = '{idle}');
+CREATE TABLE per_minute (window_start TIMESTAMP(3), window_end TIMESTAMP(3), region STRING, pv BIGINT)
+  WITH ({kafka}, 'topic' = '{prefix}-minutes');
+INSERT INTO per_minute SELECT window_start, window_end, region, COUNT(*)
+  FROM TABLE(TUMBLE(TABLE views, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end, region;
+"""
+
+
+@pytest.fixture
+def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+    return lambda text: ScriptRun(spark, broker, lake, unique("s"), text)
+
+
+def view(time: str | None, region: str = "a") -> tuple[None, dict[str, Any]]:
+    return None, {"user_id": 1, "ts": time and f"2026-11-25 10:{time}", "region": region}
+
+
+def minutes(script: ScriptRun) -> list[tuple[str, str, int]]:
+    """What was sent: the minute, the region and the count."""
+    return sorted(
+        (row["window_start"][14:16], row["region"], row["pv"]) for _, row in script.received("minutes")
+    )
+
+
+def warnings(script: ScriptRun) -> list[str]:
+    return [r.warning for r in script.reports if r.verb == "insert" and r.warning]
+
+
+def test_windows_close_with_the_watermark_and_late_rows_are_dropped(
+    make: Make, arm: Callable[[str, str], Path]
+) -> None:
+    script = make(COUNTED.replace("{idle}", "0 ms"))
+    script.create("views", partitions=1)
+    script.create("minutes")
+    script.send("views", [view("00:10"), view("00:59.999"), view("01:04.998", "b")])
+    script.run()
+    assert minutes(script) == [] and warnings(script) == []
+    script.send("views", [view("00:30"), view("01:04.999")])
+    script.run()
+    assert minutes(script) == [("00", "a", 3)], "10:01:04.999 minus 5 s is the last millisecond of the window"
+    assert [r.watermark_ms for r in script.reports if r.verb == "insert"] == [1795600859999]
+
+    script.send("views", [view("00:20"), view("01:20"), view("02:10")])
+    fired = arm("script.after-commit", "raise")
+    with pytest.raises(Exception, match="failpoint"):
+        script.run()
+    assert fired.exists()
+    script.run()
+    assert minutes(script) == [("01", "a", 2), ("01", "b", 1)], (
+        "sent once, though the first run died after its commit"
+    )
+    assert script.run().rounds == 1 and not script.reports
+
+
+def test_a_partition_without_rows_holds_windows_back_until_it_is_idle(make: Make) -> None:
+    script = make(COUNTED.replace("{idle}", "0 ms"))
+    script.create("views", partitions=2)
+    script.create("minutes")
+    producer = [view("00:10"), view("05:00")]
+    script.send_to("views", 0, producer)
+    script.run()
+    assert minutes(script) == []
+    assert warnings(script) == [
+        f"no window can close yet: {script.topic('views')}-1 had no row; set 'scan.watermark.idle-timeout' if it may "
+        "stay so"
+    ]
+    script.text = script.text.replace("'0 ms'", "'1 ms'")
+    script.send_to("views", 0, [view("05:01")])
+    script.run()
+    assert minutes(script) == [("00", "a", 1)]
+
+
+def test_rows_without_a_time_are_refused(make: Make) -> None:
+    script = make(COUNTED.replace("{idle}", "0 ms"))
+    script.create("views", partitions=1)
+    script.create("minutes")
+    script.send("views", [view("00:10"), view(None)])
+    with pytest.raises(TableError) as error:
+        script.run()
+    assert str(error.value) == (
+        "INSERT per_minute: 1 changed rows of `views` have NULL in ts, the column of its WATERMARK, so they belong to "
+        "no window; nothing was written. Leave such rows out in a view: CREATE VIEW ... AS SELECT * FROM views WHERE "
+        "ts IS NOT NULL"
+    )
+    script.text = script.text.replace(
+        "INSERT INTO", "CREATE VIEW timed AS SELECT * FROM views WHERE ts IS NOT NULL;\nINSERT INTO"
+    )
+    script.text = script.text.replace("TABLE views, DESC", "TABLE timed, DESC")
+    script.send("views", [view("09:00")])
+    script.run()
+    assert minutes(script) == [("00", "a", 1)]
+
+
+JOINED = """
+CREATE TABLE views (id BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts, PRIMARY KEY (id) NOT ENFORCED)
+  WITH ({upsert}, 'topic' = '{prefix}-views');
+CREATE TABLE clicks (id BIGINT, ts TIMESTAMP_LTZ(3), view BIGINT, WATERMARK FOR ts AS ts, PRIMARY KEY (id) NOT ENFORCED)
+  WITH ({upsert}, 'topic' = '{prefix}-clicks');
+CREATE TABLE seen (we TIMESTAMP(3), view BIGINT, click BIGINT, PRIMARY KEY (we, view, click) NOT ENFORCED)
+  WITH ({upsert}, 'topic' = '{prefix}-seen');
+CREATE TABLE totals (we TIMESTAMP(3), n BIGINT, PRIMARY KEY (we) NOT ENFORCED)
+  WITH ('connector' = 'delta', 'path' = 'totals');
+CREATE TABLE days (day STRING, n BIGINT, PRIMARY KEY (day) NOT ENFORCED) WITH ({upsert}, 'topic' = '{prefix}-days');
+INSERT INTO seen SELECT v.window_end, v.id, c.id
+  FROM TABLE(TUMBLE(TABLE views, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) AS v
+  JOIN TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) AS c
+  ON v.window_start = c.window_start AND v.window_end = c.window_end AND v.id = c.view;
+INSERT INTO totals SELECT window_end, COUNT(*)
+  FROM TABLE(TUMBLE(TABLE views, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end;
+INSERT INTO days SELECT DATE_FORMAT(we, 'yyyy-MM-dd'), SUM(n) FROM totals GROUP BY DATE_FORMAT(we, 'yyyy-MM-dd');
+"""
+
+
+def test_windows_are_joined_and_read_by_another_insert(make: Make) -> None:
+    script = make(JOINED)
+    script.create("views", "clicks", partitions=1)
+
+    def click(id: int, time: str, view: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"id": id}, {"id": id, "ts": f"2026-11-25 10:{time}Z", "view": view}
+
+    views = [({"id": n}, {"id": n, "ts": f"2026-11-25 10:0{n}:30"}) for n in range(1, 4)]
+    script.send("views", views)
+    script.send("clicks", [click(7, "01:50", 1), click(8, "02:10", 1), click(9, "02:20", 2)])
+    script.run()
+    found = sorted((k["we"][14:16], k["view"], k["click"]) for k, _ in script.received("seen"))
+    assert found == [("02", 1, 7)], "views are at 10:03:30, clicks at 10:02:20"
+    assert sorted((k["day"], r["n"]) for k, r in script.received("days")) == [("2026-11-25", 2)]
+    script.send("clicks", [click(9, "02:25", 3), click(10, "09:00", 1)])
+    script.run()
+    assert sorted((k["we"][14:16], k["view"], k["click"]) for k, _ in script.received("seen")) == [], (
+        "click 9 was moved to a view of another minute before its window closed"
+    )
