@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bridge import config
 from bridge.cli import process
-from bridge.cli.arguments import Conf, File, Json, Master, Quiet
+from bridge.cli.arguments import Conf, FileOrScript, Json, Master, Quiet
+from bridge.cli.script_pipelines import InsertName, TableName, load_pipeline
 from bridge.console import Screen
 from bridge.definition import Definition, OnFailure
 from bridge.errors import DefinitionError, QualityError
@@ -29,7 +29,7 @@ _RESULT_CELLS = {
 
 
 def check(
-    file: File,
+    file: FileOrScript,
     since: Annotated[
         int | None,
         typer.Option(metavar="VERSION", min=0, help="Check only rows that changed after this table version."),
@@ -63,6 +63,8 @@ def check(
     ] = False,
     quiet: Quiet = False,
     json: Json = False,
+    insert: InsertName = None,
+    table: TableName = None,
     master: Master = None,
     conf: Conf = None,
 ) -> None:
@@ -74,7 +76,7 @@ def check(
     """
     if fail_on not in (None, "error", "warn"):
         raise DefinitionError(f"--fail-on {fail_on}: legal values are error, warn")
-    screen, definition = Screen(quiet=quiet or json), config.load(file)
+    screen, definition = Screen(quiet=quiet or json), load_pipeline(file, insert, table)
     if init:
         if since is not None or fail_on or junit or markdown or data_docs or scheduled:
             raise DefinitionError(

@@ -46,7 +46,7 @@ def load_pipeline(file: Path, insert: str | None, table: str | None) -> Definiti
     if insert is not None and table is not None:
         raise DefinitionError("--insert and --table name two pipelines; give one of them")
     state = ScriptState(load_script(file))
-    return _ingest(state, table) if table is not None else _publish(state, insert)
+    return state.checked(_ingest(state, table) if table is not None else _publish(state, insert))
 
 
 def _ingest(state: ScriptState, name: str) -> Definition:

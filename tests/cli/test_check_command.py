@@ -14,7 +14,13 @@ from bridge.cli.app import main
 from bridge.cli.check_command import failure_threshold
 from bridge.embedded.broker import Broker
 from tests.config.files import WHOLE, loaded
+from tests.pipelines.scripts.scripts import ScriptRun
 from tests.pipelines.world import World, upsert
+
+CONSTANTS = """
+CREATE TABLE letters (id BIGINT, letter STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ({upsert}, 'topic' = '{prefix}-l');
+INSERT INTO letters VALUES (1, 'x'), (2, 'y');
+"""
 
 SUITE = {
     "name": "orders",
@@ -66,6 +72,26 @@ def test_check_from_init_to_failure(
     rows = spark.read.format("delta").load(f"{lake}/table_quality").where("trigger = 'schedule'").collect()
     assert {(r["lag"], r["inserted"], r["updated"], r["deleted"]) for r in rows} == {(3, 1, 0, 0)}
     assert json.loads(rows[0]["offsets"])[world.topic]
+
+
+def test_a_result_of_a_script_is_checked(
+    spark: SparkSession,
+    broker: Broker,
+    lake: Path,
+    unique: Callable[[str], str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """--init proposes a suite beside the script; results are in the folder of the state."""
+    script = ScriptRun(spark, broker, lake, unique("s"), CONSTANTS)
+    script.run()
+    file, suite = str(lake / "script.sql"), lake / "expectations" / "script.results-letters.json"
+    assert main(["check", file, "--insert", "letters", "--init"]) == 0
+    assert "expect_key_to_be_unique" in suite.read_text()
+    capsys.readouterr()
+    assert main(["check", file]) == 0
+    assert "Passed" in capsys.readouterr().out
+    results = spark.read.format("delta").load(f"{lake}/bridge-state/script/quality")
+    assert {row["pipeline"] for row in results.collect()} == {"script.results-letters"}
 
 
 @pytest.mark.parametrize(

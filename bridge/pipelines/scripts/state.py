@@ -3,6 +3,7 @@
     <state>/<script>/sources/<table>       rows of a topic that the script reads, kept by an ingest
     <state>/<script>/results/<insert>      rows of an INSERT whose sink is a topic, sent by a publish
     <state>/<script>/checkpoints/...       working files of these ingests and publishes
+    <state>/<script>/quality               results of `bridge check`
 
 Every table is an ordinary Delta table with a change data feed, which anyone may read.
 """
@@ -16,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from bridge.config.paths import resolved_path
-from bridge.definition import Definition, DeltaTarget, Run, Topic, TopicCreation
+from bridge.definition import Definition, DeltaTarget, Quality, Run, Topic, TopicCreation
 from bridge.sql import InsertPlan, Script
 from bridge.sql.connectors import Table
 from bridge.sql.positions import POSITION_COLUMNS
@@ -91,6 +92,11 @@ class ScriptState:
             prefix = f"{topic.sink.transactional_id_prefix}-{plan.name.rpartition('-')[2]}"
             topic = replace(topic, sink=replace(topic.sink, transactional_id_prefix=prefix))
         return self._pipeline(f"results-{_safe(plan.name)}", topic, self.result_target(plan))
+
+    def checked(self, definition: Definition) -> Definition:
+        """A pipeline of this script with the quality suite of its table: expectations/NAME.json beside the script."""
+        suite = self.script.base / "expectations" / f"{definition.name}.json"
+        return replace(definition, quality=Quality(suite, DeltaTarget(path=f"{self.folder}/quality")))
 
     def feeds_itself(self) -> bool:
         """Whether an INSERT reads a topic or a Delta table that an INSERT writes."""
