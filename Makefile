@@ -18,11 +18,11 @@ READY := $(VENV)/.ready
 CASES ?= ../shared/cases
 ROUNDS ?= 100
 WHERE ?= local
-bench bench-full: ROWS ?= 1000000
+bench bench-full bench-sql: ROWS ?= 1000000
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-sql test slow cluster faults faults-short cases bench bench-peers bench-full bench-formats bench-publish bench-quality check lint types imports docs format wheel pack clean
+.PHONY: help setup demo demo-sql test slow cluster faults faults-short cases bench bench-peers bench-full bench-sql bench-formats bench-publish bench-quality check lint types imports docs format wheel pack clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -67,6 +67,10 @@ bench-peers: $(READY) ## Fetch Flink and Paimon once (300 MB), so that the bench
 bench-full: $(READY) ## All parts, with tables of 20 and 100 million rows, hours (ONLY=tables,publish: parts)
 	$(BIN)/python -m benchmarks --full --rows $(ROWS) $(if $(ONLY),--only $(ONLY)) \
 	  $$([ $(ROWS) -lt 1000000 ] || echo --report docs/performance-full.md)
+
+bench-sql: $(READY) ## Time a script in Flink SQL beside Flink and beside a whole aggregate (ROWS=1000000)
+	$(BIN)/python -m benchmarks --rows $(ROWS) --only sql \
+	  $$([ $(ROWS) -lt 1000000 ] || echo --report docs/performance-sql.md)
 
 bench-formats: $(READY) ## Time every format beside Spark's own functions (ROWS=150000)
 	$(BIN)/python -m benchmarks.formats

@@ -5,7 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping
 
-from benchmarks import freshness, layout, log_size, one_core, publishing, random_keys, scenarios, start, width
+from benchmarks import (
+    freshness,
+    layout,
+    log_size,
+    one_core,
+    publishing,
+    random_keys,
+    scenarios,
+    sql_scripts,
+    start,
+    width,
+)
 from benchmarks.found import Found
 from benchmarks.ground import Ground
 from benchmarks.plots import Plot
@@ -65,6 +76,10 @@ def _publish(ground: Ground, scale: Scale, found: Found) -> None:
     found.outcomes += publishing.outcomes(ground, place, scale.published, scale.rounds)
 
 
+def _sql(ground: Ground, scale: Scale, found: Found) -> None:
+    found.outcomes += sql_scripts.outcomes(ground, scale.records, scale.rounds)
+
+
 PARTS: dict[str, Part] = {
     "batches": scenarios.batches,
     "freshness": _freshness,
@@ -77,6 +92,7 @@ PARTS: dict[str, Part] = {
     "together": scenarios.together,
     "log": _log,
     "layout": layout.play,
+    "sql": _sql,
 }
 NORMAL = ("batches", "freshness", "start", "width")
 """What fits twenty minutes."""
