@@ -17,6 +17,7 @@ from bridge.columns import KIND, spark_type
 from bridge.definition import MergeSettings
 from bridge.delta.append import append_batch
 from bridge.delta.change_feed import feed_errors
+from bridge.delta.delta_errors import table_errors
 from bridge.delta.engine_choice import Engines
 from bridge.delta.ingest_progress import IngestProgress, read_progress
 from bridge.delta.merge_contract import MergeResult
@@ -26,7 +27,7 @@ from bridge.metrics import BatchReport
 from bridge.offsets import Offsets
 from bridge.pipelines.scripts.closing import ClosingWindows, close_windows
 from bridge.pipelines.scripts.event_times import EventTimeProgress, EventTimes
-from bridge.pipelines.scripts.refresh import Method, Refresh, method_for, refreshed
+from bridge.pipelines.scripts.refresh import Refresh, method_for, refreshed
 from bridge.pipelines.scripts.source_tables import SourceRange, SourceTables
 from bridge.pipelines.scripts.state import ScriptState
 from bridge.rows import RowKind
@@ -71,8 +72,9 @@ class Result:
         if is_same and self.event_times is None:
             return None
         method = method_for(self.plan, is_first=not len(since))
-        is_appended = method is Method.ADDED_ROWS or not self.plan.key
-        if rebuild and is_appended and self.progress is not None:
+        if self.progress is None:
+            self._refuse_foreign_rows()
+        if rebuild and not self.plan.key and self.progress is not None:
             raise DefinitionError(
                 f"INSERT {self.name}: rows of {self.table} were only ever appended, so they cannot be computed again "
                 "in place; remove that table, or write the rows to another one"
@@ -111,6 +113,17 @@ class Result:
         return close_windows(
             self.table.spark, self.plan, self.event_times, sources, ranges, before, is_whole=is_whole
         )
+
+    def _refuse_foreign_rows(self) -> None:
+        """A result with a key has the rows of its query and no others, so those of a user would be deleted."""
+        with table_errors(self.table):
+            is_empty = self.table.delta().toDF().head() is None
+        if self.plan.key and not is_empty:
+            raise TableError(
+                f"INSERT {self.name}: {self.table} has rows that this INSERT did not write. A table with a PRIMARY KEY "
+                "has exactly the rows of its query, so they would be deleted: name another table, or delete its rows "
+                "first"
+            )
 
     def _check_query(self) -> None:
         assert self.progress is not None

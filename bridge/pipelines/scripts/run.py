@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from bridge.definition import Definition
+from bridge.delta.table import Table
+from bridge.errors import TableError
 from bridge.kafka.topic_creation import prepare_topics
 from bridge.metrics import BatchReport, Listener, Summary, ignore
 from bridge.pipelines.ingest.run import ingest
@@ -25,6 +27,7 @@ from bridge.pipelines.scripts.source_tables import open_sources
 from bridge.pipelines.scripts.state import ScriptState
 from bridge.sql import InsertPlan, Script
 from bridge.sql.connectors import Connector
+from bridge.sql.positions import POSITION_COLUMNS
 
 __all__ = ["ScriptSummary", "run_script"]
 
@@ -91,6 +94,8 @@ class _Run:
         self._state, self._listener, self._rebuild = ScriptState(script), listener, rebuild
         self._summary = ScriptSummary(script.name)
         self._results: dict[str, Result] = {}
+        self._opened: dict[str, tuple[Table, int]] = {}
+        """The states of topics in this round, which INSERTs share."""
         self._sent: set[str] = set()
         """The INSERTs whose results have been sent at least once: before that, a former run may have left changes."""
 
@@ -118,6 +123,7 @@ class _Run:
 
     def _round(self) -> bool:
         """One round; returns whether it has changed anything."""
+        self._opened = {}
         steps: list[Callable[[], bool]] = [
             *(lambda d=definition: self._ingest(d) for definition in self._ingests()),
             *(lambda p=plan: self._insert(p) for plan in self._script.inserts),
@@ -129,7 +135,15 @@ class _Run:
         return [definition for table in tables if (definition := self._state.ingest(table)) is not None]
 
     def _ingest(self, definition: Definition) -> bool:
-        summary = ingest(self._spark, definition, listener=self._report, stop=self._stop)
+        try:
+            summary = ingest(self._spark, definition, listener=self._report, stop=self._stop)
+        except TableError as error:
+            if any(column.name in str(error) for column in POSITION_COLUMNS):
+                raise TableError(
+                    f"{error}. This state was made without the positions of its records, which a query of the script "
+                    "needs now; give the script another name (SET 'pipeline.name' = ...), and it starts anew"
+                ) from error
+            raise
         return summary.batches > 0
 
     def _insert(self, plan: InsertPlan) -> bool:
@@ -137,7 +151,8 @@ class _Run:
         result = self._results.get(plan.name)
         if result is None:
             result = self._results[plan.name] = open_result(self._spark, self._state, plan)
-        report = result.refresh(open_sources(self._spark, self._state, plan), rebuild=self._rebuild)
+        sources = open_sources(self._spark, self._state, plan, self._opened)
+        report = result.refresh(sources, rebuild=self._rebuild)
         if report is not None:
             self._report(report)
             self._print(result, report)

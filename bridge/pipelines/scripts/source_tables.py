@@ -137,8 +137,16 @@ class SourceTables:
                 )
 
 
-def open_sources(spark: SparkSession, state: ScriptState, plan: InsertPlan) -> SourceTables:
+def open_sources(
+    spark: SparkSession,
+    state: ScriptState,
+    plan: InsertPlan,
+    opened: dict[str, tuple[Table, int]] | None = None,
+) -> SourceTables:
     """Open the sources of an INSERT at their newest versions. The state of a topic is created if it is absent.
+
+    `opened` are states of topics with their versions that are opened already; those of this call are added to it.
+    INSERTs of one round share it, since no INSERT writes a state.
 
     Raises TableError for a Delta table that is absent, has other columns, or has no change feed.
     """
@@ -146,13 +154,18 @@ def open_sources(spark: SparkSession, state: ScriptState, plan: InsertPlan) -> S
     for source in plan.sources:
         declared = state.tables[source.name]
         definition = state.ingest(declared)
-        if definition is not None:
+        if opened is not None and source.name in opened:
+            table, version = opened[source.name]
+        elif definition is not None:
             table = ingest_table(spark, definition)
+            version = change_feed.latest_version(table)
+            if opened is not None:
+                opened[source.name] = table, version
         else:
             fields = table_fields(spark, declared.ddl.schema)
             table = open_table(spark, state.source_target(declared), fields, extra_columns=True)
-        tables[source.name] = table
-        versions[source.name] = change_feed.latest_version(table)
+            version = change_feed.latest_version(table)
+        tables[source.name], versions[source.name] = table, version
         appends[source.name] = _appends(declared.topic)
         partitions[source.name] = _partitions(table, definition)
     return SourceTables(tables, versions, appends, partitions)

@@ -150,6 +150,34 @@ def test_the_last_of_rows_that_are_only_added_counts(make: Make) -> None:
     assert script.received("s") == [(key(1), {"id": 1, "state": "FOUND"})]
 
 
+def test_rows_that_are_only_added_are_computed_again_by_their_key(make: Make) -> None:
+    script = make(LAST)
+    script.create("e", partitions=1)
+    script.create("s")
+    script.send(
+        "e", [(None, {"id": n, "state": s}) for n, s in ((1, "new"), (2, "new"), (2, "skipped"), (3, "x"))]
+    )
+    script.run()
+    assert len(script.received("s")) == 3
+    script.text = script.text.replace("state <> 'skipped'", "state <> 'new'")
+    script.run(rebuild=True)
+    assert sorted(script.received("s"), key=str) == [(key(1), None), (key(2), {"id": 2, "state": "SKIPPED"})]
+
+
+def test_a_state_without_positions_names_the_way_out(make: Make) -> None:
+    script = make(LAST.replace(", PRIMARY KEY (id) NOT ENFORCED) WITH ({upsert}", ") WITH ({kafka}"))
+    script.create("e", "s", partitions=1)
+    script.send("e", [(None, {"id": 1, "state": "new"})])
+    script.run()
+    script.text = LAST
+    with pytest.raises(TableError) as error:
+        script.run()
+    assert str(error.value).endswith(
+        "This state was made without the positions of its records, which a query of the script needs now; give the "
+        "script another name (SET 'pipeline.name' = ...), and it starts anew"
+    )
+
+
 COUNTED = """
 CREATE TABLE users (id INT, city STRING{key}) WITH ('connector' = 'delta', 'path' = 'users');
 CREATE TABLE cities (city STRING, n BIGINT, PRIMARY KEY (city) NOT ENFORCED)
@@ -185,6 +213,21 @@ def test_another_query_is_refused_until_it_is_rebuilt(make: Make, spark: SparkSe
     spark.sql(f"DELETE FROM delta.`{lake}/users` WHERE id = 3")
     script.run()
     assert cities() == {"ulm": 1}
+
+
+def test_rows_of_others_are_not_deleted(make: Make, spark: SparkSession, lake: Path) -> None:
+    for name, columns in (("users", "id INT, city STRING"), ("cities", "city STRING, n BIGINT")):
+        spark.sql(
+            f"CREATE TABLE delta.`{lake}/{name}` ({columns}) USING delta "
+            "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+        )
+    spark.sql(f"INSERT INTO delta.`{lake}/cities` VALUES ('ulm', 7)")
+    with pytest.raises(TableError) as error:
+        make(COUNTED.replace("{key}", KEY)).run()
+    assert str(error.value) == (
+        f"INSERT script.cities: {lake}/cities has rows that this INSERT did not write. A table with a PRIMARY KEY has "
+        "exactly the rows of its query, so they would be deleted: name another table, or delete its rows first"
+    )
 
 
 def test_a_users_table_without_a_key_must_only_grow(make: Make, spark: SparkSession, lake: Path) -> None:
