@@ -17,6 +17,7 @@ from bridge.pack import pack_bridge
 from tests.cluster.standalone import SPARK_HOME, bare_environment
 from tests.docs.pages import DOCS, ROOT, Page
 from tests.faults.parquet import Log
+from tests.object_store import ObjectStore
 from tests.reader import messages
 
 __all__ = ["Site", "commands", "python_with_packages"]
@@ -79,6 +80,14 @@ class Site:
             settings.write(_SETTINGS)
         for name in (topic, f"{topic}_out"):
             broker.create_topic(name, partitions=2, config={"cleanup.policy": "compact"})
+
+    def use_object_store(self, store: ObjectStore) -> None:
+        """Add the login of a store to the settings; its reports would be there, too, which is not supported."""
+        with (self.folder / "conf" / "spark.conf").open("a") as settings:
+            settings.writelines(f"spark.hadoop.{key} {value}\n" for key, value in store.settings().items())
+        ingest = self.folder / "conf" / "orders.yaml"
+        kept = [line for line in ingest.read_text().splitlines() if "report:" not in line]
+        ingest.write_text("\n".join(kept) + "\n")
 
     def start(self, command: str, python: Path, **environ: str) -> subprocess.Popen[str]:
         """Start a command of the page here; `python` is that of the nodes, and of the driver unless `environ` says."""

@@ -12,13 +12,16 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, QueryBuilder
 
 from bridge.demo.orders import Order, changes, write
 from bridge.embedded.broker import Broker
 from bridge.pack import pack_environment
 from tests.cluster.site import Site, commands, python_with_packages
 from tests.cluster.standalone import Standalone
+from tests.object_store import BUCKET, KEY, SECRET, ObjectStore
 
 INGEST, PUBLISH, CHECK, VERIFY = commands("standalone, packages on the nodes")
 (SHIPPED,) = commands("standalone, packages shipped")
@@ -110,6 +113,27 @@ def test_every_command_of_the_page(site: Site, cluster: Standalone, python: Path
     assert "equal" in succeed(site, cluster, VERIFY, python)
     assert site.table() == orders
     assert (site.lake / "_reports" / "orders.html").is_file()
+
+
+@pytest.mark.slow
+def test_a_table_on_an_object_store(
+    site: Site, cluster: Standalone, python: Path, object_store: ObjectStore
+) -> None:
+    """Table, checkpoint and progress are on S3; the driver fetches Hadoop's client and sends it to the executors."""
+    orders, lake = written(site), f"s3a://{BUCKET}/{site.topic}"
+    site.use_object_store(object_store)
+    for command in (INGEST, PUBLISH):
+        output = succeed(site, cluster, command, python, LAKE=lake)
+        assert KEY not in output and SECRET not in output
+    assert "equal" in succeed(site, cluster, VERIFY, python, LAKE=lake)
+    table = DeltaTable(f"{lake}/orders", storage_options=object_store.delta_rs_options())
+    found = pa.table(QueryBuilder().register("t", table).execute("SELECT order_id, status FROM t").read_all())
+    assert {row["order_id"]: row["status"] for row in found.to_pylist()} == {
+        key: order.status for key, order in orders.items()
+    }
+    fold, records = site.published()
+    assert len(fold) == records == len(orders)
+    assert not site.lake.exists()
 
 
 @pytest.mark.slow
