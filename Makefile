@@ -22,7 +22,7 @@ bench bench-full bench-sql: ROWS ?= 1000000
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-sql test slow cluster faults faults-short cases bench bench-peers bench-full bench-sql bench-formats bench-publish bench-quality check lint types imports docs format wheel pack clean
+.PHONY: help setup demo demo-sql test slow cluster faults faults-short cases bench bench-peers bench-full bench-sql bench-sizing bench-formats bench-publish bench-quality check lint types imports docs format wheel pack clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -71,6 +71,9 @@ bench-full: $(READY) ## All parts, with tables of 20 and 100 million rows, hours
 bench-sql: $(READY) ## Time a script in Flink SQL beside Flink and beside a whole aggregate (ROWS=1000000)
 	$(BIN)/python -m benchmarks --rows $(ROWS) --only sql \
 	  $$([ $(ROWS) -lt 1000000 ] || echo --report docs/performance-sql.md)
+
+bench-sizing: $(READY) ## What a million records cost in CPU, memory and shuffle; writes docs/sizing.md (ROWS=500000)
+	$(BIN)/python -m benchmarks.sizing --rows $(or $(ROWS),500000) $(if $(ROWS),,--report docs/sizing.md)
 
 bench-formats: $(READY) ## Time every format beside Spark's own functions (ROWS=150000)
 	$(BIN)/python -m benchmarks.formats
