@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from bridge.sql.accumulators import Accumulator
 from bridge.sql.catalogue import Catalogue, Reads
 from bridge.sql.joined_groups import JoinedGroups
 from bridge.sql.relation import Relation
@@ -23,6 +24,8 @@ class Analysed:
     spark: exp.Query
     groups: JoinedGroups | None = None
     """Those of an aggregate over a join; None for every other query, and for one that selects from such a query."""
+    accumulators: tuple[Accumulator | None, ...] = ()
+    """Of the columns of an aggregate whose input only adds rows; empty for every other query."""
 
 
 @dataclass

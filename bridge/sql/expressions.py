@@ -13,7 +13,7 @@ from sqlglot import exp
 from bridge.ddl.cursor import nearest
 from bridge.ddl.functions import Refusal, rebuild
 from bridge.ddl.operators import adapt
-from bridge.errors import UnsupportedError
+from bridge.errors import DdlError, UnsupportedError
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 from bridge.sql.aggregates import aggregate_call, aggregate_type, check_aggregate, translate_aggregate
 from bridge.sql.refused_parts import unsupported
@@ -127,8 +127,10 @@ def _check_node(tree: QueryTree, node: exp.Expr, aggregates: bool) -> None:
         _check_function(tree, node)
 
 
-def _not_legal(tree: QueryTree, node: exp.Expr) -> UnsupportedError:
+def _not_legal(tree: QueryTree, node: exp.Expr) -> DdlError | UnsupportedError:
     called = tree.called(node) if isinstance(node, exp.Func) else None
+    if called is not None and called.text in DIFFERENT:
+        return tree.source.error(f"{called.text} {DIFFERENT[called.text]}", called.start)
     if called is not None:
         what = f"the function {called.text}"
         return unsupported(tree.source, what, "write it with other functions or operators", called.start)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bridge.ddl.tokens import Source
+from bridge.sql.accumulators import Accumulator, merged_columns
 from bridge.sql.analysis import Analysed, Environment
 from bridge.sql.catalogue import Catalogue, View
 from bridge.sql.clauses import refuse_reserved_aliases
@@ -88,6 +89,7 @@ def plan_insert(
         SourceTable(t.name, t.connector.value, t.place, t.key, names, t.is_updating)
         for t, names in zip(tables, used, strict=True)
     )
+    accumulators = _accumulators(result, analysed)
     windows = plan_windows(relation, result, tables, lateness_ms)
     if windows is not None and lateness_ms and not windows.column:
         raise tree.error(
@@ -120,6 +122,7 @@ def plan_insert(
         views=tuple(env.views),
         parts=parts,
         parts_sql=parts_sql,
+        accumulators=accumulators,
         spark_sql=spark_text(result.spark),
         windows=windows,
         fingerprint=fingerprint(query, tables, used, target, _watermarks(windows)),
@@ -199,6 +202,20 @@ def _parts(result: Result, analysed: Analysed) -> tuple[tuple[PartColumn, ...], 
         return (), ""
     parts = tuple(PartColumn(name, (columns[i],)) for i, name in names.items())
     return parts, spark_text(analysed.groups.query(names))
+
+
+def _accumulators(result: Result, analysed: Analysed) -> dict[str, Accumulator]:
+    """Those of an aggregate over rows that are only added, each of which belongs to one group."""
+    operations = analysed.relation.operations
+    if (
+        not analysed.accumulators
+        or not result.key
+        or analysed.relation.is_windowed
+        or set(operations[:-1]) - {"union"}
+    ):
+        return {}
+    types = [column.type for column in analysed.relation.columns]
+    return merged_columns(analysed.accumulators, types, result.uncast)
 
 
 def _refuse_unrunnable(

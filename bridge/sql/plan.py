@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
 from bridge.ddl.tokens import Token
 from bridge.schema import DataType
+from bridge.sql.accumulators import Accumulator
 from bridge.sql.connectors import Table
 from bridge.sql.statements import Statement
 from bridge.sql.tree import Substitute
@@ -131,6 +132,8 @@ class InsertPlan:
     parts_sql: str
     """The values of these columns in the rows that the query aggregates, where changed rows do not have them; empty if
     they do."""
+    accumulators: Mapping[str, Accumulator]
+    """How the columns of the result merge with those of the added rows; empty if the rows before are needed again."""
     spark_sql: str
     """The rows of the result, from tables that have the names of the sources."""
     windows: WindowPlan | None

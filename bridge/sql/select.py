@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from bridge.sql.accumulators import Accumulator, accumulator
 from bridge.sql.aggregates import aggregate_call
 from bridge.sql.analysis import Analyse, Analysed, Environment
 from bridge.sql.clauses import SELECT_CLAUSES, refuse_clauses
@@ -72,6 +73,12 @@ def analyse_select(
     if aggregates:
         window = grouped(tree, window, [term_of(group.node) for group in groups], select)
         check_grouped(tree, [p.node for p in projections] + ([having.this] if having else []), groups)
+    found_accumulators: tuple[Accumulator | None, ...] = ()
+    if aggregates and having is None and joined.changes is None and not select.args.get("distinct"):
+        texts = {group.text for group in groups}
+        found_accumulators = tuple(
+            accumulator(p.node, is_group=p.text in texts or p.is_constant) for p in projections
+        )
     columns = _translate(select, tree, projections, scope, ranked)
     if aggregates and not groups:
         _leave_out_empty(select)
@@ -95,7 +102,7 @@ def analyse_select(
     is_distinct = bool(select.args.get("distinct"))
     if is_distinct:
         check_distinct(tree, relation.window, select)
-    return Analysed(relation.distinct() if is_distinct else relation, select, found)
+    return Analysed(relation.distinct() if is_distinct else relation, select, found, found_accumulators)
 
 
 def _expand_stars(select: exp.Select, scope: Scope) -> None:

@@ -86,6 +86,8 @@ def _windows(windows: WindowPlan) -> dict[str, Any]:
 def _parts(plan: InsertPlan) -> str:
     if plan.windows is not None:
         return "the windows that closed"
+    if plan.accumulators:
+        return "the groups of the added rows"
     if not plan.parts:
         return "all rows"
     return "rows by " + " and ".join(
@@ -124,6 +126,7 @@ def _plan(plan: InsertPlan) -> dict[str, Any]:
         "views": list(plan.views),
         "parts": [{"column": p.name, "sources": dict(p.sources)} for p in plan.parts],
         "parts_sql": plan.parts_sql,
+        "accumulators": {name: how.value for name, how in plan.accumulators.items()},
         "windows": None if plan.windows is None else _windows(plan.windows),
         "spark_sql": plan.spark_sql,
         "fingerprint": plan.fingerprint,

@@ -61,6 +61,7 @@ def test_json() -> None:
             "views": ["v"],
             "parts": [{"column": "a", "sources": {"users": "city"}}],
             "parts_sql": "",
+            "accumulators": {},
             "windows": None,
             "spark_sql": SQL,
             "fingerprint": script.inserts[0].fingerprint,

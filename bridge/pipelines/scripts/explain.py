@@ -36,6 +36,10 @@ def _computes(plan: InsertPlan) -> str:
     if not plan.is_updating:
         last = f"; the last row of each ({', '.join(plan.key)}) counts" if plan.key else ""
         return f"the rows that {names} got since the last batch{last}"
+    if plan.accumulators:
+        return (
+            f"the groups of the rows that {names} got since the last batch, merged with those in the result"
+        )
     if not plan.parts:
         return f"all rows from all rows of {names}, in every batch; those that differ are written"
     columns = ", ".join(part.name for part in plan.parts)

@@ -38,6 +38,8 @@ class Method(str, Enum):
 
     ADDED_ROWS = "the added rows"
     """The query over the rows that the sources got; they are appended, or replace rows of the same key."""
+    ADDED_GROUPS = "the groups of the added rows"
+    """The query over the rows that the sources got, merged with the rows of these groups in the result."""
     PARTS = "the parts that changed"
     """The query over the rows of the parts that changed, compared with the rows of these parts in the result."""
     ALL_ROWS = "all rows of its sources"
@@ -75,7 +77,11 @@ def method_for(plan: InsertPlan, *, is_first: bool) -> Method:
         return Method.WINDOWS
     if not plan.is_updating:
         return Method.ADDED_ROWS
-    return Method.PARTS if plan.parts and not is_first else Method.ALL_ROWS
+    if is_first:
+        return Method.ALL_ROWS
+    if plan.accumulators:
+        return Method.ADDED_GROUPS
+    return Method.PARTS if plan.parts else Method.ALL_ROWS
 
 
 def refreshed(
@@ -104,6 +110,9 @@ def refreshed(
         views = {name: source.rows(session) for name, source in ranges.items()}
         after = _query(session, plan.spark_sql, views, closing.variables)
         return Refresh(_of_windows(plan, plan.windows, after, before, closing))
+    if method is Method.ADDED_GROUPS:
+        views = {name: source.added_rows(session) for name, source in ranges.items()}
+        return Refresh(_merged(plan, _query(session, plan.spark_sql, views), before))
     if method is Method.ALL_ROWS:
         views = {name: source.rows(session) for name, source in ranges.items()}
         return Refresh(_differences(plan, _query(session, plan.spark_sql, views), before))
@@ -145,6 +154,24 @@ def _query(
     for name, value in (variables or {}).items():
         session.sql(f"DECLARE OR REPLACE VARIABLE {name} BIGINT DEFAULT {value}")
     return session.sql(sql)
+
+
+def _merged(plan: InsertPlan, added: DataFrame, before: DataFrame) -> DataFrame:
+    """The rows of the groups of `added`, which has their new rows only, with what is there."""
+    groups = added.alias(_PART)
+    known = before.alias(_TABLE).join(groups, same_key(plan.key, _TABLE, _PART), "left_semi")
+    both = known.unionByName(added)
+    values = [
+        F.call_function(plan.accumulators[field.name].value, col(field.name))
+        .cast(field.dataType)
+        .alias(field.name)
+        if field.name in plan.accumulators
+        else F.lit(None).cast(field.dataType).alias(field.name)
+        for field in before.schema.fields
+        if field.name not in plan.key
+    ]
+    merged = both.groupBy(*map(col, plan.key)).agg(*values) if values else added
+    return merged.select(*map(col, before.columns)).withColumn(KIND, F.lit(RowKind.UPDATE_AFTER.value))
 
 
 def _of_windows(

@@ -1,0 +1,97 @@
+"""Aggregates that are merged with added rows are those that SQLite computes from all rows, and those of a rebuild."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from bridge.metrics import BatchReport
+from bridge.pipelines.scripts.run import run_script
+from bridge.sql import load_script
+from tests.pipelines.scripts.oracle import computed
+
+COLUMNS, NAMES = "g STRING, k INT, v INT, p DECIMAL(38, 10)", ("g", "k", "v", "p")
+QUERIES = {
+    "counted": (
+        "g STRING, k INT, n BIGINT, vs BIGINT, total INT, low INT, high STRING, few BIGINT",
+        "g, k",
+        "SELECT g, k, COUNT(*), COUNT(v), SUM(v), MIN(v), MAX(g), COUNT(*) FILTER (WHERE v < 3) FROM e GROUP BY g, k",
+    ),
+    "priced": ("k INT, price DECIMAL(38, 10)", "k", "SELECT k, SUM(p) FROM e WHERE k > 1 GROUP BY k"),
+    "whole": ("id STRING, n BIGINT, high INT", "id", "SELECT 'all', COUNT(*), MAX(v) FROM e"),
+    "together": (
+        "g STRING, n BIGINT",
+        "g",
+        "SELECT g, COUNT(*) FROM (SELECT g FROM e UNION ALL SELECT g FROM f WHERE v IS NOT NULL) AS b GROUP BY g",
+    ),
+}
+
+
+def script(lake: Path) -> Path:
+    parts = [
+        f"CREATE TABLE {name} ({COLUMNS}) WITH ('connector' = 'delta', 'path' = '{name}');" for name in "ef"
+    ]
+    for name, (columns, key, query) in QUERIES.items():
+        parts.append(
+            f"CREATE TABLE {name} ({columns}, PRIMARY KEY ({key}) NOT ENFORCED) WITH ('connector' = 'delta', "
+            f"'path' = 'results/{name}');\nINSERT INTO {name} {query};"
+        )
+    file = lake / "added.sql"
+    file.write_text("\n".join(parts))
+    return file
+
+
+def drawn(draw: random.Random, count: int) -> list[tuple[Any, ...]]:
+    return [
+        (
+            draw.choice(["a", "b", "", None]),
+            draw.choice([None, 1, 2, 3]),
+            draw.choice([None, 1, 5, -4]),
+            10**20 + n,
+        )
+        for n in range(count)
+    ]
+
+
+def test_added_rows(spark: SparkSession, lake: Path) -> None:
+    draw = random.Random(7)
+    loaded = load_script(script(lake))
+    assert all(plan.accumulators for plan in loaded.inserts)
+    kept: dict[str, list[tuple[Any, ...]]] = {"e": [], "f": []}
+    for name in kept:
+        spark.sql(
+            f"CREATE TABLE delta.`{lake / name}` ({COLUMNS}) USING delta "
+            "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+        )
+    for number in range(3):
+        for name, rows in kept.items():
+            added = drawn(draw, 8 if name == "e" else 3)
+            rows.extend(added)
+            typed = [(g, k, v, Decimal(p)) for g, k, v, p in added]
+            frame = spark.createDataFrame(typed, COLUMNS)
+            frame.write.format("delta").mode("append").save(str(lake / name))
+        reports: list[BatchReport] = []
+        run_script(spark, loaded, listener=reports.append)
+        method = "the groups of the added rows" if number else "all rows of its sources"
+        assert {report.engine for report in reports} == {method}
+        for name, (_, _, query) in QUERIES.items():
+            found = spark.read.format("delta").load(str(lake / "results" / name)).collect()
+            plain = {t: (NAMES, [(*row[:3], str(row[3])) for row in rows]) for t, rows in kept.items()}
+            expected = computed(query, plain)
+            if name == "priced":
+                sums = Counter({row["k"]: row["price"] for row in found})
+                exact: dict[int, int] = {}
+                for _, k, _, p in kept["e"]:
+                    if k is not None and k > 1:
+                        exact[k] = exact.get(k, 0) + p
+                assert sums == exact
+            else:
+                assert Counter(map(tuple, found)) == expected, f"{name}, batch {number}"
+    again: list[BatchReport] = []
+    run_script(spark, loaded, rebuild=True, listener=again.append)
+    assert [(r.inserted, r.updated, r.deleted) for r in again] == [(0, 0, 0)] * len(QUERIES)

@@ -1,0 +1,59 @@
+"""Which aggregates are merged with the added rows alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sql.scripts import plan
+
+COLUMNS = "a STRING, b BIGINT, c BIGINT, d INT, e DECIMAL(38, 2)"
+QUERY = "SELECT region, COUNT(*), COUNT(user_id), MAX(page), SUM(price) FROM views GROUP BY region"
+
+
+def test_counts_sums_and_bounds_of_added_rows() -> None:
+    found = plan(QUERY, COLUMNS)
+    assert {name: how.name for name, how in found.accumulators.items()} == {
+        "a": "GROUP",
+        "b": "SUM",
+        "c": "SUM",
+        "d": "MAX",
+        "e": "SUM",
+    }
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT 'all', COUNT(*) FROM views",
+        "SELECT region, COUNT(*) FILTER (WHERE page > 1) FROM views WHERE ok GROUP BY region",
+        "SELECT UPPER(region), COUNT(*) FROM views GROUP BY UPPER(region)",
+        "SELECT r, COUNT(*) FROM (SELECT region AS r FROM views UNION ALL SELECT region FROM views) AS u GROUP BY r",
+    ],
+)
+def test_further_queries(query: str) -> None:
+    assert set(plan(query).accumulators) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT region, COUNT(DISTINCT user_id) FROM views GROUP BY region",
+        "SELECT region, COUNT(*) FROM views GROUP BY region HAVING COUNT(*) > 1",
+        "SELECT region, COUNT(*) + 1 FROM views GROUP BY region",
+        "SELECT region, AVG(user_id) FROM views GROUP BY region",
+        "SELECT city, COUNT(*) FROM users GROUP BY city",
+        "SELECT DISTINCT region, COUNT(*) FROM views GROUP BY region",
+        "SELECT r, COUNT(*) FROM (SELECT region AS r, user_id FROM views GROUP BY region, user_id) AS u GROUP BY r",
+    ],
+)
+def test_queries_that_need_rows_again(query: str) -> None:
+    assert plan(query).accumulators == {}
+
+
+def test_sums_that_depend_on_the_order_are_computed_again() -> None:
+    query = "SELECT region, SUM(CAST(page AS DOUBLE)) FROM views GROUP BY region"
+    assert plan(query, "a STRING, b DOUBLE").accumulators == {}
+
+
+def test_a_column_of_another_type_is_computed_again() -> None:
+    assert plan("SELECT region, MAX(page) FROM views GROUP BY region").accumulators == {}
