@@ -11,6 +11,8 @@ from benchmarks import oracle
 from benchmarks.topics import ROW, Load, load_together
 from bridge.rows import Change, RowKind, replay
 
+pytestmark = pytest.mark.slow  # a benchmark whose oracle is wrong finds no right table
+
 BASE = 50
 LOAD = Load(Load.random(60, 70, seed=3).keys, np.arange(60) % 7 == 6)
 

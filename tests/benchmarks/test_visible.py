@@ -12,6 +12,7 @@ import fastavro
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks.visible import (
@@ -65,6 +66,7 @@ def test_a_watch_notes_when_versions_come_after_its_start(tmp_path: Path) -> Non
     assert all(0 <= watch.times[version] - at + 0.01 < 5 for version, at in zip((2, 3), came, strict=True))
 
 
+@pytest.mark.slow
 def test_the_change_feed_says_what_a_version_of_a_delta_table_has_written(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -92,6 +92,17 @@ def test_a_list_of_headers_is_written_and_compared(judge: Judge) -> None:
         "expected_records": [{"key": '{"id":1}', "value": '{"id":1}', "headers": rows}],
     }
     assert judge.verdict(case("egress", EGRESS, **data)) == Outcome(Kind.PASS)
+
+
+@pytest.mark.slow
+def test_headers_in_another_order_are_another_list(judge: Judge) -> None:
+    rows = [["a", {"utf8": "x"}], ["b", None]]
+    data = {
+        "columns": "id INT, h ARRAY<ROW<key STRING, value BYTES>>",
+        "metadata_columns": {"h": "header-list"},
+        "changes": [["+I", 1, rows]],
+        "expected_records": [{"key": '{"id":1}', "value": '{"id":1}', "headers": rows}],
+    }
     turned = [{**data["expected_records"][0], "headers": rows[::-1]}]  # type: ignore[index]
     assert judge.verdict(case("egress", EGRESS, **{**data, "expected_records": turned})).kind is Kind.FAIL
 

@@ -191,6 +191,7 @@ def test_a_login_that_is_accepted_the_clients_accept(
     _judge(java, chosen, "at-least-once")
 
 
+@pytest.mark.slow  # test_what_is_accepted_the_clients_accept draws from the same settings
 def test_every_setting_by_itself(java: JavaClients) -> None:
     """Each is accepted with some value, and by the clients with each that is accepted; or it is never accepted."""
     for key, setting in SETTINGS.items():
