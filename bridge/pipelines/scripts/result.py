@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -35,6 +37,8 @@ from bridge.sql import InsertPlan
 
 __all__ = ["Result", "open_result"]
 
+_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] ([^\n]*?)(?: SQLSTATE|$)", re.MULTILINE)
+"""What a query itself raises, such as that of a window for a row without a time; users' queries cannot."""
 _RECOMPUTE = "run the script with --rebuild, which computes the result again and sends what differs"
 _SOURCE, _QUERY, _EVENT_TIMES = "source ", "query", "event times"
 """The names of the progress: the ids of the sources, the fingerprint of the query, and an EventTimeProgress."""
@@ -199,6 +203,11 @@ def _source_errors(name: str, ranges: Mapping[str, SourceRange]) -> Iterator[Non
             yield
     except GapError as gap:
         raise GapError(f"INSERT {name}: {str(gap).replace(REPUBLISH, _RECOMPUTE)}") from gap
+    except PySparkException as error:
+        raised = _RAISED.search(str(error))
+        if raised is None:
+            raise
+        raise TableError(f"INSERT {name}: {raised.group(1)}") from error
 
 
 def _checked_upserts(changes: DataFrame, plan: InsertPlan) -> int:

@@ -110,6 +110,43 @@ def test_rows_without_a_time_are_refused(make: Make) -> None:
     assert minutes(script) == [("00", "a", 1)]
 
 
+HOPS = """
+CREATE TABLE t (id INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts, PRIMARY KEY (id) NOT ENFORCED)
+  WITH ('connector' = 'delta', 'path' = 't');
+CREATE TABLE s (id INT, we TIMESTAMP(3), PRIMARY KEY (id, we) NOT ENFORCED) WITH ('connector' = 'delta', 'path' = 's');
+INSERT INTO s SELECT id, window_end FROM HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL '2' MINUTES);
+"""
+
+
+def test_rows_with_their_windows_follow_updates(make: Make, spark: SparkSession, lake: Path) -> None:
+    """Without GROUP BY no window closes: each row of the source is there with each of its windows."""
+    spark.sql(
+        f"CREATE TABLE delta.`{lake}/t` (id INT, ts TIMESTAMP_NTZ) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    first = "(1, TIMESTAMP_NTZ '2026-11-25 10:00:30'), (2, TIMESTAMP_NTZ '2026-11-25 10:05:00')"
+    spark.sql(f"INSERT INTO delta.`{lake}/t` VALUES {first}")
+    script = make(HOPS)
+
+    def found() -> list[tuple[int, str]]:
+        rows = spark.read.format("delta").load(f"{lake}/s").collect()
+        return sorted((row["id"], f"{row['we']:%H:%M}") for row in rows)
+
+    script.run()
+    assert found() == [(1, "10:01"), (1, "10:02"), (2, "10:06"), (2, "10:07")]
+    spark.sql(f"UPDATE delta.`{lake}/t` SET ts = TIMESTAMP_NTZ '2026-11-25 10:01:00' WHERE id = 1")
+    spark.sql(f"DELETE FROM delta.`{lake}/t` WHERE id = 2")
+    script.run()
+    assert found() == [(1, "10:02"), (1, "10:03")]
+    spark.sql(f"INSERT INTO delta.`{lake}/t` VALUES (3, NULL)")
+    with pytest.raises(TableError) as error:
+        script.run()
+    assert str(error.value) == (
+        "INSERT script.s: column ts of t is NULL, and a row without a time belongs to no window; leave such rows out "
+        "with WHERE ... IS NOT NULL in a view"
+    )
+
+
 JOINED = """
 CREATE TABLE views (id BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts, PRIMARY KEY (id) NOT ENFORCED)
   WITH ({upsert}, 'topic' = '{prefix}-views');
