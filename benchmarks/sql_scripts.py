@@ -10,6 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -141,14 +142,13 @@ def _beside_aggregate(ground: Ground, views: Views, records: int) -> Outcome:
     for number in range(_BATCHES):
         views.send(ground, source, range(number * batch, (number + 1) * batch))
         expected = views.counts((number + 1) * batch)
-        ways = {
-            "bridge": (lambda: run_script(ground.spark, script), sink),
-            "a whole aggregate": (lambda: _aggregate(ground, source, whole), whole),
+        ways: dict[str, tuple[Callable[[], object], str]] = {
+            "bridge": (partial(run_script, ground.spark, script), sink),
+            "a whole aggregate": (partial(_aggregate, ground, source, whole), whole),
         }
         for system, (work, topic) in ways.items():
-            took[system].append(
-                _timed(ground, what, system, batch, work, lambda t=topic, e=expected: _wrong(ground, t, e))
-            )
+            judge = partial(_wrong, ground, topic, expected)
+            took[system].append(_timed(ground, what, system, batch, work, judge))
     return warm(
         f"{what} / a whole aggregate each batch", 5.0, took["a whole aggregate"], took["bridge"], faster
     )
@@ -196,7 +196,7 @@ def _by_groups(ground: Ground, records: int) -> Outcome:
                 differ = right.exceptAll(found).count() + found.exceptAll(right).count()
                 return f"{differ:,} rows differ" if differ else None
 
-            work = lambda s=script: run_script(ground.spark, s)  # noqa: E731
+            work = partial(run_script, ground.spark, script)
             took[groups].append(_timed(ground, what, "bridge", _CHANGED_ROWS, work, judged))
     name = f"script: a batch that touches {_CHANGED_GROUPS} groups of {many:,} / of {few:,}"
     return warm(name, 2.0, took[few], took[many], at_most)

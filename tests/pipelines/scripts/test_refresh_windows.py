@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from bridge.metrics import BatchReport
 from bridge.pipelines.scripts.run import run_script
 from bridge.sql import load_script
 from tests.pipelines.scripts.oracle import Rows, computed
@@ -144,7 +145,7 @@ def played(
     for number in range(batches):
         batch = drawn(draw, histories, number * 25)
         append(spark, lake, batch)
-        reports = []
+        reports: list[BatchReport] = []
         run_script(spark, loaded, listener=reports.append)
         late += sum("late rows dropped" in (r.warning or "") for r in reports)
         for name in names:
