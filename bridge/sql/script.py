@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from bridge.sql.connectors import Table, resolve_table
 from bridge.sql.inserts import plan_insert, plan_query, plan_view
 from bridge.sql.parse import parse_script
 from bridge.sql.plan import InsertPlan, Script
-from bridge.sql.settings import settings
+from bridge.sql.settings import ALLOW_LATENESS, settings
 from bridge.sql.statements import CreateTable, CreateView, Explain, Insert, SetOption, Statement
 from bridge.sql.tree import Substitute
 
@@ -60,8 +60,17 @@ def load_script(
         inserts=tuple(loading.inserts),
         explained=tuple(loading.explained),
         state=given.state,
-        warnings=(*given.warnings, *(f"table {t.name}: {w}" for t in tables for w in t.warnings)),
+        warnings=(
+            *given.warnings,
+            *_unused(given.lateness_ms, loading.inserts),
+            *(f"table {t.name}: {w}" for t in tables for w in t.warnings),
+        ),
     )
+
+
+def _unused(lateness_ms: int, inserts: list[InsertPlan]) -> Iterator[str]:
+    if lateness_ms and not any(plan.windows for plan in inserts):
+        yield f"SET '{ALLOW_LATENESS}' has no effect: no INSERT has rows that come when their window closes"
 
 
 def _read(path: Path) -> str:

@@ -49,11 +49,6 @@ class Window:
     inputs: tuple[WindowInput, ...]
     is_closed: bool = False
 
-    @property
-    def tables(self) -> frozenset[str]:
-        """The sources whose watermarks close the windows."""
-        return frozenset(read.table for read in self.inputs)
-
     def shifted(self, first: int) -> Window:
         """The same in a scope in which the first column of the relation has the index `first`."""
 

@@ -217,6 +217,14 @@ def test_allowed_lateness_makes_rows_that_are_updated() -> None:
     )
 
 
+def test_a_lateness_without_windows_has_no_effect() -> None:
+    text = "SET 'table.exec.emit.allow-lateness' = '1 h';\n" + TABLES + sink("a BIGINT", "", "kafka")
+    script = load(f"{text}INSERT INTO s SELECT user_id FROM views;")
+    assert script.warnings[0] == (
+        "SET 'table.exec.emit.allow-lateness' has no effect: no INSERT has rows that come when their window closes"
+    )
+
+
 def test_the_watermark_is_part_of_the_fingerprint() -> None:
     text = f"{TABLES}{sink(COLUMNS, '', 'kafka')}INSERT INTO s {COUNTED.format(TUMBLE)};"
     one, other = (load(t).inserts[0].fingerprint for t in (text, text.replace("'5' SECOND", "'6' SECOND")))
