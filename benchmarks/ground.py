@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks import flink, oracle, paimon
 from benchmarks.base_tables import PIPELINE, BaseTables, Laid
+from benchmarks.cpu import Others
 from benchmarks.jobs import JobError, Ran, run
 from benchmarks.results import PAIMON, RECIPE, TOLERANCE, Entry, Say
 from benchmarks.topics import FLINK, PARTITIONS, Load, produce
@@ -199,6 +201,22 @@ class Ground:
         """What is wrong with the table of a topic, row by row; `read` gives the rows of what is no Delta table."""
         made = read() if read else self.spark.read.format("delta").load(str(table))
         return oracle.wrong(made, self._loads[topic], rows)
+
+    def timed(
+        self,
+        what: str,
+        system: str,
+        records: int,
+        work: Callable[[], object],
+        judge: Callable[[object], str | None],
+    ) -> Entry:
+        """Work in this process and in the broker; `judge` says what is wrong with what it returns."""
+        others, started = Others(self.serving), time.perf_counter()
+        done = work()
+        seconds = time.perf_counter() - started
+        foreign, cpu = others.seconds(), others.served
+        ran = Ran(seconds, [], [], None, cpu, foreign)
+        return self.added(Entry(what, system, records, ran, judge(done), self.tolerance))
 
     def added(self, entry: Entry) -> Entry:
         """Keeps an entry for the document, and says it."""

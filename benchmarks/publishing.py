@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,10 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from benchmarks import sinks
-from benchmarks.cpu import Others
 from benchmarks.goals import Outcome
 from benchmarks.ground import Ground
-from benchmarks.jobs import Ran
 from benchmarks.oracle import digest, same
 from benchmarks.publish import COLUMNS, INGESTED, TABLE, Bench
 from benchmarks.results import Entry
@@ -87,14 +84,7 @@ def _timed(
     work: Callable[[], object],
     judge: Callable[[object], str | None],
 ) -> Entry:
-    """Work in this process and in the broker."""
-    others, started = Others(ground.serving), time.perf_counter()
-    done = work()
-    seconds = time.perf_counter() - started
-    foreign, cpu = others.seconds(), others.served
-    ran = Ran(seconds, [], [], None, cpu, foreign)
-    what = f"publish of {rows:,} changes, in a process that runs"
-    return ground.added(Entry(what, system, rows, ran, judge(done), ground.tolerance))
+    return ground.timed(f"publish of {rows:,} changes, in a process that runs", system, rows, work, judge)
 
 
 def _rate(entry: Entry) -> float:

@@ -132,11 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     folder = Path(tempfile.mkdtemp(prefix="bench-sizing-"))
     try:
-        costs = _played(
-            folder,
-            chosen.rows,
-            lambda t: said.print(f"{time.monotonic() - started:5.0f} s  {t}", markup=False),
-        )
+        costs = _played(folder, chosen.rows, say)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     shown = Table(box=None)

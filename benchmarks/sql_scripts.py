@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import json
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -18,10 +17,9 @@ import numpy.typing as npt
 from pyspark.sql import functions as F
 
 from benchmarks import flink, paimon
-from benchmarks.cpu import Others
 from benchmarks.goals import Outcome, at_most, faster
 from benchmarks.ground import Ground
-from benchmarks.jobs import JobError, Ran, run
+from benchmarks.jobs import JobError, run
 from benchmarks.results import Entry
 from benchmarks.rounds import Rounds, compared, in_turn
 from benchmarks.scale import SEED
@@ -44,6 +42,10 @@ _ROCKSDB = {
     "execution.checkpointing.interval": "10 s",
     "state.backend.incremental": "true",
 }
+
+
+Counts = dict[str, tuple[int, int]]
+"""Views and different users by region."""
 
 
 class Views:
@@ -71,7 +73,7 @@ class Views:
         if sender.flush(120):
             raise RuntimeError(f"topic {topic}: not all views arrived")
 
-    def counts(self, records: int) -> dict[str, tuple[int, int]]:
+    def counts(self, records: int) -> Counts:
         """Views and different users of each region, of the first `records`."""
         regions, users = self.regions[:records], self.users[:records]
         pairs = np.unique(np.stack([regions, users]), axis=1)[0]
@@ -147,8 +149,11 @@ def _beside_aggregate(ground: Ground, views: Views, records: int) -> Outcome:
             "a whole aggregate": (partial(_aggregate, ground, source, whole), whole),
         }
         for system, (work, topic) in ways.items():
-            judge = partial(_wrong, ground, topic, expected)
-            took[system].append(_timed(ground, what, system, batch, work, judge))
+
+            def judge(_: object, topic: str = topic, expected: Counts = expected) -> str | None:
+                return _wrong(ground, topic, expected)
+
+            took[system].append(ground.timed(what, system, batch, work, judge))
     return warm(
         f"{what} / a whole aggregate each batch", 5.0, took["a whole aggregate"], took["bridge"], faster
     )
@@ -189,7 +194,7 @@ def _by_groups(ground: Ground, records: int) -> Outcome:
             frame = ground.spark.createDataFrame(added, "id BIGINT, g BIGINT, v BIGINT")
             frame.coalesce(1).write.format("delta").mode("append").save(str(path))
 
-            def judged(place: Path = place) -> str | None:
+            def judged(_: object, place: Path = place) -> str | None:
                 read = ground.spark.read.format("delta")
                 right = read.load(str(place / "t")).groupBy("g").agg(F.count("*"), F.sum("v"))
                 found = read.load(str(place / "s"))
@@ -197,7 +202,7 @@ def _by_groups(ground: Ground, records: int) -> Outcome:
                 return f"{differ:,} rows differ" if differ else None
 
             work = partial(run_script, ground.spark, script)
-            took[groups].append(_timed(ground, what, "bridge", _CHANGED_ROWS, work, judged))
+            took[groups].append(ground.timed(what, "bridge", _CHANGED_ROWS, work, judged))
     name = f"script: a batch that touches {_CHANGED_GROUPS} groups of {many:,} / of {few:,}"
     return warm(name, 2.0, took[few], took[many], at_most)
 
@@ -214,24 +219,6 @@ def warm(
     return compared(name, "s a batch", lambda e: e.seconds, goal, one, other, by=by)
 
 
-def _timed(
-    ground: Ground,
-    what: str,
-    system: str,
-    records: int,
-    work: Callable[[], object],
-    judge: Callable[[], str | None],
-) -> Entry:
-    """Work in this process and in the broker."""
-    others, started = Others(ground.serving), time.perf_counter()
-    work()
-    seconds = time.perf_counter() - started
-    foreign, cpu = others.seconds(), others.served
-    return ground.added(
-        Entry(what, system, records, Ran(seconds, [], [], None, cpu, foreign), judge(), ground.tolerance)
-    )
-
-
 def _aggregate(ground: Ground, source: str, sink: str) -> None:
     reader = ground.spark.read.format("kafka").option("kafka.bootstrap.servers", ground.broker.bootstrap)
     values = reader.option("subscribe", source).load().select(F.col("value").cast("string").alias("value"))
@@ -245,7 +232,7 @@ def _aggregate(ground: Ground, source: str, sink: str) -> None:
     writer.option("topic", sink).save()
 
 
-def _wrong(ground: Ground, topic: str, expected: dict[str, tuple[int, int]]) -> str | None:
+def _wrong(ground: Ground, topic: str, expected: Counts) -> str | None:
     """What is wrong with the newest record of each region."""
     reader = ground.spark.read.format("kafka").option("kafka.bootstrap.servers", ground.broker.bootstrap)
     records = reader.option("subscribe", topic).option("kafka.isolation.level", "read_committed").load()

@@ -73,8 +73,9 @@ def analyse_select(
     if aggregates:
         window = grouped(tree, window, [term_of(group.node) for group in groups], select)
         check_grouped(tree, [p.node for p in projections] + ([having.this] if having else []), groups)
+    is_distinct = bool(select.args.get("distinct"))
     found_accumulators: tuple[Accumulator | None, ...] = ()
-    if aggregates and having is None and joined.changes is None and not select.args.get("distinct"):
+    if aggregates and having is None and joined.changes is None and not is_distinct:
         texts = {group.text for group in groups}
         found_accumulators = tuple(
             accumulator(p.node, is_group=p.text in texts or p.is_constant) for p in projections
@@ -99,7 +100,6 @@ def analyse_select(
             distributions=_distributions(joined, {t: outputs.get(t, ()) for t in partition or ()}),
         )
     found = joined_groups(select, scope, groups, _selected(groups, projections)) if groups else None
-    is_distinct = bool(select.args.get("distinct"))
     if is_distinct:
         check_distinct(tree, relation.window, select)
     return Analysed(relation.distinct() if is_distinct else relation, select, found, found_accumulators)
@@ -232,7 +232,7 @@ def _relation(
             places.setdefault(term, []).append(i)
     group_keys = window_keys([key], joined.window and joined.window.projected(places))
     keys = project_keys(group_keys, {column_term(i): selected[group.text] for i, group in enumerate(groups)})
-    grouped_terms = {term: selected[g.text] for g in groups if (term := term_of(g.node)) is not None}
+    grouped_terms = {term: selected[groups[indexes[-1]].text] for term, indexes in places.items()}
     names = tuple(g.text.replace("`", "").split(".")[-1] for g in groups)
     window = joined.window and joined.window.projected(grouped_terms)
     return Relation(

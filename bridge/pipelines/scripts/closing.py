@@ -55,7 +55,7 @@ def close_windows(
         times.advance(time.source, sources.partitions[time.source], newest, now)
     progress = times.progress(now)
     windows = _closing(plan.windows, None if is_whole else before.watermark_ms, progress.watermark_ms)
-    late, timeless = late_rows(spark, plan, ranges, windows)
+    late, timeless = late_rows(session, plan, ranges, windows)
     for time in plan.windows.event_times:
         if timeless.get(time.source):
             raise TableError(

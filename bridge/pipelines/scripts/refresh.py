@@ -126,11 +126,10 @@ def refreshed(
 
 
 def late_rows(
-    spark: SparkSession, plan: InsertPlan, ranges: Mapping[str, SourceRange], closing: Closing
+    session: SparkSession, plan: InsertPlan, ranges: Mapping[str, SourceRange], closing: Closing
 ) -> tuple[int, dict[str, int]]:
     """How many changed rows belong to windows that were closed before; and by source how many have no time. Runs a job
-    for each source with commits."""
-    session = child_session(spark)
+    for each source with commits; the sources become views of `session`, a child session."""
     late, timeless = 0, {}
     for time in plan.windows.event_times if plan.windows else ():
         source = ranges[time.source]

@@ -120,9 +120,11 @@ class Result:
 
     def _refuse_foreign_rows(self) -> None:
         """A result with a key has the rows of its query and no others, so those of a user would be deleted."""
+        if not self.plan.key:
+            return
         with table_errors(self.table):
             is_empty = self.table.delta().toDF().head() is None
-        if self.plan.key and not is_empty:
+        if not is_empty:
             raise TableError(
                 f"INSERT {self.name}: {self.table} has rows that this INSERT did not write. A table with a PRIMARY KEY "
                 "has exactly the rows of its query, so they would be deleted: name another table, or delete its rows "

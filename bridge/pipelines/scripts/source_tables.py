@@ -45,6 +45,11 @@ class SourceRange:
     def has_commits(self) -> bool:
         return self.first <= self.last
 
+    @property
+    def is_part(self) -> bool:
+        """Whether there are commits, and others before them, so that the change feed is needed."""
+        return self.has_commits and self.first > 0
+
     def rows(self, spark: SparkSession) -> DataFrame:
         """All rows of the last version, in session `spark`."""
         return (
@@ -60,10 +65,14 @@ class SourceRange:
         change_feed.check_feed(table, self.first, self.last, table.id)
         return change_feed.changes(table, self.first, self.last)
 
+    def _whole(self, spark: SparkSession) -> DataFrame:
+        """All rows of a range that begins with the table, none of one without commits."""
+        return self.rows(spark) if self.has_commits else self.rows(spark).limit(0)
+
     def changed_rows(self, spark: SparkSession) -> DataFrame:
         """The rows that the range added, updated (as they are now) or deleted; all rows if it begins with the table."""
-        if not self.has_commits or self.first == 0:
-            return self.rows(spark) if self.has_commits else self.rows(spark).limit(0)
+        if not self.is_part:
+            return self._whole(spark)
         changes = self.changes(spark).where(col(KIND) != F.lit(RowKind.UPDATE_BEFORE.value))
         return changes.select(*map(col, self.table.columns))
 
@@ -72,7 +81,7 @@ class SourceRange:
         partition of their records; a Delta table is one partition. Runs a job if there are commits."""
         if not self.has_commits:
             return {}
-        rows = self.rows(spark) if self.first == 0 else self.changes(spark).where(~retracts())
+        rows = self.changes(spark).where(~retracts()) if self.is_part else self.rows(spark)
         names = [c.name for c in POSITION_COLUMNS[:2]]
         by = [
             col(n) if n in self.table.columns else F.lit(v)
@@ -85,8 +94,8 @@ class SourceRange:
     def added_rows(self, spark: SparkSession) -> DataFrame:
         """The rows that the range added, all of them if it begins with the table. Raises TableError if it updated or
         deleted rows of a user's table."""
-        if not self.has_commits or self.first == 0:
-            return self.rows(spark) if self.has_commits else self.rows(spark).limit(0)
+        if not self.is_part:
+            return self._whole(spark)
         changes = self.changes(spark)
         if not self.appends:
             with feed_errors(self.table, self.first, self.last):
