@@ -16,7 +16,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = Path(tempfile.mkdtemp(prefix="bench-"))
     try:
         scale = Scale.of(chosen.rows, full=chosen.full, rounds=chosen.rounds)
-        found, ground = _played(folder, scale, chosen.only, chosen.tolerance, say)
+        found = _played(folder, scale, chosen, say, lambda: time.monotonic() - started)
         screen = Console(width=180)
         screen.print(goals.table(found.outcomes))
         screen.print(performance.profiles(found.profiled))
@@ -82,21 +82,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.out:
             chosen.out.write_text(lines, encoding="utf-8")
         code = goals.exit_code(found.outcomes)
-        if chosen.report and code != 2:
-            performance.written(
-                performance.Report(
-                    command=_command(chosen.full, chosen.only),
-                    commit=performance.commit(),
-                    date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
-                    machine=f"{performance.machine()}; all cores together do {gain():.2f} times the work of one",
-                    seconds=time.monotonic() - started,
-                    tolerance=chosen.tolerance,
-                    found=found,
-                    entries=ground.entries,
-                ),
-                chosen.report,
-            )
-            say(f"written: {chosen.report}")
         return code
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -121,17 +106,42 @@ def _command(full: bool, parts: Sequence[str]) -> str:
 
 
 def _played(
-    folder: Path, scale: Scale, parts: Sequence[str], tolerance: float, say: Say
-) -> tuple[Found, Ground]:
+    folder: Path, scale: Scale, chosen: argparse.Namespace, say: Say, seconds: Callable[[], float]
+) -> Found:
+    """Plays the parts, and writes the report after each, so that a run that is cut off leaves what it has found."""
     from bridge.session import build_session
 
     spark = build_session("bridge-benchmarks")
     try:
         with Broker(folder / "broker") as broker:
-            ground = Ground(spark, broker, folder, say, tolerance)
-            return play(ground, scale, parts), ground
+            ground = Ground(spark, broker, folder, say, chosen.tolerance)
+
+            def write(found: Found) -> None:
+                if chosen.report and goals.exit_code(found.outcomes) != 2:
+                    _write(chosen, found, ground, seconds())
+                    say(f"written: {chosen.report}")
+
+            return play(ground, scale, chosen.only, after_part=write)
     finally:
         spark.sparkContext.stop()
+
+
+def _write(chosen: argparse.Namespace, found: Found, ground: Ground, seconds: float) -> None:
+    open_parts = [name for name in chosen.only if name not in found.minutes]
+    cut = f", so far without {', '.join(open_parts)}" if open_parts else ""
+    performance.written(
+        performance.Report(
+            command=f"`{_command(chosen.full, chosen.only)}`{cut}",
+            commit=performance.commit(),
+            date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+            machine=f"{performance.machine()}; all cores together do {gain():.2f} times the work of one",
+            seconds=seconds,
+            tolerance=chosen.tolerance,
+            found=found,
+            entries=ground.entries,
+        ),
+        chosen.report,
+    )
 
 
 if __name__ == "__main__":

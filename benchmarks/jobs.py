@@ -217,10 +217,16 @@ def commits(table: Path) -> list[Commit]:
                     info["timestamp"] / 1000,
                     info.get("operation", ""),
                     metrics,
-                    "delta-rs" if "delta-rs" in info.get("engineInfo", "") else "spark",
+                    _engine(info.get("engineInfo", "")),
                 )
             )
     return found
+
+
+def _engine(info: str) -> str:
+    if info.startswith("changelog-bridge"):
+        return "deletion-vectors"
+    return "delta-rs" if "delta-rs" in info else "spark"
 
 
 def _counted(names: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ from benchmarks import (
     freshness,
     layout,
     log_size,
+    many,
     one_core,
     publishing,
     random_keys,
@@ -29,9 +30,13 @@ Part = Callable[[Ground, Scale, Found], None]
 
 
 def play(
-    ground: Ground, scale: Scale, names: Collection[str], parts: Mapping[str, Part] | None = None
+    ground: Ground,
+    scale: Scale,
+    names: Collection[str],
+    parts: Mapping[str, Part] | None = None,
+    after_part: Callable[[Found], None] = lambda _: None,
 ) -> Found:
-    """Plays the parts of these names, in their order."""
+    """Plays the parts of these names, in their order; calls `after_part` with what was found so far."""
     found = Found()
     for name, part in (parts or PARTS).items():
         if name in names:
@@ -39,11 +44,12 @@ def play(
             part(ground, scale, found)
             found.minutes[name] = (time.monotonic() - started) / 60
             ground.say(f"part {name}: {found.minutes[name]:.1f} min")
-    if any(found.by_table_size.values()):
-        title = f"A batch of {scale.records // 1000:,} keys by the size of the table"
-        found.plots["table-size"] = Plot(
-            title, "rows in the table", "seconds", found.by_table_size, True, True
-        )
+            if any(found.by_table_size.values()):
+                title = f"A batch of {scale.records // 1000:,} keys by the size of the table"
+                found.plots["table-size"] = Plot(
+                    title, "rows in the table", "seconds", found.by_table_size, True, True
+                )
+            after_part(found)
     return found
 
 
@@ -70,6 +76,10 @@ def _log(ground: Ground, scale: Scale, found: Found) -> None:
     found.outcomes += log_size.outcomes(ground)
 
 
+def _many(ground: Ground, scale: Scale, found: Found) -> None:
+    found.outcomes += many.outcomes(ground)
+
+
 def _publish(ground: Ground, scale: Scale, found: Found) -> None:
     place = ground.folder / "publish"
     place.mkdir()
@@ -91,6 +101,7 @@ PARTS: dict[str, Part] = {
     "tables": random_keys.play,
     "together": scenarios.together,
     "log": _log,
+    "many": _many,
     "layout": layout.play,
     "sql": _sql,
 }

@@ -12,7 +12,7 @@ from itertools import count
 
 import numpy as np
 import numpy.typing as npt
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from bridge.embedded.broker import Broker
 
@@ -57,6 +57,12 @@ _STATUS = ("NEW", "PAID", "SENT", "DONE")
 _TOMBSTONES = 0.05
 _CHUNK = 10_000
 _QUEUE = 200_000
+_LEADER_SECONDS = 30
+_NO_LEADER = (
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,9 +178,20 @@ def _value(id: int, number: int) -> bytes:
 def _records(broker: Broker, topic: str, partitions: int) -> int:
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "count"})
     try:
-        ends = [
-            consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30) for p in range(partitions)
-        ]
+        ends = [_bounds(consumer, TopicPartition(topic, p)) for p in range(partitions)]
         return sum(high - low for low, high in ends)
     finally:
         consumer.close()
+
+
+def _bounds(consumer: Consumer, partition: TopicPartition) -> tuple[int, int]:
+    """The first and the next offset. A broker that has just created the topic may not lead it yet."""
+    deadline = time.monotonic() + _LEADER_SECONDS
+    while True:
+        try:
+            low, high = consumer.get_watermark_offsets(partition, timeout=_LEADER_SECONDS)
+            return low, high
+        except KafkaException as failed:
+            if failed.args[0].code() not in _NO_LEADER or time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)

@@ -15,6 +15,7 @@ Names are part of the format on disk: a newer bridge must find what an older one
 
 from __future__ import annotations
 
+import hashlib
 import re
 import uuid
 
@@ -22,6 +23,7 @@ __all__ = [
     "OWNER_FILE",
     "QUARANTINE_SUFFIX",
     "RESULTS_SUFFIX",
+    "SCRIPT_STATE",
     "claim_file",
     "consumer_file",
     "consumer_of",
@@ -34,6 +36,7 @@ __all__ = [
     "publish_log_file",
     "publish_log_folder",
     "runs_folder",
+    "safe_name",
     "scratch_name",
     "state_folder",
 ]
@@ -43,6 +46,9 @@ QUARANTINE_SUFFIX = "_quarantine"
 
 RESULTS_SUFFIX = "_quality"
 """Follows the table's name or path where `quality.results` names no place."""
+
+SCRIPT_STATE = "bridge-state"
+"""The folder of states beside a script or job that names no other."""
 
 OWNER_FILE = "_bridge_owner.json"
 """Marks a folder that the bridge made, and names the pipeline it made it for (docs/adr/024)."""
@@ -66,7 +72,7 @@ def consumer_of(name: str) -> str | None:
 
 
 def lease_file(checkpoint: str, side: str) -> str:
-    """The lease of `ingest` or `publish`."""
+    """The lease of `ingest` or `publish`; in the folder of a state, that of the whole `script` or `job`."""
     return f"{_in(checkpoint, side)}.lease.json"
 
 
@@ -126,3 +132,9 @@ def is_run_folder(name: str) -> bool:
 
 def _in(checkpoint: str, name: str) -> str:
     return f"{checkpoint.rstrip('/')}/{name}"
+
+
+def safe_name(name: str) -> str:
+    """A name of a script or of a table in it as a part of paths and of names of pipelines. Other names stay other."""
+    cleaned = re.sub(r"[^A-Za-z0-9._-]", "_", name).lstrip("._-") or "x"
+    return name if cleaned == name else f"{cleaned}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"

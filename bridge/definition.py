@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from bridge.enums import BadRecords, DeliveryGuarantee, Engine, GateAction, OnFailure, Reader
@@ -53,6 +52,8 @@ class FormatSpec:
     metadata: RowType = field(default_factory=lambda: RowType(()))
     """The keys (`source.timestamp`) and types of the format's metadata for which the table has columns. Insert-only
     formats have none."""
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    """Fields that every message of a CDC format in JSON has after its own ones, such as the table's id in Flink CDC."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,8 @@ class DeltaTarget:
     """`delta.merge-schema`: an ingest adds columns of the DDL that are missing in the table, and widens types."""
     cluster_by: tuple[str, ...] = ()
     """`delta.cluster-by`: the clustering columns of the table; if empty, the clustering is not changed."""
+    merge_columns: tuple[str, ...] = ()
+    """`delta.merge-columns`: the columns of this pipeline in a table of several; empty where the table is its own."""
 
     def __str__(self) -> str:
         return self.table or str(self.path)
@@ -227,7 +230,7 @@ class Gate:
     """`quality.gate`: the suite whose rules the rows of a batch must satisfy before it is written or sent."""
 
     action: GateAction
-    suite: Path
+    suite: str
     text: str = field(repr=False)
     """The content of the suite when the pipeline file was loaded; a run applies it to all its batches."""
     is_dedicated: bool = False
@@ -238,11 +241,12 @@ class Gate:
 class Quality:
     """`quality`: the suite, the table of results, the effect of a failure, the report and the gate."""
 
-    suite: Path
+    suite: str
     results: DeltaTarget
     """The Delta table to which every check appends its results."""
     on_failure: OnFailure = OnFailure.FAIL
-    report: Path | None = None
+    report: str | None = None
+    """A path, or a URI on an object store."""
     gate: Gate | None = None
 
 
@@ -251,7 +255,7 @@ class Definition:
     """One pipeline. `base` is the folder to which paths in the pipeline file are relative."""
 
     name: str
-    base: Path
+    base: str
     topic: Topic
     delta: DeltaTarget
     run: Run

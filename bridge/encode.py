@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import cast
 
@@ -68,11 +69,23 @@ def encode_changes(sides: DataFrame, topic: Topic, *, pair: bool = False) -> Dat
     else:
         change = cast("ChangeEncoder", encoder).encode_change(side(BEFORE), side(AFTER))
         frame = frame.withColumn(_VALUE, change)
+    frame = _with_constants(frame, topic.value)
     record = _record(topic, row)
     key = topic.schema.primary_key
     if topic.key is None and key:
         record.append(F.xxhash64(*(row(name) for name in key)).alias(ROUTE))
     return frame.select(*record, col(POSITION))
+
+
+def _with_constants(frame: DataFrame, spec: FormatSpec) -> DataFrame:
+    """Return the frame with the constants of the format before the brace that ends each message."""
+    if not spec.constants:
+        return frame
+    text = json.dumps(spec.constants, ensure_ascii=False, separators=(",", ":"))
+    end = F.lit(bytearray(f",{text[1:]}".encode()))
+    return frame.withColumn(
+        _VALUE, F.concat(F.substring(col(_VALUE), F.lit(1), F.length(col(_VALUE)) - 1), end)
+    )
 
 
 def _pairs(sides: DataFrame) -> DataFrame:

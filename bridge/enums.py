@@ -37,6 +37,7 @@ class Engine(str, Enum):
     AUTO = "auto"
     SPARK = "spark"
     DELTA_RS = "delta-rs"
+    DELETION_VECTORS = "deletion-vectors"
 
 
 class Reader(str, Enum):

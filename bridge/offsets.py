@@ -21,7 +21,12 @@ class Offsets:
     by_partition: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "by_partition", dict(sorted(self.by_partition.items())))
+        keys = list(self.by_partition)
+        in_order = sorted(keys)
+        # Most are in order already. Copied as a whole they make no object for each partition, of which ten thousand
+        # would have Python look for garbage in all its memory.
+        ordered = self.by_partition if keys == in_order else {key: self.by_partition[key] for key in in_order}
+        object.__setattr__(self, "by_partition", dict(ordered))
 
     def __hash__(self) -> int:
         return hash(self.to_json())
@@ -61,15 +66,23 @@ class Offsets:
 
     def to_json(self) -> str:
         """Return the form of Spark's Kafka source: {"topic": {"0": 23, ...}}, partitions in numeric order."""
+        return json.dumps(self.tree())
+
+    def tree(self) -> dict[str, dict[str, int]]:
+        """Return what `to_json` is the text of, for a part of a larger document."""
         tree: dict[str, dict[str, int]] = {}
-        for topic, partition, offset in self:
+        for (topic, partition), offset in self.by_partition.items():
             tree.setdefault(topic, {})[str(partition)] = offset
-        return json.dumps(tree)
+        return tree
 
     @classmethod
     def from_json(cls, text: str) -> Offsets:
         """Parse the result of `to_json`. Raises ValueError for other texts."""
-        tree = json.loads(text)
+        return cls.from_tree(json.loads(text))
+
+    @classmethod
+    def from_tree(cls, tree: object) -> Offsets:
+        """Return the vector of a `tree`. Raises ValueError for other values."""
         if not isinstance(tree, dict):
             raise ValueError("an offset vector is a JSON object {topic: {partition: offset}}")
         return cls({(t, int(p)): int(o) for t, parts in tree.items() for p, o in parts.items()})

@@ -13,7 +13,15 @@ from typing import Any, Protocol, cast
 
 from bridge.errors import KafkaError, OptionError
 
-__all__ = ["BUILT_IN", "TASK_FREE", "FixedPartitioner", "Partitioner", "opened", "partitioner_class"]
+__all__ = [
+    "BUILT_IN",
+    "TASK_FREE",
+    "AllToZeroPartitioner",
+    "FixedPartitioner",
+    "Partitioner",
+    "opened",
+    "partitioner_class",
+]
 
 BUILT_IN = ("default", "fixed", "round-robin")
 
@@ -55,6 +63,16 @@ class FixedPartitioner:
 
     def partition(self, key: bytes | None, value: bytes | None, topic: str, partitions: Sequence[int]) -> int:
         return partitions[self._task % len(partitions)]
+
+
+class AllToZeroPartitioner:
+    """`partition.strategy: all-to-zero` of Flink CDC: all records go to the first partition, so they have one order."""
+
+    def open(self, parallel_instance_id: int, parallel_instances: int) -> None:
+        pass
+
+    def partition(self, key: bytes | None, value: bytes | None, topic: str, partitions: Sequence[int]) -> int:
+        return partitions[0]
 
 
 class _CheckedPartitioner:

@@ -105,7 +105,7 @@ class PublishProgress:
         if self.open is not None:
             fields["open"] = {_JSON_NAMES.get(name, name): value for name, value in asdict(self.open).items()}
         if self.ends is not None:
-            fields["ends"] = json.loads(self.ends.to_json())
+            fields["ends"] = self.ends.tree()
         return json.dumps({"bridge": fields})
 
     @classmethod
@@ -122,7 +122,7 @@ class PublishProgress:
                     **{names.get(n, n): value for n, value in fields["open"].items()}
                 )
             if fields.get("ends") is not None:
-                fields["ends"] = Offsets.from_json(json.dumps(fields["ends"]))
+                fields["ends"] = Offsets.from_tree(fields["ends"])
             return cls(**fields)
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError("not the progress of a publish") from error

@@ -19,9 +19,17 @@ from pyspark.sql import SparkSession
 
 from bridge import appcds, jars
 from bridge.errors import BridgeError, DefinitionError
+from bridge.jvm_lookups import remember_lookups
 from bridge.spark_jars import JARS, PACKAGES, add_missing_jars, joined, missing_jars, refuse_jars_after_start
 
-__all__ = ["SESSION_SETTINGS", "build_session", "child_session", "log_file", "session_settings"]
+__all__ = [
+    "SESSION_SETTINGS",
+    "build_session",
+    "child_session",
+    "log_file",
+    "session_settings",
+    "submitted_settings",
+]
 
 SESSION_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -33,7 +41,12 @@ SESSION_SETTINGS = {
     "spark.sql.codegen.cache.maxEntries": "1000",
 }
 """Settings of every session that the bridge builds, on clusters and locally."""
-_STARTED = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+_STARTED = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Spark writes the plan of each query as text for the UI, in its longest form by default.
+    "spark.sql.ui.explainMode": "simple",
+}
 """Settings of a Spark that the bridge starts, beside those."""
 _LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -101,6 +114,14 @@ def build_session(
     return child_session(session)
 
 
+def submitted_settings() -> dict[str, str]:
+    """Return what spark-submit was given, by --conf, --properties-file or its defaults; {} without spark-submit."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
+
+
 def _submitted_settings(
     master: str | None, conf: Mapping[str, str], stores: Collection[str]
 ) -> dict[str, str]:
@@ -108,9 +129,8 @@ def _submitted_settings(
     if master is not None:
         raise DefinitionError(f"--master {master}: under spark-submit give --master to spark-submit")
     refuse_jars_after_start(conf)
-    SparkContext._ensure_initialized()
+    submitted = submitted_settings()
     added = add_missing_jars(SparkContext._jvm, stores)
-    submitted = dict(SparkConf().getAll())
     # No setting of the bridge replaces one of the user; lists get both.
     own = {key: value for key, value in SESSION_SETTINGS.items() if key not in submitted}
     own[_EXTENSIONS] = joined(submitted.get(_EXTENSIONS), SESSION_SETTINGS[_EXTENSIONS])
@@ -150,6 +170,7 @@ def child_session(spark: SparkSession) -> SparkSession:
 
     Temporary settings of a pipeline (such as Delta's txnAppId) never reach the parent.
     """
+    remember_lookups(spark)
     child = spark.newSession()
     child.conf.set("spark.sql.session.timeZone", "UTC")
     # A format's expressions are nested; the deepest need more iterations of the analyzer than Spark's 100.

@@ -17,6 +17,7 @@ that it has a test which runs on every version.
     delta.write_once                 Hadoop's FileContext                   nothing: object stores need the JVM
     demo.rehearsal                   the gateway's process                  no class archive: slower starts
     formats.avro.decode              SystemLimitException.resetLimits       limits hold where Avro has read none yet
+    jvm_lookups                      py4j's view of the JVM                 each name is looked up each time
     kafka.admin_transactions         Kafka's AdminClient in the JVM         an error that names kafka-transactions.sh
     kafka.exactly_once               the plan of a frame                    DataFrame.rdd plans
     pipelines.changes.batch_stats    the metrics of an Observation          a second count of the rows

@@ -145,3 +145,17 @@ def small_arrow_batches(spark: SparkSession) -> Iterator[None]:
 
     with session_settings(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "5"}):
         yield
+
+
+SLOW = Path(__file__).parent / "slow_tests.txt"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of `slow_tests.txt` as slow, before pytest chooses by marks."""
+    root = Path(__file__).parents[1]
+    listed = {line for line in SLOW.read_text().splitlines() if line and not line.startswith("#")}
+    for item in items:
+        whole = f"{item.path.relative_to(root / 'tests')}::{item.name}"
+        if listed & {whole, whole.partition("[")[0]}:
+            item.add_marker(pytest.mark.slow)

@@ -27,3 +27,10 @@ def test_names_in_the_checkpoint() -> None:
 def test_scratch_files_are_hidden_and_unique() -> None:
     one, other = folders.scratch_name("7.json"), folders.scratch_name("7.json")
     assert one != other and one.startswith(".7.json.") and one.endswith(".tmp")
+
+
+def test_names_of_scripts_and_tables() -> None:
+    """Legal names stay as they are, and others get a digest, so that no two become the same."""
+    assert folders.safe_name("shop.orders-1") == "shop.orders-1"
+    assert folders.safe_name("Shop to Kafka") == "Shop_to_Kafka-27f671"
+    assert len({folders.safe_name(name) for name in ("a b", "a_b", "a/b", "größe", "gr__e", "")}) == 6

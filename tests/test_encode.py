@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
-from bridge.columns import KIND, POSITION
+from bridge.columns import AFTER, BEFORE, KIND, POSITION
 from bridge.definition import FormatSpec, Sink, Topic
-from bridge.encode import encode
+from bridge.encode import encode, encode_changes
 from bridge.schema import (
     ArrayType,
     DataType,
@@ -139,3 +140,47 @@ def test_headers_of_the_sink_follow_the_row_s_and_are_in_tombstones(spark: Spark
     assert headers() == [made] * 3
     own = MetadataColumn("h", MapType(_STRING, ScalarType("BYTES")), "headers")
     assert headers(own) == [[("a", b"\x01"), *made], made, [("a", None), *made]]
+
+
+@pytest.mark.parametrize(
+    ("format", "constants", "documents"),
+    [
+        (
+            "canal-json",
+            {"database": "größe", "table": "t", "pkNames": ["id"]},
+            [
+                '{"data":[{"id":1,"v":"a"}],"type":"INSERT","database":"größe","table":"t","pkNames":["id"]}',
+                '{"old":[{"id":2,"v":"a"}],"data":[{"id":2,"v":"}"}],"type":"UPDATE","database":"größe","table":"t",'
+                '"pkNames":["id"]}',
+                '{"data":[{"id":3,"v":null}],"type":"DELETE","database":"größe","table":"t","pkNames":["id"]}',
+            ],
+        ),
+        (
+            "debezium-json",
+            {"source": {"db": None, "table": "t"}},
+            [
+                '{"before":null,"after":{"id":1,"v":"a"},"op":"c","source":{"db":null,"table":"t"}}',
+                '{"before":{"id":2,"v":"a"},"after":{"id":2,"v":"}"},"op":"u","source":{"db":null,"table":"t"}}',
+                '{"before":{"id":3,"v":null},"after":null,"op":"d","source":{"db":null,"table":"t"}}',
+            ],
+        ),
+    ],
+)
+def test_constants_end_every_message(
+    spark: SparkSession, format: str, constants: dict[str, Any], documents: list[str]
+) -> None:
+    """As the kafka sink of Flink CDC has them (its tests of CanalJson- and DebeziumJsonSerializationSchema)."""
+    schema = TableSchema((PhysicalColumn("id", _INT), PhysicalColumn("v", _STRING)), ("id",))
+    value = replace(_topic(schema, ("id",), ("id", "v")).value, name=format, constants=constants)
+    topic = replace(_topic(schema, ("id",), ("id", "v")), connector="kafka", value=value)
+    row = "named_struct('id', {}, 'v', {})".format
+    none = "CAST(NULL AS STRUCT<id: INT, v: STRING>)"
+    sides = [(none, row(1, "'a'")), (row(2, "'a'"), row(2, "'}'")), (row(3, "CAST(NULL AS STRING)"), none)]
+    frame = spark.sql(
+        " UNION ALL ".join(
+            f"SELECT {before} AS {BEFORE}, {after} AS {AFTER}, named_struct('version', {n}L) AS {POSITION}"
+            for n, (before, after) in enumerate(sides)
+        )
+    )
+    records = encode_changes(frame, topic).orderBy(f"{POSITION}.version").collect()
+    assert [bytes(record.value).decode() for record in records] == documents

@@ -77,6 +77,7 @@ SEVERAL_MODULES = {
     "test_jobs.py": "the scripts of jobs/",
     "test_layers.py": "the structure of the repository",
     "test_readme.py": "README.md",
+    "test_slow_list.py": "slow_tests.txt",
 }
 """Test modules that mirror no module of bridge/, and why."""
 

@@ -113,3 +113,10 @@ def test_fixed_gives_each_task_one_partition() -> None:
 
 def test_the_others_are_librdkafka_s_own() -> None:
     assert opened("default", 0, 1) is None and opened("round-robin", 0, 1) is None
+
+
+def test_all_to_zero_takes_the_first_partition() -> None:
+    """`partition.strategy` of Flink CDC, which jobs translate to this class."""
+    chosen = opened("bridge.partitioners:AllToZeroPartitioner", 3, 5)
+    assert chosen is not None
+    assert [chosen.partition(key, None, "t", (0, 1, 2)) for key in (b"a", b"b", None)] == [0, 0, 0]

@@ -33,7 +33,7 @@ def test_every_verb_has_its_row() -> None:
 
 def test_a_verb_s_row_shows_file_exactly_when_it_takes_one() -> None:
     for verb, arguments in verbs():
-        assert bool(arguments) == any(p.name == "file" for p in COMMANDS[verb].params), verb
+        assert bool(arguments) == any(p.name in ("file", "files") for p in COMMANDS[verb].params), verb
 
 
 def test_the_exit_codes_are_those_of_the_errors() -> None:

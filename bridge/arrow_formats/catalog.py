@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from bridge.arrow_formats.base import ArrowDecoder
+from collections.abc import Sequence
+
+from bridge.arrow_formats.base import ArrowDecoder, ChangeArrowDecoder
 from bridge.definition import FormatSpec
 from bridge.options.formats import FORMATS, load
 
-__all__ = ["arrow_decoder"]
+__all__ = ["arrow_decoder", "change_arrow_decoder"]
 
 
 def arrow_decoder(spec: FormatSpec) -> ArrowDecoder | str:
@@ -15,4 +17,13 @@ def arrow_decoder(spec: FormatSpec) -> ArrowDecoder | str:
     if not reference:
         return f"the format is {spec.name}"
     found: ArrowDecoder | str = load(reference)(spec)
+    return found
+
+
+def change_arrow_decoder(spec: FormatSpec, key: Sequence[str]) -> ChangeArrowDecoder | str:
+    """Return the decoder of changes of a table with this `key`, or why there is none, as the end of a sentence."""
+    reference = FORMATS[spec.name].arrow_changes
+    if not reference:
+        return f"the format is {spec.name}"
+    found: ChangeArrowDecoder | str = load(reference)(spec, key)
     return found

@@ -19,7 +19,7 @@ from bridge.format_rules.json_options import JsonOptions
 from bridge.format_rules.json_rows import types
 from bridge.schema import DataType, MapType, RowType, ScalarType
 
-__all__ = ["JsonArrowDecoder", "decoder"]
+__all__ = ["JsonArrowDecoder", "decoder", "unread_field"]
 
 # Without a field Arrow's reader would infer some.
 _NO_FIELDS = pa.schema([("", pa.null())])
@@ -31,11 +31,18 @@ def decoder(spec: FormatSpec) -> ArrowDecoder | str:
     A bad document raises NeedsFullDecode, so that options about bad documents need not be known. Under
     `fail-on-missing-field` the same is true for every null, as Arrow does not tell a missing field from a null.
     """
-    for field in spec.row.fields:
-        if not all(map(_is_read, types(field.type))):
-            return f"field {field.name!r} of a json document is {field.type.flink()}"
+    if unread := unread_field(spec.row):
+        return unread
     options = JsonOptions.of(spec.options)
     return JsonArrowDecoder(spec.row, options.iso_8601, options.fail_on_missing_field)
+
+
+def unread_field(row: RowType) -> str | None:
+    """Return which field of `row` has a type that is not read, as the end of a sentence; None where all are."""
+    for field in row.fields:
+        if not all(map(_is_read, types(field.type))):
+            return f"field {field.name!r} of a json document is {field.type.flink()}"
+    return None
 
 
 def _is_read(type: DataType) -> bool:

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.arrow_formats.base import NeedsFullDecode
+from bridge.arrow_formats.texts import as_lines
 
 __all__ = ["Lines", "checked_lines"]
 
 # A block and its columns fit into the processor's cache.
 _BLOCK_BYTES = 1 << 18
-_MOST_BYTES = 2**31 - 2
 
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _STRING_OR_NAME = re.compile(_STRING.pattern + rb"(\s*:)?", re.DOTALL)
@@ -62,23 +62,16 @@ def checked_lines(payloads: pa.BinaryArray, *, decimals: bool) -> Lines:
     finds as many rows as documents. Raises NeedsFullDecode for documents that Arrow's reader may accept although
     Spark's path does not; `decimals` tells whether decimals are read from them.
     """
-    lengths = pc.binary_length(payloads)
-    if pc.sum(lengths).as_py() + len(payloads) > _MOST_BYTES:
-        raise NeedsFullDecode("the documents take more than 2 GiB")
-    try:
-        texts = payloads.cast(pa.string())
-    except pa.ArrowInvalid:
-        raise NeedsFullDecode("a document is not valid UTF-8") from None
+    texts, data = as_lines(payloads)
     if not (pc.all(pc.starts_with(texts, "{")).as_py() and pc.all(pc.ends_with(texts, "}")).as_py()):
         raise NeedsFullDecode("a document is not one object")
-    all_texts = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
-    data: bytes = pc.binary_join(all_texts, "\n")[0].as_buffer().to_pybytes()
     if b"\0" in data:
         raise NeedsFullDecode("a document has a NUL")
     if _contains(data, b"NaN", b"Inf") and _has_not_finite(texts):
         raise NeedsFullDecode("a document has a number that is not finite")
     if decimals and _contains(data, *_DECIMAL_HINTS) and _has_odd_decimal(texts):
         raise NeedsFullDecode("a document may have a decimal with an unusual exponent or many zeros")
+    lengths = pc.binary_length(payloads)
     longest: int = pc.max(lengths).as_py()
     if longest > _LONGEST_NUMBER:
         _check_limits(texts, lengths, data)

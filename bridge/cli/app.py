@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bridge import config, sql
+from bridge import cdc_jobs, config, sql
 from bridge.cli import check_command, ops_commands, process, run_command, txn_commands
-from bridge.cli.arguments import Conf, File, FileOrScript, Json, Master, Quiet
+from bridge.cli.arguments import Conf, Every, FileOrScript, Files, Json, Master, Parallel, Quiet, seconds
+from bridge.cli.many_pipelines import Pipeline, load_all, run_all
 from bridge.cli.script_pipelines import is_script
+from bridge.cli.store_settings import use_submitted
 from bridge.console import Screen, explanation_rows, summary_rows
 from bridge.definition import Definition
+from bridge.errors import DefinitionError
 from bridge.version import own_version
 
 if TYPE_CHECKING:
@@ -43,13 +46,15 @@ app.add_typer(txn_commands.app, name="txn")
 
 @app.command()
 def ingest(
-    file: File,
+    files: Files,
     explain: Annotated[
         bool,
         typer.Option(
             "--explain", help="Print which files the next batch would rewrite, and why, without applying it."
         ),
     ] = False,
+    every: Every = None,
+    parallel: Parallel = 1,
     quiet: Quiet = False,
     master: Master = None,
     conf: Conf = None,
@@ -60,26 +65,44 @@ def ingest(
     it ends at the topic's end offsets; with an interval it runs until Ctrl-C, which lets the
     current batch commit first.
     """
-    definition = config.load(file)
+    pause = seconds("--every", every)
     if explain:
-        _explain(definition, master, conf)
+        if len(files) > 1 or pause is not None:
+            raise DefinitionError(
+                "--explain is about one file, whose next batch is not run: give one, without --every"
+            )
+        _explain(config.load(files[0]), master, conf)
         return
-    from bridge.pipelines.ingest.run import ingest as run
 
-    _run(definition, quiet, master, conf, lambda s, d, listen, stop: run(s, d, listener=listen, stop=stop))
+    def pipeline(spark: SparkSession, of: Definition, listen: Listener, stop: threading.Event) -> Summary:
+        from bridge.pipelines.ingest.run import ingest as run
+
+        return run(spark, of, listener=listen, stop=stop)
+
+    _run("ingest", files, pause, parallel, quiet, master, conf, pipeline)
 
 
 @app.command()
-def publish(file: File, quiet: Quiet = False, master: Master = None, conf: Conf = None) -> None:
+def publish(
+    files: Files,
+    every: Every = None,
+    parallel: Parallel = 1,
+    quiet: Quiet = False,
+    master: Master = None,
+    conf: Conf = None,
+) -> None:
     """Send a Delta table's change data feed to a topic, with tombstones for deletes.
 
     The first run starts at `publish.start` (by default a snapshot of the table); later runs
     continue from there.
     """
-    definition = config.load(file)
-    from bridge.pipelines.publish.run import publish as run
 
-    _run(definition, quiet, master, conf, lambda s, d, listen, stop: run(s, d, listener=listen, stop=stop))
+    def pipeline(spark: SparkSession, of: Definition, listen: Listener, stop: threading.Event) -> Summary:
+        from bridge.pipelines.publish.run import publish as run
+
+        return run(spark, of, listener=listen, stop=stop)
+
+    _run("publish", files, seconds("--every", every), parallel, quiet, master, conf, pipeline)
 
 
 for _verb in (
@@ -97,12 +120,17 @@ for _verb in (
 
 @app.command()
 def validate(file: FileOrScript, json: Json = False) -> None:
-    """Validate a pipeline file, or a script in Flink SQL (FILE ends in .sql), and print what it resolves to.
+    """Validate a pipeline file, a script in Flink SQL (FILE ends in .sql) or a job of Flink CDC, and print what it
+    resolves to.
 
-    Needs neither Kafka nor Spark nor a table.
+    Needs neither Kafka nor Spark; a table only for a job that reads Delta tables.
     """
     if is_script(file):
         _validate_script(file, json)
+        return
+    if cdc_jobs.is_job(file):
+        job = cdc_jobs.load_job(file)
+        Screen().result(f"{job.name}: accepted", cdc_jobs.as_json(job), json=json, rows=cdc_jobs.as_rows(job))
         return
     screen, definition = Screen(), config.load(file)
     if json:
@@ -121,7 +149,7 @@ def validate(file: FileOrScript, json: Json = False) -> None:
     )
 
 
-def _validate_script(file: Path, json: bool) -> None:
+def _validate_script(file: str, json: bool) -> None:
     script = sql.load_script(file)
     title = f"{script.name}: accepted"
     Screen().result(title, sql.as_json(script), json=json, rows=sql.as_rows(script))
@@ -189,6 +217,7 @@ def _version(requested: bool) -> None:
 
 @app.callback()
 def _root(
+    context: typer.Context,
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
@@ -199,6 +228,7 @@ def _root(
     Exit codes: 0 success, 1 failure at run time, 2 invalid pipeline file or option,
     3 quality check failed, 4 verify found a difference.
     """
+    use_submitted(context)
 
 
 def _explain(definition: Definition, master: str | None, conf: list[str] | None) -> None:
@@ -210,12 +240,35 @@ def _explain(definition: Definition, master: str | None, conf: list[str] | None)
     screen.table(f"next batch of {definition.name}", explanation_rows(explanation.as_dict()))
 
 
-_Pipeline = Callable[["SparkSession", Definition, "Listener", threading.Event], "Summary"]
-
-
 def _run(
-    definition: Definition, quiet: bool, master: str | None, conf: list[str] | None, pipeline: _Pipeline
+    verb: str,
+    files: Sequence[str],
+    every: float | None,
+    parallel: int,
+    quiet: bool,
+    master: str | None,
+    conf: list[str] | None,
+    pipeline: Pipeline,
 ) -> None:
+    """Runs one pipeline, whose errors are those of the command, or several in rounds."""
+    if len(files) > 1 or every is not None:
+        definitions = load_all(files)
+        run_all(
+            verb,
+            definitions,
+            pipeline,
+            parallel=parallel,
+            every_seconds=every,
+            quiet=quiet,
+            master=master,
+            conf=conf,
+        )
+        return
+    if parallel > 1:
+        raise DefinitionError(
+            f"--parallel {parallel} has no effect on one file; give several, or leave it out"
+        )
+    definition = config.load(files[0])
     screen = Screen(quiet=quiet)
     with (
         process.session(screen, definition, master, conf) as spark,

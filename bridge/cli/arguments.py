@@ -2,19 +2,73 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-__all__ = ["Conf", "File", "FileOrScript", "Json", "Master", "Quiet", "ScriptFile"]
+from bridge.cli.store_settings import use_conf
+from bridge.errors import DefinitionError, OptionError
+from bridge.options.kinds import duration_ms
 
-File = Annotated[Path, typer.Argument(help="The pipeline file (YAML), e.g. conf/orders.yaml.")]
-FileOrScript = Annotated[
-    Path, typer.Argument(help="The pipeline file (YAML), or a script in Flink SQL (.sql).")
+__all__ = [
+    "Conf",
+    "Every",
+    "File",
+    "FileOrScript",
+    "Files",
+    "Json",
+    "Master",
+    "Parallel",
+    "Quiet",
+    "ScriptFile",
+    "seconds",
 ]
-ScriptFile = Annotated[Path, typer.Argument(help="The script in Flink SQL, e.g. conf/pageviews.sql.")]
+
+File = Annotated[
+    str,
+    typer.Argument(help="The pipeline file (YAML), e.g. conf/orders.yaml or s3a://bucket/conf/orders.yaml."),
+]
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        help="The pipeline file (YAML), e.g. conf/orders.yaml or s3a://bucket/conf/orders.yaml; or several files, "
+        "each with `trigger: available-now`."
+    ),
+]
+Every = Annotated[
+    str | None,
+    typer.Option(
+        metavar="INTERVAL",
+        help="Run the files again and again until Ctrl-C, with this pause when nothing is new: 10s.",
+    ),
+]
+Parallel = Annotated[
+    int, typer.Option(min=1, help="Of several files: how many run at the same time, in one Spark.")
+]
+FileOrScript = Annotated[
+    str,
+    typer.Argument(
+        help="The pipeline file (YAML), a script in Flink SQL (.sql), or a job of Flink CDC (YAML)."
+    ),
+]
+ScriptFile = Annotated[
+    str,
+    typer.Argument(help="The script in Flink SQL, e.g. conf/pageviews.sql, or a job of Flink CDC (YAML)."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only results and errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Master = Annotated[str | None, typer.Option(help="Spark master; default: SPARK_MASTER, else local[*].")]
-Conf = Annotated[list[str] | None, typer.Option("--conf", help="Spark setting as key=value; repeatable.")]
+Conf = Annotated[
+    list[str] | None,
+    typer.Option("--conf", callback=use_conf, help="Spark setting as key=value; repeatable."),
+]
+
+
+def seconds(option: str, text: str | None) -> float | None:
+    """Returns an interval in seconds; None for None. Raises DefinitionError with the name of the option."""
+    if text is None:
+        return None
+    try:
+        return duration_ms(text) / 1000
+    except (OptionError, ValueError) as error:
+        raise DefinitionError(f"{option} {text}: {error}; write an interval like 10s or 1 min") from None

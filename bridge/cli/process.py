@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING
 import typer
 from typer._click.exceptions import ClickException as UsageError  # typer exports no name for it
 
+from bridge.cli.store_settings import conf_settings
 from bridge.config.storage_locations import storage_locations
 from bridge.console import Screen
 from bridge.definition import Definition
-from bridge.errors import BridgeError, DefinitionError
+from bridge.errors import BridgeError
 from bridge.jars import home
 from bridge.store_jars import schemes_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["run_guarded", "session", "spark_session", "stop_signals"]
+__all__ = ["run_guarded", "session", "show_failure", "spark_session", "stop_signals"]
 
 _TITLES = {2: "refused", 3: "quality failed", 4: "different"}
 
@@ -53,12 +54,7 @@ def spark_session(
 
     for warning in warnings:
         screen.info(f"warning: {warning}")
-    settings = {}
-    for pair in conf or []:
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise DefinitionError(f"--conf {pair}: expected key=value")
-        settings[key] = value
+    settings = conf_settings(conf)
     with screen.busy("starting Spark"):
         spark = build_session(f"bridge {name}", master=master, conf=settings, stores=schemes_of(paths))
     yield spark
@@ -93,9 +89,6 @@ def run_guarded(verb: Callable[[], object]) -> int:
     try:
         verb()
         return 0
-    except BridgeError as error:
-        screen.error(_TITLES.get(error.exit_code, "failed"), str(error))
-        return error.exit_code
     except UsageError as error:
         error.show()
         return error.exit_code
@@ -103,19 +96,28 @@ def run_guarded(verb: Callable[[], object]) -> int:
         screen.error("aborted", "the current batch was not committed; the next run starts with it again")
         return 130
     except Exception as error:
-        if _is_jvm_loss(error):
-            screen.error(
-                "failed",
-                "Spark's Java process has ended: it was killed or ran out of memory. All committed batches are "
-                "complete, and the next run continues after them. Give it more memory "
-                "(--conf spark.driver.memory=4g) or smaller batches (`run: {max-offsets-per-batch: 100000}`)",
-            )
-            return 1
-        first = (str(error).splitlines() or [""])[0][:500]
+        return show_failure(screen, error)
+
+
+def show_failure(screen: Screen, error: Exception, pipeline: str = "") -> int:
+    """Prints the message of an exception, with the pipeline that it is of among several; returns its exit code."""
+    of = f" {pipeline}" if pipeline else ""
+    if isinstance(error, BridgeError):
+        screen.error(f"{_TITLES.get(error.exit_code, 'failed')}{of}", str(error))
+        return error.exit_code
+    if _is_jvm_loss(error):
         screen.error(
-            "unexpected error", f"{type(error).__name__}: {first}\nThe traceback is in {_write_log(error)}"
+            f"failed{of}",
+            "Spark's Java process has ended: it was killed or ran out of memory. All committed batches are "
+            "complete, and the next run continues after them. Give it more memory "
+            "(--conf spark.driver.memory=4g) or smaller batches (`run: {max-offsets-per-batch: 100000}`)",
         )
         return 1
+    first = (str(error).splitlines() or [""])[0][:500]
+    screen.error(
+        f"unexpected error{of}", f"{type(error).__name__}: {first}\nThe traceback is in {_write_log(error)}"
+    )
+    return 1
 
 
 def _is_jvm_loss(error: BaseException | None) -> bool:

@@ -1,18 +1,20 @@
-"""Defines `bridge run`, which runs a script in Flink SQL."""
+"""Defines `bridge run`, which runs a script in Flink SQL, or a job of Flink CDC."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bridge import sql
+from bridge import cdc_jobs, sql
+from bridge.cdc_jobs import Job
 from bridge.cli import process
-from bridge.cli.arguments import Conf, Master, Quiet, ScriptFile
+from bridge.cli.arguments import Conf, Master, Quiet, ScriptFile, seconds
 from bridge.cli.script_pipelines import is_script
 from bridge.console import Screen, duration
-from bridge.errors import DefinitionError, OptionError
-from bridge.options.kinds import duration_ms
+from bridge.errors import DefinitionError
 from bridge.sql import Script
 
 if TYPE_CHECKING:
@@ -43,18 +45,23 @@ def run(
     master: Master = None,
     conf: Conf = None,
 ) -> None:
-    """Run the INSERTs of a script in Flink SQL: from topics to topics through Delta tables.
+    """Run the INSERTs of a script in Flink SQL, from topics to topics through Delta tables; or a job of Flink CDC.
 
     Ends when the sources have nothing new; with --every it runs until Ctrl-C, which lets the
     current batch commit first. A run that was killed continues where it was.
     """
-    if not is_script(file):
+    job = cdc_jobs.is_job(file)
+    if not job and not is_script(file):
         raise DefinitionError(
-            f"{file} is not a script: its name must end in .sql; run a pipeline file with its verb"
+            f"{file} is neither a script, whose name ends in .sql, nor a job of Flink CDC, which has source and sink; "
+            "run a pipeline file with its verb"
         )
-    pause = None if every is None else _seconds(every)
-    script = sql.load_script(file)
+    pause = seconds("--every", every)
     screen = Screen(quiet=quiet)
+    if job:
+        _run_job(screen, cdc_jobs.load_job(file), explain, pause, rebuild, master, conf)
+        return
+    script = sql.load_script(file)
     from bridge.pipelines.scripts.explain import explain_script
 
     if explain:
@@ -62,10 +69,32 @@ def run(
         return
     if not script.inserts:
         raise DefinitionError(f"{file}: the script has no INSERT, so there is nothing to run")
-    _run(screen, script, pause, rebuild, master, conf)
+    _run_script(screen, script, pause, rebuild, master, conf)
 
 
-def _run(
+def _run_job(
+    screen: Screen,
+    job: Job,
+    explain: bool,
+    pause: float | None,
+    rebuild: bool,
+    master: str | None,
+    conf: list[str] | None,
+) -> None:
+    from bridge.pipelines.scripts.explain import explain_script
+
+    if explain:
+        planned = {} if job.script is None else explain_script(job.script)
+        screen.table(f"{job.name}: plan", {**cdc_jobs.as_rows(job), **planned})
+        return
+    from bridge.pipelines.cdc_jobs.run import run_job
+
+    _run(
+        screen, job, job.paths, partial(run_job, job=job, every_seconds=pause, rebuild=rebuild), master, conf
+    )
+
+
+def _run_script(
     screen: Screen,
     script: Script,
     pause: float | None,
@@ -76,22 +105,25 @@ def _run(
     from bridge.pipelines.scripts.explain import used_paths
     from bridge.pipelines.scripts.run import run_script
 
+    run = partial(run_script, script=script, every_seconds=pause, rebuild=rebuild)
+    _run(screen, script, used_paths(script), run, master, conf)
+
+
+def _run(
+    screen: Screen,
+    what: Script | Job,
+    paths: Sequence[str | None],
+    run: Callable[..., ScriptSummary],
+    master: str | None,
+    conf: list[str] | None,
+) -> None:
     with (
-        process.spark_session(
-            screen, script.name, script.warnings, used_paths(script), master, conf
-        ) as spark,
+        process.spark_session(screen, what.name, what.warnings, paths, master, conf) as spark,
         process.stop_signals(screen) as stop,
-        screen.busy(f"running {script.name}"),
+        screen.busy(f"running {what.name}"),
     ):
-        summary = run_script(
-            spark,
-            script,
-            every_seconds=pause,
-            rebuild=rebuild,
-            listener=screen.batch,
-            stop=stop,
-        )
-    screen.table(f"run {script.name}: {'stopped' if stop.is_set() else 'done'}", _rows(summary))
+        summary = run(spark, listener=screen.batch, stop=stop)
+    screen.table(f"run {what.name}: {'stopped' if stop.is_set() else 'done'}", _rows(summary))
 
 
 def _rows(summary: ScriptSummary) -> dict[str, str]:
@@ -104,10 +136,3 @@ def _rows(summary: ScriptSummary) -> dict[str, str]:
             counts = f"{total.records_out:,} records, {total.tombstones:,} of them tombstones"
         rows[f"{verb} {name}"] = counts
     return rows
-
-
-def _seconds(text: str) -> float:
-    try:
-        return duration_ms(text) / 1000
-    except (OptionError, ValueError) as error:
-        raise DefinitionError(f"--every {text}: {error}; write an interval like 10s or 1 min") from None

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import yaml
 
 from bridge.config.model import TopicSection
 from bridge.config.paths import resolved_path
-from bridge.config.yaml_tree import Document
+from bridge.config.yaml_tree import Document, Place
 from bridge.ddl import Ddl, parse
 from bridge.errors import DdlError, DefinitionError
+from bridge.user_files import location_of, read_text
 
-__all__ = ["read_ddl"]
+__all__ = ["at_yaml_position", "read_ddl"]
 
 
-def read_ddl(document: Document, topic: TopicSection, base: Path) -> Ddl:
+def read_ddl(document: Document, topic: TopicSection, base: str) -> Ddl:
     """Parses `topic.ddl` or `topic.ddl_file`. Raises DdlError with the position in the file that contains the DDL.
 
     For `ddl: |` blocks and DDL on the line of its key, this is the exact position in the pipeline file. For other YAML
@@ -24,7 +23,7 @@ def read_ddl(document: Document, topic: TopicSection, base: Path) -> Ddl:
     if topic.ddl_file is not None:
         file = resolved_path(base, topic.ddl_file)
         try:
-            return parse(Path(file).read_text(encoding="utf-8"), file)
+            return parse(read_text(location_of(file)), file)
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             where = document.where(("topic", "ddl_file"))
@@ -33,21 +32,29 @@ def read_ddl(document: Document, topic: TopicSection, base: Path) -> Ddl:
     try:
         return parse(text, document.file)
     except DdlError as error:
-        raise _at_yaml_position(document, text, error) from error
+        raise at_yaml_position(document, ("topic", "ddl"), text, error) from error
 
 
-def _at_yaml_position(document: Document, text: str, error: DdlError) -> DdlError:
-    node = document.nodes[("topic", "ddl")]
+def at_yaml_position(document: Document, place: Place, text: str, error: DdlError) -> DdlError:
+    """Returns the same error at its position in the file: `error` is about `text`, the string at `place`.
+
+    The position is exact as in `read_ddl`; for strings whose lines are folded it is the start of the string, and the
+    message gives the position in the text.
+    """
+    node = document.nodes[place]
     start = node.start_mark
     style = node.style if isinstance(node, yaml.ScalarNode) else None
     if style == "|":
         line = start.line + 1 + error.line
         indent = _indent(document.text.splitlines()[start.line + 1 :], text.splitlines())
         return DdlError(error.message, document.file, line, error.column + indent)
-    if start.line == node.end_mark.line and "\\" not in document.text[start.index : node.end_mark.index]:
+    written = document.text[start.index : node.end_mark.index]
+    escapes = {'"': "\\", "'": "''"}.get(style or "")
+    if start.line == node.end_mark.line and (escapes is None or escapes not in written[1:-1]):
         quote = 1 if style in ("'", '"') else 0
         return DdlError(error.message, document.file, start.line + 1, start.column + quote + error.column)
-    message = f"{error.message} (line {error.line}, column {error.column} of the DDL)"
+    what = "DDL" if "ddl" in place else "text"
+    message = f"{error.message} (line {error.line}, column {error.column} of the {what})"
     return DdlError(message, document.file, start.line + 1, start.column + 1)
 
 

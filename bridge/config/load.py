@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pydantic import ValidationError
 
@@ -23,12 +23,13 @@ from bridge.config.model import (
     PipelineFile,
     QuarantineSection,
 )
+from bridge.config.own_columns import own_columns
 from bridge.config.paths import resolved_path
 from bridge.config.publish_rules import check_publication
 from bridge.config.quality_section import QualitySection, ResultsSection
 from bridge.config.storage_locations import Kind, Overlap, StorageLocation, refuse_overlaps, storage_locations
 from bridge.config.substitute import Secrets, Substitution, databricks_secret
-from bridge.config.topic import resolve_topic, table_options
+from bridge.config.topic import resolve_topic, table_id_headers
 from bridge.config.yaml_errors import explain_invalid, located
 from bridge.config.yaml_tree import Document, Place, read
 from bridge.ddl import Ddl
@@ -52,8 +53,8 @@ from bridge.definition import (
 )
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.options.kinds import duration_ms, size_bytes
-from bridge.options.sink import TABLE_ID_HEADERS
 from bridge.secret import Secret
+from bridge.user_files import folder_of, location_of, read_text, resolved
 
 __all__ = ["load"]
 
@@ -65,14 +66,16 @@ def load(
 ) -> Definition:
     """Loads a pipeline file and checks all of it; connects neither to Kafka nor to the table.
 
+    `path` may be the URI of a file on an object store, as those of its DDL and gate suite may; paths in it are then
+    relative to its folder on the store.
+
     `environ` (os.environ by default) and `secrets` resolve `${env:...}` and `${secret:...}`. Raises
     DefinitionError with file, line and YAML path; DdlError with the position in the file that contains the DDL;
     OptionError for options in WITH; UnsupportedError for what this version cannot run. No message contains a secret.
     """
-    path = Path(path)
-    document = read(path)
-    # Not resolve(): a mounted configuration is a symlink, and relative paths are relative to the link.
-    base = Path(os.path.abspath(path)).parent
+    file_location = location_of(path)
+    document = read(file_location)
+    base = folder_of(file_location)
     substitution = Substitution(os.environ if environ is None else environ, base, secrets)
     file = _validated(document, substitution)
     ddl = _substituted(document, read_ddl(document, file.topic, base), substitution)
@@ -81,7 +84,7 @@ def load(
         topic = replace(
             topic,
             create=_topic_creation(file.topic.create, topic),
-            sink=replace(topic.sink, headers=_table_id_headers(file.delta.table, topic)),
+            sink=replace(topic.sink, headers=table_id_headers(file.delta.table, topic)),
         )
         definition = _definition(file, topic, base)
         unsupported.refuse_definition(definition)
@@ -101,7 +104,7 @@ def _refuse_unfit(document: Document, topic: Topic) -> None:
 
 
 def _refuse_overlaps(document: Document, definition: Definition, ddl_file: str | None) -> None:
-    files = [StorageLocation((), Kind.READ, os.path.abspath(document.file))]
+    files = [StorageLocation((), Kind.READ, resolved(definition.base, PurePosixPath(document.file).name))]
     if ddl_file is not None:
         files.append(
             StorageLocation(("topic", "ddl_file"), Kind.READ, resolved_path(definition.base, ddl_file))
@@ -136,7 +139,7 @@ def _substituted(document: Document, ddl: Ddl, substitution: Substitution) -> Dd
     return replace(ddl, options={k: substitution(v, f"{where}: '{k}'") for k, v in ddl.options.items()})
 
 
-def _definition(file: PipelineFile, topic: Topic, base: Path) -> Definition:
+def _definition(file: PipelineFile, topic: Topic, base: str) -> Definition:
     mode, _, value = file.publish.start.partition(":")
     trigger = file.run.trigger
     return Definition(
@@ -181,15 +184,7 @@ def _topic_creation(section: CreateSection | None, topic: Topic) -> TopicCreatio
     return TopicCreation(section.partitions, section.replication, {**compacted, **section.config})
 
 
-def _table_id_headers(table: str | None, topic: Topic) -> tuple[tuple[str, str], ...]:
-    """Returns the TableId of Flink CDC as headers; if the name has fewer than three parts, the first ones are empty."""
-    if not table_options(topic.options).get(TABLE_ID_HEADERS):
-        return ()
-    parts = ["", "", *(table or topic.table).split(".")][-3:]
-    return tuple(zip(("namespace", "schemaName", "tableName"), parts, strict=True))
-
-
-def _delta(section: DeltaSection, topic: Topic, base: Path) -> DeltaTarget:
+def _delta(section: DeltaSection, topic: Topic, base: str) -> DeltaTarget:
     path = None if section.path is None else resolved_path(base, section.path)
     for name in section.cluster_by:
         if name not in topic.schema.names:
@@ -198,11 +193,16 @@ def _delta(section: DeltaSection, topic: Topic, base: Path) -> DeltaTarget:
                 f"{', '.join(topic.schema.names)}"
             )
     return DeltaTarget(
-        path, section.table, section.properties, section.merge_schema, tuple(section.cluster_by)
+        path,
+        section.table,
+        section.properties,
+        section.merge_schema,
+        tuple(section.cluster_by),
+        own_columns(section.merge_columns, topic),
     )
 
 
-def _quarantine(file: PipelineFile, base: Path) -> DeltaTarget | None:
+def _quarantine(file: PipelineFile, base: str) -> DeltaTarget | None:
     section, delta = file.ingest.quarantine, file.delta
     diverts = file.quality is not None and file.quality.gate == "quarantine"
     if file.ingest.bad_records != "quarantine" and not diverts:
@@ -216,7 +216,7 @@ def _quarantine(file: PipelineFile, base: Path) -> DeltaTarget | None:
 
 
 def _side_table(
-    section: QuarantineSection | ResultsSection | None, delta: DeltaSection, base: Path, suffix: str
+    section: QuarantineSection | ResultsSection | None, delta: DeltaSection, base: str, suffix: str
 ) -> DeltaTarget:
     """Returns the table that `section` names, else the table of the pipeline with `suffix` appended to its name."""
     if section is not None:
@@ -260,20 +260,20 @@ def _maintenance(section: MaintenanceSection) -> Maintenance:
     return Maintenance(duration_ms(section.every) / 1000, section.optimize, section.vacuum, retain)
 
 
-def _quality(section: QualitySection, delta: DeltaSection, base: Path) -> Quality:
-    report = None if section.report is None else Path(resolved_path(base, section.report))
+def _quality(section: QualitySection, delta: DeltaSection, base: str) -> Quality:
+    report = None if section.report is None else resolved_path(base, section.report)
     results = _side_table(section.results, delta, base, RESULTS_SUFFIX)
-    suite = Path(resolved_path(base, section.suite))
+    suite = resolved_path(base, section.suite)
     return Quality(suite, results, OnFailure(section.on_failure), report, _gate(section, suite, base))
 
 
-def _gate(section: QualitySection, suite: Path, base: Path) -> Gate | None:
+def _gate(section: QualitySection, suite: str, base: str) -> Gate | None:
     if section.gate == "off":
         return None
     is_dedicated = section.gate_suite is not None
-    file = Path(resolved_path(base, section.gate_suite)) if section.gate_suite else suite
+    file = resolved_path(base, section.gate_suite) if section.gate_suite else suite
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_text(location_of(file))
     except OSError as error:
         raise DefinitionError(
             f"{file}: the suite of quality.gate cannot be read: {error.strerror}; with quality.gate: off, "

@@ -85,6 +85,14 @@ class DeltaSection(Section):
         "similar values in the same files.",
     )
 
+    merge_columns: Annotated[
+        Literal["all"] | list[str] | None, BeforeValidator(validators.check_own_columns)
+    ] = Field(
+        default=None,
+        description="Columns that this pipeline writes, while other pipelines write the table's other columns: all "
+        "those of the DDL outside the PRIMARY KEY, as a list, or as the word all.",
+    )
+
     @model_validator(mode="after")
     def _one_place(self) -> DeltaSection:
         if (self.path is None) == (self.table is None):
@@ -141,10 +149,12 @@ class IngestSection(Section):
 class MergeSection(Section):
     """How an ingest merges batches into the table."""
 
-    engine: Literal["auto", "spark", "delta-rs"] = Field(
+    engine: Literal["auto", "spark", "delta-rs", "deletion-vectors"] = Field(
         default="auto",
-        description="Merge engine. spark: MERGE on the executors; delta-rs: in the driver, for small batches; auto: "
-        "delta-rs if the batch is within max-batch and max-touched and delta-rs supports the table, else spark.",
+        description="Merge engine. spark: MERGE on the executors; delta-rs: in the driver, copies the files that a "
+        "batch touches; deletion-vectors: in the driver, marks changed rows in vectors and adds their new ones; auto: "
+        "one in the driver if the batch is within max-batch and max-touched and the engine supports the table "
+        "(deletion-vectors if the batch is small for the table), else spark.",
     )
     max_batch: Annotated[str, AfterValidator(validators.check_size)] = Field(
         default="256 mb",

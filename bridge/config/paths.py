@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 
-__all__ = ["resolved_path"]
+from bridge.user_files import resolved
+
+__all__ = ["is_uri", "resolved_path"]
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
-def resolved_path(base: Path, path: str) -> str:
-    """Returns a URI (`s3://...`, `dbfs:/...`) unchanged, and any other path as an absolute path relative to `base`."""
-    if _URI.match(path):
-        return path
-    return os.path.normpath(base / path)
+def is_uri(path: str) -> bool:
+    """Returns whether `path` is a URI (`s3a://...`, `dbfs:/...`), not a path of a file system of this machine."""
+    return _URI.match(path) is not None
+
+
+def resolved_path(base: str, path: str) -> str:
+    """Returns a URI (`s3://...`, `dbfs:/...`) unchanged, and any other path as seen from `base`: an absolute path, or
+    a URI where `base` is a folder on an object store."""
+    return path if is_uri(path) else resolved(base, path)

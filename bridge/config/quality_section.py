@@ -28,7 +28,9 @@ class QualitySection(Section):
         description="What `bridge check` does if the suite fails: fail ends with exit code 3, warn prints a warning.",
     )
     report: str | None = Field(
-        default=None, min_length=1, description="File to which the HTML report is written."
+        default=None,
+        min_length=1,
+        description="File to which the HTML report is written, also on an object store.",
     )
     results: ResultsSection | None = Field(
         default=None,

@@ -26,7 +26,7 @@ def resolved(definition: Definition) -> dict[str, Any]:
     """
     return {
         "name": definition.name,
-        "base": str(definition.base),
+        "base": definition.base,
         "topic": _topic(definition.topic),
         "delta": _json_value(asdict(definition.delta)),
         "run": _json_value(asdict(definition.run)),
@@ -47,7 +47,7 @@ def resolved(definition: Definition) -> dict[str, Any]:
 def _quality(quality: Quality) -> dict[str, Any]:
     gate = quality.gate and {
         "action": quality.gate.action.value,
-        "suite": str(quality.gate.suite),
+        "suite": quality.gate.suite,
         "own": quality.gate.is_dedicated,
     }
     return {**_json_value(asdict(replace(quality, gate=None))), "gate": gate}

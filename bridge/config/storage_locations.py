@@ -11,11 +11,20 @@ from dataclasses import dataclass
 from enum import Enum
 
 from bridge.config.canonical_path import CanonicalPath, canonical_path
+from bridge.config.paths import resolved_path
 from bridge.config.yaml_tree import Place
 from bridge.definition import Definition, DeltaTarget
 from bridge.errors import DefinitionError
 
-__all__ = ["Kind", "Overlap", "StorageLocation", "default_report", "refuse_overlaps", "storage_locations"]
+__all__ = [
+    "Kind",
+    "Overlap",
+    "StorageLocation",
+    "default_report",
+    "default_suite",
+    "refuse_overlaps",
+    "storage_locations",
+]
 
 
 class Kind(Enum):
@@ -52,7 +61,12 @@ class StorageLocation:
 
 def default_report(definition: Definition) -> str:
     """Returns the file to which `bridge check` writes its report if `quality.report` is not set."""
-    return str(definition.base / "reports" / f"{definition.name}.html")
+    return resolved_path(definition.base, f"reports/{definition.name}.html")
+
+
+def default_suite(definition: Definition) -> str:
+    """Returns the suite of a pipeline that names none: the one that `bridge check --init` proposes."""
+    return resolved_path(definition.base, f"expectations/{definition.name}.json")
 
 
 def storage_locations(
@@ -73,13 +87,11 @@ def storage_locations(
     if quality is not None:
         found_locations.append(table(("quality", "results"), quality.results))
         report, none = quality.report, quality.report is None
-        path = default_report(definition) if report is None else str(report)
+        path = default_report(definition) if report is None else report
         found_locations.append(StorageLocation(("quality", "report"), Kind.WRITTEN, path, is_default=none))
-        found_locations.append(StorageLocation(("quality", "suite"), Kind.READ, str(quality.suite)))
+        found_locations.append(StorageLocation(("quality", "suite"), Kind.READ, quality.suite))
         if quality.gate is not None and quality.gate.is_dedicated:
-            found_locations.append(
-                StorageLocation(("quality", "gate-suite"), Kind.READ, str(quality.gate.suite))
-            )
+            found_locations.append(StorageLocation(("quality", "gate-suite"), Kind.READ, quality.gate.suite))
     return found_locations
 
 

@@ -6,10 +6,11 @@ import importlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from bridge.config.paths import resolved_path
 from bridge.errors import DefinitionError
 from bridge.secret import Secret
+from bridge.user_files import location_of, read_text
 
 __all__ = ["Secrets", "Substitution", "databricks_secret"]
 
@@ -41,7 +42,7 @@ class Substitution:
     """The sources of references: environment variables, files relative to `base`, and secret scopes."""
 
     environ: Mapping[str, str]
-    base: Path
+    base: str
     secrets: Secrets = field(default=databricks_secret)
 
     def __call__(self, text: str, where: str) -> str:
@@ -95,7 +96,7 @@ class Substitution:
 
     def _file(self, name: str, where: str) -> str:
         try:
-            text = (self.base / name).read_text(encoding="utf-8")
+            text = read_text(location_of(resolved_path(self.base, name)))
         except OSError as error:
             raise DefinitionError(f"{where}: ${{file:{name}}} cannot be read: {error.strerror}") from None
         except UnicodeDecodeError:

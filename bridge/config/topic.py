@@ -18,11 +18,12 @@ from bridge.options.sink import (
     BUFFER_ROWS,
     PARTITIONER,
     SINK_PARALLELISM,
+    TABLE_ID_HEADERS,
     TRANSACTIONAL_ID_PREFIX,
 )
 from bridge.secret import Secret
 
-__all__ = ["resolve_topic", "table_options"]
+__all__ = ["resolve_topic", "table_id", "table_id_headers", "table_options"]
 
 
 def resolve_topic(ddl: Ddl, *, base_is_existing: bool = False) -> Topic:
@@ -68,6 +69,17 @@ def table_options(options: Mapping[str, str]) -> TableOptions:
     """Returns the options as typed values; only parsers see the text of `Secret` values."""
     masked = [key for key, value in options.items() if isinstance(value, Secret)]
     return TableOptions({key: _text(value) for key, value in options.items()}, masked)
+
+
+def table_id_headers(table: str | None, topic: Topic) -> tuple[tuple[str, str], ...]:
+    """Returns the headers of `sink.add-tableId-to-header-enabled`: the name of the Delta table, or else of the DDL."""
+    return table_id(table or topic.table) if table_options(topic.options).get(TABLE_ID_HEADERS) else ()
+
+
+def table_id(name: str) -> tuple[tuple[str, str], ...]:
+    """Returns the TableId of Flink CDC as headers; if the name has fewer than three parts, the first ones are empty."""
+    parts = ["", "", *name.split(".")][-3:]
+    return tuple(zip(("namespace", "schemaName", "tableName"), parts, strict=True))
 
 
 def _text(value: str) -> str:

@@ -11,6 +11,7 @@ from bridge.options.kinds import duration_ms, size_bytes
 __all__ = [
     "check_cluster_columns",
     "check_interval",
+    "check_own_columns",
     "check_publish_start",
     "check_retention",
     "check_size",
@@ -58,6 +59,14 @@ def check_cluster_columns(columns: list[str]) -> list[str]:
     if not 1 <= len(columns) <= 4 or len({name.lower() for name in columns}) < len(columns):
         raise ValueError("not legal; legal values are 1 to 4 different columns")
     return columns
+
+
+def check_own_columns(value: Any) -> Any:
+    """Accepts `all`, and lists of different columns, except for the empty one."""
+    names = value if isinstance(value, list) and all(isinstance(name, str) for name in value) else []
+    if value != "all" and (not names or len({name.lower() for name in names}) < len(names)):
+        raise ValueError("not legal; legal values are all and lists of different columns")
+    return value
 
 
 def check_size(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from types import UnionType
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -20,6 +20,7 @@ _EXPECTED = {
     "int_type": "a whole number is expected",
     "model_type": "a mapping (key: value) is expected",
     "dict_type": "a mapping (key: value) is expected",
+    "list_type": "a list (- key: value) is expected",
     "greater_than": "a number of at least 1 is expected",
     "string_too_short": "it is empty; set a value",
 }
@@ -29,9 +30,12 @@ _PATTERNS: dict[Place, str] = {
 }
 
 
-def explain_invalid(document: Document, error: ValidationError) -> DefinitionError:
-    """Returns one error with a line for each error of pydantic. It quotes the file, never substituted values."""
-    lines = [_line(document, tuple(d["loc"]), d) for d in error.errors(include_url=False)]
+def explain_invalid(
+    document: Document, error: ValidationError, model: type[BaseModel] = PipelineFile
+) -> DefinitionError:
+    """Returns one error with a line for each error of pydantic, which validated the document as `model`. It quotes the
+    file, never substituted values."""
+    lines = [_line(document, tuple(d["loc"]), d, model) for d in error.errors(include_url=False)]
     return DefinitionError("\n".join(dict.fromkeys(lines)))
 
 
@@ -45,11 +49,11 @@ def located(document: Document, place: Place, error: BridgeError) -> DefinitionE
     return located_error
 
 
-def _line(document: Document, loc: Place, detail: ErrorDetails) -> str:
+def _line(document: Document, loc: Place, detail: ErrorDetails, model: type[BaseModel]) -> str:
     kind, context = detail["type"], detail.get("ctx", {})
     where = document.where(loc)
     if kind == "extra_forbidden":
-        return f"{where} is not a legal key; {_nearest(loc)}"
+        return f"{where} is not a legal key; {_nearest(loc, model)}"
     if kind == "missing":
         return f"{where} is missing; it is required"
     raw = document.raw(loc)
@@ -63,21 +67,23 @@ def _line(document: Document, loc: Place, detail: ErrorDetails) -> str:
     return f"{where}: {shown}{_EXPECTED.get(kind, detail['msg'])}"
 
 
-def _nearest(loc: Place) -> str:
-    legal = _keys(loc[:-1])
+def _nearest(loc: Place, model: type[BaseModel]) -> str:
+    legal = _keys(loc[:-1], model)
     near = get_close_matches(str(loc[-1]).replace("_", "-").lower(), legal, 1, 0.6)
     return f"did you mean '{near[0]}'?" if near else f"legal keys are {', '.join(legal)}"
 
 
-def _keys(place: Place) -> list[str]:
+def _keys(place: Place, model: type[BaseModel]) -> list[str]:
     """Returns the keys that the model defines at `place`."""
-    model: type[BaseModel] = PipelineFile
     for part in place:
-        model = _model({f.alias: f.annotation for f in model.model_fields.values()}[str(part)])
+        if isinstance(part, str):  # an item of a list has the model of the list
+            model = _model({f.alias: f.annotation for f in model.model_fields.values()}[part])
     return [str(f.alias) for f in model.model_fields.values()]
 
 
 def _model(annotation: Any) -> type[BaseModel]:
+    if get_origin(annotation) is list:
+        annotation = get_args(annotation)[0]
     if isinstance(annotation, UnionType):
         annotation = next(a for a in get_args(annotation) if a is not type(None))
     assert isinstance(annotation, type)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from bridge.errors import DefinitionError
+from bridge.user_files import read_text
 
 __all__ = ["Document", "Place", "read"]
 
@@ -52,11 +52,13 @@ class Document:
         return {key: walk(item, (key,)) for key, item in self.values.items()}
 
 
-def read(path: Path) -> Document:
-    """Reads a YAML file whose root is a mapping. Raises DefinitionError with the line if the file is not legal."""
-    file = str(path)
+def read(file: str) -> Document:
+    """Reads a YAML file, by its path or URI, whose root is a mapping.
+
+    Raises DefinitionError with the line if the file is not legal.
+    """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(file)
     except OSError as error:
         raise DefinitionError(f"{file}: the pipeline file cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

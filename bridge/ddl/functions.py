@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-__all__ = ["AGGREGATES", "CLOCKS", "NON_DETERMINISTIC", "Refusal", "rebuild"]
+__all__ = ["AGGREGATES", "CLOCKS", "DIFFERENT", "NON_DETERMINISTIC", "Refusal", "rebuild"]
 
 # Not deterministic. CLOCKS are called without parentheses.
 CLOCKS = frozenset({"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"})
@@ -43,8 +43,8 @@ def rebuild(name: str, args: list[exp.Expr]) -> exp.Expr | None:
 
     Raises Refusal if Spark has no expression with this meaning.
     """
-    if name in _SILENTLY_DIFFERENT:
-        raise Refusal(f"{name} {_SILENTLY_DIFFERENT[name]}")
+    if name in DIFFERENT:
+        raise Refusal(f"{name} {DIFFERENT[name]}")
     if name in _REBUILT and args:
         return _REBUILT[name](args)
     if name in ("LTRIM", "RTRIM") and len(args) == 2:
@@ -57,12 +57,17 @@ def rebuild(name: str, args: list[exp.Expr]) -> exp.Expr | None:
     return None
 
 
-_SILENTLY_DIFFERENT = {
+DIFFERENT = {
+    "ARRAY_CONTAINS": "finds NULL in Flink, and is NULL for arrays with NULL in Spark; expand the array downstream",
+    "ELEMENT": "is the only element of an array in Flink, and no function of Spark; write array[1]",
     "GREATEST": "is null in Flink if one argument is null, while Spark ignores nulls; write CASE WHEN",
+    "INITCAP": "begins a word after every character that is no letter or digit in Flink, and after a blank in Spark; "
+    "write it with UPPER, LOWER and SUBSTRING",
     "LEAST": "is null in Flink if one argument is null, while Spark ignores nulls; write CASE WHEN",
     "SPLIT": "takes a literal separator in Flink and a regular expression in Spark; split the text downstream",
     "TYPEOF": "returns type names of Flink, which Spark does not have; remove it",
 }
+"""Functions that have another meaning in Spark than in Flink, or none, and the way out."""
 
 
 def _timestamp(args: list[exp.Expr]) -> exp.Expr:
@@ -97,12 +102,33 @@ def _regexp_extract(args: list[exp.Expr]) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=matches, true=call("REGEXP_EXTRACT", text, pattern, group))])
 
 
+def _logarithm(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
+    """Of 0 and below, Java's logarithm as in Flink; Spark's is NULL."""
+
+    def translated(args: list[exp.Expr]) -> exp.Expr:
+        zero = exp.Literal.number(0)
+        special = [
+            exp.If(this=exp.EQ(this=args[0].copy(), expression=zero), true=_double("-Infinity")),
+            exp.If(this=exp.LT(this=args[0].copy(), expression=zero.copy()), true=_double("NaN")),
+        ]
+        return exp.Case(ifs=special, default=call(name, *args))
+
+    return translated
+
+
+def _double(text: str) -> exp.Expr:
+    return exp.cast(exp.Literal.string(text), "DOUBLE", dialect="spark")
+
+
 def _sha2(bits: int) -> Callable[[list[exp.Expr]], exp.Expr]:
     return lambda args: call("SHA2", *args, exp.Literal.number(bits))
 
 
 _REBUILT: dict[str, Callable[[list[exp.Expr]], exp.Expr]] = {
     "FROM_BASE64": lambda args: exp.cast(call("UNBASE64", *args), "STRING", dialect="spark"),
+    "LN": _logarithm("LN"),
+    "LOG10": _logarithm("LOG10"),
+    "LOG2": _logarithm("LOG2"),
     "REGEXP_EXTRACT": _regexp_extract,
     "ROW": lambda args: call("STRUCT", *args),
     "SHA224": _sha2(224),
@@ -113,4 +139,5 @@ _REBUILT: dict[str, Callable[[list[exp.Expr]], exp.Expr]] = {
     "TO_DATE": _date,
     "TO_TIMESTAMP": _timestamp,
     "TO_TIMESTAMP_LTZ": _timestamp_ltz,
+    "WEEK": lambda args: call("WEEKOFYEAR", *args),
 }

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from bridge.ddl.cursor import nearest
-from bridge.ddl.functions import AGGREGATES, Refusal, call, rebuild
+from bridge.ddl.functions import AGGREGATES, DIFFERENT, Refusal, call, rebuild
 from bridge.schema import DataType, RowType, ScalarType
 
 __all__ = ["KindOf", "adapt", "check", "kind"]
@@ -38,6 +38,9 @@ def check(node: exp.Expr, types: Mapping[str, DataType]) -> None:
         raise Refusal(
             "Spark does not support FLOOR and CEIL to a time unit; write DATE_FORMAT with a pattern", node
         )
+    # Some functions sqlglot parses as expressions of their own; all others are anonymous, see `adapt`.
+    if isinstance(node, exp.Func) and (name := node.sql_name()) in DIFFERENT:
+        raise Refusal(f"{name} {DIFFERENT[name]}", node)
     if isinstance(node, exp.Anonymous) and node.name.upper() in AGGREGATES:
         raise Refusal(
             f"{node.name.upper()} is an aggregate function; a computed column is computed from one row", node

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from bridge.ddl.cursor import Cursor
+from bridge.ddl.intervals import parse_interval
 from bridge.ddl.tokens import Token
 from bridge.schema import Watermark
 
 __all__ = ["parse_watermark"]
 
-_SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400, "WEEK": 604800}
 _WAY_OUT = "write `column` or `column - INTERVAL 'n' UNIT`, from which the bridge computes the event-time lag"
 
 
@@ -42,21 +40,4 @@ def parse_watermark(c: Cursor) -> tuple[Token, Watermark]:
 def _delay(c: Cursor) -> float:
     if not c.take("INTERVAL"):
         c.fail(f"this watermark strategy is not supported; {_WAY_OUT}")
-    amount = c.string("the length of the interval, a number")
-    unit, place = c.token.keyword.removesuffix("S"), c.token
-    pattern = r"\d+(\.\d+)?" if unit == "SECOND" else r"\d+"
-    if unit in ("MONTH", "QUARTER", "YEAR"):
-        c.fail(f"a delay in {unit.lower()}s has no fixed length; write it in DAY")
-    if unit not in _SECONDS:
-        c.fail_expected("SECOND, MINUTE, HOUR, DAY or WEEK")
-    if not re.fullmatch(pattern, amount.text.strip()):
-        c.fail("the length of the interval must be a number (whole, or a fraction of SECOND)", amount)
-    c.next()
-    if c.take("("):
-        c.integer(f"the precision of {unit}", 0, 9)
-        if c.take(","):
-            c.integer("the precision of its fraction", 0, 9)
-        c.expect(")")
-    if c.at("TO"):
-        c.fail(f"intervals of more than one unit are not supported; write the delay in {unit} only", place)
-    return float(amount.text) * _SECONDS[unit]
+    return float(parse_interval(c, "the delay")[0])

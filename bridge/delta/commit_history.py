@@ -68,7 +68,7 @@ def commit_history(table: Table, first: int, last: int, key: Sequence[str]) -> C
         version = int(commit["version"])
         if first <= version <= last:
             rows[version] = _rows(commit)
-            if merged_by(commit["userMetadata"]) != frozenset(key):
+            if merged_by(commit["userMetadata"], table.columns) != frozenset(key):
                 others[version] = str(commit["operation"])
         if version <= first:
             break

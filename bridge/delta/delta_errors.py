@@ -19,10 +19,12 @@ __all__ = [
     "ATTEMPTS",
     "CONFLICTS",
     "SCHEMA_CHANGED",
+    "SCHEMA_CHANGED_MEANWHILE",
     "attempts",
     "conflict_error",
     "error_names",
     "feed_errors",
+    "replaced_error",
     "retry_conflicts",
     "table_error",
     "table_errors",
@@ -40,6 +42,9 @@ CONFLICTS = frozenset(
     }
 )
 """Exceptions of an optimistic commit that lost to another writer and may be attempted again."""
+
+SCHEMA_CHANGED_MEANWHILE = frozenset({"DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"})
+"""The columns changed between the analysis of a statement and its start; it may be attempted again."""
 
 _T = TypeVar("_T")
 
@@ -112,6 +117,13 @@ def conflict_error(target: object, batch: int) -> TableError:
     return TableError(
         f"table {target}: batch {batch} conflicted with other writers {ATTEMPTS} times in a row; nothing "
         "of it is written. Run OPTIMIZE and other jobs on this table at another time, then start again"
+    )
+
+
+def replaced_error(table: object) -> TableError:
+    """The error for a table at whose place another one is now."""
+    return TableError(
+        f"table {table} was replaced by another one during this run; start it again: it reports what to do"
     )
 
 

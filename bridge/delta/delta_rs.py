@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import types as T
 
-from bridge.delta.delta_errors import table_error
+from bridge.delta.delta_errors import replaced_error, table_error
 from bridge.delta.int96_timestamps import misread_by_delta_rs
 from bridge.delta.merge_contract import UnsupportedByEngine
 from bridge.delta.object_store import storage_options
 from bridge.delta.table import Table
-from bridge.errors import BridgeError, TableError
+from bridge.errors import BridgeError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "UnsupportedByEngine",
+    "all_fields",
     "open_with_delta_rs",
+    "refuse_unsupported_features",
     "refuse_unsupported_table",
     "table_errors",
     "touched_bytes",
@@ -67,41 +69,76 @@ def open_with_delta_rs(table: Table) -> DeltaTable:
             f"the table is stored in {place.scheme or 'an unknown file system'}, not in local files or on s3a://"
         )
     with table_errors(table):
-        target = DeltaTable(address, storage_options=options)
+        target = _opened(DeltaTable, address, options)
         if str(target.metadata().id) != table.id:
-            raise TableError(
-                f"table {table} was replaced by another one during this run; start it again: it reports what to "
-                "do"
-            )
+            raise replaced_error(table)
     return target
+
+
+def _opened(open_table: type[DeltaTable], address: str, options: dict[str, str] | None) -> DeltaTable:
+    try:
+        return open_table(address, storage_options=options)
+    except OSError as failed:
+        if options is None:
+            raise
+        # Its text may have the address of a login's server, or a request with a token.
+        raise UnsupportedByEngine(
+            "delta-rs cannot open the table on S3: it finds no credentials, or the store does not answer it"
+        ) from failed
+
+
+def all_fields(target: DeltaTable) -> list[T.StructField]:
+    """The columns of the opened version: those of the definition, and those that it lacks."""
+    return T.StructType.fromJson(json.loads(target.schema().to_json())).fields
 
 
 def refuse_unsupported_table(target: DeltaTable, table: Table, key: Sequence[str]) -> None:
     """Raise UnsupportedByEngine unless delta-rs handles all features and types of the table as Spark does."""
     protocol = target.protocol()
-    read, written = set(protocol.reader_features or ()), set(protocol.writer_features or ())
+    fields = all_fields(target)
+    refuse_unsupported_features(
+        protocol.reader_features,
+        protocol.writer_features,
+        protocol.min_writer_version,
+        target.metadata().configuration,
+        fields,
+        key,
+    )
+    if name := misread_by_delta_rs(target, fields):
+        raise UnsupportedByEngine(
+            f"files written by Spark have (INT96) timestamps of column {name!r} that may be before 1678 or after 2261"
+        )
+
+
+def refuse_unsupported_features(
+    reader_features: Collection[str] | None,
+    writer_features: Collection[str] | None,
+    min_writer_version: int,
+    properties: Mapping[str, str | None],
+    fields: Sequence[T.StructField],
+    key: Sequence[str],
+) -> None:
+    """Raise UnsupportedByEngine unless an engine in the driver handles these features and types as Spark does.
+
+    `fields` are all columns of the table: a MERGE copies those that the definition lacks, too.
+    """
+    read, written = set(reader_features or ()), set(writer_features or ())
     if unsupported := sorted((read - _READS) | (written - _WRITES)):
         raise UnsupportedByEngine(f"the table has the feature {unsupported[0]!r}")
-    if protocol.writer_features is None and protocol.min_writer_version > _OLD_WRITER:
-        raise UnsupportedByEngine(f"the table has the writer version {protocol.min_writer_version}")
-    properties = target.metadata().configuration
+    if writer_features is None and min_writer_version > _OLD_WRITER:
+        raise UnsupportedByEngine(f"the table has the writer version {min_writer_version}")
     if constraint := next((k for k in properties if k.startswith("delta.constraints.")), None):
         raise UnsupportedByEngine(
             f"the table has the constraint {constraint.removeprefix('delta.constraints.')!r}"
         )
-    for field in json.loads(target.schema().to_json())["fields"]:
-        marks = set(field["metadata"]) - {"comment"}
-        if marks or not field["nullable"]:
-            raise UnsupportedByEngine(f"column {field['name']!r} is {min(marks, default='NOT NULL')}")
-    for f in table.fields:
+    for f in fields:
+        marks = set(f.metadata or ()) - {"comment"}
+        if marks or not f.nullable:
+            raise UnsupportedByEngine(f"column {f.name!r} is {min(marks, default='NOT NULL')}")
         if f.name in key and not isinstance(f.dataType, _KEY_TYPES):
             raise UnsupportedByEngine(f"the key column {f.name!r} is {f.dataType.simpleString().upper()}")
         if isinstance(f.dataType, _NESTED):
             raise UnsupportedByEngine(f"column {f.name!r} is {f.dataType.simpleString().upper()}")
-    if name := misread_by_delta_rs(target, table.fields):
-        raise UnsupportedByEngine(
-            f"files written by Spark have (INT96) timestamps of column {name!r} that may be before 1678 or after 2261"
-        )
 
 
 def touched_bytes(target: DeltaTable, source: pa.Table, key: Sequence[str]) -> int:

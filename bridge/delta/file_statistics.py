@@ -19,9 +19,9 @@ from bridge.delta.table import Table
 from bridge.errors import TableError
 from bridge.formats.sql import literal
 
-__all__ = ["repair_statistics", "statistics_settings", "without_bounds"]
+__all__ = ["EXACT_DIGITS", "repair_statistics", "statistics_settings", "without_bounds"]
 
-_DIGITS = 15
+EXACT_DIGITS = 15
 """The most digits of a decimal number that survive a conversion to double and back."""
 _BYTES = 32
 """The length to which strings are cut; a maximum is rounded up. Spark cuts to 32 characters."""
@@ -71,8 +71,8 @@ def repair_statistics(table: Table) -> str | None:
         if error_names(error):
             raise
         raise TableError(
-            f"table {table} has a DECIMAL of more than {_DIGITS} digits, for which older bridges and other users of "
-            "delta-rs have written wrong file statistics, and this release of Delta has no way to find them. Run "
+            f"table {table} has a DECIMAL of more than {EXACT_DIGITS} digits, for which older bridges and other users "
+            "of delta-rs have written wrong file statistics, and this release of Delta has no way to find them. Run "
             "`bridge maintain FILE` once where the bridge itself starts Spark"
         ) from error
     if repaired is None:
@@ -140,4 +140,4 @@ def _has_wide(table: Table) -> bool:
 
 
 def _is_wide(type: T.DataType) -> bool:
-    return isinstance(type, T.DecimalType) and type.precision > _DIGITS
+    return isinstance(type, T.DecimalType) and type.precision > EXACT_DIGITS

@@ -7,7 +7,7 @@ own, see `publish_log`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from pyspark.sql import Row
 from bridge.delta.delta_errors import table_errors
 from bridge.delta.local_log import newest_commits
 from bridge.delta.table import Table
-from bridge.delta.table_checks import PIPELINE_PROPERTY
+from bridge.delta.table_checks import PIPELINE_PROPERTY, belongs_to
 from bridge.errors import REBUILD, GapError, TableError
 from bridge.offsets import Offsets
 from bridge.spark_versions import or_public
@@ -56,6 +56,11 @@ class IngestProgress:
     key: tuple[str, ...] | None = field(default=None, compare=False)
     """The PRIMARY KEY by which the commit's rows were merged, so that it has one change per key; () for appended rows,
     None in commits of an older bridge that did not record it."""
+    columns: tuple[str, ...] = field(default=(), compare=False)
+    """The own columns of the pipeline (`delta.merge-columns`), the only ones that the commit changed; () for all."""
+
+    at_ms: int = field(default=0, compare=False)
+    """When the batch began, in epoch milliseconds, in a table with columns of several pipelines; else 0."""
 
     def to_json(self, table_id: str) -> str:
         """Return the text for userMetadata of a commit to the table with that id."""
@@ -66,15 +71,20 @@ class IngestProgress:
                     "pipeline": self.pipeline,
                     "run": self.run,
                     "batch": self.batch,
-                    "offsets": json.loads(self.offsets.to_json()),
+                    "offsets": self.offsets.tree(),
                     "topic_ids": dict(self.topic_ids),
                     "table": table_id,
                     **({"engine": self.engine} if self.engine else {}),
                     **({"resync": True} if self.resync else {}),
                     **({"key": self.key} if self.key is not None else {}),
+                    **({"columns": self.columns, "at": self.at_ms} if self.columns else {}),
                 }
             }
         )
+
+    def merging(self, table: Table, key: Sequence[str]) -> IngestProgress:
+        """Return the progress of a commit that merges by `key` into the columns that the pipeline has in `table`."""
+        return replace(self, key=tuple(key), columns=table.target.merge_columns)
 
     @classmethod
     def from_json(cls, text: str | None) -> tuple[IngestProgress, str] | None:
@@ -91,7 +101,7 @@ class IngestProgress:
             raise TableError(
                 f"progress is written in format {written}, this bridge reads {_FORMAT}: use the newer bridge"
             )
-        offsets = Offsets.from_json(json.dumps(fields["offsets"]))
+        offsets = Offsets.from_tree(fields["offsets"])
         key = fields.get("key")
         progress = cls(
             fields["pipeline"],
@@ -102,6 +112,8 @@ class IngestProgress:
             fields.get("engine", ""),
             fields.get("resync", False),
             None if key is None else tuple(key),
+            tuple(fields.get("columns", ())),
+            fields.get("at", 0),
         )
         return progress, fields["table"]
 
@@ -142,12 +154,20 @@ def read_progress(table: Table, pipeline: str) -> tuple[IngestProgress, int] | N
     assert oldest is not None
     if oldest["version"] == 0 and newest is not None:
         return replace(newest, offsets=Offsets(), topic_ids={}), 0
-    if PIPELINE_PROPERTY in table.properties or newest is not None:
+    if _has_ingested(table, pipeline) or newest is not None:
         if oldest["version"] > 0:
             raise _gap(table, f"its log begins at version {oldest['version']} and has no progress any more")
         if oldest["operation"] == "CLONE":
             raise _gap(table, "it is a clone, and a clone's log starts without the progress of its source")
     return None
+
+
+def _has_ingested(table: Table, pipeline: str) -> bool:
+    """Whether the pipeline, of which the log has no progress, may have committed a batch."""
+    if PIPELINE_PROPERTY in table.properties:
+        return True
+    # Another pipeline may have joined a table with a long history, whose log does not begin at version 0 any more.
+    return belongs_to(table.properties, pipeline) and last_batch(table, pipeline) >= 0
 
 
 def last_batch(table: Table, pipeline: str) -> int:
@@ -182,15 +202,18 @@ def committed_by(table: Table, pipeline: str, run: str) -> bool:
     return False
 
 
-def merged_by(text: str | None) -> frozenset[str] | None:
+def merged_by(text: str | None, columns: Collection[str]) -> frozenset[str] | None:
     """Return the key by which an ingest or a replay merged a commit, from its userMetadata in any format.
 
-    The commit has at most one change for each value of the key, and changes no key. None for commits without this
-    field: those of a resync, of an older bridge and of other writers.
+    The commit has at most one change for each value of the key, changes no key, and each of its updates changes one of
+    `columns`. None for commits of which this is not known: those of a resync, of an older bridge, of other writers, and
+    of a pipeline with columns of its own that are not all among `columns`.
     """
     try:
         fields = json.loads(text or "")["bridge"]
-        return None if fields.get("resync") else frozenset(fields["key"])
+        if fields.get("resync") or not set(fields.get("columns", ())) <= set(columns):
+            return None
+        return frozenset(fields["key"])
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 

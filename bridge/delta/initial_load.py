@@ -10,7 +10,7 @@ from bridge.delta.append import appended
 from bridge.delta.delta_errors import CONFLICTS, error_names, table_errors
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_contract import MergeResult
-from bridge.delta.merge_semantics import SOURCE, MergeSemantics, upsert_by_key
+from bridge.delta.merge_semantics import ADDS, SOURCE, MergeSemantics, upsert_by_key
 from bridge.delta.table import Table
 from bridge.delta.txn_settings import committed_version
 
@@ -32,12 +32,11 @@ def initial_load(
     progress: IngestProgress,
     semantics: MergeSemantics = upsert_by_key,
 ) -> MergeResult:
-    """Append the changes that `semantics` inserts, `rows` in number, as `MergeEngine.merge` promises, if the table is
-    empty.
+    """Append the changes that `semantics` inserts, as `MergeEngine.merge` promises, if the table is empty.
 
-    The write counts the table's rows while it runs. So Delta knows that it has read the table, and rows that another
-    writer commits meanwhile make it fail, as they would a MERGE. `progress.key` is the key. Raises NotEmpty in this
-    case, and where the table had rows before.
+    `rows` of the changes are +I and +U. The write counts the table's rows while it runs. So Delta knows that it has
+    read the table, and rows that another writer commits meanwhile make it fail, as they would a MERGE. `progress.key`
+    is the key. Raises NotEmpty in this case, and where the table had rows before.
     """
     if not table.is_empty():
         raise NotEmpty
@@ -63,4 +62,4 @@ def initial_load(
         raise
     if version is None:
         return MergeResult(committed_version(table, progress), skipped=True)
-    return MergeResult(version, inserted=rows)
+    return MergeResult(version, inserted=rows if insert.when == ADDS else inserted.count())

@@ -22,7 +22,7 @@ from pyspark.sql import types as T
 
 from bridge import storage
 from bridge.definition import DeltaTarget
-from bridge.delta.log_layout import commit_file, log_folder, version_of
+from bridge.log_layout import commit_file, log_folder, version_of
 
 __all__ = ["TableDescription", "describe", "newest_commits"]
 

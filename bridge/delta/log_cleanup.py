@@ -12,18 +12,17 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from bridge.delta.feed_consumers import FeedConsumers
-from bridge.delta.log_layout import checksum_version, commit_file, log_folder, version_of
 from bridge.delta.optimize_vacuum import LOG_RETENTION, interval_seconds
 from bridge.delta.table import Table
 from bridge.delta.table_files import table_files
+from bridge.log_layout import LOG_FOLDER, checksum_version, commit_file, version_of
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyarrow.fs import FileSystem
 
-__all__ = ["NO_HOOKS", "after_commit", "clean_log", "published_versions"]
+__all__ = ["NO_HOOKS", "after_commit", "checkpoint_if_due", "clean_log", "published_versions"]
 
-_LOG = log_folder("").lstrip("/")
 _log = logging.getLogger("bridge.delta")
 
 NO_HOOKS = {"create_checkpoint": False, "cleanup_expired_logs": False}
@@ -44,16 +43,30 @@ def after_commit(
     version: int,
     published: Callable[[Table], Iterable[int]] = published_versions,
 ) -> None:
+    """Do as `checkpoint_if_due`, with a table that is open."""
+
+    def newest() -> DeltaTable:
+        target.update_incremental()
+        return target
+
+    checkpoint_if_due(target.metadata().configuration, table, version, newest, published)
+
+
+def checkpoint_if_due(
+    properties: Mapping[str, str | None],
+    table: Table,
+    version: int,
+    open_newest: Callable[[], DeltaTable],
+    published: Callable[[Table], Iterable[int]] = published_versions,
+) -> None:
     """Write a checkpoint and call `clean_log` after every `delta.checkpointInterval` versions.
 
     Raises nothing, as the commit of `version` is done: a failure is logged as a warning of `bridge.delta`, and the next
     such version tries again."""
-    properties = target.metadata().configuration
     if not _is_due(properties, version):
         return
     try:
-        target.update_incremental()
-        clean_log(target, lambda: published(table))
+        clean_log(open_newest(), lambda: published(table))
     except Exception as failed:  # of delta-rs, the storage, a feed consumer's file: the batch is committed
         _log.warning(
             "%s: writing a checkpoint of version %d, or deleting expired log files after it, failed: %s: %s. The next "
@@ -100,7 +113,7 @@ def _needs_expired(files: FileSystem, version: int, newest: int, expired: float)
 
 def _commit_time(files: FileSystem, version: int) -> float | None:
     """When the commit was written, in epoch seconds; None where the log does not have it."""
-    written = files.get_file_info(f"{_LOG}/{commit_file(version)}").mtime
+    written = files.get_file_info(f"{LOG_FOLDER}/{commit_file(version)}").mtime
     return None if written is None else float(written.timestamp())
 
 
@@ -108,9 +121,9 @@ def _delete_checksums(files: FileSystem) -> None:
     """Delete the checksums of versions before the oldest one in the log; delta-rs leaves Spark's checksums behind."""
     from pyarrow.fs import FileSelector
 
-    names = [entry.base_name for entry in files.get_file_info(FileSelector(_LOG))]
+    names = [entry.base_name for entry in files.get_file_info(FileSelector(LOG_FOLDER))]
     oldest = min((version for name in names if (version := version_of(name)) is not None), default=0)
     for name in names:
         version = checksum_version(name)
         if version is not None and version < oldest:
-            files.delete_file(f"{_LOG}/{name}")
+            files.delete_file(f"{LOG_FOLDER}/{name}")

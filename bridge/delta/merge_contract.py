@@ -65,7 +65,8 @@ class MergeEngine(Protocol):
         """Merge `changes` into `table` as `semantics` defines and record `progress`, both in one commit or not at all.
 
         `changes`: the table's columns, `__kind`, and what `semantics` needs beside them; at most one change matches a
-        row. A batch without any effect is committed all the same, as the commit carries the progress.
+        row. They may have KEPT (see `merge_semantics`). A batch without any effect is committed all the same, as the
+        commit carries the progress.
 
         `persisted`: the caller has persisted `changes`, so that no copy is needed to read them twice. True only for a
         frame that is cached and that would have the same rows if it were computed again.

@@ -7,15 +7,17 @@ marks rows in deletion vectors, and it uses the driver's memory: `engine_choice`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
-from bridge.columns import KIND, col, estimated_bytes
+from bridge.columns import estimated_bytes
 from bridge.definition import Engine
+from bridge.delta.changes_in_driver import Limits, collect_changes, kept_column
 from bridge.delta.delta_errors import attempts, conflict_error
 from bridge.delta.delta_rs import (
+    all_fields,
     open_with_delta_rs,
     refuse_unsupported_table,
     table_errors,
@@ -24,7 +26,7 @@ from bridge.delta.delta_rs import (
 from bridge.delta.file_statistics import statistics_settings
 from bridge.delta.ingest_progress import IngestProgress, app_id
 from bridge.delta.log_cleanup import NO_HOOKS, after_commit
-from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
+from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_semantics import (
     SOURCE,
     TARGET,
@@ -43,21 +45,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import CommitProperties, DeltaTable
 
-__all__ = ["DeltaRsEngine", "Limits", "commit_merge", "commit_properties", "key_condition"]
+__all__ = [
+    "DeltaRsEngine",
+    "commit_merge",
+    "commit_properties",
+    "key_condition",
+]
 
 _MAX_KEY_BYTES = 256
 """Longer values of a key are not written into the commit."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How much one MERGE may process in the driver, in bytes."""
-
-    batch_bytes: int
-    """Of the changes, as Spark has cached them."""
-    touched_bytes: int
-    """Of the files that may hold a key of the changes, by their statistics. All of them are read, and those with a
-    match are rewritten."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +72,7 @@ class DeltaRsEngine:
         """Raise UnsupportedByEngine where `merge` would raise it for these persisted `changes`; writes nothing."""
         target = _open(table, key)
         self._refuse_large_batch(changes)
-        self._refuse_many_files(target, _source(table, changes), key)
+        self._refuse_many_files(target, collect_changes(table, changes), key)
 
     def merge(
         self,
@@ -94,7 +90,7 @@ class DeltaRsEngine:
         target = _open(table, key)
         if persisted:
             self._refuse_large_batch(changes)
-        source = _source(table, changes, statement.change_columns)
+        source = collect_changes(table, changes, statement.change_columns)
         return self._merge(target, table, source, statement, progress)
 
     def merge_arrow(
@@ -109,7 +105,8 @@ class DeltaRsEngine:
         """Do as `merge`, with changes that are in the driver already: the columns that `merge` asks for."""
         refuse_unfit_properties(table, table.properties, progress.pipeline)
         target = _open(table, key)
-        self._refuse_size(changes.nbytes)
+        if self.limits is not None:
+            self.limits.refuse_batch(changes.nbytes)
         return self._merge(target, table, changes, semantics(table.columns, key), progress)
 
     def _merge(
@@ -139,20 +136,11 @@ class DeltaRsEngine:
 
     def _refuse_large_batch(self, changes: DataFrame) -> None:
         if self.limits is not None:
-            self._refuse_size(estimated_bytes(changes))
-
-    def _refuse_size(self, size: int) -> None:
-        if self.limits is not None and size > (limit := self.limits.batch_bytes):
-            raise UnsupportedByEngine(f"the batch has {size >> 20:,} MiB, more than {limit >> 20:,} MiB")
+            self.limits.refuse_batch(estimated_bytes(changes))
 
     def _refuse_many_files(self, target: DeltaTable, source: pa.Table, key: Sequence[str]) -> None:
-        if self.limits is None:
-            return
-        size, limit = touched_bytes(target, source, key), self.limits.touched_bytes
-        if size > limit:
-            raise UnsupportedByEngine(
-                f"the batch touches files of {size >> 20:,} MiB, more than {limit >> 20:,} MiB"
-            )
+        if self.limits is not None:
+            self.limits.refuse_touched(touched_bytes(target, source, key))
 
 
 def _open(table: Table, key: Sequence[str]) -> DeltaTable:
@@ -161,17 +149,14 @@ def _open(table: Table, key: Sequence[str]) -> DeltaTable:
     return target
 
 
-def _source(table: Table, changes: DataFrame, more: Sequence[str] = ()) -> pa.Table:
-    return changes.select(*map(col, (*table.columns, *more)), KIND).toArrow()
-
-
 def commit_merge(
     target: DeltaTable, source: pa.Table, table: Table, statement: MergeStatement, progress: IngestProgress
 ) -> MergeResult:
     """Execute `statement` with the changes `source` and commit it with `progress`, once; then maintain the log."""
     from deltalake import PostCommitHookProperties
 
-    commit = commit_properties(table, replace(progress, key=statement.key))
+    fields = all_fields(target)
+    commit = commit_properties(table, progress.merging(table, statement.key))
     hooks = PostCommitHookProperties(**NO_HOOKS)
     merger = target.merge(
         source,
@@ -180,15 +165,17 @@ def commit_merge(
         target_alias=TARGET,
         # Files are pruned by the keys of the source only if delta-rs has all of it before it starts.
         streamed_exec=False,
-        writer_properties=statistics_settings(table.fields),
+        writer_properties=statistics_settings(fields),
         commit_properties=commit,
         post_commithook_properties=hooks,
     )
+    others = [f.name for f in fields if f.name not in table.columns]
     for clause in statement.matched:
         if isinstance(clause, Delete):
-            merger = merger.when_matched_delete(clause.when)
+            merger = merger.when_matched_delete(_delete_condition(clause, others))
         else:
-            merger = merger.when_matched_update(_values(clause.columns), _update_condition(clause))
+            condition = _update_condition(clause, source.column_names)
+            merger = merger.when_matched_update(_new_values(clause, source.column_names), condition)
     insert = statement.insert
     counts = merger.when_not_matched_insert(_values(insert.columns), insert.when).execute()
     inserted, updated, deleted = (counts[f"num_target_rows_{x}"] for x in ("inserted", "updated", "deleted"))
@@ -206,6 +193,17 @@ def commit_merge(
 
 def _values(columns: Sequence[str]) -> dict[str, str]:
     return {quote(name): f"{SOURCE}.{quote(name)}" for name in columns}
+
+
+def _new_values(clause: Update, source_columns: Sequence[str]) -> dict[str, str]:
+    values = dict.fromkeys(map(quote, clause.columns), "NULL") if clause.to_null else _values(clause.columns)
+    for name in clause.columns:
+        if kept_column(name) in source_columns and not clause.to_null:
+            row, change = f"{TARGET}.{quote(name)}", values[quote(name)]
+            values[quote(name)] = (
+                f"CASE WHEN {SOURCE}.{quote(kept_column(name))} THEN {row} ELSE {change} END"
+            )
+    return values
 
 
 def _match_condition(source: pa.Table, statement: MergeStatement) -> str:
@@ -238,11 +236,24 @@ def _has_long_values(values: pa.ChunkedArray) -> bool:
     return bool((pc.max(pc.binary_length(values)).as_py() or 0) > _MAX_KEY_BYTES)
 
 
-def _update_condition(clause: Update) -> str | None:
+def _delete_condition(clause: Delete, others: Sequence[str]) -> str:
+    are_null = [f"({TARGET}.{quote(name)} IS NULL)" for name in others if clause.if_others_null]
+    return " AND ".join([f"({clause.when})", *are_null])
+
+
+def _update_condition(clause: Update, source_columns: Sequence[str]) -> str | None:
     if clause.if_differs is None:
         return clause.when
-    compared = (quote(name) for name in clause.if_differs)
-    differs = " OR ".join(f"({TARGET}.{n} IS DISTINCT FROM {SOURCE}.{n})" for n in compared) or "false"
+
+    def is_changed(name: str) -> str:
+        row, change = f"{TARGET}.{quote(name)}", f"{SOURCE}.{quote(name)}"
+        if clause.to_null:
+            return f"({row} IS NOT NULL)"
+        if kept_column(name) in source_columns:
+            return f"(NOT {SOURCE}.{quote(kept_column(name))} AND ({row} IS DISTINCT FROM {change}))"
+        return f"({row} IS DISTINCT FROM {change})"
+
+    differs = " OR ".join(map(is_changed, clause.if_differs)) or "false"
     return differs if clause.when is None else f"({clause.when}) AND ({differs})"
 
 

@@ -1,8 +1,8 @@
 """Defines what merging changes into a table means, as plain values that every merge engine translates.
 
-A semantics is a function: from a table's columns and its key it makes a `MergeStatement`. Engines execute statements
-and know no semantics, so a new one (a history, a sequence column, partial updates) is a new function, and no engine
-changes. Rows that are inserted once and never change again would be:
+A semantics is a function: from the definition's columns and its key it makes a `MergeStatement`. Engines execute
+statements and know no semantics, so a new one (a history, a sequence column) is a new function, and no engine changes.
+Rows that are inserted once and never change again would be:
 
     def insert_only(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
         return MergeStatement(tuple(key), matched=(), insert=Insert(tuple(columns), when=ADDS))
@@ -20,11 +20,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bridge.columns import KIND
+from bridge.definition import DeltaTarget
 from bridge.rows import RowKind
+from bridge.schema import quote
 
 __all__ = [
     "ADDS",
     "INSERT_ALWAYS",
+    "KEPT",
     "RETRACTS",
     "SOURCE",
     "TARGET",
@@ -33,7 +36,9 @@ __all__ = [
     "MergeSemantics",
     "MergeStatement",
     "Update",
+    "merge_own_columns",
     "repair_by_key",
+    "semantics_of",
     "upsert_by_key",
 ]
 
@@ -49,28 +54,37 @@ ADDS = f"{SOURCE}.{KIND} NOT IN ({_RETRACTIONS})"
 INSERT_ALWAYS = "__anew"
 """Boolean column of the changes of `repair_by_key`."""
 
+KEPT = "__kept"
+"""Column of changes, where there is one: names of columns, as an array or null, whose values were taken from the table.
+An update leaves them as they are when it is committed, which another writer may have changed since they were read."""
+
 
 @dataclass(frozen=True)
 class Delete:
     """Deletes the matched row."""
 
     when: str
+    if_others_null: bool = False
+    """Only where every column that the table has and the definition lacks is NULL. Each engine takes them from the
+    version that it merges into, as other pipelines add columns at any time."""
 
 
 @dataclass(frozen=True)
 class Update:
-    """Sets `columns` of the matched row to the values of the change."""
+    """Sets `columns` of the matched row to the values of the change, or to NULL."""
 
     columns: tuple[str, ...]
     if_differs: tuple[str, ...] | None = None
     """Only where one of these columns differs, null-safely; never where there are none. None: always. Each engine
     compares them by their types (Spark cannot compare maps in SQL)."""
     when: str | None = None
+    to_null: bool = False
+    """Sets NULL instead of the values of the change: `if_differs` is then "only where one of these is not NULL"."""
 
 
 @dataclass(frozen=True)
 class Insert:
-    """Inserts a row with `columns` of the change."""
+    """Inserts a row with `columns` of the change; the table's other columns are NULL."""
 
     columns: tuple[str, ...]
     when: str
@@ -96,7 +110,7 @@ class MergeStatement:
 
 
 MergeSemantics = Callable[[Sequence[str], Sequence[str]], MergeStatement]
-"""Makes the statement for a table of these columns and this key."""
+"""Makes the statement for a definition with these columns and this key."""
 
 
 def upsert_by_key(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
@@ -129,3 +143,31 @@ def repair_by_key(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
         change_columns=(INSERT_ALWAYS,),
         all_effective=True,
     )
+
+
+def merge_own_columns(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
+    """Make the columns outside the key, which are the definition's own, those of its topic (ADR 037).
+
+    The table may have other columns, which other pipelines write and this statement never changes. An add sets the own
+    columns of its key, and inserts the row where the table has none. A retraction sets them to NULL. So does an add
+    whose own columns are all NULL: it is the same row. A row of which no column outside the key has a value is deleted
+    or not inserted, so that the table depends on the topics alone, and not on the order of their batches. Changes have
+    at most one row for each key.
+    """
+    own = tuple(name for name in columns if name not in key)
+    is_null = " AND ".join(f"{SOURCE}.{quote(name)} IS NULL" for name in own)
+    empty = f"({RETRACTS} OR ({is_null}))"
+    return MergeStatement(
+        tuple(key),
+        matched=(
+            Delete(when=empty, if_others_null=True),
+            Update(own, if_differs=own, when=empty, to_null=True),
+            Update(own, if_differs=own, when=f"NOT {empty}"),
+        ),
+        insert=Insert(tuple(columns), when=f"NOT {empty}"),
+    )
+
+
+def semantics_of(target: DeltaTarget) -> MergeSemantics:
+    """The semantics by which an ingest merges into `target`."""
+    return merge_own_columns if target.merge_columns else upsert_by_key

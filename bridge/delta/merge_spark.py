@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_, or_
 
-from delta.tables import DeltaMergeBuilder
+from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from bridge.columns import KIND, col, differs, estimated_bytes, same_key
 from bridge.definition import Engine
-from bridge.delta.delta_errors import CONFLICTS, attempts, conflict_error, error_names, table_errors
+from bridge.delta.delta_errors import (
+    CONFLICTS,
+    SCHEMA_CHANGED_MEANWHILE,
+    attempts,
+    conflict_error,
+    error_names,
+    table_errors,
+)
 from bridge.delta.file_pruning import KEYS_BY_REFERENCE, MAX_NAMED_KEYS, KeyPredicate, key_predicate
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_semantics import (
+    KEPT,
     SOURCE,
     TARGET,
     Delete,
@@ -31,7 +41,7 @@ from bridge.schema import quote
 from bridge.session import session_settings
 from bridge.spark_versions import MERGE_OF_CACHED_SOURCE
 
-__all__ = ["JOIN_SETTINGS", "SparkEngine"]
+__all__ = ["JOIN_SETTINGS", "SparkEngine", "other_columns"]
 
 _BLOOM_FILTER = "spark.sql.optimizer.runtime.bloomFilter.enabled"
 _BLOOM_FILTER_SOURCE = "spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold"
@@ -88,7 +98,7 @@ class SparkEngine:
         changes = changes.where(col(KIND) > "")
         if not table.deletion_vectors and not statement.all_effective:
             changes = _effective(table, changes, statement, predicate.condition)
-        merge_settings = txn_settings(table, replace(progress, key=tuple(key)))
+        merge_settings = txn_settings(table, progress.merging(table, key))
         if persisted:
             merge_settings |= self._settings_for(changes, predicate)
         if table.deletion_vectors and persisted:
@@ -97,13 +107,13 @@ class SparkEngine:
         for _ in attempts():
             try:
                 with table_errors(table), session_settings(table.spark, merge_settings):
-                    counts = _execute(table, changes, statement, predicate.condition)
+                    counts = _execute(table, table.delta(), changes, statement, predicate.condition)
                     version = last_version(table.spark) or -1
             except Exception as error:
                 reasons = error_names(error)
                 if "ConcurrentTransactionException" in reasons:
                     return MergeResult(committed_version(table, progress), skipped=True)
-                if not reasons & CONFLICTS:
+                if not reasons & (CONFLICTS | SCHEMA_CHANGED_MEANWHILE):
                     raise
                 conflict = error
                 continue
@@ -123,42 +133,72 @@ class SparkEngine:
 
 
 def _execute(
-    table: Table, changes: DataFrame, statement: MergeStatement, predicate: Column | None
+    table: Table, target: DeltaTable, changes: DataFrame, statement: MergeStatement, predicate: Column | None
 ) -> Row | None:
-    """Counts of the MERGE, or None when Delta skipped it because it knows the batch number."""
+    """Counts of the MERGE into `target`, or None when Delta skipped it because it knows the batch number.
+
+    Delta refuses to merge if the columns have changed since `target` was opened (SCHEMA_CHANGED_MEANWHILE).
+    """
     on = same_key(statement.key, TARGET, SOURCE)
     if statement.match_condition is not None:
         on = on & F.expr(statement.match_condition)
     if predicate is not None:
         on = on & predicate
-    builder = table.delta().alias(TARGET).merge(changes.alias(SOURCE), on)
+    builder = target.alias(TARGET).merge(changes.alias(SOURCE), on)
+    others, keeps = other_columns(table, target.toDF(), statement), KEPT in changes.columns
     for clause in statement.matched:
-        builder = _with_clause(builder, clause, table)
+        condition = _condition(clause, table, others, keeps)
+        if isinstance(clause, Delete):
+            builder = builder.whenMatchedDelete(condition)
+        else:
+            builder = builder.whenMatchedUpdate(condition, _new_values(clause, keeps))
     insert = statement.insert
     builder = builder.whenNotMatchedInsert(F.expr(insert.when), _values(insert.columns))
     rows = builder.execute().collect()
     return rows[0] if rows else None
 
 
-def _with_clause(builder: DeltaMergeBuilder, clause: Delete | Update, table: Table) -> DeltaMergeBuilder:
-    condition = _condition(clause, table)
-    if isinstance(clause, Delete):
-        return builder.whenMatchedDelete(condition)
-    return builder.whenMatchedUpdate(condition, _values(clause.columns))
+def other_columns(table: Table, rows: DataFrame, statement: MergeStatement) -> list[str]:
+    """Return the columns of `rows` that the definition lacks, where the statement needs them; else none."""
+    if not any(isinstance(clause, Delete) and clause.if_others_null for clause in statement.matched):
+        return []
+    return [name for name in rows.columns if name not in table.columns]
+
+
+def _new_values(clause: Update, keeps: bool) -> dict[str, str | Column]:
+    if clause.to_null:
+        return {quote(name): F.lit(None) for name in clause.columns}
+    values = _values(clause.columns)
+    if not keeps:
+        return values
+    kept = {name: F.when(_is_kept(name), col(name, TARGET)) for name in clause.columns}
+    return {quote(name): value.otherwise(col(name, SOURCE)) for name, value in kept.items()}
+
+
+def _is_kept(name: str) -> Column:
+    return F.coalesce(F.array_contains(col(KEPT, SOURCE), name), F.lit(False))
 
 
 def _values(columns: Sequence[str]) -> dict[str, str | Column]:
     return {quote(name): col(name, SOURCE) for name in columns}
 
 
-def _condition(clause: Delete | Update, table: Table) -> Column | None:
+def _condition(clause: Delete | Update, table: Table, others: Sequence[str], keeps: bool) -> Column | None:
     """The condition of a clause of `matched`; None for a clause that always applies."""
-    condition = None if clause.when is None else F.expr(clause.when)
-    if isinstance(clause, Update) and clause.if_differs is not None:
+    conditions = [] if clause.when is None else [F.expr(clause.when)]
+    if isinstance(clause, Delete):
+        conditions += [col(name, TARGET).isNull() for name in others if clause.if_others_null]
+    elif clause.if_differs is not None and clause.to_null:
+        not_null = (col(name, TARGET).isNotNull() for name in clause.if_differs)
+        conditions.append(reduce(or_, not_null, F.lit(False)))
+    elif clause.if_differs is not None:
         compared = [f for f in table.fields if f.name in clause.if_differs]
-        changed = differs(compared, TARGET, SOURCE)
-        condition = changed if condition is None else condition & changed
-    return condition
+        if keeps:
+            changed = (~_is_kept(f.name) & differs([f], TARGET, SOURCE) for f in compared)
+            conditions.append(reduce(or_, changed, F.lit(False)))
+        else:
+            conditions.append(differs(compared, TARGET, SOURCE))
+    return reduce(and_, conditions) if conditions else None
 
 
 def _effective(
@@ -167,7 +207,9 @@ def _effective(
     """Drop the changes to which no clause applies: without deletion vectors a MERGE rewrites the file of every matched
     row, whether or not the row changes."""
     exists = "__there"
-    target = table.delta().toDF().select(*(col(n) for n in table.columns), F.lit(True).alias(exists))
+    rows = table.delta().toDF()
+    others = other_columns(table, rows, statement)
+    target = rows.select(*(col(n) for n in (*table.columns, *others)), F.lit(True).alias(exists))
     if predicate is not None:
         target = target.alias(TARGET).where(predicate)
     on = same_key(statement.key, TARGET, SOURCE)
@@ -175,7 +217,7 @@ def _effective(
         on = on & F.expr(statement.match_condition)
     applies = col(exists).isNull() & F.expr(statement.insert.when)
     for clause in statement.matched:
-        condition = _condition(clause, table)
+        condition = _condition(clause, table, others, KEPT in changes.columns)
         matched = col(exists).isNotNull()
         applies = applies | (matched if condition is None else matched & condition)
     joined = changes.alias(SOURCE).join(target.alias(TARGET), on, "left")

@@ -29,8 +29,9 @@ def merge_schema(
     *,
     pipeline: str,
     appends: bool = False,
+    widen: bool = True,
 ) -> list[str]:
-    """Add the columns of `fields` that the table lacks (null in existing rows), and widen narrower types.
+    """Add the columns of `fields` that the table lacks (null in existing rows), and with `widen` widen narrower types.
 
     Each change is a commit of its own. Returns a description of each. A type that Delta cannot widen is not changed;
     `open_table` refuses it. Raises TableError for a table that `pipeline` must not ingest into, and, with Delta's
@@ -43,7 +44,7 @@ def merge_schema(
         )
         present = {f.name: f.dataType for f in opened.toDF().schema}
     missing = [f for f in fields if f.name not in present]
-    wider = [f for f in fields if f.name in present and _widens(present[f.name], f.dataType)]
+    wider = [f for f in fields if widen and f.name in present and _widens(present[f.name], f.dataType)]
     name = sql_name(target)
     statements = []
     if missing:

@@ -20,6 +20,7 @@ from bridge.delta.delta_errors import error_names, table_errors
 from bridge.delta.local_log import TableDescription, describe
 from bridge.delta.table_checks import (
     CHANGE_FEED_PROPERTY,
+    OWN_COLUMNS_PREFIX,
     PIPELINE_PROPERTY,
     is_on,
     new_properties,
@@ -31,8 +32,21 @@ from bridge.delta.table_checks import (
     sql_name,
 )
 from bridge.errors import TableError
+from bridge.formats.sql import literal
+from bridge.log_layout import LOG_FOLDER
 
-__all__ = ["Table", "claim", "create_table", "exists", "handle", "open_table"]
+__all__ = [
+    "Table",
+    "claim",
+    "create_if_absent",
+    "create_table",
+    "described",
+    "exists",
+    "handle",
+    "open_table",
+    "set_properties",
+    "unset_property",
+]
 
 
 @dataclass(frozen=True)
@@ -102,7 +116,8 @@ def exists(spark: SparkSession, target: DeltaTarget) -> bool:
     with table_errors(target):
         if DeltaTable.isDeltaTable(spark, target.path):
             return True
-    if storage.list_names(spark, target.path):
+    # A folder with a log alone is that of a table which another run is making at this moment.
+    if set(storage.list_names(spark, target.path)) - {LOG_FOLDER}:
         raise TableError(
             f"{target.path} contains files, but is not a Delta table; choose another `delta.path`, or empty the folder"
         )
@@ -117,15 +132,30 @@ def create_table(
     pipeline: str,
     appends: bool = False,
 ) -> Table:
-    """Create the table when it is absent, then open and check it as `open_table` does.
+    """Create the table when it is absent as `create_if_absent` does, then open and check it as `open_table` does."""
+    create_if_absent(spark, target, fields, pipeline=pipeline, appends=appends)
+    return open_table(spark, target, fields)
+
+
+def create_if_absent(
+    spark: SparkSession,
+    target: DeltaTarget,
+    fields: Sequence[T.StructField],
+    *,
+    pipeline: str,
+    appends: bool = False,
+    mark: Mapping[str, str] | None = None,
+) -> None:
+    """Create the table when it is absent.
 
     Its columns are nullable and in the order of `fields`. Change data feed and deletion vectors are on, unless the
-    properties of `target` override them; it is clustered as `target` defines, and marked as the table of `pipeline`.
+    properties of `target` override them; it is clustered as `target` defines, and marked as the table of `pipeline`, or
+    with the properties `mark`.
     Column mapping is on only for names that Parquet forbids.
 
     Raises TableError for what Delta refuses, DefinitionError for properties that the bridge refuses.
     """
-    properties = new_properties(fields, target.properties, pipeline, appends=appends)
+    properties = new_properties(fields, target.properties, pipeline, appends=appends, mark=mark)
     if not exists(spark, target):
         builder = DeltaTable.createIfNotExists(spark)
         builder = builder.tableName(target.table) if target.table else builder.location(str(target.path))
@@ -144,7 +174,6 @@ def create_table(
             # Delta refuses names and properties of the definition here; its message contains no payload.
             reason = str(error).split(". ")[0].splitlines()[0][:300]
             raise TableError(f"Delta refused to create {target}: {reason}") from error
-    return open_table(spark, target, fields)
 
 
 def open_table(
@@ -165,7 +194,7 @@ def open_table(
     spark.createDataFrame([], T.StructType([]))
     refuse_hidden_loss(spark)
     refuse_names(fields)
-    found = describe(spark, target) or _described_by_delta(spark, target)
+    found = described(spark, target)
     refuse_schema_mismatch(target, found.schema, fields, extra_columns)
     if feed and not is_on(found.properties, CHANGE_FEED_PROPERTY):
         raise TableError(
@@ -183,6 +212,11 @@ def open_table(
         found.location,
         found.clustered_by,
     )
+
+
+def described(spark: SparkSession, target: DeltaTarget) -> TableDescription:
+    """Describe the newest version of a table. Raises TableError where there is none."""
+    return describe(spark, target) or _described_by_delta(spark, target)
 
 
 def _described_by_delta(spark: SparkSession, target: DeltaTarget) -> TableDescription:
@@ -212,14 +246,29 @@ def claim(table: Table, pipeline: str, *, appends: bool = False) -> Table:
     """
     refuse_unfit_properties(str(table), table.properties, pipeline, appends=appends)
     refuse_clustering(table.target, table.clustered_by)
+    if OWN_COLUMNS_PREFIX + pipeline in table.properties:
+        raise TableError(
+            f"table {table}: pipeline {pipeline!r} has merged into columns of its own, and its file no longer has "
+            "`delta.merge-columns`. Set it again, or give the pipeline another table; if no other pipeline writes this "
+            f"one, UNSET the table property {OWN_COLUMNS_PREFIX + pipeline!r}"
+        )
     if PIPELINE_PROPERTY in table.properties:
         return table
-    owner = pipeline.replace("\\", "\\\\").replace("'", "\\'")
-    with table_errors(table):
-        table.spark.sql(
-            f"ALTER TABLE {sql_name(table.target)} SET TBLPROPERTIES ('{PIPELINE_PROPERTY}' = '{owner}')"
-        )
+    set_properties(table.spark, table.target, {PIPELINE_PROPERTY: pipeline})
     return replace(table, properties={**table.properties, PIPELINE_PROPERTY: pipeline})
+
+
+def set_properties(spark: SparkSession, target: DeltaTarget, properties: Mapping[str, str]) -> None:
+    """Set properties of a table, in a commit of its own."""
+    shown = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
+    with table_errors(target):
+        spark.sql(f"ALTER TABLE {sql_name(target)} SET TBLPROPERTIES ({shown})")
+
+
+def unset_property(spark: SparkSession, target: DeltaTarget, name: str) -> None:
+    """Remove a property of a table, if it has it, in a commit of its own."""
+    with table_errors(target):
+        spark.sql(f"ALTER TABLE {sql_name(target)} UNSET TBLPROPERTIES IF EXISTS ({literal(name)})")
 
 
 def handle(spark: SparkSession, target: DeltaTarget) -> DeltaTable:

@@ -13,9 +13,12 @@ from bridge.schema import quote
 
 __all__ = [
     "CHANGE_FEED_PROPERTY",
+    "OWN_COLUMNS_PREFIX",
     "PIPELINE_PROPERTY",
+    "belongs_to",
     "is_on",
     "new_properties",
+    "owners",
     "refuse_clustering",
     "refuse_hidden_loss",
     "refuse_names",
@@ -26,6 +29,9 @@ __all__ = [
 
 PIPELINE_PROPERTY = "bridge.pipeline"
 """Table property that names the pipeline which ingests into the table."""
+
+OWN_COLUMNS_PREFIX = "bridge.merge-columns."
+"""Prefix of the table properties that name the own columns of a pipeline (see `column_owners`)."""
 
 CHANGE_FEED_PROPERTY = "delta.enableChangeDataFeed"
 _VECTORS = "delta.enableDeletionVectors"
@@ -49,15 +55,22 @@ def sql_name(target: DeltaTarget) -> str:
 
 
 def new_properties(
-    fields: Sequence[T.StructField], wanted: Mapping[str, str], pipeline: str, *, appends: bool = False
+    fields: Sequence[T.StructField],
+    wanted: Mapping[str, str],
+    pipeline: str,
+    *,
+    appends: bool = False,
+    mark: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """The properties of a new table: the bridge's own, overridden by `wanted` (delta.properties).
 
-    Raises DefinitionError for column names and properties with which the bridge cannot work.
+    `mark` are those that say whose table it is; by default it is the pipeline's alone. Raises DefinitionError for
+    column names and properties with which the bridge cannot work.
     """
     refuse_names(fields)
-    if PIPELINE_PROPERTY in wanted:
-        raise DefinitionError(f"delta.properties: {PIPELINE_PROPERTY!r} is set by the bridge; leave it out")
+    for name in wanted:
+        if name == PIPELINE_PROPERTY or name.startswith(OWN_COLUMNS_PREFIX):
+            raise DefinitionError(f"delta.properties: {name!r} is set by the bridge; leave it out")
     properties = {CHANGE_FEED_PROPERTY: "true", _VECTORS: "true"}
     if any(_NEEDS_MAPPING & set(name) for name in _all_names(T.StructType(list(fields)))):
         properties[_MAPPING] = "name"
@@ -71,7 +84,7 @@ def new_properties(
         refuse_unfit_properties("of this definition", properties, pipeline, appends=appends)
     except TableError as error:
         raise DefinitionError(f"delta.properties: {error}") from error
-    return properties | {PIPELINE_PROPERTY: pipeline}
+    return {**properties, **(mark or {PIPELINE_PROPERTY: pipeline})}
 
 
 def refuse_names(fields: Sequence[T.StructField]) -> None:
@@ -97,6 +110,18 @@ def _all_names(type: T.DataType) -> Iterator[str]:
         yield from _all_names(type.valueType)
 
 
+def owners(properties: Mapping[str, str]) -> list[str]:
+    """The pipelines that ingest into the table, sorted: one alone, or several into columns of their own."""
+    alone = {properties[PIPELINE_PROPERTY]} if PIPELINE_PROPERTY in properties else set()
+    prefix = OWN_COLUMNS_PREFIX
+    return sorted(alone | {name.removeprefix(prefix) for name in properties if name.startswith(prefix)})
+
+
+def belongs_to(properties: Mapping[str, str], pipeline: str) -> bool:
+    """True where `pipeline` ingests into the table."""
+    return pipeline in owners(properties)
+
+
 def refuse_unfit_properties(
     target: object, properties: Mapping[str, str], pipeline: str, *, appends: bool = False
 ) -> None:
@@ -110,6 +135,13 @@ def refuse_unfit_properties(
             f"table {target} belongs to pipeline {owner!r}, not {pipeline!r}: two pipelines would overwrite "
             f"each other's rows. Give this one another table, or UNSET the table property {PIPELINE_PROPERTY!r} once "
             "the other has ended"
+        )
+    sharing = owners(properties)
+    if sharing and pipeline not in sharing:
+        raise TableError(
+            f"table {target} has columns of other pipelines ({', '.join(sharing)}), whose rows pipeline "
+            f"{pipeline!r} would overwrite or delete; set `delta: {{merge-columns: all}}`, so that it writes the "
+            "columns of its DDL only, or give it another table"
         )
     if is_on(properties, _APPEND_ONLY) and not appends:
         raise TableError(
@@ -162,5 +194,6 @@ def refuse_schema_mismatch(
             f"table {target} does not fit the definition:\n"
             + "\n".join(problems)
             + "\nchange the DDL, or the table (ALTER TABLE ... ADD / RENAME / DROP COLUMN), then run again; "
-            "`delta: {merge-schema: true}` lets an ingest add columns and widen types"
+            + ("an ingest adds columns of `delta.merge-columns`, and with " if target.merge_columns else "")
+            + "`delta: {merge-schema: true}` lets an ingest add columns and widen types"
         )

@@ -14,7 +14,7 @@ from bridge.bridge_folders import scratch_name
 from bridge.delta.delta_errors import error_names
 from bridge.errors import BridgeError
 
-__all__ = ["write_once"]
+__all__ = ["link_once", "write_once"]
 
 _CONDITIONAL = "fs.option.create.conditional.overwrite"
 _WRITER = "bridge-writer"
@@ -33,7 +33,7 @@ def write_once(spark: SparkSession, path: str, text: str) -> bool:
     system = final.getFileSystem(_hadoop_conf(spark))
     scheme = system.getUri().getScheme()
     if scheme == "file":
-        return _link(Path(system.makeQualified(final).toUri().getPath()), text)
+        return link_once(Path(system.makeQualified(final).toUri().getPath()), text)
     if system.hasPathCapability(final, _CONDITIONAL):
         return _put_if_absent(system, final, text)
     if scheme == "s3a":
@@ -91,7 +91,8 @@ def _writer_of(system: Any, final: Any) -> str | None:
     return bytes(found).decode() if found is not None else ""
 
 
-def _link(final: Path, text: str) -> bool:
+def link_once(final: Path, text: str) -> bool:
+    """Do as `write_once` on a local disk, without Spark."""
     # Hadoop's rename replaces an existing file on a local disk; a hard link never does.
     final.parent.mkdir(parents=True, exist_ok=True)
     scratch = final.with_name(scratch_name(final.name))

@@ -102,7 +102,7 @@ def pipelines(folder: Path, bootstrap: str) -> tuple[Definition, Definition]:
         )
     environ = {**os.environ, "KAFKA": bootstrap, "LAKE": str((folder / "lake").absolute())}
     incoming, outgoing = (config.load(file, environ=environ) for file in files)
-    quality = replace(incoming.quality, report=folder / "report.html") if incoming.quality else None
+    quality = replace(incoming.quality, report=str(folder / "report.html")) if incoming.quality else None
     batches = replace(incoming.run, trigger_seconds=_INTERVAL_SECONDS, max_offsets_per_batch=_BATCH_RECORDS)
     intervals = replace(outgoing.run, trigger_seconds=_INTERVAL_SECONDS)
     return replace(incoming, run=batches, quality=quality), replace(outgoing, run=intervals)

@@ -1,4 +1,4 @@
-"""The fields that are read of a before image: only the key's, where there is a key.
+"""Rows of before images, of which only the key's fields are read (`change_documents.before_image_type`).
 
 The row of a keyed table is deleted by its key. Reading the other fields of `before` or `old` would cost as much as
 reading the after image, and errors in values that nobody needs would make the document bad.
@@ -6,18 +6,12 @@ reading the after image, and errors in values that nobody needs would make the d
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from bridge.formats.sql import literal, member, null
 from bridge.schema import RowType
 
-__all__ = ["as_row", "before_image_type", "padded"]
-
-
-def before_image_type(row: RowType, key: Sequence[str]) -> RowType:
-    """Return the fields of `row` to read of a before image, in its order: those of `key`, or all without a key."""
-    key_fields = tuple(f for f in row.fields if f.name in key)
-    return RowType(key_fields) if key_fields else row
+__all__ = ["as_row", "padded"]
 
 
 def as_row(row: RowType, before_type: RowType, before: str) -> str:

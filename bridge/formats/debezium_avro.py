@@ -10,10 +10,11 @@ from pyspark.sql import functions as F
 
 from bridge.format_rules.avro_schema import Node
 from bridge.format_rules.avro_table_schema import envelope, event_schema
+from bridge.format_rules.change_documents import before_image_type
 from bridge.formats.avro.framing import FramedDecoder, FramedEncoder, Subject
 from bridge.formats.avro.registry_client import WriterSchema
 from bridge.formats.base import NOTHING
-from bridge.formats.before_image import as_row, before_image_type
+from bridge.formats.before_image import as_row
 from bridge.formats.sql import Names, apply, let, literal, null, struct, with_sql_column
 from bridge.schema import RowType
 

@@ -20,6 +20,7 @@ from bridge.kafka.sink import COUNTS_SCHEMA, ProduceResult, collect_counts, refu
 from bridge.kafka.task_errors import TaskErrors
 from bridge.kafka.topic_creation import partition_counts
 from bridge.kafka.transactions import consumer_settings
+from bridge.kafka.worker_check import expected
 from bridge.publish_progress import PublishRange
 from bridge.session import session_settings
 from bridge.spark_versions import or_public
@@ -115,7 +116,7 @@ def produce_once(
     shard = F.pmod(F.hash(*routed_by), F.lit(publish_range.shards))
     version = F.shiftright(RANK, _HASH_BITS) + publish_range.first
     refuse_speculation(records.sparkSession)
-    task_errors = TaskErrors()
+    task_errors = TaskErrors(expected(topic.properties))
     assigned = rows.select(*columns, RANK, version.alias(VERSION), shard.alias(SHARD))
     return collect_counts(assigned.mapInArrow(task_errors.task(task.run), COUNTS_SCHEMA), task_errors)
 
@@ -144,7 +145,7 @@ def produce_files(
     shard = F.array_position(file_hashes, row_hash) - 1
     version = F.lit(publish_range.first).cast("bigint")
     refuse_speculation(records.sparkSession)
-    task_errors = TaskErrors()
+    task_errors = TaskErrors(expected(topic.properties))
     assigned = records.select(*columns, version.alias(VERSION), shard.alias(SHARD))
     counts = assigned.mapInArrow(task_errors.task(task.run), COUNTS_SCHEMA)
     with session_settings(records.sparkSession, read_settings):

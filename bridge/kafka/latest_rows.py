@@ -1,7 +1,7 @@
-"""The Spark task of the reader `consumer`: reads ranges of an upsert topic and returns the last row of each key.
+"""The Spark tasks of the reader `consumer`: they read ranges of a topic and return the last row of each key.
 
-One job reads, compacts and decodes a batch: no shuffle, no cache. Keys are compared by their bytes, and only within
-their partition; the caller compares the decoded keys of all partitions.
+One job reads, compacts and decodes a batch: no shuffle, no cache. Keys are compared within their partition only, those
+of an upsert topic by their bytes; the caller compares the decoded keys of all partitions.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bridge.arrow_formats.base import ArrowDecoder, NeedsFullDecode
-from bridge.kafka.range_consumer import LatestValues, PartitionRange, read_latest
+from bridge.kafka.folded_changes import ChangeReading, FoldedChanges
+from bridge.kafka.range_consumer import read_latest, read_ranges
+from bridge.kafka.range_parts import LatestValues, PartitionRange
 from bridge.rows import RowKind
 
-__all__ = ["LatestRows", "LatestRowsTask", "NotRead"]
+__all__ = ["LatestChangesTask", "LatestRows", "LatestRowsTask", "NotRead"]
 
 _KIND = "__kind"
 
@@ -36,8 +39,17 @@ class LatestRows:
     partition: int
     records: int
     """The number of records in the range."""
+    newest: int | None
+    """The newest value of the watermark column in a change, in microseconds; None without one."""
     stream: bytes
-    """An Arrow IPC stream: the columns of `LatestRowsTask`, and `__kind`, which is '+U' or '-D'."""
+    """An Arrow IPC stream: the table's columns and `__kind`, which is '+U' or '-D'."""
+
+    @classmethod
+    def of(cls, range: PartitionRange, records: int, newest: int | None, rows: pa.Table) -> LatestRows:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_table(rows)
+        return cls(range.topic, range.partition, records, newest, sink.getvalue().to_pybytes())
 
     def table(self) -> pa.Table:
         return pa.ipc.open_stream(self.stream).read_all()
@@ -59,6 +71,8 @@ class LatestRowsTask:
     """The columns to return, in their order: those of the key from the key document, as in docs/adr/002."""
     not_null: tuple[str, ...]
     """Columns that are declared NOT NULL."""
+    watermark: str | None
+    """The watermark column, a timestamp."""
     timeout: float
     limit_bytes: int
     """For all ranges of the task."""
@@ -71,7 +85,7 @@ class LatestRowsTask:
                 self.settings, task_ranges, timeout=self.timeout, limit_bytes=self.limit_bytes
             )
             if parts is None:
-                yield NotRead(f"the keys and values take more than {self.limit_bytes >> 20:,} MiB a task")
+                yield _too_large("the keys and values", self.limit_bytes)
                 return
             try:
                 for part in parts:
@@ -83,15 +97,13 @@ class LatestRowsTask:
     def _rows(self, part: LatestValues) -> LatestRows:
         upserted = [(k, v) for k, v in part.values.items() if v is not None]
         deleted = [k for k, v in part.values.items() if v is None]
-        tables = [self._upserts([k for k, _ in upserted], [v for _, v in upserted])]
+        upserts = self._upserts([k for k, _ in upserted], [v for _, v in upserted])
+        newest = None if self.watermark is None else pc.max(upserts[self.watermark]).cast(pa.int64()).as_py()
+        tables = [upserts]
         if deleted:
             tables.append(self._table(self._keys(deleted), len(deleted), RowKind.DELETE))
         rows = pa.concat_tables(tables, promote_options="default").combine_chunks()
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, rows.schema) as writer:
-            writer.write_table(rows)
-        name = part.range
-        return LatestRows(name.topic, name.partition, part.records, sink.getvalue().to_pybytes())
+        return LatestRows.of(part.range, part.records, newest, rows)
 
     def _keys(self, keys: Sequence[bytes | None]) -> dict[str, pa.ChunkedArray]:
         if None in keys:
@@ -111,3 +123,34 @@ class LatestRowsTask:
         """The columns in their order, as far as there are, and the kind. `concat_tables` adds the others as nulls."""
         named = {name: columns[name] for name in self.columns if name in columns}
         return pa.table({**named, _KIND: pa.repeat(kind.value, rows)})
+
+
+@dataclass(frozen=True)
+class LatestChangesTask:
+    """The same for a CDC topic: everything a task needs, as plain values."""
+
+    settings: Mapping[str, Any]
+    """librdkafka's; see `read_ranges`."""
+    reading: ChangeReading
+    timeout: float
+    limit_bytes: int
+    """For all ranges of the task."""
+
+    def run(self, ranges: Iterable[Sequence[PartitionRange]]) -> Iterator[LatestRows | NotRead]:
+        """See LatestRowsTask.run."""
+        for task_ranges in ranges:
+            parts = [FoldedChanges(r, self.reading) for r in task_ranges]
+            try:
+                if not read_ranges(self.settings, parts, timeout=self.timeout, limit_bytes=self.limit_bytes):
+                    yield _too_large("the changes", self.limit_bytes)
+                    return
+                for part in parts:
+                    rows = part.table()
+                    yield LatestRows.of(part.range, part.records, part.newest, rows)
+            except NeedsFullDecode as needed:
+                yield NotRead(str(needed))
+                return
+
+
+def _too_large(what: str, limit_bytes: int) -> NotRead:
+    return NotRead(f"{what} take more than {limit_bytes >> 20:,} MiB a task")

@@ -1,4 +1,4 @@
-"""Reads offset ranges of partitions in a Python worker, and keeps the last value of each key.
+"""Reads offset ranges of partitions in a Python worker, and keeps of their records what a `RangePart` keeps.
 
 Consumers stay open in the worker between tasks: a range that begins where the last one ended goes on with the records
 that librdkafka has fetched meanwhile.
@@ -10,7 +10,6 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import confluent_kafka
@@ -18,8 +17,9 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from bridge.errors import GapError, KafkaError
 from bridge.kafka.client import LOGIN_ERRORS, LastError, error_text
+from bridge.kafka.range_parts import LatestValues, PartitionRange, RangePart
 
-__all__ = ["LatestValues", "PartitionRange", "close_consumers", "read_latest"]
+__all__ = ["close_consumers", "read_latest", "read_ranges"]
 
 _Name: TypeAlias = tuple[str, int]
 _Code = confluent_kafka.KafkaError
@@ -53,33 +53,6 @@ _log = logging.getLogger("bridge.kafka")
 _log.addHandler(logging.NullHandler())
 
 
-@dataclass(frozen=True)
-class PartitionRange:
-    """The records of a partition from `start` (inclusive) to `end` (exclusive), which is after `start`."""
-
-    topic: str
-    partition: int
-    start: int
-    end: int
-
-
-@dataclass
-class LatestValues:
-    """The last value of each key in a range: null deletes the row. Keys are compared by their bytes."""
-
-    range: PartitionRange
-    records: int = 0
-    values: dict[bytes | None, bytes | None] = field(default_factory=dict)
-
-    @property
-    def name(self) -> _Name:
-        return self.range.topic, self.range.partition
-
-    def size(self) -> int:
-        """The bytes of keys and values."""
-        return sum(len(key or b"") + len(value or b"") for key, value in self.values.items())
-
-
 class _OpenConsumer:
     """A consumer, and the offset after the last record that it returned of each of its partitions."""
 
@@ -110,39 +83,49 @@ def close_consumers() -> None:
 def read_latest(
     settings: Mapping[str, Any], ranges: Sequence[PartitionRange], *, timeout: float, limit_bytes: int
 ) -> list[LatestValues] | None:
-    """Return the last value of each key of each range, in the order of `ranges`.
+    """Return the last value of each key of each range, in the order of `ranges`; None where `read_ranges` returns
+    False. Raises as it does."""
+    parts = [LatestValues(r) for r in ranges]
+    return parts if read_ranges(settings, parts, timeout=timeout, limit_bytes=limit_bytes) else None
+
+
+def read_ranges(
+    settings: Mapping[str, Any], parts: Sequence[RangePart], *, timeout: float, limit_bytes: int
+) -> bool:
+    """Add the records of each range to its part.
 
     `settings` are those of `client_settings.for_consumer`. A range ends by position: transaction markers,
-    aborted records and compacted offsets in it are neither returned nor waited for. Returns None, having stopped
-    reading, when keys and values take more than `limit_bytes`.
+    aborted records and compacted offsets in it are neither added nor waited for. Returns False, having stopped
+    reading, when the parts keep more than `limit_bytes`.
 
     Raises GapError where records of a range are no longer available; KafkaError for a login or a right that the broker
-    refuses, and when no record arrives within `timeout` seconds.
+    refuses, and when no record arrives within `timeout` seconds; and what a part raises.
     """
-    parts = [LatestValues(r) for r in ranges]
     single = len(parts) <= _SINGLE_PARTITIONS
-    groups = [[part] for part in parts] if single else [parts]
+    groups = [[part] for part in parts] if single else [list(parts)]
     readers = [_Reader(settings, group, part_of_key=single) for group in groups]
     try:
         for reader in readers:
             limit_bytes = reader.read(timeout, limit_bytes)
             if limit_bytes < 0:
-                return None
+                return False
     finally:
         for reader in readers:
             reader.release()
         while len(_consumers) > _OPEN_CONSUMERS:
             _consumers.popitem(last=False)[1].client.close()
-    return parts
+    return True
+
+
+def _name(part: RangePart) -> _Name:
+    return part.range.topic, part.range.partition
 
 
 class _Reader:
     """Reads ranges with one consumer. Making it starts the fetching."""
 
-    def __init__(
-        self, settings: Mapping[str, Any], parts: Sequence[LatestValues], *, part_of_key: bool
-    ) -> None:
-        self._parts = {part.name: part for part in parts}
+    def __init__(self, settings: Mapping[str, Any], parts: Sequence[RangePart], *, part_of_key: bool) -> None:
+        self._parts = {_name(part): part for part in parts}
         self._key = (tuple(sorted(settings.items())), *(self._parts if part_of_key else ()))
         opened = _consumers.pop(self._key) if self._key in _consumers else None
         self._consumer = opened or _OpenConsumer(settings)
@@ -191,22 +174,23 @@ class _Reader:
         return uncounted
 
     def _take(self, messages: Sequence[Message]) -> int:
-        """Store the messages and their positions; returns their bytes. Records at or after the end are left out."""
+        """Add the messages to their parts and store their positions; returns their bytes. Records at or after the end
+        of a range are left out."""
         positions = self._consumer.positions
         name: _Name = ("", -1)
-        end = position = size = taken = 0
-        part: LatestValues | None = None
-        values: dict[Any, Any] = {}
+        end = position = size = 0
+        part: RangePart | None = None
+        taken: list[Message] = []
         for message in messages:
             offset = message.offset()
             if message.partition() != name[1] or message.topic() != name[0]:
                 if _is_about_group(message):
                     continue
                 if part is not None:
-                    positions[name], part.records = position, part.records + taken
+                    positions[name], size = position, size + _added(part, taken)
                 name = (message.topic() or "", message.partition() or 0)
                 part = self._part(name, message)
-                end, position, values, taken = part.range.end, positions[name], part.values, 0
+                end, position, taken = part.range.end, positions[name], []
             error = message.error()
             if error is not None:
                 position = _position_after(error, name, offset or 0, position)
@@ -214,15 +198,12 @@ class _Reader:
             assert offset is not None
             position = offset + 1
             if offset < end:
-                key, value = message.key(), message.value()
-                values[key] = value
-                taken += 1
-                size += len(key or b"") + len(value or b"")
+                taken.append(message)
         if part is not None:
-            positions[name], part.records = position, part.records + taken
+            positions[name], size = position, size + _added(part, taken)
         return size
 
-    def _part(self, name: _Name, message: Message) -> LatestValues:
+    def _part(self, name: _Name, message: Message) -> RangePart:
         part = self._parts.get(name)
         if part is None:
             error = message.error()
@@ -242,6 +223,11 @@ class _Reader:
                 f"{_names(unread)} cannot be read: no record within {timeout:.0f} s{reason}; check that Spark's "
                 "executors reach the addresses that the brokers advertise"
             )
+
+
+def _added(part: RangePart, messages: Sequence[Message]) -> int:
+    part.records += len(messages)
+    return part.add(messages)
 
 
 def _is_about_group(message: Message) -> bool:

@@ -32,6 +32,7 @@ from bridge.kafka.records import SendCounts
 from bridge.kafka.stall_detector import StallDetector
 from bridge.kafka.task_errors import TaskErrors
 from bridge.kafka.topic_creation import partition_counts
+from bridge.kafka.worker_check import expected
 from bridge.partitioners import BUILT_IN, opened
 
 __all__ = [
@@ -215,7 +216,7 @@ def produce(
     if order_by:
         assigned = assigned.sortWithinPartitions(*order_by)
     columns = [c for c in RECORD_COLUMNS if c in records.columns]
-    task_errors = TaskErrors()
+    task_errors = TaskErrors(expected(topic.properties))
     return collect_counts(
         assigned.select(*columns).mapInArrow(task_errors.task(task.run), COUNTS_SCHEMA), task_errors
     )

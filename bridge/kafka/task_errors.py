@@ -17,27 +17,35 @@ from pyspark import cloudpickle
 
 from bridge import errors
 from bridge.errors import BridgeError, MissingPackageError
+from bridge.kafka.worker_check import WorkerCheck
 
-__all__ = ["TaskErrors", "error_as_json", "missing_module"]
+__all__ = ["TaskErrors", "error_as_json", "missing_module", "no_python"]
 
 Run: TypeAlias = Callable[[Iterable[Any]], Iterable[Any]]
 _PACKAGES = {"bridge": "changelog-bridge", "confluent_kafka": "confluent-kafka"}
 """The package of a module, where it has another name."""
+_NOT_STARTED = re.compile(
+    r"PYTHON_VERSION_MISMATCH\] Python in worker has different version[^,\n]{0,40}"
+    r"|(?<=java\.io\.IOException: )Cannot run program \"[^\"\n]*\"|Python worker failed to connect back"
+)
+"""What Spark says of a Python that does not start; the rest of the text may quote a record."""
+_HOST = re.compile(r"\(([\w.:\[\]-]+) executor [\w-]+\)")
 
 
 class TaskErrors:
     """Encodes the errors of one job's tasks, and decodes them in the driver."""
 
-    def __init__(self) -> None:
+    def __init__(self, check: WorkerCheck | None = None) -> None:
+        self._check = check
         self._mark = f"bridge-error/1 {secrets.token_hex(16)} "
 
     def task(self, run: Run) -> Run:
         """Wrap `run` for mapInArrow, so that `error` finds its errors of the bridge and missing modules.
 
         The wrapper contains `run` as bytes. So it also runs, and reports the missing module, on executors where the
-        bridge or one of its dependencies cannot be imported.
+        bridge or one of its dependencies cannot be imported. A worker process passes `check` before its first task.
         """
-        mark, pickled = self._mark, cloudpickle.dumps(run)  # type: ignore[no-untyped-call]
+        mark, pickled = self._mark, cloudpickle.dumps((self._check, run))  # type: ignore[no-untyped-call]
 
         def guarded(batches: Any) -> Any:
             import json
@@ -46,7 +54,10 @@ class TaskErrors:
             import sys
 
             try:
-                yield from pickle.loads(pickled)(batches)
+                check, run = pickle.loads(pickled)
+                if check is not None:
+                    check.once()
+                yield from run(batches)
             except ImportError as missing:
                 where = f"host {socket.gethostname()}, {sys.executable}"
                 fields = {"module": missing.name, "why": str(missing), "where": where}
@@ -64,11 +75,13 @@ class TaskErrors:
     def error(self, failure: BaseException) -> BridgeError | None:
         """Return the bridge's error in Spark's `failure` of a task of this job; None where there is none.
 
-        For a module that an executor lacks it is a MissingPackageError that names the package and the way out.
+        For a module that an executor lacks, and a Python that does not start there, it is a MissingPackageError that
+        names what is missing and the way out.
         """
         lines = re.findall(rf"{self._mark}(\{{.*\}})\s*$", str(failure), re.MULTILINE)
         if not lines:
-            return None
+            text = str(failure)
+            return no_python(text, type(failure).__name__) if _NOT_STARTED.search(text) else None
         fields = json.loads(lines[-1])
         return missing_module(**fields) if "module" in fields else _restore(**fields)
 
@@ -105,4 +118,14 @@ def missing_module(module: str | None, why: str, where: str = "") -> MissingPack
     return MissingPackageError(
         f"{what}: install {package or 'it'}, in the driver's version, where Spark's executors run their Python "
         "(spark.pyspark.python), or ship an environment that has it: `make pack` makes one for --archives"
+    )
+
+
+def no_python(text: str, kind: str) -> MissingPackageError:
+    """Return the error of executors that cannot run the driver's Python; `text` and `kind` are of Spark's error."""
+    why = found[0] if (found := _NOT_STARTED.search(text)) else kind
+    where = f" on host {host[1]}" if (host := _HOST.search(text)) else ""
+    return MissingPackageError(
+        f"Spark's executors cannot run the driver's Python{where} ({why}): let PYSPARK_PYTHON or spark.pyspark.python "
+        "name a Python of the driver's minor version there, or ship one with --archives (`make pack`)"
     )

@@ -26,8 +26,8 @@ __all__ = ["FORMATS", "DeclaredFormat", "declared_format", "load", "register", "
 class DeclaredFormat:
     """A format: its name and options, the properties that decide how it is used, and references to its code.
 
-    `rules`, `reader` and `spark` are references 'module:name', imported on first use: this layer loads neither Spark
-    nor a Kafka client. A refused format has none.
+    `rules`, `reader`, `spark`, `arrow` and `arrow_changes` are references 'module:name', imported on first use: this
+    layer loads neither Spark nor a Kafka client. A refused format has none.
     """
 
     name: str
@@ -43,6 +43,9 @@ class DeclaredFormat:
     arrow: str = ""
     """A function of a FormatSpec that returns an `arrow_formats.base.ArrowDecoder`, or why there is none; '' where the
     format has none."""
+    arrow_changes: str = ""
+    """Of a CDC format: a function of a FormatSpec and the table's key that returns an
+    `arrow_formats.base.ChangeArrowDecoder`, or why there is none; '' where the format has none."""
     insert_only: bool = True
     """False for CDC formats, whose documents carry the row kind."""
     operation_field: str = ""
@@ -88,6 +91,7 @@ _BUILT_IN = (
         rules="bridge.format_rules.csv_options:check_document",
         reader="bridge.peek.csv_reader:reader",
         spark="bridge.formats.csv:CsvFormat",
+        arrow="bridge.arrow_formats.csv:decoder",
         fixed_fields=True,
     ),
     DeclaredFormat(
@@ -97,6 +101,7 @@ _BUILT_IN = (
         rules="bridge.format_rules.raw:check_document",
         reader="bridge.peek.raw_reader:reader",
         spark="bridge.formats.raw:RawFormat",
+        arrow="bridge.arrow_formats.raw:decoder",
         fixed_fields=True,
         single_column=True,
     ),
@@ -107,6 +112,7 @@ _BUILT_IN = (
         rules="bridge.format_rules.avro_table_schema:derived_schema",
         reader="bridge.peek.avro_reader:reader",
         spark="bridge.formats.avro.format:AvroFormat",
+        arrow="bridge.arrow_formats.avro:decoder",
         fixed_fields=True,
     ),
     DeclaredFormat(
@@ -116,6 +122,7 @@ _BUILT_IN = (
         rules="bridge.format_rules.avro_table_schema:framed_schema",
         reader="bridge.peek.avro_reader:framed_reader",
         spark="bridge.formats.avro.confluent:AvroConfluentFormat",
+        arrow="bridge.arrow_formats.avro_confluent:decoder",
         registry=True,
     ),
     DeclaredFormat(
@@ -125,6 +132,7 @@ _BUILT_IN = (
         rules="bridge.format_rules.cdc_options:check_document",
         reader="bridge.peek.json_reader:reader",
         spark="bridge.formats.cdc.debezium:DebeziumJsonFormat",
+        arrow_changes="bridge.arrow_formats.before_after_json:debezium",
         insert_only=False,
         operation_field="op",
         metadata=format_metadata.DEBEZIUM,
@@ -136,6 +144,7 @@ _BUILT_IN = (
         rules="bridge.format_rules.avro_table_schema:event_schema",
         reader="bridge.peek.avro_reader:framed_reader",
         spark="bridge.formats.debezium_avro:DebeziumAvroFormat",
+        arrow_changes="bridge.arrow_formats.debezium_avro:decoder",
         insert_only=False,
         operation_field="op",
         registry=True,
@@ -147,6 +156,7 @@ _BUILT_IN = (
         rules="bridge.format_rules.cdc_options:check_document",
         reader="bridge.peek.json_reader:reader",
         spark="bridge.formats.cdc.canal:CanalJsonFormat",
+        arrow_changes="bridge.arrow_formats.changed_fields_json:canal",
         insert_only=False,
         operation_field="type",
         metadata=format_metadata.CANAL,
@@ -158,6 +168,7 @@ _BUILT_IN = (
         rules="bridge.format_rules.cdc_options:check_document",
         reader="bridge.peek.json_reader:reader",
         spark="bridge.formats.cdc.maxwell:MaxwellJsonFormat",
+        arrow_changes="bridge.arrow_formats.changed_fields_json:maxwell",
         insert_only=False,
         operation_field="type",
         metadata=format_metadata.MAXWELL,
@@ -169,6 +180,7 @@ _BUILT_IN = (
         rules="bridge.format_rules.cdc_options:check_document",
         reader="bridge.peek.json_reader:reader",
         spark="bridge.formats.cdc.ogg:OggJsonFormat",
+        arrow_changes="bridge.arrow_formats.before_after_json:ogg",
         insert_only=False,
         operation_field="op_type",
         metadata=format_metadata.OGG,

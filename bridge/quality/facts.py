@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from bridge.errors import BridgeError
@@ -70,7 +69,7 @@ class Facts:
     """Computes each fact once, on first use. `base_folder`: where relative paths start, or None."""
 
     def __init__(
-        self, providers: Mapping[str, FactProvider] | None = None, *, base_folder: Path | None = None
+        self, providers: Mapping[str, FactProvider] | None = None, *, base_folder: str | None = None
     ) -> None:
         self._providers, self.base_folder = dict(providers or {}), base_folder
         self._values: dict[str, object] = {}

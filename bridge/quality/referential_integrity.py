@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from bridge.columns import col
+from bridge.config.paths import is_uri, resolved_path
 from bridge.errors import QualityError
 from bridge.quality.base_expectation import FACTS_ATTRIBUTE, SentenceExpectation
 from bridge.quality.facts import NO_FACTS, Facts
@@ -138,10 +139,10 @@ def _other_table(frame: DataFrame, given: Mapping[str, Any], facts: Facts) -> Da
     if given.get("other_table"):
         return spark.read.table(given["other_table"])
     path = str(given["other_path"])
-    if "://" not in path and not PurePosixPath(path).is_absolute():
+    if not is_uri(path) and not PurePosixPath(path).is_absolute():
         if facts.base_folder is None:
             raise QualityError(
                 f"other_path {path} is relative to a pipeline file: run it with `bridge check`, or set an absolute path"
             )
-        path = str(facts.base_folder / path)
+        path = resolved_path(facts.base_folder, path)
     return spark.read.format("delta").load(path)

@@ -19,7 +19,7 @@ from bridge.quality.summary import headline, in_order, sentences, state_of, tren
 from bridge.quality.verdict import Verdict
 from bridge.quality.wording import age, moment, percent
 
-__all__ = ["html", "write", "write_report"]
+__all__ = ["html", "write"]
 
 
 def html(verdict: Verdict, history: History, now: PastRun) -> str:
@@ -46,11 +46,6 @@ def html(verdict: Verdict, history: History, now: PastRun) -> str:
             facts=_facts(verdict, now),
         )
     )
-
-
-def write_report(verdict: Verdict, history: History, now: PastRun, path: str | Path) -> Path:
-    """Writes `html` to `path`, with the guarantees of `write`."""
-    return write(html(verdict, history, now), path, "the quality report")
 
 
 def write(text: str, path: str | Path, what: str) -> Path:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from bridge.errors import DefinitionError
 from bridge.quality.gx import quiet
+from bridge.user_files import location_of, read_text
 
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationSuite
@@ -30,7 +31,7 @@ class Suite:
     """A completely loaded suite: its name, its file and Great Expectations' objects."""
 
     name: str
-    file: Path
+    file: str
     expectations: tuple[Expectation, ...]
 
     def __len__(self) -> int:
@@ -38,17 +39,17 @@ class Suite:
 
 
 def load(path: str | Path) -> Suite:
-    """Loads the suite file at `path`, without access to the network.
+    """Loads the suite file at `path`, or at a URI on an object store.
 
     Raises DefinitionError with the file and the number of the expectation (from 1) when the file is not a suite, an
     expectation does not exist or does not accept its arguments, or Great Expectations loads fewer expectations than the
     file has.
     """
-    file = Path(path)
+    file = location_of(path)
     return parse(_text(file), file)
 
 
-def parse(text: str, file: Path) -> Suite:
+def parse(text: str, file: str) -> Suite:
     """Loads a suite from `text`, which was read from `file`; otherwise like `load`."""
     document = _document(text, file)
     items = document["expectations"]
@@ -74,16 +75,16 @@ def parse(text: str, file: Path) -> Suite:
     return Suite(suite.name, file, loaded)
 
 
-def _text(file: Path) -> str:
+def _text(file: str) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return read_text(file)
     except OSError as e:
         raise DefinitionError(f"{file}: the quality suite cannot be read: {e.strerror}") from e
     except UnicodeDecodeError as e:
         raise DefinitionError(f"{file}: the quality suite is not UTF-8 text") from e
 
 
-def _document(text: str, file: Path) -> dict[str, Any]:
+def _document(text: str, file: str) -> dict[str, Any]:
     try:
         document = json.loads(text, object_pairs_hook=_without_duplicate_names)
     except json.JSONDecodeError as e:
@@ -115,7 +116,7 @@ def _without_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _check(file: Path, number: int, item: Any) -> None:
+def _check(file: str, number: int, item: Any) -> None:
     """Builds expectation `number` alone, so that an error message can name it and the reason."""
     from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
     from great_expectations.expectations.registry import list_registered_expectation_implementations

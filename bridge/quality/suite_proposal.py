@@ -6,18 +6,12 @@ The profiled data meets the proposal with a margin: limits are at least doubled,
 from __future__ import annotations
 
 import json
-import os
-import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
-from pathlib import Path
 from typing import Any
 
-from bridge.errors import BridgeError, DefinitionError
-
-__all__ = ["MAX_SET_VALUES", "ColumnFacts", "is_supported_name", "propose_suite", "write_suite"]
+__all__ = ["MAX_SET_VALUES", "ColumnFacts", "is_supported_name", "propose_suite", "suite_text"]
 
 MAX_SET_VALUES = 12
 """The maximum size of a value set, whose values must occur ten times each on average."""
@@ -63,27 +57,11 @@ def is_supported_name(name: str) -> bool:
     return "." not in name and "`" not in name
 
 
-def write_suite(suite: dict[str, Any], file: Path, *, overwrite: bool) -> None:
-    """Writes a suite file atomically, with one expectation per line.
-
-    Raises DefinitionError when the file exists and `overwrite` is not set, BridgeError when it cannot be written.
-    """
-    if file.exists() and not overwrite:
-        raise DefinitionError(
-            f"{file} exists and was not changed: replace it with `--overwrite`, or set quality.suite to another file"
-        )
+def suite_text(suite: dict[str, Any]) -> str:
+    """Returns the content of a suite file, with one expectation per line."""
     lines = ",\n".join("    " + json.dumps(e, ensure_ascii=False) for e in suite["expectations"])
     name, meta = (json.dumps(suite[part], ensure_ascii=False) for part in ("name", "meta"))
-    text = f'{{\n  "name": {name},\n  "expectations": [\n{lines}\n  ],\n  "meta": {meta}\n}}\n'
-    temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, file)
-    except OSError as e:
-        with suppress(OSError):
-            temporary.unlink()
-        raise BridgeError(f"{file}: the suite cannot be written: {e.strerror}") from e
+    return f'{{\n  "name": {name},\n  "expectations": [\n{lines}\n  ],\n  "meta": {meta}\n}}\n'
 
 
 def _column_expectations(column: ColumnFacts, rows: int, is_key: bool) -> Iterator[dict[str, Any]]:

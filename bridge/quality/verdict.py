@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -121,5 +120,5 @@ class Verdict:
         for outcome in fields["expectations"]:
             outcome["judged"] = outcome.pop("evaluated_on")  # the name that readers of `--json` know
         offsets = self.subject.offsets
-        fields["subject"]["offsets"] = None if offsets is None else json.loads(offsets.to_json())
+        fields["subject"]["offsets"] = None if offsets is None else offsets.tree()
         return fields

@@ -1,22 +1,27 @@
 """Aggregates whose value after new rows follows from the value before and from these rows alone.
 
-COUNT, SUM, MIN and MAX without DISTINCT, over sources that only add rows, are their own accumulators (Flink's word for
-the state of an aggregate): a batch aggregates its new rows and merges the result with what is there. Sums of FLOAT and
-DOUBLE are left out, as they depend on the order of their rows, and AVG, whose result does not say of how many.
+COUNT, SUM, MIN and MAX, over sources that only add rows, are their own accumulators (Flink's word for the state of an
+aggregate): a batch aggregates its new rows and merges the result with what is there. COUNT(DISTINCT) adds the values
+that the rows before do not have; they are looked up in the sources, so there is no set of values to keep. Left out are
+sums of FLOAT and DOUBLE, as they depend on the order of their rows, SUM(DISTINCT), and AVG, whose result does not say
+of how many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
 from sqlglot import exp
 
 from bridge.schema import DataType, ScalarType
 from bridge.sql.aggregates import aggregate_call
+from bridge.sql.tree import spark_text
 from bridge.sql.type_rules import INTEGERS
 
-__all__ = ["Accumulator", "accumulator", "merged_columns"]
+__all__ = ["Accumulator", "accumulator", "counted_values", "merged_columns"]
+
+_VALUE = "__value"
 
 
 class Accumulator(str, Enum):
@@ -39,10 +44,40 @@ def accumulator(node: exp.Expr, *, is_group: bool) -> Accumulator | None:
     aggregate = aggregate_call(node)
     if aggregate is None:
         return None
-    arguments = aggregate.call.expressions
-    if arguments and isinstance(arguments[0], exp.Distinct) and aggregate.name in ("COUNT", "SUM"):
+    if aggregate.is_distinct and aggregate.name == "SUM":
         return None
     return _OF.get(aggregate.name)
+
+
+def counted_values(select: exp.Query, key: Sequence[str], columns: Iterable[str]) -> dict[str, str]:
+    """For each of `columns` that is a COUNT(DISTINCT), the values that it counts, with their groups, in Spark SQL: rows
+    of the `key` and of columns with other names, in any number. `select` is the translated aggregate, with the names of
+    the sink."""
+    if not isinstance(select, exp.Select):
+        return {}
+    nodes = {projection.alias: projection.unalias() for projection in select.expressions}
+    found = {}
+    for name in columns:
+        aggregate = aggregate_call(nodes[name])
+        if aggregate is None or aggregate.name != "COUNT" or not aggregate.is_distinct:
+            continue
+        values = aggregate.arguments
+        conditions: list[exp.Expr] = [
+            exp.Not(this=exp.Is(this=value.copy(), expression=exp.null())) for value in values
+        ]
+        if isinstance(aggregate.node, exp.Filter):
+            conditions.append(exp.paren(aggregate.node.expression.this.copy(), copy=False))
+        query = select.copy()
+        query.set("group", None)
+        query.set("having", None)
+        named = [(name, nodes[name].copy()) for name in key]
+        named += [(f"{_VALUE}{n}", value.copy()) for n, value in enumerate(values)]
+        query.set(
+            "expressions",
+            [exp.alias_(node, exp.to_identifier(n, quoted=True), copy=False) for n, node in named],
+        )
+        found[name] = spark_text(query.where(*conditions, copy=False))
+    return found
 
 
 def merged_columns(

@@ -45,12 +45,15 @@ class Aggregate:
         return str(self.call.name).upper()
 
     @property
+    def is_distinct(self) -> bool:
+        """Whether the arguments are those of DISTINCT."""
+        first = self.call.expressions[:1]
+        return bool(first) and isinstance(first[0], exp.Distinct)
+
+    @property
     def arguments(self) -> list[exp.Expr]:
         """The arguments, without DISTINCT."""
-        first = self.call.expressions[:1]
-        return list(
-            first[0].expressions if first and isinstance(first[0], exp.Distinct) else self.call.expressions
-        )
+        return list(self.call.expressions[0].expressions if self.is_distinct else self.call.expressions)
 
 
 def aggregate_call(node: exp.Expr) -> Aggregate | None:
@@ -71,7 +74,7 @@ def check_aggregate(tree: QueryTree, aggregate: Aggregate) -> None:
             f"the supported ones are {', '.join(_SUPPORTED)}",
             aggregate.call,
         )
-    distinct = bool(aggregate.call.expressions) and isinstance(aggregate.call.expressions[0], exp.Distinct)
+    distinct = aggregate.is_distinct
     many = name == "COUNT" and distinct
     if not arguments or (len(arguments) > 1 and not many):
         raise tree.error(f"{name} takes one argument, not {len(arguments)}", aggregate.call)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import Enum
-from pathlib import Path
 from typing import Any
 
 from bridge.config import refuse_topic, resolve_topic
@@ -14,6 +13,7 @@ from bridge.config.definition_warnings import warnings
 from bridge.config.documents import refuse_unfit_documents
 from bridge.config.paths import resolved_path
 from bridge.config.rules import check_columns
+from bridge.config.topic import table_id_headers
 from bridge.config.unsupported import refuse_key
 from bridge.ddl import Ddl
 from bridge.definition import DeltaTarget, Topic
@@ -110,7 +110,7 @@ _OPTIONS: dict[Connector, tuple[Option[Any], ...]] = {
 }
 
 
-def resolve_table(ddl: Ddl, base: Path) -> Table:
+def resolve_table(ddl: Ddl, base: str) -> Table:
     """Checks all options of the table, whose references are substituted, and applies all defaults.
 
     Raises OptionError and UnsupportedError, with the messages of a pipeline file and without a position; no message
@@ -121,6 +121,7 @@ def resolve_table(ddl: Ddl, base: Path) -> Table:
         topic = resolve_topic(ddl)
         refuse_topic(topic)
         refuse_unfit_documents(topic)
+        topic = replace(topic, sink=replace(topic.sink, headers=table_id_headers(None, topic)))
         return Table(ddl.name, ddl, connector, topic=topic, warnings=tuple(warnings(topic)))
     _check_options(ddl.options, connector)
     _check_columns(ddl, connector)
@@ -168,7 +169,7 @@ def _check_columns(ddl: Ddl, connector: Connector) -> None:
     refuse_key(ddl.schema)
 
 
-def _delta(options: Mapping[str, str], base: Path) -> DeltaTarget:
+def _delta(options: Mapping[str, str], base: str) -> DeltaTarget:
     given = [key for key in ("path", "table-path", "table") if key in options]
     if len(given) != 1:
         found = "none is set" if not given else f"{' and '.join(repr(k) for k in given)} are set"

@@ -11,13 +11,13 @@ from __future__ import annotations
 from sqlglot import exp
 
 from bridge.ddl.cursor import nearest
-from bridge.ddl.functions import Refusal, rebuild
+from bridge.ddl.functions import DIFFERENT, Refusal, rebuild
 from bridge.ddl.operators import adapt
 from bridge.errors import DdlError, UnsupportedError
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 from bridge.sql.aggregates import aggregate_call, aggregate_type, check_aggregate, translate_aggregate
 from bridge.sql.refused_parts import unsupported
-from bridge.sql.scalar_functions import DIFFERENT, FUNCTIONS, rebuilt, result_type
+from bridge.sql.scalar_functions import FUNCTIONS, result_type
 from bridge.sql.scope import Scope
 from bridge.sql.tree import QueryTree
 from bridge.sql.type_rules import NULL, arithmetic, cast_type, common, comparable, literal, scalar
@@ -142,8 +142,6 @@ def _check_function(tree: QueryTree, node: exp.Anonymous) -> None:
     name = str(node.name).upper()
     if name == "ROW_NUMBER":
         raise tree.error("ROW_NUMBER requires OVER (PARTITION BY ... ORDER BY ...)", node)
-    if name in DIFFERENT:
-        raise tree.error(f"{name} {DIFFERENT[name]}", node)
     if name not in FUNCTIONS:
         try:
             rebuild(name, node.expressions)
@@ -159,10 +157,6 @@ def _adapted(node: exp.Expr, tree: QueryTree) -> exp.Expr:
     if aggregate is not None:
         argument = aggregate.arguments[0]
         return translate_aggregate(tree, aggregate, type_of(argument))
-    if isinstance(node, exp.Anonymous):
-        translated = rebuilt(node.name.upper(), node.expressions)
-        if translated is not None:
-            return translated
     try:
         return adapt(node, _kind)
     except Refusal as refusal:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bridge.ddl.tokens import Source
-from bridge.sql.accumulators import Accumulator, merged_columns
+from bridge.sql.accumulators import Accumulator, counted_values, merged_columns
 from bridge.sql.analysis import Analysed, Environment
 from bridge.sql.catalogue import Catalogue, View
 from bridge.sql.clauses import refuse_reserved_aliases
 from bridge.sql.connectors import Table
+from bridge.sql.own_columns import own_part
 from bridge.sql.plan import (
     InsertPlan,
     PartColumn,
@@ -59,15 +60,19 @@ def plan_insert(
     substitute: Substitute,
     before: Sequence[InsertPlan] = (),
     lateness_ms: int = 0,
+    inserts: Sequence[Insert] = (),
 ) -> InsertPlan:
-    """Plans one INSERT; `before` are the plans of those before it, of which it needs the names. Rows that are at most
-    `lateness_ms` late still count in windows.
+    """Plans one INSERT; `before` are the plans of those before it, of which it needs the names, and `inserts` are all
+    INSERTs of the script. Rows that are at most `lateness_ms` late still count in windows.
 
     Raises DdlError and UnsupportedError with line and column for a query that is not supported or does not fit its
-    sink, for a sink that is a source of the same query, and for a sink with a key that has another INSERT.
+    sink, for a sink that is a source of the same query, and for a sink with a key that has another INSERT, unless each
+    writes columns of its own.
     """
     sink = catalogue.sink(insert.source, insert.sink)
     _refuse_second(insert, sink, before)
+    part = own_part(insert, sink, inserts)
+    sink = part or sink
     analysed, env = _analysed(insert.query, catalogue, substitute)
     relation = analysed.relation
     if relation.is_windowed and lateness_ms:
@@ -115,6 +120,7 @@ def plan_insert(
         operations=relation.operations,
         columns=tuple(ResultColumn(c.name, c.type) for c in result.columns),
         key=result.key,
+        merge_columns=tuple(c.name for c in result.columns if c.name not in result.key) if part else (),
         is_updating=result.is_updating,
         keeps_last=keeps_last,
         sources=sources,
@@ -123,6 +129,7 @@ def plan_insert(
         parts=parts,
         parts_sql=parts_sql,
         accumulators=accumulators,
+        counted_values=counted_values(result.spark, result.key, accumulators),
         spark_sql=spark_text(result.spark),
         windows=windows,
         fingerprint=fingerprint(query, tables, used, target, _watermarks(windows)),
@@ -151,13 +158,7 @@ def _renamed(source: Source, columns: Sequence[Name], analysed: Analysed) -> Rel
 
 def _refuse_second(insert: Insert, sink: Table, before: Sequence[InsertPlan]) -> None:
     other = next((plan for plan in before if plan.sink == sink.name), None)
-    if other is not None and sink.key:
-        raise insert.source.error(
-            f"`{sink.name}` has a PRIMARY KEY and is written by the INSERT of line {other.line}, too, so each would "
-            "overwrite rows of the other; write one INSERT with UNION ALL or a join",
-            insert.sink.start,
-        )
-    if other is not None and sink.delta is not None:
+    if other is not None and sink.delta is not None and not sink.key:
         raise unsupported(
             insert.source,
             f"a second INSERT into the Delta table `{sink.name}`",

@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 
 from bridge.ddl.tokens import Token
 from bridge.schema import DataType
@@ -120,6 +119,9 @@ class InsertPlan:
     columns: tuple[ResultColumn, ...]
     key: tuple[str, ...]
     """The columns of the sink by which a row of the result replaces its former one; empty if rows are only added."""
+    merge_columns: tuple[str, ...]
+    """The columns outside of the key that this INSERT has in a sink that others write, too, and `columns` has no
+    others; empty if it writes whole rows. See `own_columns`."""
     is_updating: bool
     """False if rows of the result are only ever added."""
     keeps_last: bool
@@ -134,6 +136,9 @@ class InsertPlan:
     they do."""
     accumulators: Mapping[str, Accumulator]
     """How the columns of the result merge with those of the added rows; empty if the rows before are needed again."""
+    counted_values: Mapping[str, str]
+    """For each COUNT(DISTINCT) among these columns the values that it counts, in Spark SQL, with the columns of the key
+    of their groups; not each only once."""
     spark_sql: str
     """The rows of the result, from tables that have the names of the sources."""
     windows: WindowPlan | None
@@ -148,7 +153,7 @@ class Script:
 
     name: str
     file: str
-    base: Path
+    base: str
     statements: tuple[Statement, ...]
     tables: tuple[Table, ...]
     views: tuple[str, ...]

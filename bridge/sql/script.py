@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from bridge.config.substitute import Secrets, Substitution, databricks_secret
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
@@ -15,11 +15,13 @@ from bridge.sql.connectors import Table, resolve_table
 from bridge.sql.inserts import plan_insert, plan_query, plan_view
 from bridge.sql.parse import parse_script
 from bridge.sql.plan import InsertPlan, Script
-from bridge.sql.settings import ALLOW_LATENESS, settings
+from bridge.sql.relation import QueryColumn
+from bridge.sql.settings import ALLOW_LATENESS, Settings, settings
 from bridge.sql.statements import CreateTable, CreateView, Explain, Insert, SetOption, Statement
 from bridge.sql.tree import Substitute
+from bridge.user_files import folder_of, location_of, read_text
 
-__all__ = ["load_script"]
+__all__ = ["load_script", "view_columns"]
 
 _PROCTIME = "a row may be computed again, so it has no time of processing"
 
@@ -38,22 +40,13 @@ def load_script(
     secrets. Raises DdlError with file, line and column for what is illegal, UnsupportedError for what this version
     cannot run, and OptionError for options. No message contains a secret.
     """
-    file = str(path)
-    # Not resolve(): a mounted script is a symlink, and relative paths are relative to the link.
-    base = Path(os.path.abspath(path)).parent
-    substitution = Substitution(os.environ if environ is None else environ, base, secrets)
-    loading = _Loading(base, substitution)
-    statements = parse_script(_read(Path(path)) if text is None else text, file)
-    statements = tuple(loading.substituted(s) if isinstance(s, SetOption) else s for s in statements)
-    given = settings(statements)
-    loading.lateness_ms = given.lateness_ms
-    for statement in statements:
-        loading.add(statement)
+    file = location_of(path)
+    loading, statements, given = _loaded(file, text, environ, secrets)
     tables = tuple(loading.catalogue.tables())
     return Script(
-        name=given.name or Path(path).stem,
+        name=given.name or PurePosixPath(file).stem,
         file=file,
-        base=base,
+        base=loading.base,
         statements=statements,
         tables=tables,
         views=tuple(view.name for view in loading.catalogue.views()),
@@ -63,9 +56,37 @@ def load_script(
         warnings=(
             *given.warnings,
             *_unused(given.lateness_ms, loading.inserts),
+            *_open_windows(loading.inserts, tables),
             *(f"table {t.name}: {w}" for t in tables for w in t.warnings),
         ),
     )
+
+
+def view_columns(
+    path: str | Path,
+    text: str,
+    *,
+    environ: Mapping[str, str] | None = None,
+    secrets: Secrets = databricks_secret,
+) -> Mapping[str, tuple[QueryColumn, ...]]:
+    """Returns the columns of each view of the script `text`, by the view's name. Reads and raises as `load_script`."""
+    loading, _, _ = _loaded(location_of(path), text, environ, secrets)
+    return {view.name: view.relation.columns for view in loading.catalogue.views()}
+
+
+def _loaded(
+    path: str, text: str | None, environ: Mapping[str, str] | None, secrets: Secrets
+) -> tuple[_Loading, tuple[Statement, ...], Settings]:
+    base = folder_of(path)
+    loading = _Loading(base, Substitution(os.environ if environ is None else environ, base, secrets))
+    statements = parse_script(_read(path) if text is None else text, path)
+    statements = tuple(loading.substituted(s) if isinstance(s, SetOption) else s for s in statements)
+    given = settings(statements)
+    loading.lateness_ms = given.lateness_ms
+    loading.statements = tuple(s for s in statements if isinstance(s, Insert))
+    for statement in statements:
+        loading.add(statement)
+    return loading, statements, given
 
 
 def _unused(lateness_ms: int, inserts: list[InsertPlan]) -> Iterator[str]:
@@ -73,9 +94,22 @@ def _unused(lateness_ms: int, inserts: list[InsertPlan]) -> Iterator[str]:
         yield f"SET '{ALLOW_LATENESS}' has no effect: no INSERT has rows that come when their window closes"
 
 
-def _read(path: Path) -> str:
+def _open_windows(inserts: list[InsertPlan], tables: tuple[Table, ...]) -> Iterator[str]:
+    """Flink closes all windows at the end of a bounded source. A run here is followed by another one, for which the end
+    may be a later one, and rows of windows that were closed would be late."""
+    bounded = {t.name for t in tables if t.topic is not None and t.topic.bounded.mode != "unbounded"}
+    for plan in inserts:
+        times = plan.windows.event_times if plan.windows is not None else ()
+        for name in (time.source for time in times if time.source in bounded):
+            yield (
+                f"INSERT {plan.name}: windows that are open at the end of `{name}` stay open, as the next run may go "
+                "on there ('scan.bounded.mode' does not close them)"
+            )
+
+
+def _read(path: str) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_text(path)
     except OSError as error:
         raise DefinitionError(f"{path}: the script cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -85,10 +119,11 @@ def _read(path: Path) -> str:
 class _Loading:
     """The statements of a script that are read so far: each one sees those before it, as in Flink."""
 
-    def __init__(self, base: Path, substitution: Substitution) -> None:
+    def __init__(self, base: str, substitution: Substitution) -> None:
         self.base, self.substitution = base, substitution
         self.catalogue = Catalogue()
         self.lateness_ms = 0
+        self.statements: tuple[Insert, ...] = ()
         self.inserts: list[InsertPlan] = []
         self.explained: list[InsertPlan | str] = []
 
@@ -107,6 +142,7 @@ class _Loading:
                     self._substitute(statement),
                     self.inserts,
                     self.lateness_ms,
+                    self.statements,
                 )
             )
         elif isinstance(statement, Explain):

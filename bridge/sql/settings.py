@@ -62,10 +62,13 @@ KEYS: tuple[Option[Any], ...] = (
         "NULL is a value like any other; leave such rows out with WHERE ... IS NOT NULL",
     ),
     _ignored("sql-client.execution.result-mode", "How Flink's client shows rows.", "a script shows no rows"),
-    _refused(
+    Option(
         "table.exec.state.ttl",
-        "Time after which Flink forgets state.",
-        "results would be wrong once rows are forgotten; remove it, or delete rows at the source",
+        DURATION,
+        "Time after which Flink forgets state; 0, its default, is never.",
+        default="0 ms",
+        support=Support.REFUSED,
+        reason="results would be wrong once rows are forgotten; remove it, or delete rows at the source",
     ),
     _refused(
         "table.local-time-zone",
@@ -124,12 +127,13 @@ def _option(source: Source, statement: SetOption) -> Option[Any]:
         near = get_close_matches(key.lower(), _BY_KEY, 1, 0.6)
         hint = f"did you mean '{near[0]}'?" if near else f"known keys are {', '.join(sorted(_BY_KEY))}"
         raise source.error(f"SET '{key}': this key is not known; {hint}", at)
-    if option.support is Support.REFUSED:
-        raise source.error(f"SET '{key}' is refused: {option.reason}", at)
     try:
-        option.parse(statement.value)
+        value = option.parse(statement.value)
     except OptionError as error:
         raise DefinitionError(str(source.error(f"SET {error}", at))) from None
+    is_default = option.default is not None and value == option.parse(option.default)
+    if option.support is Support.REFUSED and not is_default:
+        raise source.error(f"SET '{key}' is refused: {option.reason}", at)
     if not statement.value.strip():
         raise source.error(f"SET '{key}': the value is empty; set a value, or remove the statement", at)
     return option

@@ -65,7 +65,8 @@ def _insert(plan: InsertPlan) -> dict[str, str]:
     key = f", by key ({', '.join(plan.key)})" if plan.key else ""
     if key and not plan.is_updating:
         key = f", and the last one of a key ({', '.join(plan.key)}) counts"
-    rows = {head: f"line {plan.line}: {plan.kind.value} of {_names(plan)}; {changes}{key}"}
+    own = f"; writes the columns ({', '.join(plan.merge_columns)}) only" if plan.merge_columns else ""
+    rows = {head: f"line {plan.line}: {plan.kind.value} of {_names(plan)}; {changes}{key}{own}"}
     states = ", ".join(f"{s.source} ({', '.join(s.columns)})" for s in plan.states)
     rows[f"{head}: state"] = states or "none"
     rows[f"{head}: computed again"] = _parts(plan)
@@ -120,6 +121,7 @@ def _plan(plan: InsertPlan) -> dict[str, Any]:
         "operations": list(plan.operations),
         "columns": [{"name": c.name, "type": c.type.flink()} for c in plan.columns],
         "key": list(plan.key),
+        "merge_columns": list(plan.merge_columns),
         "is_updating": plan.is_updating,
         "sources": [_source(source) for source in plan.sources],
         "states": [{"source": s.source, "key": list(s.key), "columns": list(s.columns)} for s in plan.states],
@@ -127,6 +129,7 @@ def _plan(plan: InsertPlan) -> dict[str, Any]:
         "parts": [{"column": p.name, "sources": dict(p.sources)} for p in plan.parts],
         "parts_sql": plan.parts_sql,
         "accumulators": {name: how.value for name, how in plan.accumulators.items()},
+        "counted_values": dict(plan.counted_values),
         "windows": None if plan.windows is None else _windows(plan.windows),
         "spark_sql": plan.spark_sql,
         "fingerprint": plan.fingerprint,

@@ -6,10 +6,10 @@ so errors name the text that is written.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 
 from bridge.ddl.cursor import Cursor
+from bridge.ddl.intervals import parse_interval
 from bridge.ddl.statement import table_name
 from bridge.ddl.tokens import Source, Token
 from bridge.sql.split import Part
@@ -17,8 +17,6 @@ from bridge.sql.statements import Name, WindowCall, WindowFunction
 
 __all__ = ["replace_calls"]
 
-
-_MS = {"SECOND": 1000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": 86_400_000, "WEEK": 604_800_000}
 _INTERVALS = {
     WindowFunction.TUMBLE: ("SIZE",),
     WindowFunction.HOP: ("SLIDE", "SIZE"),
@@ -161,22 +159,10 @@ class _Arguments:
         """The milliseconds of `INTERVAL 'n' UNIT`; only an OFFSET may be negative."""
         c = self._c
         c.expect("INTERVAL", f" for {name}: INTERVAL '10' MINUTES")
-        amount = c.string(f"the length of {name}, a number")
-        unit, place = c.token.keyword.removesuffix("S"), c.token
-        if unit in ("MONTH", "QUARTER", "YEAR"):
-            c.fail(f"{name} in {unit.lower()}s has no fixed length, as in Flink; write it in DAY")
-        if unit not in _MS:
-            c.fail_expected("SECOND, MINUTE, HOUR, DAY or WEEK")
-        c.next()
-        if c.take("("):
-            c.integer(f"the precision of {unit}", 0, 9)
-            c.expect(")")
-        if c.at("TO"):
-            c.fail(f"intervals of more than one unit are not supported; write {name} in {unit} only", place)
-        sign = "-?" if name == "OFFSET" else ""
-        if not re.fullmatch(rf"{sign}\d+(\.\d{{1,3}})?", amount.text.strip()):
-            c.fail(f"the length of {name} must be a number{'' if sign else ' above 0'}", amount)
-        ms = round(float(amount.text) * _MS[unit])
+        seconds, amount = parse_interval(c, name, negative=name == "OFFSET")
+        ms = int(seconds * 1000)
+        if ms != seconds * 1000:
+            c.fail(f"{name} must be whole milliseconds", amount)
         if ms == 0 and name != "OFFSET":
             c.fail(f"the length of {name} must be a number above 0", amount)
         return ms

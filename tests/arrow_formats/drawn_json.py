@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 from tests.formats.support import row_type, scalar
 
-__all__ = ["TYPES", "document", "odd", "usual", "usual_document"]
+__all__ = ["TYPES", "damaged", "document", "json_object", "odd", "usual", "usual_document"]
 
 TYPES: dict[str, DataType] = {
     "flag": scalar("BOOLEAN"),
@@ -140,7 +140,7 @@ _DAMAGE += [b"null", b"NaN", b"}{", b"}\n{", b"{}", b"//", b'""', b"\xf0\x9f", b
 def usual(rng: random.Random, type: DataType, *, iso: bool = False) -> str:
     """JSON of a value as serializers write it."""
     if isinstance(type, RowType):
-        return _object(
+        return json_object(
             [(f.name, usual(rng, f.type, iso=iso)) for f in type.fields if rng.random() < 0.9], rng
         )
     if isinstance(type, ArrayType):
@@ -197,13 +197,18 @@ def document(rng: random.Random, row: RowType, *, iso: bool = False) -> bytes:
         members.append(("other", odd(rng, rng.choice(row.fields).type)))
     made = _document(rng, members)
     for _ in range(rng.choice([0, 0, 0, 1, 1, 2])):
-        at = rng.randint(0, len(made))
-        made = made[:at] + rng.choice([b"", *_DAMAGE, rng.randbytes(2)]) + made[at + rng.randint(0, 2) :]
+        made = damaged(rng, made)
     if rng.random() < 0.03:
         made = rng.choice(
             [made * 2, made[: rng.randint(0, len(made))], b" " + made, made + b"\n", b"[" + made + b"]", b""]
         )
     return made
+
+
+def damaged(rng: random.Random, made: bytes) -> bytes:
+    """The document with up to two bytes lost, and some others in their place."""
+    at = rng.randint(0, len(made))
+    return made[:at] + rng.choice([b"", *_DAMAGE, rng.randbytes(2)]) + made[at + rng.randint(0, 2) :]
 
 
 def _document(rng: random.Random, members: list[tuple[str, str]]) -> bytes:
@@ -212,10 +217,11 @@ def _document(rng: random.Random, members: list[tuple[str, str]]) -> bytes:
             (rng.choice(["other", "", "INT", "a", "Flag"]), rng.choice(["1", '{"int":[{}]}', '"x"', "[[]]"]))
         )
     rng.shuffle(members)
-    return _object(members, rng).encode("utf-8", "surrogatepass")
+    return json_object(members, rng).encode("utf-8", "surrogatepass")
 
 
-def _object(members: list[tuple[str, str]], rng: random.Random) -> str:
+def json_object(members: list[tuple[str, str]], rng: random.Random) -> str:
+    """An object of members, given as JSON, in this order, with or without spaces and escapes in its names."""
     space = rng.choice(["", "", " ", "\t", "\r\n"])
     as_escapes = rng.random() < 0.5
     pairs = [f"{json.dumps(n, ensure_ascii=as_escapes)}{space}:{space}{v}" for n, v in members]

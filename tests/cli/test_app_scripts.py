@@ -53,7 +53,7 @@ def test_explain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (
             ["run", "orders.yaml"],
-            "orders.yaml is not a script: its name must end in .sql; run a pipeline file with its verb",
+            "orders.yaml is neither a script, whose name ends in .sql, nor a job of Flink CDC, which has source",
         ),
         (["run", "FILE", "--every", "soon"], "--every soon: "),
         (["run", "EMPTY"], "the script has no INSERT, so there is nothing to run"),

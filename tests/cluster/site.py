@@ -17,7 +17,7 @@ from bridge.pack import pack_bridge
 from tests.cluster.standalone import SPARK_HOME, bare_environment
 from tests.docs.pages import DOCS, ROOT, Page
 from tests.faults.parquet import Log
-from tests.object_store import ObjectStore
+from tests.object_store import BUCKET, ObjectStore
 from tests.reader import messages
 
 __all__ = ["Site", "commands", "python_with_packages"]
@@ -82,12 +82,18 @@ class Site:
             broker.create_topic(name, partitions=2, config={"cleanup.policy": "compact"})
 
     def use_object_store(self, store: ObjectStore) -> None:
-        """Add the login of a store to the settings; its reports would be there, too, which is not supported."""
+        """Add the login of a store to the settings."""
         with (self.folder / "conf" / "spark.conf").open("a") as settings:
             settings.writelines(f"spark.hadoop.{key} {value}\n" for key, value in store.settings().items())
-        ingest = self.folder / "conf" / "orders.yaml"
-        kept = [line for line in ingest.read_text().splitlines() if "report:" not in line]
-        ingest.write_text("\n".join(kept) + "\n")
+
+    def upload(self, store: ObjectStore, folder: str) -> None:
+        """Put the pipeline files and suites below a folder of the store, and take them away here."""
+        for name in ("conf", "expectations"):
+            for file in (self.folder / name).iterdir():
+                if file.suffix in (".yaml", ".json"):
+                    key = f"{folder}/{name}/{file.name}"
+                    store.client().put_object(Bucket=BUCKET, Key=key, Body=file.read_bytes())
+                    file.unlink()
 
     def start(self, command: str, python: Path, **environ: str) -> subprocess.Popen[str]:
         """Start a command of the page here; `python` is that of the nodes, and of the driver unless `environ` says."""

@@ -81,12 +81,12 @@ class Standalone:
         for process, watchdog in reversed(self._processes):
             stop_process(process, watchdog, 10)
 
-    def add_worker(self) -> None:
-        """Start one more worker, which joins when it is up."""
+    def add_worker(self, **more: str) -> None:
+        """Start one more worker, which joins when it is up; its executors have `more` in their environment."""
         name = f"worker-{len(self.workers)}"
         arguments = ["--host", HOST, *self._size, "--webui-port", "0", self.url]
         arguments[:0] = ["--work-dir", str(self.folder / name / "work")]
-        environ = {"BRIDGE_FAILPOINTS": str(self.failpoints)}
+        environ = {"BRIDGE_FAILPOINTS": str(self.failpoints), **more}
         self.workers.append(self._start(name, f"{_DEPLOY}.worker.Worker", arguments, environ))
 
     def wait_for(self, workers: int) -> None:

@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,6 +26,16 @@ from tests.object_store import BUCKET, KEY, SECRET, ObjectStore
 INGEST, PUBLISH, CHECK, VERIFY = commands("standalone, packages on the nodes")
 (SHIPPED,) = commands("standalone, packages shipped")
 PAUSED = "shard.before-commit"
+_DYNAMIC = (
+    "spark.dynamicAllocation.enabled=true",
+    "spark.dynamicAllocation.shuffleTracking.enabled=true",
+    "spark.dynamicAllocation.initialExecutors=0",
+    "spark.dynamicAllocation.executorIdleTimeout=1s",
+)
+_EXCLUDING = (
+    "spark.excludeOnFailure.enabled=true",
+    "spark.excludeOnFailure.task.maxTaskAttemptsPerExecutor=1",
+)
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -96,6 +106,26 @@ def test_a_publish_survives_what_is_killed_and_sends_each_record_once(
     assert records == len(orders)
 
 
+@pytest.mark.slow
+def test_executors_come_and_go_and_are_excluded(site: Site, cluster: Standalone, python: Path) -> None:
+    """Spark starts executors when tasks wait, and ends idle ones. A task that fails on one runs again on another."""
+    orders = written(site)
+    succeed(site, cluster, with_settings(INGEST, _DYNAMIC), python)
+    assert site.table() == orders
+    (cluster.failpoints / PAUSED).write_text("raise")
+    succeed(site, cluster, with_settings(PUBLISH, _DYNAMIC + _EXCLUDING), python)
+    (cluster.failpoints / f"{PAUSED}.hit").unlink()
+    fold, records = site.published()
+    assert fold == {key: (order.status, order.quantity) for key, order in orders.items()}
+    assert records == len(orders)
+
+
+def with_settings(command: str, settings: Sequence[str]) -> str:
+    """The command of spark-submit with further settings."""
+    program, _, rest = command.partition(" ")
+    return " ".join([program, *(f"--conf {setting}" for setting in settings), rest])
+
+
 def ended(process: subprocess.Popen[str], seconds: float = 10) -> str:
     """Wait for the end of a process; end it after so many seconds. Returns what it printed."""
     try:
@@ -119,13 +149,18 @@ def test_every_command_of_the_page(site: Site, cluster: Standalone, python: Path
 def test_a_table_on_an_object_store(
     site: Site, cluster: Standalone, python: Path, object_store: ObjectStore
 ) -> None:
-    """Table, checkpoint and progress are on S3; the driver fetches Hadoop's client and sends it to the executors."""
-    orders, lake = written(site), f"s3a://{BUCKET}/{site.topic}"
+    """Pipeline files, suites, table, checkpoint, progress, results and report are on S3; the driver fetches Hadoop's
+    client and sends it to the executors."""
+    orders, home = written(site), f"s3a://{BUCKET}/{site.topic}"
     site.use_object_store(object_store)
-    for command in (INGEST, PUBLISH):
-        output = succeed(site, cluster, command, python, LAKE=lake)
+    site.upload(object_store, site.topic)
+    lake = f"{home}/lake"
+    for command in (INGEST, PUBLISH, CHECK):
+        output = succeed(site, cluster, command.replace(" conf/o", f" {home}/conf/o"), python, LAKE="../lake")
         assert KEY not in output and SECRET not in output
-    assert "equal" in succeed(site, cluster, VERIFY, python, LAKE=lake)
+    assert "equal" in succeed(
+        site, cluster, VERIFY.replace(" conf/o", f" {home}/conf/o"), python, LAKE="../lake"
+    )
     table = DeltaTable(f"{lake}/orders", storage_options=object_store.delta_rs_options())
     found = pa.table(QueryBuilder().register("t", table).execute("SELECT order_id, status FROM t").read_all())
     assert {row["order_id"]: row["status"] for row in found.to_pylist()} == {
@@ -133,6 +168,7 @@ def test_a_table_on_an_object_store(
     }
     fold, records = site.published()
     assert len(fold) == records == len(orders)
+    assert "<html" in object_store.text(f"{site.topic}/lake/_reports/orders.html")
     assert not site.lake.exists()
 
 
@@ -156,7 +192,8 @@ def test_executors_without_a_package_are_named_at_the_start(
     written(site)
     succeed(site, cluster, INGEST, python)
     lacking = python_with_packages(tmp_path / "lacking", without="confluent_kafka")
-    code, output = site.run(PUBLISH, lacking, PYSPARK_DRIVER_PYTHON=str(python))
-    assert code == 1 and "confluent-kafka is not installed on the executors" in output, output
-    assert "; host " in output and "unexpected error" not in output
+    for command in (PUBLISH, PUBLISH.replace("run.py publish", "run.py resync")):
+        code, output = site.run(command, lacking, PYSPARK_DRIVER_PYTHON=str(python))
+        assert code == 1 and "confluent-kafka is not installed on the executors" in output, output
+        assert "; host " in output and "unexpected error" not in output
     assert site.published() == ({}, 0)

@@ -25,7 +25,7 @@ from tests.config.files import DDL, HEAD, REST, WHOLE, loaded
 def test_the_smallest_file(tmp_path: Path) -> None:
     definition = loaded(tmp_path, WHOLE)
     assert definition.name == "orders"
-    assert definition.base == tmp_path
+    assert definition.base == str(tmp_path)
     assert definition.delta == DeltaTarget(path=str(tmp_path / "lake" / "orders"))
     assert definition.run == Run(str(tmp_path / "work" / "orders"))
     assert definition.bad_records is BadRecords.FAIL
@@ -52,9 +52,9 @@ quality: {suite: expectations/orders.json, on-failure: warn, report: /tmp/report
     assert definition.bad_records is BadRecords.SKIP
     assert definition.base_is_existing
     assert definition.publish.start == PublishStart("version", "12")
-    suite = tmp_path / "expectations" / "orders.json"
+    suite = str(tmp_path / "expectations" / "orders.json")
     results = DeltaTarget(table="main.shop.orders_quality")
-    assert definition.quality == Quality(suite, results, OnFailure.WARN, Path("/tmp/report.html"))
+    assert definition.quality == Quality(suite, results, OnFailure.WARN, "/tmp/report.html")
 
 
 def test_the_table_is_clustered_by_columns_of_the_ddl(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_paths_are_relative_to_where_a_link_is(tmp_path: Path) -> None:
     loaded(tmp_path / "real", WHOLE)
     link = tmp_path / "orders.yaml"
     link.symlink_to(tmp_path / "real" / "orders.yaml")
-    assert config.load(link, environ={}).base == tmp_path
+    assert config.load(link, environ={}).base == str(tmp_path)
 
 
 def test_a_start_position_with_a_base(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "properties": {},
         "merge_schema": False,
         "cluster_by": [],
+        "merge_columns": [],
     }
     assert shown["merge"] == {
         "engine": "auto",
@@ -88,7 +89,13 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
     results = {"path": str(tmp_path / "lake" / "orders_quality"), "table": None}
     assert shown["quality"] == {
         "suite": str(tmp_path / "s.json"),
-        "results": {**results, "properties": {}, "merge_schema": False, "cluster_by": []},
+        "results": {
+            **results,
+            "properties": {},
+            "merge_schema": False,
+            "cluster_by": [],
+            "merge_columns": [],
+        },
         "on_failure": "fail",
         "report": None,
         "gate": None,

@@ -22,7 +22,7 @@ def _lookup(scope: str, key: str) -> str:
 def substitution(tmp_path: Path) -> Substitution:
     """A variable A, a file f with a line break at its end, a scope `kafka`."""
     (tmp_path / "f").write_text("from file\n", encoding="utf-8")
-    return Substitution({"A": "1", "EMPTY": ""}, tmp_path, _lookup)
+    return Substitution({"A": "1", "EMPTY": ""}, str(tmp_path), _lookup)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_illegal_references(substitution: Substitution, text: str, message: str)
 
 
 def test_a_file_that_is_not_text_is_not_quoted(substitution: Substitution) -> None:
-    (substitution.base / "f").write_bytes(b"pass\xff")
+    Path(substitution.base, "f").write_bytes(b"pass\xff")
     with pytest.raises(DefinitionError, match=r"^here: \$\{file:f\} is not UTF-8 text$"):
         substitution("${file:f}", "here")
 

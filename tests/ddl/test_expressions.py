@@ -75,6 +75,12 @@ LINE = len(COLUMNS) + 2
         ("TO_BASE64(s)", "BASE64(`s`)"),
         ("FROM_BASE64(s)", "CAST(UNBASE64(`s`) AS STRING)"),
         ("SHA256(s)", "SHA2(`s`, 256)"),
+        ("WEEK(ts)", "WEEKOFYEAR(`ts`)"),
+        (
+            "LN(a)",
+            "CASE WHEN `a` = 0 THEN CAST('-Infinity' AS DOUBLE) "
+            "WHEN `a` < 0 THEN CAST('NaN' AS DOUBLE) ELSE LN(`a`) END",
+        ),
         ("a + -- one\n /* two */ 1 // three", "`a` + 1"),
     ],
 )
@@ -176,6 +182,9 @@ def test_a_column_may_be_named_like_such_a_function() -> None:
         ("MAP['k', 1]", 6, "write MAP_FROM_ARRAYS(ARRAY[keys], ARRAY[values])"),
         ("FLOOR(ts TO DAY)", 12, "Spark does not support FLOOR and CEIL to a time unit; write DATE_FORMAT"),
         ("GREATEST(a, b)", 6, "GREATEST is null in Flink if one argument is null, while Spark ignores nulls"),
+        ("INITCAP(s)", 14, "INITCAP begins a word after every character that is no letter or digit in Flink"),
+        ("ARRAY_CONTAINS(arr, 1)", 6, "ARRAY_CONTAINS finds NULL in Flink"),
+        ("ELEMENT(arr)", 6, "ELEMENT is the only element of an array in Flink"),
         ("SPLIT(s, '.')", 6, "SPLIT takes a literal separator in Flink"),
         (
             "LTRIM(s, 'x')",

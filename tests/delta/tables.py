@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
@@ -14,6 +15,7 @@ from bridge.columns import KIND
 from bridge.definition import DeltaTarget
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_contract import MergeEngine, MergeResult
+from bridge.delta.merge_deletion_vectors import DeletionVectorsEngine
 from bridge.delta.merge_delta_rs import DeltaRsEngine
 from bridge.delta.merge_spark import JOIN_SETTINGS, SparkEngine
 from bridge.delta.table import Table, create_table
@@ -27,9 +29,16 @@ SMALL_TABLES = {
     "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": "0",
 }
 """With these, Spark's MERGE treats small tables as it treats large ones."""
-ENGINES: Mapping[str, MergeEngine] = {"spark": SparkEngine(SMALL_TABLES), "delta-rs": DeltaRsEngine()}
+ENGINES: Mapping[str, MergeEngine] = {
+    "spark": SparkEngine(SMALL_TABLES),
+    "delta-rs": DeltaRsEngine(),
+    "deletion-vectors": DeletionVectorsEngine(),
+}
 by_spark: Merge = ENGINES["spark"].merge
 by_delta_rs: Merge = ENGINES["delta-rs"].merge
+by_vectors: Merge = ENGINES["deletion-vectors"].merge
+on_any_table = pytest.mark.parametrize("merge", ["spark", "delta-rs"], indirect=True)
+"""For tests of tables without deletion vectors, and of other semantics than a fold, which one engine refuses."""
 NO_VECTORS = {"delta.enableDeletionVectors": "false"}
 
 
@@ -98,3 +107,12 @@ def commit_by_hand(
     if metadata:
         info["userMetadata"] = metadata
     log_file(table, version).write_text(json.dumps({"commitInfo": info}) + "\n")
+
+
+def vector_id(descriptor: Mapping[str, Any] | None) -> str:
+    """The unique id of a vector in the protocol; empty for a file without one."""
+    if descriptor is None:
+        return ""
+    offset = descriptor.get("offset")
+    at = "" if offset is None else f"@{offset}"
+    return f"{descriptor['storageType']}{descriptor['pathOrInlineDv']}{at}"

@@ -46,6 +46,23 @@ def test_auto_chooses_delta_rs_and_records_it(spark: SparkSession, lake: Path) -
     assert recorded_engine(table) == str(done) == "delta-rs"
 
 
+def test_auto_marks_rows_where_the_batch_is_small_for_the_table(spark: SparkSession, lake: Path) -> None:
+    table, engines = made(spark, lake / "t", rows=[(i, "a") for i in range(31)]), Engines(MergeSettings())
+    few, more = batch(table, ("+U", 1, "b"), ("-D", 2, None)), [("+U", i, "c") for i in range(3, 7)]
+    done = engines.merge(table, few, key=["id"], adds=1, progress=at(0))
+    assert done == Merged(MergeResult(2, updated=1, deleted=1), Engine.DELETION_VECTORS, "")
+    assert recorded_engine(table) == str(done) == "deletion-vectors"
+    assert engines.describe_choice(table, few, key=["id"]) == "deletion-vectors"
+    done = engines.merge(table, batch(table, *more), key=["id"], adds=4, progress=at(1))
+    assert (done.result, str(done)) == (MergeResult(3, updated=4), "delta-rs")
+    assert content(table) == {
+        (1, "b"),
+        (0, "a"),
+        *((i, "c") for i in range(3, 7)),
+        *((i, "a") for i in range(7, 31)),
+    }
+
+
 @pytest.mark.versions
 def test_a_batch_that_is_too_large_fills_an_empty_table_and_is_merged_by_spark_later(
     spark: SparkSession, lake: Path
@@ -102,7 +119,7 @@ def test_tables_that_delta_rs_does_not_support(spark: SparkSession, lake: Path) 
 
 def test_a_configured_engine_is_used(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(1, "a")])
-    for number, engine in enumerate((Engine.SPARK, Engine.DELTA_RS)):
+    for number, engine in enumerate((Engine.SPARK, Engine.DELTA_RS, Engine.DELETION_VECTORS)):
         wanted = MergeSettings(engine, max_batch_bytes=1, max_touched_bytes=1)
         done = Engines(wanted).merge(
             table, batch(table, ("+U", 1, engine.value)), key=["id"], adds=1, progress=at(number)

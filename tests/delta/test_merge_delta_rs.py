@@ -13,8 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from bridge.delta.changes_in_driver import Limits
 from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
-from bridge.delta.merge_delta_rs import DeltaRsEngine, Limits
+from bridge.delta.merge_delta_rs import DeltaRsEngine
+from bridge.embedded.processes import HOST, free_port
 from bridge.session import session_settings
 from tests.delta.tables import (
     FIELDS,
@@ -205,5 +207,17 @@ def test_limits(spark: SparkSession, lake: Path) -> None:
 def test_storage_that_is_neither_local_nor_s3(spark: SparkSession, lake: Path) -> None:
     table = replace(made(spark, lake / "t"), location="abfss://container@account/t")
     reason = "the table is stored in abfss, not in local files or on s3a://"
+    with pytest.raises(UnsupportedByEngine, match=f"^{reason}$"):
+        by_delta_rs(table, frame(table, []), key=["id"], progress=at(0))
+
+
+@pytest.mark.slow  # delta-rs asks ten times
+def test_a_store_that_does_not_answer_delta_rs_is_left_to_spark(spark: SparkSession, lake: Path) -> None:
+    """So is one for which delta-rs finds no credentials: both are an OSError whose text may have an address."""
+    table = replace(made(spark, lake / "t"), location="s3a://closed/t")
+    settings = {"endpoint": f"http://{HOST}:{free_port()}", "access.key": "k", "secret.key": "s"}
+    for name, value in settings.items():
+        spark.conf.set(f"fs.s3a.bucket.closed.{name}", value)
+    reason = "delta-rs cannot open the table on S3: it finds no credentials, or the store does not answer it"
     with pytest.raises(UnsupportedByEngine, match=f"^{reason}$"):
         by_delta_rs(table, frame(table, []), key=["id"], progress=at(0))

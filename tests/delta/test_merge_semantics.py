@@ -15,6 +15,7 @@ from bridge.delta.engine_choice import Engines
 from bridge.delta.merge_semantics import (
     ADDS,
     INSERT_ALWAYS,
+    KEPT,
     RETRACTS,
     Delete,
     Insert,
@@ -23,7 +24,7 @@ from bridge.delta.merge_semantics import (
     repair_by_key,
     upsert_by_key,
 )
-from tests.delta.tables import FIELDS, NO_VECTORS, Merge, append, at, content, frame, made
+from tests.delta.tables import FIELDS, NO_VECTORS, Merge, append, at, content, frame, made, on_any_table
 
 
 def insert_only(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
@@ -59,6 +60,7 @@ def test_the_statement_of_an_upsert() -> None:
 
 
 @vectors
+@on_any_table
 def test_rows_that_never_change_again(
     merge: Merge, spark: SparkSession, lake: Path, properties: dict[str, str]
 ) -> None:
@@ -70,6 +72,7 @@ def test_rows_that_never_change_again(
 
 
 @vectors
+@on_any_table
 def test_a_sequence_column(merge: Merge, spark: SparkSession, lake: Path, properties: dict[str, str]) -> None:
     fields = (*FIELDS, T.StructField("version", T.LongType()))
     rows = [(1, "a", 5), (2, "a", 5), (3, "a", 5), (4, "a", 5), (5, "a", 5)]
@@ -83,6 +86,7 @@ def test_a_sequence_column(merge: Merge, spark: SparkSession, lake: Path, proper
     assert content(table) == {(1, "b", 6), (2, "a", 5), (4, "a", 5), (5, "a", 5), (6, "b", 1)}
 
 
+@on_any_table
 def test_a_key_with_several_rows_is_repaired(merge: Merge, spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(1, "a"), (2, "a")])
     append(table, [(1, "b")])
@@ -100,3 +104,19 @@ def test_an_empty_table_gets_the_inserts(spark: SparkSession, lake: Path) -> Non
         changes = frame(table, [("+U", 1, value), ("-D", 2, None)]).persist()
         engines.merge(table, changes, key=["id"], adds=1, progress=at(batch))
     assert content(table) == {(1, "a")}
+
+
+@vectors
+@on_any_table
+def test_values_that_were_taken_from_the_table_are_kept_as_they_are_now(
+    merge: Merge, spark: SparkSession, lake: Path, properties: dict[str, str]
+) -> None:
+    fields = (*FIELDS, T.StructField("w", T.LongType()))
+    rows = [(1, "large", 1), (2, "large", 1), (3, "large", 1)]
+    table = made(spark, lake / "t", rows=rows, fields=fields, properties=properties)
+    changes = [("+U", 1, "large", 2), ("+U", 2, "large", 1), ("+U", 3, "new", 1), ("+U", 4, "large", 1)]
+    kept = F.when(F.col("id") != 3, F.array(F.lit("v")))
+    table.delta().update("id < 3", {"v": "'user'"})
+    done = merge(table, frame(table, changes).withColumn(KEPT, kept), key=["id"], progress=at(0))
+    assert (done.inserted, done.updated, done.deleted) == (1, 2, 0)
+    assert content(table) == {(1, "user", 2), (2, "user", 1), (3, "new", 1), (4, "large", 1)}

@@ -16,6 +16,7 @@ from bridge.delta.ingest_progress import read_progress
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_spark import SparkEngine
 from bridge.errors import BridgeError, ConcurrentRunError, TableError
+from bridge.session import session_settings
 from tests.delta.tables import (
     FIELDS,
     NO_VECTORS,
@@ -31,6 +32,7 @@ from tests.delta.tables import (
     kinds,
     log_file,
     made,
+    on_any_table,
 )
 
 BRIDGE_SETTINGS = (
@@ -56,6 +58,7 @@ def test_a_batch_is_one_commit_with_its_progress(merge: Merge, spark: SparkSessi
 
 
 @pytest.mark.parametrize("vectors", ["with deletion vectors", "without"])
+@on_any_table
 def test_a_batch_that_changes_nothing_writes_no_file_and_no_feed_row(
     merge: Merge, spark: SparkSession, lake: Path, vectors: str
 ) -> None:
@@ -73,6 +76,7 @@ def test_a_batch_that_changes_nothing_writes_no_file_and_no_feed_row(
     assert kinds(table, 3) == {"commitInfo", "txn"}
 
 
+@on_any_table
 def test_without_vectors_the_effective_changes_still_arrive(
     merge: Merge, spark: SparkSession, lake: Path
 ) -> None:
@@ -231,7 +235,8 @@ def test_spark_shuffles_rows_with_a_match_alone(spark: SparkSession, lake: Path,
     table = made(spark, lake / "t", rows=[(n, "a") for n in range(2000)])
     changes = frame(table, [("+U", 7, "b"), ("-D", 1000, None), ("+U", -1, "n"), ("+U", 3000, "n")]).persist()
     last = max(_plans(spark), default=-1)
-    done = engine.merge(table, changes, key=["id"], progress=at(0), persisted=True)
+    with session_settings(spark, {"spark.sql.ui.explainMode": "formatted"}):  # with counts of rows
+        done = engine.merge(table, changes, key=["id"], progress=at(0), persisted=True)
     assert done == MergeResult(2, 2, 1, 1)
     assert len(content(table)) == 2001
     plans = [plan for n, plan in _plans(spark).items() if n > last and sign in plan]

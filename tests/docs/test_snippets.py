@@ -16,7 +16,7 @@ import yaml
 import bridge
 from bridge.options import FORMATS, KAFKA, UPSERT, declared
 from bridge.sql import load_script
-from tests.docs import files
+from tests.docs import files, jobs
 from tests.docs.commands import COMMANDS, OPTIONS, check_bridge, check_line
 from tests.docs.pages import BY_HAND, DOCS, Page, Snippet
 
@@ -31,6 +31,9 @@ METADATA_KEYS = {f"value.{key}" for found in FORMATS.values() for key in found.m
 
 def _yaml(snippet: Snippet, folder: Path) -> None:
     written = yaml.safe_load(snippet.text)
+    if set(written) <= jobs.SECTIONS:
+        assert jobs.load(written, folder).tables
+        return
     assert set(written) <= files.SECTIONS, f"not sections of a pipeline file: {set(written) - files.SECTIONS}"
     files.load(snippet.page, written, folder)
 

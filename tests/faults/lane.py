@@ -12,10 +12,13 @@ from tests.faults.documents import KEY_TYPES
 
 __all__ = ["CHOICES", "DELIVERIES", "ENGINES", "FORMATS", "READERS", "Lane", "draw_lanes"]
 
-ENGINES = ("delta-rs", "spark")
+_IN_DRIVER = ("delta-rs", "deletion-vectors")
+ENGINES = (*_IN_DRIVER, "spark")
 DELIVERIES = ("at-least-once", "exactly-once by key", "exactly-once by file")
 FORMATS = ("json", "avro-confluent", "debezium-json")
 READERS = ("consumer", "spark")
+_READ_BY_CONSUMERS = ("json", "debezium-json")
+"""Of those that consumers can read; Spark's source reads the others, as it must be tested, too."""
 _EXTRAS = ("partitions added", "maintenance", "quarantine", "deletion vectors")
 CHOICES: dict[str, tuple[str, ...]] = {
     "engine": ENGINES,
@@ -54,7 +57,8 @@ class Lane:
     def reader(self) -> str:
         """What reads the topic: consumers wherever they can (docs/adr/029)."""
         plain = "quarantine" not in self.extras and "BINARY" not in self.key
-        return "consumer" if plain and self.format == "json" and self.engine == "delta-rs" else "spark"
+        read = self.format in _READ_BY_CONSUMERS and self.engine in _IN_DRIVER
+        return "consumer" if plain and read else "spark"
 
     @property
     def topics(self) -> tuple[str, str]:
@@ -166,7 +170,9 @@ def draw_lanes(seed: int, prefix: str = "f") -> Iterator[Lane]:
         extras = [x for x in _EXTRAS if draw.random() < 0.4]
         if engine == "delta-rs" and "deletion vectors" in extras:
             extras.remove("deletion vectors")
-        if engine == "delta-rs" and format == "json" and "quarantine" in extras:
+        if engine == "deletion-vectors" and "deletion vectors" not in extras:
+            extras.append("deletion vectors")
+        if engine in _IN_DRIVER and format in _READ_BY_CONSUMERS and "quarantine" in extras:
             extras.remove("quarantine")  # consumers read the others
         had = seen.setdefault((engine, delivery, format), set())
         if len(had) == len(KEY_TYPES):

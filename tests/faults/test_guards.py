@@ -6,10 +6,12 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 from confluent_kafka import Producer
 from deltalake import CommitProperties
@@ -131,6 +133,7 @@ def test_null_safe_keys(
     if not guarded:
         monkeypatch.setattr("bridge.delta.merge_spark.same_key", plain)
         monkeypatch.setattr("bridge.delta.merge_delta_rs.key_condition", lambda *_: "__t.id = __s.id")
+        monkeypatch.setattr("pyarrow.compute.index_in", partial(pc.index_in, skip_nulls=True))
     fields = (T.StructField("id", T.LongType()), T.StructField("v", T.StringType()))
     table = made(spark, lake / "t", fields=fields)
     for batch, value in enumerate(("a", "b")):

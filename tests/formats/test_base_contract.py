@@ -19,7 +19,7 @@ from tests.formats.shapes import SHAPES, Sample, Shape, options_of
 from tests.formats.support import decode_all, encode_all, encode_changes, plain
 
 _FEW = settings(
-    max_examples=2,
+    max_examples=1,
     deadline=None,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
@@ -88,7 +88,7 @@ def test_what_is_written_is_read_back(
 
 
 @pytest.mark.parametrize("name", [n for n in catalog.available() if not FORMATS[n].insert_only])
-@settings(_FEW, max_examples=1)
+@_FEW
 @given(data=st.data())
 def test_changes_that_are_written_are_read_back(
     spark: SparkSession, request: pytest.FixtureRequest, name: str, data: st.DataObject

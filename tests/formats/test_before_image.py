@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.formats.before_image import as_row, before_image_type
+from bridge.formats.before_image import as_row
 from bridge.options import FORMATS
 from bridge.schema import ArrayType, RowType
 from tests.formats.changes import changes, decoder_of
@@ -30,10 +30,7 @@ _UPDATES = {
 _PAIRS = ("debezium-json", "ogg-json")
 
 
-def test_only_the_keys_fields_are_read() -> None:
-    assert before_image_type(_ROW, ("price", "id")).names == ("id", "price")
-    assert before_image_type(_ROW, ()) == _ROW
-    assert before_image_type(_ROW, ("only_in_the_record_key",)) == _ROW
+def test_a_whole_image_is_the_row() -> None:
     assert as_row(_ROW, _ROW, "state") == "state"
 
 

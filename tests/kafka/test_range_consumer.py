@@ -10,7 +10,8 @@ from confluent_kafka.admin import AdminClient
 from bridge.embedded.broker import Broker
 from bridge.errors import GapError, KafkaError
 from bridge.kafka.client_settings import for_consumer
-from bridge.kafka.range_consumer import LatestValues, PartitionRange, close_consumers, read_latest
+from bridge.kafka.range_consumer import close_consumers, read_latest
+from bridge.kafka.range_parts import LatestValues, PartitionRange
 from tests.kafka.topics import send, topic_of, transaction
 
 Unique = Callable[[str], str]

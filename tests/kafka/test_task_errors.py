@@ -20,6 +20,7 @@ from bridge import errors
 from bridge.kafka.arrow_records import ArrowRecords
 from bridge.kafka.sink import SendTask, collect_counts
 from bridge.kafka.task_errors import TaskErrors
+from bridge.kafka.worker_check import WorkerCheck
 
 _WORDS = 'line one\nRuntimeError: bridge-error/1 {}\r\n "quoted" \\ é名\u2028 $1 {curly}'
 
@@ -133,6 +134,39 @@ def test_a_library_that_cannot_be_loaded() -> None:
     assert str(error).startswith(
         "confluent-kafka cannot be imported on the executors (librdkafka.so.1: cannot"
     )
+
+
+class _Lacks(WorkerCheck):
+    def once(self) -> None:
+        raise errors.KafkaError("b:9092 cannot be reached (host node-7)")
+
+
+def test_a_worker_that_does_not_pass_runs_no_task() -> None:
+    remote = TaskErrors(_Lacks((), {}, {}))
+    again = remote.error(PySparkException(_text(remote.task(_Raises(ValueError("it ran")).run))))
+    assert type(again) is errors.KafkaError and str(again) == "b:9092 cannot be reached (host node-7)"
+    assert list(pickle.loads(_pickled(TaskErrors(WorkerCheck((), {}, {})).task(iter)))([1, 2])) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            'java.io.IOException: Cannot run program "/opt/python9": error=2',
+            'Cannot run program "/opt/python9"',
+        ),
+        (
+            "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.11, PySpark",
+            "PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.11",
+        ),
+    ],
+)
+def test_a_python_that_does_not_start_on_an_executor_is_named_with_its_host(text: str, why: str) -> None:
+    lost = f"Job aborted: Lost task 0.3 in stage 7.0 (TID 9) (10.1.2.3 executor 4): {text}\n\tat x.scala"
+    error = TaskErrors().error(PySparkException(lost))
+    assert isinstance(error, errors.MissingPackageError)
+    assert str(error).startswith("Spark's executors cannot run the driver's Python on host 10.1.2.3 (")
+    assert why in str(error) and "--archives" in str(error)
 
 
 def test_through_spark(spark: SparkSession) -> None:

@@ -17,6 +17,11 @@ ROOT = Path(bridge.__file__).parent
 OTHER_MEANINGS = {
     ("options/format_options.py", "json"): "a value of 'avro.encoding'",
     ("peek/avro_reader.py", "json"): "a value of 'avro.encoding'",
+    ("cdc_jobs/options.py", "debezium-json"): "what Flink CDC's sink kafka writes by default",
+    ("cdc_jobs/sinks.py", "canal-json"): "what Flink CDC's sinks write",
+    ("cdc_jobs/sinks.py", "csv"): "what Flink CDC's sinks write",
+    ("cdc_jobs/sinks.py", "debezium-json"): "what Flink CDC's sinks write",
+    ("cdc_jobs/sinks.py", "json"): "what Flink CDC's sinks write",
 }
 SOURCES = [
     path
@@ -29,11 +34,11 @@ SOURCES = [
 def test_every_reference_of_a_format_leads_somewhere(name: str) -> None:
     declared = FORMATS[name]
     assert all(callable(load(r)) for r in (declared.rules, declared.reader, declared.spark))
-    assert not declared.arrow or callable(load(declared.arrow))
+    assert all(callable(load(r)) for r in (declared.arrow, declared.arrow_changes) if r)
 
 
 def test_rules_readers_and_arrow_decoders_load_no_spark() -> None:
-    references = [r for f in FORMATS.values() for r in (f.rules, f.reader, f.arrow) if r]
+    references = [r for f in FORMATS.values() for r in (f.rules, f.reader, f.arrow, f.arrow_changes) if r]
     program = (
         "import sys; from bridge.options.formats import load; "
         f"[load(r) for r in {references}]; print('pyspark' in sys.modules)"

@@ -33,6 +33,7 @@ class World:
     options: Mapping[str, str | None] = field(default_factory=dict)
     """Added to those of a plain upsert topic; None removes one."""
     sections: str = ""
+    delta: str = "path: table"
 
     @classmethod
     def make(
@@ -59,7 +60,7 @@ class World:
         file = self.folder / f"{name}.yaml"
         file.write_text(
             f"version: 1\nname: {name}\ntopic:\n  ddl: |\n    CREATE TABLE t ({self.columns}) WITH ({shown})\n"
-            f"delta: {{path: table}}\nrun: {{{', '.join(f'{k}: {v}' for k, v in run.items())}}}\n{self.sections}"
+            f"delta: {{{self.delta}}}\nrun: {{{', '.join(f'{k}: {v}' for k, v in run.items())}}}\n{self.sections}"
         )
         return config.load(file)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from datetime import date
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +25,7 @@ Row = tuple[Any, ...]
 
 def suite(*expectations: dict[str, Any]) -> Suite:
     """A suite file's text, loaded."""
-    return parse(json.dumps({"name": "gate", "expectations": list(expectations)}), Path("gate.json"))
+    return parse(json.dumps({"name": "gate", "expectations": list(expectations)}), "gate.json")
 
 
 def expect(type: str, **kwargs: Any) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def outcome(spark: SparkSession, facts: Facts, type: str, **kwargs: Any) -> Outc
     """The outcome of one expectation on a table with the key `id`."""
     text = json.dumps({"name": "one", "expectations": [{"type": type, "kwargs": kwargs}]})
     frame = spark.createDataFrame([(7,)], "id bigint")
-    (result,) = run(frame, parse(text, Path("one.json")), key=["id"], facts=facts).expectations
+    (result,) = run(frame, parse(text, "one.json"), key=["id"], facts=facts).expectations
     return result
 
 
@@ -161,12 +161,12 @@ def refer(spark: SparkSession, tmp_path: Path, facts: Facts, **kwargs: Any) -> O
         }
     )
     orders = spark.createDataFrame(ORDERS, "id int, c int, r string")
-    (result,) = run(orders, parse(text, tmp_path / "s.json"), key=["id"], facts=facts).expectations
+    (result,) = run(orders, parse(text, str(tmp_path / "s.json")), key=["id"], facts=facts).expectations
     return result
 
 
 def test_references_match_simple(spark: SparkSession, tmp_path: Path) -> None:
-    facts = Facts(base_folder=tmp_path)
+    facts = Facts(base_folder=str(tmp_path))
     failed = refer(spark, tmp_path, facts)
     assert (failed.success, failed.observed) == (False, "2 of 3 rows have no matching row")
     assert sorted(k["id"] for k in failed.example_keys) == [2, 5]
@@ -204,7 +204,7 @@ def test_references_match_simple(spark: SparkSession, tmp_path: Path) -> None:
 def test_arguments_that_make_no_sense_are_refused(type: str, kwargs: dict[str, Any], why: str) -> None:
     text = json.dumps({"name": "one", "expectations": [{"type": type, "kwargs": kwargs}]})
     with pytest.raises(DefinitionError, match=why):
-        parse(text, Path("one.json"))
+        parse(text, "one.json")
 
 
 def test_the_documented_examples_load(tmp_path: Path) -> None:

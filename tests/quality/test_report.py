@@ -10,7 +10,7 @@ import pytest
 
 from bridge.errors import BridgeError
 from bridge.quality.history import History
-from bridge.quality.report import html, write_report
+from bridge.quality.report import html, write
 from tests.quality.pages import HOSTILE, Outline
 from tests.quality.verdicts import BROKEN, FAILED, HISTORY, MET, NOW, PASSED, RAISED, verdict
 
@@ -164,16 +164,16 @@ def test_trends_are_drawn_from_the_second_run_on() -> None:
 
 def test_report_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     target = tmp_path / "new" / "report.html"
-    assert write_report(BROKEN, HISTORY, NOW, target) == target
-    assert write_report(PASSED, HISTORY, NOW, target).read_text(encoding="utf-8") == PAGES["passed"]
+    assert write(PAGES["broken"], target, "the quality report") == target
+    assert write(PAGES["passed"], target, "the quality report").read_text(encoding="utf-8") == PAGES["passed"]
     folder = tmp_path / "new" / "folder"
     folder.mkdir()
     with pytest.raises(BridgeError, match="folder: the quality report cannot be written: Is a directory"):
-        write_report(BROKEN, HISTORY, NOW, folder)
+        write(PAGES["broken"], folder, "the quality report")
     assert sorted(target.parent.iterdir()) == [folder, target]
 
 
 def test_report_below_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(BridgeError, match="cannot be written"):
-        write_report(PASSED, HISTORY, NOW, tmp_path / "file" / "report.html")
+        write(PAGES["passed"], tmp_path / "file" / "report.html", "the quality report")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bridge.quality.report import write_report
+from bridge.quality.report import html, write
 from tests.quality.browser import Browser, executable
 from tests.quality.verdicts import BROKEN, HISTORY, NOW
 
@@ -25,7 +25,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser, tmp_path: Path) -> str:
-    file = write_report(BROKEN, HISTORY, NOW, tmp_path / "report.html")
+    file = write(html(BROKEN, HISTORY, NOW), tmp_path / "report.html", "the quality report")
     browser.show(1200, "light")
     browser.open(file.as_uri())
     return file.as_uri()

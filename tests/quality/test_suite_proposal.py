@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import DefinitionError
-from bridge.quality.suite_proposal import ColumnFacts, propose_suite, write_suite
+from bridge.quality.suite_proposal import ColumnFacts, propose_suite, suite_text
 
 
 def kwargs_of(
@@ -63,14 +62,10 @@ def test_not_null_holds_only_where_it_does_and_keys_have_no_range() -> None:
     ]
 
 
-def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
-    file = tmp_path / "new" / "t.json"
+def test_a_suite_file_has_one_expectation_per_line() -> None:
     suite = propose_suite("t", [ColumnFacts("a", "LongType", 1)], rows=1, key=["a"], event_time_column=None)
-    write_suite(suite, file, overwrite=False)
-    assert json.loads(file.read_text()) == suite
-    with pytest.raises(
-        DefinitionError, match=r"t\.json exists and was not changed: replace it with `--overwrite`"
-    ):
-        write_suite(suite, file, overwrite=False)
-    write_suite(suite, file, overwrite=True)
-    assert [f.name for f in file.parent.iterdir()] == ["t.json"]
+    text = suite_text(suite)
+    assert json.loads(text) == suite
+    assert [line for line in text.splitlines() if '"type"' in line] == [
+        line for line in text.splitlines() if line.startswith("    {")
+    ]

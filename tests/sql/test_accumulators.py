@@ -37,7 +37,7 @@ def test_further_queries(query: str) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT region, COUNT(DISTINCT user_id) FROM views GROUP BY region",
+        "SELECT region, SUM(DISTINCT user_id) FROM views GROUP BY region",
         "SELECT region, COUNT(*) FROM views GROUP BY region HAVING COUNT(*) > 1",
         "SELECT region, COUNT(*) + 1 FROM views GROUP BY region",
         "SELECT region, AVG(user_id) FROM views GROUP BY region",
@@ -48,6 +48,34 @@ def test_further_queries(query: str) -> None:
 )
 def test_queries_that_need_rows_again(query: str) -> None:
     assert plan(query).accumulators == {}
+
+
+@pytest.mark.parametrize(
+    ("query", "values"),
+    [
+        (
+            "SELECT region, COUNT(DISTINCT user_id) FROM views WHERE ok GROUP BY region",
+            "SELECT `views`.`region` AS `a`, `views`.`user_id` AS `__value0` FROM `views` AS `views` "
+            "WHERE `views`.`ok` AND NOT `views`.`user_id` IS NULL",
+        ),
+        (
+            "SELECT 'all', COUNT(DISTINCT region, page) FILTER (WHERE page > 1 OR ok) FROM views",
+            "SELECT CAST('all' AS STRING) AS `a`, `views`.`region` AS `__value0`, `views`.`page` AS `__value1` FROM "
+            "`views` AS `views` WHERE NOT `views`.`region` IS NULL AND NOT `views`.`page` IS NULL AND "
+            "(`views`.`page` > 1 OR `views`.`ok`)",
+        ),
+    ],
+)
+def test_values_that_are_counted_once(query: str, values: str) -> None:
+    found = plan(query)
+    assert found.accumulators["b"].name == "SUM" and found.counted_values == {"b": values}
+
+
+def test_which_columns_count_values_once() -> None:
+    query = "SELECT region, COUNT(*), COUNT(DISTINCT page), MAX(DISTINCT page) FROM views GROUP BY region"
+    found = plan(query, "a STRING, b BIGINT, c BIGINT, d INT")
+    assert set(found.accumulators) == set("abcd") and set(found.counted_values) == {"c"}
+    assert plan("SELECT city, COUNT(DISTINCT id) FROM users GROUP BY city").counted_values == {}
 
 
 def test_sums_that_depend_on_the_order_are_computed_again() -> None:

@@ -155,3 +155,14 @@ def test_secrets_are_masked() -> None:
 )
 def test_refused(columns: str, options: str, message: str) -> None:
     assert script_refusal(table(columns, options)) == f"t.sql:1:{message}"
+
+
+def test_headers_with_the_name_of_the_table() -> None:
+    """A script has no Delta table with a name of its own for a topic, so it is that of the DDL."""
+    on = f"{UPSERT}, 'topic' = 's', 'sink.add-tableId-to-header-enabled' = 'true'"
+    columns = "a INT, PRIMARY KEY (a) NOT ENFORCED"
+    headers = [load(table(columns, options)).tables[0].topic for options in (on, CONNECTORS["upsert-kafka"])]
+    assert [found and found.sink.headers for found in headers] == [
+        (("namespace", ""), ("schemaName", ""), ("tableName", "t")),
+        (),
+    ]

@@ -17,9 +17,9 @@ def test_two_inserts_into_an_append_only_sink() -> None:
 def test_two_inserts_into_a_sink_with_a_key() -> None:
     insert = "INSERT INTO s SELECT region, user_id FROM views;\n"
     assert script_refusal(f"{SOURCES}{KEYED}{insert}{insert}") == (
-        "t.sql:6:13: `s` has a PRIMARY KEY and is written by the INSERT of line 5, too, so each would overwrite "
-        "rows of the "
-        "other; write one INSERT with UNION ALL or a join"
+        "t.sql:5:13: `s` has a PRIMARY KEY and is written by the INSERT of line 6, too, so each would overwrite "
+        "rows of the other; write one INSERT with UNION ALL or a join, or give each a list of the columns that it "
+        "alone writes: INSERT INTO s (a, ...)"
     )
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from bridge.ddl.functions import DIFFERENT
 from bridge.session import child_session
-from bridge.sql.scalar_functions import DIFFERENT, FUNCTIONS
+from bridge.sql.scalar_functions import FUNCTIONS
 from tests.sql.scripts import load, refusal
 
 T = "TIMESTAMP '1994-09-27 13:14:15.678'"

@@ -8,6 +8,7 @@ import pytest
 
 from bridge.errors import DefinitionError, OptionError
 from bridge.sql import InsertPlan, load_script
+from bridge.sql.script import view_columns
 from tests.sql.scripts import KAFKA, SOURCES, load, sink
 
 S = sink("a STRING, b BIGINT", "a")
@@ -18,7 +19,7 @@ def test_a_file(tmp_path: Path) -> None:
     file = tmp_path / "counts.sql"
     file.write_text(f"{SOURCES}{S}{COUNT}", encoding="utf-8")
     script = load_script(file, environ={})
-    assert (script.name, script.file, script.base) == ("counts", str(file), tmp_path)
+    assert (script.name, script.file, script.base) == ("counts", str(file), str(tmp_path))
     assert [table.name for table in script.tables] == ["views", "users", "orders", "s"]
     orders = script.tables[2]
     assert orders.place == str(tmp_path / "lake" / "orders")
@@ -110,3 +111,14 @@ def test_warnings() -> None:
         "SET 'state.backend' has no effect: state is in Delta tables",
         "table t: 'sink.semantic' is deprecated; use 'sink.delivery-guarantee'",
     )
+
+
+def test_columns_of_views() -> None:
+    text = f"{SOURCES}CREATE VIEW v AS SELECT id, UPPER(name) AS label FROM users; CREATE VIEW w AS SELECT id FROM v;"
+    found = view_columns("t.sql", text, environ={})
+    assert {
+        name: [(c.name, c.type and c.type.flink()) for c in columns] for name, columns in found.items()
+    } == {
+        "v": [("id", "BIGINT"), ("label", "STRING")],
+        "w": [("id", "BIGINT")],
+    }

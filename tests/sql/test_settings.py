@@ -7,7 +7,7 @@ import pytest
 from bridge.options.model import Support
 from bridge.sql.parse import parse_script
 from bridge.sql.settings import KEYS, Settings, settings
-from tests.sql.scripts import script_refusal
+from tests.sql.scripts import load, script_refusal
 
 
 def test_values() -> None:
@@ -30,6 +30,13 @@ def test_a_key_without_effect_is_a_warning() -> None:
 def test_refused_keys(key: str) -> None:
     reason = next(k.reason for k in KEYS if k.key == key)
     assert script_refusal(f"SET '{key}' = '1 h';") == f"t.sql:1:5: SET '{key}' is refused: {reason}"
+
+
+def test_state_that_is_never_forgotten() -> None:
+    """Flink's default may be written out."""
+    for value in ("0", "0 ms", "0 d"):
+        assert load(f"SET 'table.exec.state.ttl' = '{value}';").warnings == ()
+    assert "text does not start with a number" in script_refusal("SET 'table.exec.state.ttl' = 'never';")
 
 
 @pytest.mark.parametrize(

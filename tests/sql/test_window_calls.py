@@ -32,6 +32,8 @@ def calls(text: str) -> tuple[str, list[WindowCall]]:
          2 * M, 0),
         ("TABLE(TUMBLE(DATA => TABLE t, TIMECOL => DESCRIPTOR(ts), SIZE => INTERVAL '1.5' SECOND(3)))", "TUMBLE", 1500,
          1500, 0),
+        ("TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1.001' SECOND, INTERVAL '-0.5' SECOND)", "TUMBLE", 1001, 1001,
+         -500),
         ("HOP(DATA => TABLE t, SIZE => INTERVAL '4' WEEK, SLIDE => INTERVAL '1' WEEK, TIMECOL => DESCRIPTOR(ts), "
          "OFFSET => INTERVAL '1' DAY)", "HOP", 28 * 1440 * M, 7 * 1440 * M, 1440 * M),
     ],
@@ -88,7 +90,9 @@ HOP = "TABLE name, DESCRIPTOR(column), INTERVAL ... (slide), INTERVAL ... (size)
         ("TUMBLE(TABLE t, DESCRIPTOR(a), INTERVAL '1' MONTH)", 59, "SIZE in months has no fixed length, as in "
          "Flink; write it in DAY"),
         ("TUMBLE(TABLE t, DESCRIPTOR(a), INTERVAL '0' DAY)", 55, "the length of SIZE must be a number above 0"),
-        ("TUMBLE(TABLE t, DESCRIPTOR(a), INTERVAL '-1' DAY)", 55, "the length of SIZE must be a number above 0"),
+        ("TUMBLE(TABLE t, DESCRIPTOR(a), INTERVAL '-1' DAY)", 55, "the length of SIZE must be a number (whole, or a "
+         "fraction of SECOND)"),
+        ("TUMBLE(TABLE t, DESCRIPTOR(a), INTERVAL '0.0005' SECOND)", 55, "SIZE must be whole milliseconds"),
         ("TUMBLE(TABLE t, DESCRIPTOR(a), INTERVAL '1:30' HOUR TO MINUTE)", 62, "intervals of more than one unit are "
          "not supported; write SIZE in HOUR only"),
         ("TUMBLE(TABLE t, DESCRIPTOR(a), 10)", 46, "expected INTERVAL for SIZE: INTERVAL '10' MINUTES, found '10'"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bridge.format_rules.change_documents import Operations
 from bridge.formats.cdc.common import ChangeDecoder, envelope
 from bridge.formats.cdc.metadata import STRING
 from bridge.formats.json.fast_path import FastPath
@@ -15,19 +16,9 @@ from bridge.formats.json.full_decode import FullDecode
 from bridge.formats.sql import Names, let, literal, member, null, struct
 from bridge.schema import RowField, RowType
 
-__all__ = ["BeforeAfterDecoder", "Image", "Operations"]
+__all__ = ["BeforeAfterDecoder", "Image"]
 
 BEFORE, AFTER = "before", "after"
-
-
-@dataclass(frozen=True)
-class Operations:
-    """The field that names the operation, and its values."""
-
-    field: str
-    insert: tuple[str, ...]
-    update: str
-    delete: str
 
 
 @dataclass(frozen=True)
@@ -146,7 +137,7 @@ class BeforeAfterDecoder(ChangeDecoder):
         deleted = self.rows(f"array({retraction('-D')})")
         without_before = updated if self.keyed else self.failed(self._no_before("UPDATE"))
         no_after = self.failed(f"field '{self._path(AFTER)}' is null or missing")
-        known = ", ".join((*words.insert, words.update, words.delete))
+        known = ", ".join(words.known)
         unknown = self.failed(f"field '{self._path(words.field)}' has an unknown value; known are {known}")
         return (
             f"CASE WHEN {operation} IS NULL THEN {self.failed(self._no_operation())} "

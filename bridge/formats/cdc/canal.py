@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from bridge.errors import OptionError
 from bridge.format_rules.cdc_options import CdcOptions
+from bridge.format_rules.change_documents import CANAL
 from bridge.format_rules.json_rows import check
 from bridge.formats.base import NOTHING
 from bridge.formats.cdc.changed_fields import ChangedFieldsDecoder
@@ -32,7 +33,7 @@ _PLACES = {
 
 
 class _Decoder(ChangedFieldsDecoder):
-    types = Types("INSERT", "UPDATE", "DELETE", skipped=("CREATE",))
+    types = Types(CANAL)
     several = True
 
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 
 from bridge.format_rules.cdc_options import CdcOptions
+from bridge.format_rules.change_documents import before_image_type
 from bridge.formats.base import NEEDS_FULL_DECODE
-from bridge.formats.before_image import as_row, before_image_type
+from bridge.formats.before_image import as_row
 from bridge.formats.cdc.metadata import Metadata
 from bridge.formats.json.full_decode import FullDecode
 from bridge.formats.sql import Names, apply, let, literal, null, struct, with_sql_column
@@ -27,7 +28,7 @@ class ChangeDecoder(ABC):
 
     An envelope is a struct of `v`, the parsed document, and `e`, the error; both are null for a document to skip. An
     outcome is a value of the decoded column (see formats.base.DecodedColumn). `before_type` has the fields that are
-    read of a before image (see formats.before_image).
+    read of a before image (see format_rules.change_documents).
     """
 
     has_unavailable = False

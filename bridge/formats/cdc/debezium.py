@@ -7,10 +7,11 @@ from typing import Any
 
 from bridge.errors import OptionError
 from bridge.format_rules.cdc_options import CdcOptions
+from bridge.format_rules.change_documents import DEBEZIUM
 from bridge.format_rules.json_rows import check
 from bridge.formats.base import NOTHING
 from bridge.formats.cdc import unavailable_value
-from bridge.formats.cdc.before_after import BeforeAfterDecoder, Image, Operations
+from bridge.formats.cdc.before_after import BeforeAfterDecoder, Image
 from bridge.formats.cdc.encode import PairEncoder
 from bridge.formats.cdc.metadata import BIGINT, Metadata, Place, as_is, millis, millis_of_text
 from bridge.formats.sql import Names, let, null, struct
@@ -30,7 +31,7 @@ _PLACES = {
 
 
 class _Decoder(BeforeAfterDecoder):
-    operations = Operations("op", ("c", "r"), "u", "d")
+    operations = DEBEZIUM
     beside = ("schema",)
     has_unavailable = True
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bridge.format_rules.cdc_options import CdcOptions
+from bridge.format_rules.change_documents import MAXWELL
 from bridge.format_rules.json_rows import check
 from bridge.formats.base import NOTHING
 from bridge.formats.cdc.changed_fields import ChangedFieldsDecoder
@@ -25,7 +26,7 @@ _PLACES = {
 
 
 class _Decoder(ChangedFieldsDecoder):
-    types = Types("insert", "update", "delete")
+    types = Types(MAXWELL)
     several = False
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bridge.format_rules.cdc_options import CdcOptions
+from bridge.format_rules.change_documents import OGG
 from bridge.format_rules.json_rows import check
 from bridge.formats.base import NOTHING
-from bridge.formats.cdc.before_after import BeforeAfterDecoder, Operations
+from bridge.formats.cdc.before_after import BeforeAfterDecoder
 from bridge.formats.cdc.encode import PairEncoder
 from bridge.formats.cdc.metadata import STRING, Metadata, Place, date_or_millis
 from bridge.schema import ArrayType, RowType
@@ -25,7 +26,7 @@ _PLACES = {
 
 
 class _Decoder(BeforeAfterDecoder):
-    operations = Operations("op_type", ("I",), "U", "D")
+    operations = OGG
 
 
 class OggJsonFormat:

@@ -5,6 +5,7 @@ A field that is absent did not change, and one that is null was null.
 
 from __future__ import annotations
 
+from bridge.format_rules.change_documents import null_is_not_absent
 from bridge.formats.before_image import padded
 from bridge.formats.cdc.fast_path import FastPath
 from bridge.formats.sql import literal, member, null
@@ -17,13 +18,12 @@ class OldField:
     """SQL for the fields `before_type` of before images; the other fields of the row are null in them.
 
     `old` is read as a map of texts, in which a null field differs from an absent one. Where both mean the same, it is
-    read as a struct, which is cheaper: a key of one column, and columns that are NOT NULL, were not null.
+    read as a struct, which is cheaper.
     """
 
     def __init__(self, row: RowType, before_type: RowType) -> None:
         self.row, self.before_type = row, before_type
-        has_nullable = any(f.type.nullable for f in before_type.fields)
-        self._is_map = before_type == row or (len(before_type.fields) > 1 and has_nullable)
+        self._is_map = null_is_not_absent(row, before_type)
         self.type = "MAP<STRING, STRING>" if self._is_map else FastPath.of(before_type)
         """The type that `from_json` reads `old` as."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bridge.format_rules.change_documents import Operations
 from bridge.formats.sql import literal, null
 
 __all__ = ["Changes", "Types"]
@@ -22,25 +23,22 @@ class Changes:
 
 @dataclass(frozen=True)
 class Types:
-    """The values of `type`; documents of a type in `skipped` have no rows and are no error."""
+    """The values of `type`."""
 
-    insert: str
-    update: str
-    delete: str
-    skipped: tuple[str, ...] = ()
+    words: Operations
 
     def outcome(self, type: str, changes: Changes, none: Callable[[str], str]) -> str:
         """Return the outcome that `type`, SQL, selects; `none` makes the outcome without rows of SQL of an error."""
-        words = (self.insert, self.update, self.delete, *self.skipped)
-        unknown = f"field 'type' has an unknown value; known are {', '.join(words)}"
-        skipped = ", ".join(map(literal, self.skipped))
+        words = self.words
+        unknown = f"field 'type' has an unknown value; known are {', '.join(words.known)}"
+        skipped = ", ".join(map(literal, words.skipped))
         skip = f"WHEN {type} IN ({skipped}) THEN {none(null('STRING'))} " if skipped else ""
         return (
             f"CASE WHEN {type} IS NULL THEN {none(_missing('type'))} "
-            f"WHEN {type} NOT IN ({', '.join(map(literal, words))}) THEN {none(literal(unknown))} {skip}"
+            f"WHEN {type} NOT IN ({', '.join(map(literal, words.known))}) THEN {none(literal(unknown))} {skip}"
             f"WHEN {changes.missing} THEN {none(_missing('data'))} "
-            f"WHEN {type} = {literal(self.insert)} THEN {changes.inserted} "
-            f"WHEN {type} = {literal(self.delete)} THEN {changes.deleted} ELSE {changes.updated} END"
+            f"WHEN {type} IN ({', '.join(map(literal, words.insert))}) THEN {changes.inserted} "
+            f"WHEN {type} = {literal(words.delete)} THEN {changes.deleted} ELSE {changes.updated} END"
         )
 
 

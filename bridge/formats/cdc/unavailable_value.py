@@ -5,12 +5,11 @@ It is the value of strings, in UTF-8 that of bytes, the only item of lists and m
 
 from __future__ import annotations
 
+from bridge.format_rules.change_documents import PLACEHOLDER
 from bridge.formats.sql import literal, member, null
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = ["PLACEHOLDER", "has_placeholder", "unavailable_fields", "without_placeholders"]
-
-PLACEHOLDER = "__debezium_unavailable_value"
+__all__ = ["has_placeholder", "unavailable_fields", "without_placeholders"]
 
 _TEXT, _BYTES = literal(PLACEHOLDER), f"encode({literal(PLACEHOLDER)}, 'UTF-8')"
 

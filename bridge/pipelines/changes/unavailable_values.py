@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from bridge.columns import BAD, KIND, POSITION, col, same_key
 from bridge.decode import DROPPED, SKIP, UNAVAILABLE
+from bridge.delta.merge_semantics import KEPT
 from bridge.rows import RowKind
 
 __all__ = ["fill_unavailable_values"]
@@ -29,12 +30,17 @@ def fill_unavailable_values(
 
     A value is taken from the last earlier change of the same key in this frame that sets a row and has the column,
     else from the key's row in `table`. Where neither exists, the change becomes bad, and `__bad` gives the reason.
-    `__unavailable` is null in the result. Read `table` as late as possible: the result is only as current as it is.
+    `__unavailable` is null in the result. KEPT names the columns whose values are those of `table`, so that a MERGE
+    does not undo what another writer has changed since then.
     """
     from_frame = _fill_from_earlier_changes(changes, key, columns)
     table_rows = table.select(*[col(name) for name in (*key, *columns)], F.lit(True).alias(_IN_TABLE))
     is_open = F.size(col(UNAVAILABLE, "c")) > 0
-    joined = from_frame.alias("c").join(table_rows.alias("t"), is_open & same_key(key, "c", "t"), "left")
+    joined = (
+        from_frame.withColumn(KEPT, col(UNAVAILABLE))
+        .alias("c")
+        .join(table_rows.alias("t"), is_open & same_key(key, "c", "t"), "left")
+    )
     unresolved = F.coalesce(is_open & col(_IN_TABLE, "t").isNull(), F.lit(False))
     reason = F.concat(
         F.lit("value: it leaves out "),
@@ -49,7 +55,8 @@ def fill_unavailable_values(
         BAD: F.when(unresolved, reason).otherwise(col(BAD, "c")),
         UNAVAILABLE: F.lit(None).cast("array<string>"),
     }
-    return joined.select(*[values.get(name, col(name, "c")).alias(name) for name in changes.columns])
+    names = [*changes.columns, KEPT]
+    return joined.select(*[values.get(name, col(name, "c")).alias(name) for name in names])
 
 
 def _fill_from_earlier_changes(changes: DataFrame, key: Sequence[str], columns: Sequence[str]) -> DataFrame:

@@ -22,6 +22,7 @@ from bridge.kafka.leader_epochs import with_leader_epochs
 from bridge.kafka.offset_availability import check_offsets_available
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
+from bridge.pipelines.changes.own_rows import own_rows
 from bridge.pipelines.compare.row_comparison import Comparison, compare, compare_bags
 from bridge.pipelines.runtime.preflight import open_ingested_table, open_whole_table, published_table
 from bridge.publish_progress import NOTHING
@@ -67,7 +68,8 @@ def verify(
     """Compare the fold of the topic with the table, row by row. Writes nothing.
 
     Rows of a table without a PRIMARY KEY are counted: each must be on both sides the same number of times. The result
-    contains rows only with `show_values`.
+    contains rows only with `show_values`. Of a table that several pipelines merge into, the key and the pipeline's own
+    columns are compared, in the rows where one of these has a value.
 
     `ingest`: compares the topic up to the offsets of the newest ingest commit with the newest version of the table
     before any later ingest commit. Changes that others made to the table since then are differences.
@@ -90,7 +92,8 @@ def verify(
         changes = changelog_decode.resolve_unavailable(
             changelog_decode.decode_with_fallback(records, definition, persist), definition, persist
         )
-        topic, rows = changelog_decode.fold(changes, definition), change_feed.snapshot(table, version)
+        topic = own_rows(changelog_decode.fold(changes, definition), definition)
+        rows = own_rows(change_feed.snapshot(table, version), definition)
         if definition.topic.appends:
             comparison = compare_bags(topic, rows, fields=table.fields)
         else:

@@ -27,6 +27,7 @@ from bridge.pipelines.changes import changelog_decode, row_gate
 from bridge.pipelines.changes.bad_records import quarantine_bad_records, refuse_bad_records
 from bridge.pipelines.changes.batch_stats import BatchStats, RowCounter, collect_batch_stats, count_rows
 from bridge.pipelines.changes.changelog_decode import Persist
+from bridge.pipelines.changes.own_rows import own_rows
 
 __all__ = ["AppliedBatch", "Compacted", "Decoded", "apply_batch"]
 
@@ -140,7 +141,7 @@ def decode(
         changes = persist(changelog_decode.decode(records, definition))
         stats = collect_batch_stats(definition, changes)
     if stats.unavailable:
-        rows = table.on(records.sparkSession).delta().toDF()
+        rows = own_rows(table.on(records.sparkSession).delta().toDF(), definition)
         changes = persist(changelog_decode.fill_unavailable(changes, rows, definition))
         stats = collect_batch_stats(definition, changes)
     return Decoded(records, changes, stats, counter, needed_full_decode)

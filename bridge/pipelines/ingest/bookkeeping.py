@@ -10,7 +10,7 @@ from bridge.definition import Definition, Topic
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.table import Table
 from bridge.kafka.admin import TopicState
-from bridge.metrics import BatchReport, Listener, Summary
+from bridge.metrics import BatchReport, Listener, Summary, now_ms
 from bridge.offsets import Offsets
 from bridge.pipelines.ingest.batch import AppliedBatch
 from bridge.pipelines.runtime.monitoring import BatchHealth, IngestMonitor
@@ -65,7 +65,7 @@ class Bookkeeping:
         offsets = self.progress.offsets.advanced(end)
         if offsets == self.progress.offsets:
             return None
-        return replace(self.progress, batch=self.progress.batch + 1, offsets=offsets)
+        return replace(self.progress, batch=self.progress.batch + 1, offsets=offsets, at_ms=now_ms())
 
     def record(
         self, progress: IngestProgress, applied: AppliedBatch, newest_end: Offsets, started: float

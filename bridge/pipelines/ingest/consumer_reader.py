@@ -1,4 +1,4 @@
-"""The reader `consumer`: one Spark job reads, compacts and decodes a batch of an upsert topic, without Spark SQL.
+"""The reader `consumer`: one Spark job reads, compacts and decodes a batch of a keyed changelog, without Spark SQL.
 
 Its tasks are Kafka consumers that decode with Arrow. What they cannot decode exactly as Spark's path does, they leave
 to it, batch by batch (docs/adr/029).
@@ -6,8 +6,9 @@ to it, batch by batch (docs/adr/029).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,21 +16,25 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from bridge.arrow_formats.base import ArrowDecoder
-from bridge.arrow_formats.catalog import arrow_decoder
+from bridge.arrow_formats.catalog import arrow_decoder, change_arrow_decoder
 from bridge.columns import KIND
-from bridge.definition import Definition, Engine, Reader, Topic
+from bridge.definition import Definition, Reader, Topic
 from bridge.delta.table import Table
 from bridge.errors import MissingPackageError
-from bridge.kafka.client_settings import for_consumer, java_reader_settings
-from bridge.kafka.latest_rows import LatestRows, LatestRowsTask, NotRead
-from bridge.kafka.range_consumer import PartitionRange
+from bridge.kafka.client_settings import for_consumer
+from bridge.kafka.folded_changes import ChangeReading
+from bridge.kafka.latest_rows import LatestChangesTask, LatestRows, LatestRowsTask, NotRead
+from bridge.kafka.range_parts import PartitionRange
 from bridge.kafka.task_errors import TaskErrors
+from bridge.kafka.worker_check import expected
 from bridge.offsets import Offsets, TopicPartition
+from bridge.pipelines.ingest.writer_schemas import with_writer_schemas
 from bridge.rows import RowKind
-from bridge.schema import PhysicalColumn, ScalarType
+from bridge.schema import TableSchema
 
-__all__ = ["TIMEOUT_SECONDS", "ConsumerReader", "LatestBatch", "NotRead", "unsupported"]
+__all__ = ["TIMEOUT_SECONDS", "ConsumerReader", "LatestBatch", "NotRead"]
+
+_Task: TypeAlias = LatestRowsTask | LatestChangesTask
 
 TIMEOUT_SECONDS = 60.0
 """How long a broker may not answer: Kafka's default.api.timeout.ms."""
@@ -47,55 +52,14 @@ class LatestBatch:
     """The newest value of the watermark column in each partition with such a row; empty without a WATERMARK."""
 
 
-def unsupported(definition: Definition, topic: Topic) -> str | None:
-    """Return why consumers cannot read for this pipeline, as the end of a sentence; None if they can."""
-    schema = topic.schema
-    if not topic.is_upsert:
-        return "the topic is no upsert topic"
-    if not definition.compacts_first:
-        return "bad records are not to stop the ingest"
-    if definition.gate is not None:
-        return "the pipeline has a gate"
-    if definition.merge.engine is Engine.SPARK:
-        return "merge.engine is spark"
-    special = [c.name for c in schema.columns if not isinstance(c, PhysicalColumn)]
-    if special:
-        return f"column {special[0]!r} is a metadata or computed column"
-    if schema.watermark is not None and not _is_timestamp(topic, schema.watermark.column):
-        return f"the watermark column {schema.watermark.column!r} is no timestamp"
-    if java := java_reader_settings(topic):
-        return f"'properties.{java[0]}' is for Spark's reader"
-    if topic.parallelism is not None:
-        return "scan.parallelism is for Spark's reader"
-    for spec in (topic.key, topic.value):
-        if spec is None:
-            return "the topic has no key format"
-        decoder = arrow_decoder(spec)
-        if isinstance(decoder, str):
-            return decoder
-    return None
-
-
-def _is_timestamp(topic: Topic, name: str) -> bool:
-    column = next((c for c in topic.schema.physical if c.name == name), None)
-    return (
-        column is not None
-        and isinstance(column.type, ScalarType)
-        and column.type.name in ("TIMESTAMP", "TIMESTAMP_LTZ")
-    )
-
-
 class ConsumerReader:
     """Reads batches of a topic for a pipeline that `unsupported` does not refuse."""
 
     def __init__(self, spark: SparkSession, definition: Definition, topic: Topic, table: Table) -> None:
-        assert topic.key is not None
         self._spark, self._topic, self._table = spark, topic, table
         self._key = definition.primary_key
         self._tasks = max(1, spark.sparkContext.defaultParallelism)
-        key, value = arrow_decoder(topic.key), arrow_decoder(topic.value)
-        assert not isinstance(key, str) and not isinstance(value, str)
-        self._decoders: tuple[ArrowDecoder, ArrowDecoder] = (key, value)
+        self._make_task = self._upsert_task() if topic.is_upsert else self._change_task()
         self._required = definition.reader is Reader.CONSUMER
         self._limit_bytes = definition.merge.max_batch_bytes
 
@@ -104,8 +68,8 @@ class ConsumerReader:
 
         A partition without a start is left out. Where the executors lack a package, NotRead says so, unless the
         pipeline file asks for consumers: then MissingPackageError does. With `job_group` the job, and later ones of
-        this thread, are of that group, which `cancel` ends. Raises GapError and KafkaError of a task, and Spark's
-        errors.
+        this thread, are of that group, which `cancel` ends. Raises GapError and KafkaError of a task, KafkaError for
+        a schema registry that cannot be reached, and Spark's errors.
         """
         if job_group is not None:
             self._spark.sparkContext.setJobGroup(job_group, "read ahead", interruptOnCancel=True)
@@ -120,8 +84,7 @@ class ConsumerReader:
             if isinstance(result, NotRead):
                 return result
             parts.append(result)
-        tables = [part.table() for part in parts]
-        changes = pa.concat_tables(tables).select([*self._table.columns, KIND])
+        changes = pa.concat_tables([p.table() for p in parts]).select([*self._table.columns, KIND])
         keys = changes.select(list(self._key))
         if keys.group_by(list(self._key)).aggregate([]).num_rows < keys.num_rows:
             return NotRead("a key is in two partitions, or written in two ways")
@@ -129,7 +92,7 @@ class ConsumerReader:
             changes,
             records=sum(part.records for part in parts),
             upserts=pc.sum(_is_upsert(changes)).as_py() or 0,
-            newest_event_ms=self._newest_event_times(parts, tables),
+            newest_event_ms={(p.topic, p.partition): p.newest // 1000 for p in parts if p.newest is not None},
         )
 
     def cancel(self, job_group: str) -> None:
@@ -140,20 +103,8 @@ class ConsumerReader:
         if not ranges:
             return []
         shares = _shares(ranges, self._tasks)
-        key, value = self._topic.key, self._topic.value
-        assert key is not None
-        task = LatestRowsTask(
-            settings=for_consumer(self._topic),
-            key=self._decoders[0],
-            value=self._decoders[1],
-            key_columns=key.columns,
-            value_columns=value.columns,
-            columns=self._table.columns,
-            not_null=tuple(c.name for c in self._topic.schema.physical if not c.type.nullable),
-            timeout=TIMEOUT_SECONDS,
-            limit_bytes=max(1, self._limit_bytes // len(shares)),
-        )
-        errors = TaskErrors()
+        task = self._make_task(max(1, self._limit_bytes // len(shares)))
+        errors = TaskErrors(expected(self._topic.properties))
         # Of Spark SQL the planning alone would take longer than the tasks of a small batch.
         job = self._spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(errors.task(task.run))
         try:
@@ -164,22 +115,51 @@ class ConsumerReader:
                 return [NotRead(str(error).partition(":")[0])]
             raise error or failure from None
 
-    def _newest_event_times(
-        self, parts: Sequence[LatestRows], tables: Sequence[pa.Table]
-    ) -> dict[TopicPartition, int]:
-        watermark = self._topic.schema.watermark
-        if watermark is None:
-            return {}
-        newest = {}
-        for part, table in zip(parts, tables, strict=True):
-            value = pc.max(_upserts(table)[watermark.column])
-            if value.is_valid:
-                newest[part.topic, part.partition] = value.cast(pa.int64()).as_py() // 1000
-        return newest
+    def _upsert_task(self) -> Callable[[int], _Task]:
+        """Return what makes the task of a batch for a limit of bytes; it asks the schema registry."""
+        topic, schema = self._topic, self._topic.schema
+        key, value = topic.key, topic.value
+        assert key is not None
+        key_decoder, value_decoder = arrow_decoder(key), arrow_decoder(value)
+        assert not isinstance(key_decoder, str) and not isinstance(value_decoder, str)
+        return lambda limit_bytes: LatestRowsTask(
+            settings=for_consumer(topic),
+            key=with_writer_schemas(key_decoder, key),
+            value=with_writer_schemas(value_decoder, value),
+            key_columns=key.columns,
+            value_columns=value.columns,
+            columns=self._table.columns,
+            not_null=_not_null(schema),
+            watermark=schema.watermark.column if schema.watermark else None,
+            timeout=TIMEOUT_SECONDS,
+            limit_bytes=limit_bytes,
+        )
+
+    def _change_task(self) -> Callable[[int], _Task]:
+        """The same for a CDC topic."""
+        topic, schema = self._topic, self._topic.schema
+        key, value = topic.key, topic.value
+        key_decoder = None if key is None else arrow_decoder(key)
+        decoder = change_arrow_decoder(value, schema.primary_key)
+        assert not isinstance(key_decoder, str) and not isinstance(decoder, str)
+        return lambda limit_bytes: LatestChangesTask(
+            settings=for_consumer(topic),
+            reading=ChangeReading(
+                decoder=with_writer_schemas(decoder, value),
+                key_decoder=None
+                if key is None or key_decoder is None
+                else with_writer_schemas(key_decoder, key),
+                key=schema.primary_key,
+                not_null=_not_null(schema),
+                watermark=schema.watermark.column if schema.watermark else None,
+            ),
+            timeout=TIMEOUT_SECONDS,
+            limit_bytes=limit_bytes,
+        )
 
 
-def _upserts(table: pa.Table) -> pa.Table:
-    return table.filter(_is_upsert(table))
+def _not_null(schema: TableSchema) -> tuple[str, ...]:
+    return tuple(c.name for c in schema.physical if not c.type.nullable)
 
 
 def _is_upsert(table: pa.Table) -> pa.ChunkedArray:

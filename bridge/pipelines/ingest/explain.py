@@ -14,6 +14,7 @@ from bridge.columns import col, retracts
 from bridge.definition import Definition
 from bridge.delta.engine_choice import Engines
 from bridge.delta.ingest_progress import read_progress
+from bridge.delta.merge_semantics import semantics_of
 from bridge.delta.table import Table, exists
 from bridge.kafka import admin, source
 from bridge.kafka.leader_epochs import with_leader_epochs
@@ -94,7 +95,8 @@ def explain(spark: SparkSession, definition: Definition) -> Explained:
         files_touched = _sum_up(files) if files is not None else dict.fromkeys(_SUMS, 0)
         engine = ""
         if table and counts[0] and not definition.topic.appends:
-            engine = Engines(definition.merge).describe_choice(table, changes, key=definition.primary_key)
+            engines = Engines(definition.merge, semantics_of(definition.delta))
+            engine = engines.describe_choice(table, changes, key=definition.primary_key)
     return Explained(
         pipeline=definition.name,
         table=str(definition.delta),

@@ -23,6 +23,7 @@ from bridge.delta import quarantine
 from bridge.delta.append import append_batch
 from bridge.delta.file_statistics import repair_statistics
 from bridge.delta.ingest_progress import IngestProgress, read_progress
+from bridge.delta.merge_semantics import semantics_of
 from bridge.delta.merge_spark import SparkEngine
 from bridge.delta.table import Table, exists
 from bridge.errors import DefinitionError, GapError
@@ -30,6 +31,7 @@ from bridge.kafka import admin, source
 from bridge.kafka.leader_epochs import with_leader_epochs
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
+from bridge.pipelines.changes.own_rows import own_rows
 from bridge.pipelines.runtime.preflight import ingest_table
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 
@@ -138,6 +140,7 @@ class _Run:
                     key=self.definition.primary_key,
                     progress=next_progress,
                     persisted=True,
+                    semantics=semantics_of(self.definition.delta),
                 )
                 newest = folded.select(*_coordinates()).join(coordinates, _COORDINATES, "left_semi").count()
                 result = replace(result, overtaken=result.replayed - newest)
@@ -160,7 +163,8 @@ class _Run:
             others.unionByName(quarantined), self.definition, persist
         )
         if UNAVAILABLE in changes.columns:
-            changes = changelog_decode.fill_unavailable(changes, self.table.delta().toDF(), self.definition)
+            rows = own_rows(self.table.delta().toDF(), self.definition)
+            changes = changelog_decode.fill_unavailable(changes, rows, self.definition)
         keys = good.where(changelog_decode.is_good()).select(*(col(name) for name in key)).distinct()
         last = changelog_decode.fold(changes, self.definition)
         return last.alias("c").join(F.broadcast(keys.alias("k")), same_key(key, "c", "k"), "left_semi")

@@ -14,11 +14,10 @@ from pyspark.sql import SparkSession
 
 from bridge.definition import Definition, Reader
 from bridge.errors import DefinitionError
-from bridge.kafka import source
 from bridge.metrics import Listener, Summary, ignore
-from bridge.pipelines.ingest.batch import apply_batch
 from bridge.pipelines.ingest.consumer_batches import ConsumerBatches
-from bridge.pipelines.ingest.consumer_reader import ConsumerReader, unsupported
+from bridge.pipelines.ingest.consumer_reader import ConsumerReader
+from bridge.pipelines.ingest.consumer_support import unsupported
 from bridge.pipelines.ingest.run_state import RunState
 from bridge.pipelines.ingest.stream_batches import StreamBatches
 from bridge.pipelines.ingest.worker_warm_up import warm_up
@@ -127,14 +126,4 @@ class _Run:
         Otherwise a run without records would leave no progress, and the next run would start at a later end and miss
         the records in between.
         """
-        state = self._state
-        progress = replace(state.books.progress, batch=0)
-        apply_batch(
-            state.definition,
-            state.table,
-            state.spark.createDataFrame([], source.RECORDS),
-            progress,
-            engines=state.engines,
-            start=progress.offsets,
-        )
-        state.books.progress = progress
+        self._state.commit_progress()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
@@ -11,16 +12,21 @@ from bridge.definition import Definition
 from bridge.delta.engine_choice import Engines
 from bridge.delta.file_statistics import repair_statistics
 from bridge.delta.ingest_progress import IngestProgress, read_progress
-from bridge.kafka import admin
+from bridge.delta.merge_semantics import semantics_of
+from bridge.kafka import admin, source
 from bridge.kafka.offset_availability import check_offsets_available
-from bridge.metrics import Listener
+from bridge.metrics import Listener, now_ms
 from bridge.pipelines.changes import row_gate
+from bridge.pipelines.ingest.batch import apply_batch
 from bridge.pipelines.ingest.bookkeeping import Bookkeeping
 from bridge.pipelines.operations.maintain import Schedule
 from bridge.pipelines.runtime.lease import Lease
 from bridge.pipelines.runtime.preflight import ingest_table
 
-__all__ = ["RunState"]
+__all__ = ["PROGRESS_MS", "RunState"]
+
+PROGRESS_MS = 6 * 3_600_000
+"""After this time without records a pipeline commits its progress again, where other pipelines write the table."""
 
 
 class RunState:
@@ -53,7 +59,9 @@ class RunState:
             check_offsets_available(offsets, state, last[0].topic_ids)
         self.end = admin.end_offsets(self.topic, state)
         self.books = Bookkeeping(definition, self.topic, self.table, listener, offsets, batch, state)
-        self.engines = Engines(definition.merge)
+        if last is not None:
+            self.books.progress = replace(self.books.progress, at_ms=last[0].at_ms)
+        self.engines = Engines(definition.merge, semantics_of(definition.delta))
         self.schedule = Schedule(definition, self.table)
         self.monitor = self.books.monitor
         self.monitor.notices.add(
@@ -87,7 +95,34 @@ class RunState:
         return self.books.progress.offsets.reaches(self.books.topic_end)
 
     def maintain(self) -> None:
-        """Maintain the table, when that is due, while no batch is running."""
+        """Maintain the table and keep the progress in its log, when that is due, while no batch is running."""
         if self.schedule.due():
             with self.batch_lock:
                 self.monitor.notices.add(self.schedule.run())
+        if self._progress_is_old():
+            with self.batch_lock:
+                if self._progress_is_old():
+                    self.lease.check()
+                    self.commit_progress()
+
+    def _progress_is_old(self) -> bool:
+        """Whether the log, which the commits of other pipelines let Delta clean, may lose the progress of this one."""
+        progress = self.books.progress
+        return (
+            bool(self.definition.delta.merge_columns)
+            and progress.batch >= 0
+            and now_ms() - progress.at_ms > PROGRESS_MS
+        )
+
+    def commit_progress(self) -> None:
+        """Commit the progress as it is, as the next batch, without records."""
+        progress = replace(self.books.progress, batch=self.books.progress.batch + 1, at_ms=now_ms())
+        apply_batch(
+            self.definition,
+            self.table,
+            self.spark.createDataFrame([], source.RECORDS),
+            progress,
+            engines=self.engines,
+            start=progress.offsets,
+        )
+        self.books.progress = progress

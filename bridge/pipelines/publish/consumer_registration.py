@@ -8,8 +8,8 @@ from bridge import storage
 from bridge.definition import Definition
 from bridge.delta.delta_errors import error_names
 from bridge.delta.feed_consumers import FeedConsumers
-from bridge.delta.log_layout import commit_file, log_folder
 from bridge.delta.table import Table
+from bridge.log_layout import commit_file, log_folder
 from bridge.pipelines.runtime.retention_warnings import log_retention_warning
 from bridge.publish_progress import PublishProgress
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -20,11 +19,13 @@ from bridge.kafka import admin
 from bridge.offsets import Offsets
 from bridge.pipelines.quality.changed_rows import changed_rows, select_expectations, split_by_scope
 from bridge.pipelines.quality.facts import facts_of
+from bridge.pipelines.quality.report_file import write_report_file
+from bridge.pipelines.quality.suite_file import load_suite
 from bridge.pipelines.runtime.check_results import earlier_results, history_of, store_results
 from bridge.pipelines.runtime.preflight import open_ingested_table, open_whole_table
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
-from bridge.quality import report, suite
 from bridge.quality.history import History, PastRun
+from bridge.quality.report import html
 from bridge.quality.run import Subject, Verdict, run
 from bridge.quality.scan_cost import metered
 from bridge.quality.suite import Suite
@@ -42,7 +43,8 @@ class Checked:
 
     verdict: Verdict
     version: int
-    report: Path
+    report: str
+    """A path, or a URI on an object store."""
     suite: Suite
     history: History
     now: PastRun
@@ -67,7 +69,7 @@ def check(
             f"{definition.name!r} has no `quality` section: add `quality: {{suite: expectations/NAME.json}}`"
         )
     check_storage_locations(spark, definition)
-    expectations = suite.load(quality.suite)
+    expectations = load_suite(spark, quality.suite)
     table = open_whole_table(spark, definition)
     history = earlier_results(spark, quality.results, definition.name, expectations.name)
     version, ingested = change_feed.latest_version(table), open_ingested_table(table, definition)
@@ -78,7 +80,7 @@ def check(
         version=version,
         offsets=ingested[0].offsets if ingested else None,
         since=since,
-        suite_file=str(quality.suite),
+        suite_file=quality.suite,
         run=uuid.uuid4().hex,
         trigger=trigger,
         bridge=own_version(),
@@ -95,8 +97,8 @@ def check(
     )
     if now.arrival is None and last is not None:
         now = replace(now, arrival=last.arrival)
-    file = quality.report or Path(default_report(definition))
-    report.write_report(verdict, history, now, file)
+    file = quality.report or default_report(definition)
+    write_report_file(spark, html(verdict, history, now), file)
     try:
         store_results(spark, quality.results, verdict, now)
     except TableError as error:

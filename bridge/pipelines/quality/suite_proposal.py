@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -13,10 +12,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.columns import col
+from bridge.config.storage_locations import default_suite
 from bridge.definition import Definition
 from bridge.delta import change_feed
+from bridge.pipelines.quality.suite_file import refuse_existing, write_suite_file
 from bridge.pipelines.runtime.preflight import open_whole_table
-from bridge.quality.suite_proposal import MAX_SET_VALUES, ColumnFacts, propose_suite, write_suite
+from bridge.quality.suite_proposal import MAX_SET_VALUES, ColumnFacts, propose_suite, suite_text
 
 __all__ = ["Proposal", "propose"]
 
@@ -31,7 +32,7 @@ _LARGEST = 10**15
 class Proposal:
     """The file that was written, and the table that it was derived from."""
 
-    suite: Path
+    suite: str
     expectations: int
     rows: int
     version: int
@@ -44,10 +45,9 @@ def propose(spark: SparkSession, definition: Definition, *, overwrite: bool = Fa
     the table, and a second one if columns have few values; only aggregates and these values reach the driver. Raises
     DefinitionError if the file exists and `overwrite` is not set, TableError without a table.
     """
-    file = definition.quality.suite if definition.quality else _default(definition)
+    file = definition.quality.suite if definition.quality else default_suite(definition)
     # Before the table is read, so that a refusal does not take minutes.
-    if file.exists() and not overwrite:
-        write_suite({}, file, overwrite=False)
+    refuse_existing(spark, file, overwrite=overwrite)
     table = open_whole_table(spark, definition)
     version = change_feed.latest_version(table)
     with change_feed.feed_errors(table, version, version):
@@ -57,12 +57,9 @@ def propose(spark: SparkSession, definition: Definition, *, overwrite: bool = Fa
     suite = propose_suite(
         definition.name, columns, rows=rows, key=key, event_time_column=_event_time(definition, columns)
     )
-    write_suite(suite, file, overwrite=overwrite)
+    refuse_existing(spark, file, overwrite=overwrite)
+    write_suite_file(spark, suite_text(suite), file)
     return Proposal(file, len(suite["expectations"]), rows, version)
-
-
-def _default(definition: Definition) -> Path:
-    return definition.base / "expectations" / f"{definition.name}.json"
 
 
 def _profile(frame: DataFrame) -> tuple[int, list[ColumnFacts]]:

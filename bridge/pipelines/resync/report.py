@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from bridge.definition import Definition
 from bridge.delta.publish_log import PublishLog
-from bridge.delta.table_checks import PIPELINE_PROPERTY
+from bridge.delta.table_checks import belongs_to, owners
 from bridge.errors import DefinitionError, GapError
 from bridge.pipelines.runtime.preflight import open_whole_table
 
@@ -51,15 +51,15 @@ def direction_of(spark: SparkSession, definition: Definition, requested: str | N
     """
     if requested is not None:
         return requested
-    owner = open_whole_table(spark, definition).properties.get(PIPELINE_PROPERTY)
+    properties = open_whole_table(spark, definition).properties
     try:
         published = PublishLog(spark, definition.run.checkpoint, definition.name).last() is not None
     except GapError:
         published = True
-    has_ingested = owner == definition.name
+    has_ingested = belongs_to(properties, definition.name)
     if has_ingested != published:
         return "ingest" if has_ingested else "publish"
-    if owner is not None and not has_ingested:
+    if owners(properties) and not has_ingested:
         return "publish"
     has = "both ingests and publishes" if has_ingested else "has left no trace in its table or checkpoint"
     raise DefinitionError(f"{definition.name!r} {has}: set --direction ingest or --direction publish")

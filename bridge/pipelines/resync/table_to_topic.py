@@ -28,6 +28,7 @@ from bridge.pipelines.publish.delivery import Delivery, delivery_for
 from bridge.pipelines.publish.destination import Destination
 from bridge.pipelines.resync.report import Resync, refuse_appends
 from bridge.pipelines.runtime import query_state
+from bridge.pipelines.runtime.executors import check_executors
 from bridge.pipelines.runtime.lease import Lease, acquire_lease
 from bridge.pipelines.runtime.monitoring import Notices
 from bridge.pipelines.runtime.preflight import published_table
@@ -56,6 +57,7 @@ def resync(spark: SparkSession, definition: Definition, *, dry_run: bool = False
     refuse_appends(definition)
     refuse_unpublishable(definition.topic)
     row_gate.refuse_quarantine(definition)
+    check_executors(spark, definition, sends=not dry_run)
     topic, table = admin.resolve(definition.topic), published_table(spark, definition)
     topic, table = with_added_columns(definition, topic, table, table.read({}).schema)
     run = _Run(replace(definition, topic=topic), table, change_feed.latest_version(table))

@@ -17,17 +17,19 @@ from bridge.delta import change_feed
 from bridge.delta.delta_errors import feed_errors
 from bridge.delta.file_statistics import repair_statistics
 from bridge.delta.ingest_progress import IngestProgress, last_batch, read_progress
-from bridge.delta.merge_semantics import INSERT_ALWAYS, repair_by_key
+from bridge.delta.merge_semantics import INSERT_ALWAYS, merge_own_columns, repair_by_key
 from bridge.delta.merge_spark import SparkEngine
 from bridge.delta.table import Table
-from bridge.errors import DefinitionError, GapError
+from bridge.errors import DefinitionError, GapError, TableError
 from bridge.kafka import admin, source
 from bridge.kafka.leader_epochs import with_leader_epochs
 from bridge.kafka.offset_availability import check_offsets_available
 from bridge.pipelines.changes import changelog_decode, row_gate
 from bridge.pipelines.changes.bad_records import quarantine_bad_records, refuse_bad_records
 from bridge.pipelines.changes.batch_stats import BatchStats, collect_batch_stats
+from bridge.pipelines.changes.own_rows import own_rows
 from bridge.pipelines.resync.report import Resync, refuse_appends
+from bridge.pipelines.runtime.executors import check_executors
 from bridge.pipelines.runtime.kafka_read_errors import explained_read_error
 from bridge.pipelines.runtime.lease import Lease, acquire_lease
 from bridge.pipelines.runtime.monitoring import Notices
@@ -48,9 +50,10 @@ def resync(
     The commit carries these offsets and the topic's id: an ordinary ingest continues from there.
 
     Only differences are written: rows are inserted, updated, or deleted where the topic does not have their key (its
-    tombstone may be gone), and a key with several rows gets one. Bad records are treated as in an ingest. Before the
-    commit nothing has changed, after it everything has; run again, it does what is left to do. Changes that other
-    writers make to the table while it runs may survive it. `dry_run` writes nothing.
+    tombstone may be gone), and a key with several rows gets one. In a table that several pipelines merge into, only the
+    pipeline's own columns are repaired (`merge_own_columns`), and a key with several rows is a TableError. Bad records
+    are treated as in an ingest. Before the commit nothing has changed, after it everything has; run again, it does what
+    is left to do. Changes that other writers make to the table while it runs may survive it. `dry_run` writes nothing.
 
     `missing` (`delete` or `keep`) decides about rows that are not in the topic if records of it have expired: it is not
     known then which of these rows were deleted. DefinitionError without it.
@@ -61,6 +64,7 @@ def resync(
     """
     refuse_appends(definition)
     _refuse_rows_from_elsewhere(definition)
+    check_executors(spark, definition, sends=False)
     topic = admin.resolve(definition.topic)
     state = admin.describe(topic)
     keep_missing = _keeps_missing(topic, state, missing)
@@ -124,10 +128,14 @@ class _Run:
             persist = changelog_decode.persist_within(stack)
             key = definition.primary_key
             rows = change_feed.snapshot(table, version).select(*(col(name) for name in table.columns))
+            if definition.delta.merge_columns:
+                _refuse_duplicate_keys(rows, table, key)
+                rows = own_rows(rows, definition)
             records = source.read(spark, self.topic, self.state.earliest, end)
             records = with_leader_epochs(records, self.topic, self.state.earliest, end)
             changes, stats = self._read(records, rows, persist)
-            topic_rows = persist(changelog_decode.fold(changes, definition).where(~retracts()))
+            folded = changelog_decode.fold(changes, definition).where(~retracts())
+            topic_rows = persist(own_rows(folded, definition))
             differences = persist(_differences(topic_rows, rows, table, key, self.keep_missing))
             counts = {
                 row[0]: row[1]
@@ -188,11 +196,21 @@ class _Run:
             return last[1]
         failpoints.hit("resync.before-commit")
         key = self.definition.primary_key
+        semantics = merge_own_columns if self.definition.delta.merge_columns else repair_by_key
         merged = SparkEngine().merge(
-            self.table, differences, key=key, progress=progress, persisted=True, semantics=repair_by_key
+            self.table, differences, key=key, progress=progress, persisted=True, semantics=semantics
         )
         failpoints.hit("resync.after-commit")
         return merged.version
+
+
+def _refuse_duplicate_keys(rows: DataFrame, table: Table, key: Sequence[str]) -> None:
+    duplicates = rows.groupBy(*(col(name) for name in key)).count().where("count > 1").count()
+    if duplicates:
+        raise TableError(
+            f"table {table}: {duplicates} keys have more than one row, and it is not known which of them has the right "
+            "values of the other pipelines' columns. Delete the surplus rows, then run again"
+        )
 
 
 def _last_progress(table: Table, pipeline: str) -> tuple[IngestProgress, int] | None:

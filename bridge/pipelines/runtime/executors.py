@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +20,22 @@ from pyspark.sql import SparkSession
 
 from bridge.bridge_folders import scratch_name
 from bridge.definition import Definition, Reader
-from bridge.errors import BridgeError, KafkaError, MissingPackageError, TableError
+from bridge.errors import BridgeError, TableError
 from bridge.kafka.client import AdminSession
-from bridge.kafka.task_errors import missing_module
+from bridge.kafka.task_errors import missing_module, no_python
+from bridge.kafka.worker_check import (
+    PACKAGES,
+    Address,
+    differs,
+    expect_reachable,
+    installed,
+    unreachable_error,
+    version_error,
+)
 from bridge.storage import local_path
 
-__all__ = ["Executor", "check_executors", "look"]
+__all__ = ["Executor", "check_executors", "executors_error", "look"]
 
-_PACKAGES = ("changelog-bridge", "confluent-kafka", "pyarrow")
-"""Whose versions are compared with the driver's."""
 _TASKS = (
     "pyarrow",
     "confluent_kafka",
@@ -41,10 +47,6 @@ _TASKS = (
 _ADMIN_SECONDS = 20.0
 _CONNECT_SECONDS = 3.0
 _MOST_TASKS = 1_000
-_PYTHON = re.compile(r"PYTHON_VERSION_MISMATCH[^\n]*|Cannot run program [^\n]*|Python worker [^\n]*")
-_HOST = re.compile(r"\(([\w.:\[\]-]+) executor [\w-]+\)")
-
-Address = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,8 @@ def check_executors(spark: SparkSession, definition: Definition, *, sends: bool)
     small file is there while the executors are asked.
 
     Raises MissingPackageError, TableError, and KafkaError for an address, or for brokers that the driver cannot reach.
-    It sees the executors that exist now: one that joins later reports a missing package with its first task.
+    It sees the executors that exist now: one that joins later is checked with the first Python task that it gets (see
+    `kafka.worker_check`), and where it only runs Spark's reader once that has failed (`executors_error`).
     """
     if re.match(r"local(\[|$)", str(spark.sparkContext.master)):
         return
@@ -81,16 +84,26 @@ def check_executors(spark: SparkSession, definition: Definition, *, sends: bool)
     python = sends or definition.reader is not Reader.SPARK
     brokers = AdminSession(definition.topic.properties, _ADMIN_SECONDS).brokers()
     reached = [address for address in brokers if look((), (address,)).unreachable is None]
+    expect_reachable(definition.topic.properties, reached)
     try:
         with _marker(spark, definition) as marker:
             executors = _ask(spark, reached, marker)
     except (PySparkException, Py4JJavaError) as failure:
         if not required:
             return  # nobody can be asked, and Spark's reader needs no Python
-        raise _no_python(failure) from failure
+        raise no_python(str(failure), type(failure).__name__) from failure
     for executor in executors:
         if error := _error(executor, definition, required=required, python=python):
             raise error
+
+
+def executors_error(spark: SparkSession, definition: Definition) -> BridgeError | None:
+    """Return what `check_executors` says now, for a job of Spark's reader that has failed; None if nothing is wrong."""
+    try:
+        check_executors(spark, definition, sends=False)
+    except BridgeError as found:
+        return found
+    return None
 
 
 def look(modules: Sequence[str], addresses: Sequence[Address]) -> Executor:
@@ -134,7 +147,7 @@ def _probe(
     modules: Sequence[str], addresses: Sequence[Address], marker: Path | None
 ) -> Callable[[Iterable[Any]], Iterator[str]]:
     """What a task does. It is pickled by value and uses Python's own modules only: the bridge may be missing."""
-    packages, seconds, file = _PACKAGES, _CONNECT_SECONDS, str(marker or "")
+    packages, seconds, file = PACKAGES, _CONNECT_SECONDS, str(marker or "")
 
     def probe(_: Iterable[Any]) -> Iterator[str]:
         import importlib
@@ -180,18 +193,13 @@ def _error(executor: Executor, definition: Definition, *, required: bool, python
         module, why = executor.missing
         return missing_module(module, why, where)
     if python and not executor.missing:
+        own = installed()
         for package, there in executor.versions.items():
-            if _differs(package, there):
-                return MissingPackageError(
-                    f"{package} is {there} on the executors ({where}) and {version(package)} in the driver: install "
-                    "the driver's version there, or ship both from one build (`make pack`: --py-files, --archives)"
-                )
+            if package in own and differs(package, there, own[package]):
+                return version_error(package, there, own[package], where)
     if executor.unreachable:
         address, why = executor.unreachable
-        return KafkaError(
-            f"{address} cannot be reached from Spark's executors (host {executor.host}: {why}), though the driver "
-            "reaches it: open the way from the executors' network, or correct the brokers' advertised.listeners"
-        )
+        return unreachable_error(address, executor.host, why)
     if not executor.sees_table:
         return TableError(
             f"{definition.delta.path} is on a disk of the driver's machine, which Spark's executors do not see (host "
@@ -199,24 +207,3 @@ def _error(executor: Executor, definition: Definition, *, required: bool, python
             "a shared mount), or run on one machine (--master local[*])"
         )
     return None
-
-
-def _differs(package: str, there: str) -> bool:
-    """The bridge itself must be the same; of others the first number."""
-    try:
-        here = version(package)
-    except PackageNotFoundError:
-        return False
-    if package == "changelog-bridge":
-        return here != there
-    return here.partition(".")[0] != there.partition(".")[0]
-
-
-def _no_python(failure: BaseException) -> MissingPackageError:
-    text = str(failure)
-    why = found[0] if (found := _PYTHON.search(text)) else type(failure).__name__
-    where = f" on host {host[1]}" if (host := _HOST.search(text)) else ""
-    return MissingPackageError(
-        f"Spark's executors cannot run the driver's Python{where} ({why}): let PYSPARK_PYTHON or spark.pyspark.python "
-        "name a Python of the driver's minor version there, or ship one with --archives (`make pack`)"
-    )

@@ -12,6 +12,7 @@ from bridge.errors import REBUILD, BridgeError, GapError, KafkaError
 from bridge.kafka import admin
 from bridge.kafka.offset_availability import check_offsets_available
 from bridge.pipelines.runtime import spark_errors
+from bridge.pipelines.runtime.executors import executors_error
 
 __all__ = ["explained_read_error", "gap_error"]
 
@@ -30,8 +31,8 @@ def explained_read_error(
     """Return the error to raise for the `failure` of an ingest at `progress`: itself, unless Spark raised it.
 
     Where Kafka caused it, the error is what the broker answers now: GapError for records that are gone and for a
-    recreated topic, TopicMissingError, or KafkaError for a revoked login or authorization; else KafkaError with Kafka's
-    message. Any other failure becomes a BridgeError that names `doing`.
+    recreated topic, TopicMissingError, or KafkaError for a revoked login or authorization; else what an executor
+    lacks now; else KafkaError with Kafka's message. Any other failure becomes a BridgeError that names `doing`.
     """
     if not spark_errors.is_engine_error(failure):
         return failure
@@ -41,6 +42,8 @@ def explained_read_error(
     if _KAFKA in text and not spark_errors.is_out_of_memory_or_space(text):
         if (answer := _answer_of_broker(definition, progress)) is not None:
             return answer
+        if (lacking := executors_error(spark, definition)) is not None:
+            return lacking
         kafka_error = _KAFKA_ERROR.search(text)
         return KafkaError(
             f"{name!r}: reading {title} failed: {kafka_error[0][:500] if kafka_error else _KAFKA}"

@@ -1,5 +1,7 @@
 """One run at a time: a file in `run.checkpoint` names the run that owns one side of a pipeline, with a heartbeat.
 
+A script and a job as a whole have one in the folder of their state.
+
 A second run of the same side ends at once and names the first. Of several that start at the same moment, one gets the
 lease, where the storage can create a file only if it is absent (see `write_once`). The correctness of table and topic
 does not depend on the lease: of two runs that commit the same batch, Delta lets one through; a newer exactly-once
@@ -28,7 +30,7 @@ from bridge.pipelines.runtime.lease_owner import LeaseOwner, current_process
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 from bridge.storage import TextFile
 
-__all__ = ["Lease", "LeaseTiming", "acquire_lease"]
+__all__ = ["Lease", "LeaseTiming", "acquire_lease", "acquire_lease_in"]
 
 _MISSED_HEARTBEATS = 3
 
@@ -69,7 +71,28 @@ def acquire_lease(
     Call `Lease.check` before each batch. The lease is not reentrant: do not nest two blocks of one side.
     """
     check_storage_locations(spark, definition)
-    lease = Lease(spark, definition, side, verb or side, timing or LeaseTiming())
+    with acquire_lease_in(
+        spark, definition.run.checkpoint, side, name=definition.name, verb=verb, timing=timing
+    ) as lease:
+        yield lease
+
+
+@contextmanager
+def acquire_lease_in(
+    spark: SparkSession,
+    folder: str,
+    side: str,
+    *,
+    name: str,
+    verb: str | None = None,
+    option: str = "run.checkpoint",
+    timing: LeaseTiming | None = None,
+) -> Iterator[Lease]:
+    """Own the lease `side` in a folder, for the run `name`, as `acquire_lease` describes; nothing else is checked.
+
+    `option` is what names the folder in messages.
+    """
+    lease = Lease(spark, folder, side, name, verb or side, option, timing or LeaseTiming())
     lease.take()
     try:
         yield lease
@@ -84,14 +107,21 @@ class Lease:
     """Names the previous owner if the lease was taken over from a run that may still exist."""
 
     def __init__(
-        self, spark: SparkSession, definition: Definition, side: str, verb: str, timing: LeaseTiming
+        self,
+        spark: SparkSession,
+        folder: str,
+        side: str,
+        name: str,
+        verb: str,
+        option: str,
+        timing: LeaseTiming,
     ) -> None:
         self._spark, self._poll_seconds = spark, timing.poll_seconds
-        self._checkpoint, self._side = definition.run.checkpoint, side
+        self._checkpoint, self._side, self._option = folder, side, option
         self._file = TextFile(spark, lease_file(self._checkpoint, side))
         every = timing.heartbeat_seconds if self._file.local else timing.remote_heartbeat_seconds
         since = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
-        self._owner = current_process(definition.name, verb, uuid.uuid4().hex[:12], since=since, every=every)
+        self._owner = current_process(name, verb, uuid.uuid4().hex[:12], since=since, every=every)
         self._successor: LeaseOwner | None = None
         self._ended = threading.Event()
         self._heartbeat = threading.Thread(
@@ -125,7 +155,7 @@ class Lease:
         except Exception as failed:
             first = (str(failed).splitlines() or [""])[0][:300]
             raise BridgeError(
-                f"run.checkpoint: {self._file.name} cannot be written: {type(failed).__name__}: {first}"
+                f"{self._option}: {self._file.name} cannot be written: {type(failed).__name__}: {first}"
             ) from failed
         for number in range(attempt + 1):
             with suppress(Exception):
@@ -209,7 +239,7 @@ class Lease:
 
     def _already_running(self, owner: LeaseOwner) -> ConcurrentRunError:
         return ConcurrentRunError(
-            f"run.checkpoint: {self._file.name}: another run is at work, {owner}. Wait for its end or stop it; a "
+            f"{self._option}: {self._file.name}: another run is at work, {owner}. Wait for its end or stop it; a "
             "run whose process is gone is taken over at once"
         )
 

@@ -10,10 +10,11 @@ from pyspark.sql import types as T
 from bridge.columns import KIND, POSITION, col, struct_type
 from bridge.config import refuse_unpublishable, settings_without_effect
 from bridge.definition import Definition, Topic
+from bridge.delta.column_owners import open_shared_table
 from bridge.delta.ingest_progress import IngestProgress, read_progress
 from bridge.delta.schema_evolution import merge_schema
 from bridge.delta.table import Table, claim, create_table, exists, open_table
-from bridge.delta.table_checks import PIPELINE_PROPERTY
+from bridge.delta.table_checks import belongs_to
 from bridge.errors import DefinitionError, TableError
 from bridge.partitioners import TASK_FREE
 from bridge.rows import RowKind
@@ -55,9 +56,14 @@ def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField
 def ingest_table(spark: SparkSession, definition: Definition) -> Table:
     """Open the table to ingest into, or create it. Raises TableError if another pipeline owns it.
 
-    Under `delta: {merge-schema: true}` its schema is changed to that of the definition first.
+    Under `delta: {merge-schema: true}` its schema is changed to that of the definition first. With `merge-columns` it
+    is opened as `column_owners.open_shared_table` does.
     """
     fields = table_fields(spark, definition.topic.schema)
+    if definition.delta.merge_columns:
+        return open_shared_table(
+            spark, definition.delta, fields, pipeline=definition.name, key=definition.primary_key
+        )
     if not exists(spark, definition.delta):
         return create_table(
             spark, definition.delta, fields, pipeline=definition.name, appends=definition.topic.appends
@@ -75,9 +81,14 @@ def published_table(spark: SparkSession, definition: Definition) -> Table:
     """Open the table to publish, which must exist with all columns that a published record has; it may have more.
 
     VIRTUAL metadata columns and computed columns are not among them, as in Flink's sinks. Raises OptionError for
-    columns that a record cannot contain.
+    columns that a record cannot contain, DefinitionError for a pipeline with `delta.merge-columns`.
     """
     refuse_unpublishable(definition.topic)
+    if definition.delta.merge_columns:
+        raise DefinitionError(
+            f"{definition.name!r}: `delta.merge-columns` is of an ingest, and its table has rows of other topics, too. "
+            "Publish it by a pipeline file without this key, whose DDL has the columns to send"
+        )
     schema = definition.topic.schema
     left_out = {c.name for c in schema.metadata if c.virtual} | {c.name for c in schema.computed}
     fields = [f for f in table_fields(spark, schema) if f.name not in left_out]
@@ -114,6 +125,6 @@ def open_whole_table(spark: SparkSession, definition: Definition) -> Table:
 
 def open_ingested_table(table: Table, definition: Definition) -> tuple[IngestProgress, int] | None:
     """Read the ingest progress of this pipeline and the version that contains it; None before its first ingest."""
-    if table.properties.get(PIPELINE_PROPERTY) != definition.name:
+    if not belongs_to(table.properties, definition.name):
         return None
     return read_progress(table, definition.name)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import reduce
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
+from bridge.columns import col
 from bridge.errors import TableError
 from bridge.metrics import now_ms
+from bridge.offsets import TopicPartition
+from bridge.pipelines.scripts.added_groups import query_over
 from bridge.pipelines.scripts.event_times import EventTimeProgress, EventTimes
-from bridge.pipelines.scripts.refresh import Closing, late_rows
+from bridge.pipelines.scripts.refresh import Closing
 from bridge.pipelines.scripts.source_tables import SourceRange, SourceTables
 from bridge.session import child_session
 from bridge.sql import InsertPlan
 from bridge.sql.plan import WindowPlan
+from bridge.sql.window_tables import AFTER
 
 __all__ = ["ClosingWindows", "close_windows"]
 
@@ -33,6 +39,18 @@ class ClosingWindows:
     warning: str | None
 
 
+@dataclass
+class _ChangedTimes:
+    """The times of the changed rows of one source."""
+
+    newest_ms: dict[TopicPartition, int] = field(default_factory=dict)
+    """By partition, without deleted rows."""
+    late: int = 0
+    """How many rows belong to windows that were closed before."""
+    timeless: int = 0
+    """How many rows have NULL in the time column."""
+
+
 def close_windows(
     spark: SparkSession,
     plan: InsertPlan,
@@ -46,33 +64,67 @@ def close_windows(
     """Advance the watermark by the rows of `ranges`, and return the windows between it and the one before.
 
     With `is_whole` all windows that are closed are computed, also those from before. Raises TableError for rows without
-    a time. Runs up to two jobs for each source with commits.
+    a time; `times` are not to be used any more then. Runs a job if a source has commits.
     """
     assert plan.windows is not None
-    session, now = child_session(spark), now_ms()
+    now = now_ms()
+    known_ms = None if is_whole else before.watermark_ms
+    changed = _changed_times(child_session(spark), plan.windows, ranges, _after_ms(plan.windows, known_ms))
     for time in plan.windows.event_times:
-        newest = ranges[time.source].newest_ms(session, time.column)
-        times.advance(time.source, sources.partitions[time.source], newest, now)
-    progress = times.progress(now)
-    windows = _closing(plan.windows, None if is_whole else before.watermark_ms, progress.watermark_ms)
-    late, timeless = late_rows(session, plan, ranges, windows)
-    for time in plan.windows.event_times:
-        if timeless.get(time.source):
+        found = changed.get(time.source, _ChangedTimes())
+        times.advance(time.source, sources.partitions[time.source], found.newest_ms, now)
+        if found.timeless:
             raise TableError(
-                f"INSERT {plan.name}: {timeless[time.source]:,} changed rows of `{time.source}` have NULL in "
+                f"INSERT {plan.name}: {found.timeless:,} changed rows of `{time.source}` have NULL in "
                 f"{time.column}, the column of its WATERMARK, so they belong to no window; nothing was written. Leave "
                 f"such rows out in a view: CREATE VIEW ... AS SELECT * FROM {time.source} WHERE {time.column} IS NOT "
                 "NULL"
             )
+    progress = times.progress(now)
+    windows = _closing(plan.windows, known_ms, progress.watermark_ms)
+    late = sum(found.late for found in changed.values())
     has_advanced = progress.watermark_ms != before.watermark_ms
     return ClosingWindows(windows, progress, has_advanced, _warning(late, times, now, progress))
 
 
 def _closing(plan: WindowPlan, before_ms: int | None, watermark_ms: int | None) -> Closing:
     """A window is closed when the watermark has reached its last millisecond; see Flink's WindowOperator."""
-    is_whole = before_ms is None
-    after_ms = _BEGIN_MS if before_ms is None else before_ms - plan.lateness_ms + 1
-    return Closing(after_ms, after_ms if watermark_ms is None else watermark_ms + 1, is_whole)
+    after_ms = _after_ms(plan, before_ms)
+    return Closing(after_ms, after_ms if watermark_ms is None else watermark_ms + 1, before_ms is None)
+
+
+def _after_ms(plan: WindowPlan, before_ms: int | None) -> int:
+    return _BEGIN_MS if before_ms is None else before_ms - plan.lateness_ms + 1
+
+
+def _changed_times(
+    session: SparkSession, plan: WindowPlan, ranges: Mapping[str, SourceRange], after_ms: int
+) -> dict[str, _ChangedTimes]:
+    """The times of the changed rows of each source with commits, by one job. Windows that end until `after_ms` were
+    closed before. The sources become views of `session`, a child session."""
+    counts = ("newest", "late", "timeless")
+    frames = []
+    for time in plan.event_times:
+        source = ranges[time.source]
+        if not source.has_commits:
+            continue
+        changed = {time.source: source.changed_rows(session)}
+        late = query_over(session, time.late_sql, changed, {AFTER: after_ms})
+        for frame in (source.newest_times(session, time.column), late):
+            known = [col(n) if n in frame.columns else F.lit(None) for n in ("topic", "partition", *counts)]
+            types = ("string", "int", "long", "long", "long")
+            frames.append(
+                frame.select(F.lit(time.source), *(c.cast(t) for c, t in zip(known, types, strict=True)))
+            )
+    found: dict[str, _ChangedTimes] = {}
+    rows = reduce(DataFrame.union, frames).collect() if frames else []
+    for name, topic, number, newest, late_count, timeless in rows:
+        times = found.setdefault(name, _ChangedTimes())
+        if newest is not None:
+            times.newest_ms[topic, number] = newest
+        times.late += late_count or 0
+        times.timeless += timeless or 0
+    return found
 
 
 def _warning(late: int, times: EventTimes, now: int, progress: EventTimeProgress) -> str | None:

@@ -19,8 +19,9 @@ def explain_script(script: Script) -> dict[str, str]:
         by = f"by key ({', '.join(source.key)})" if source.key else "all rows"
         rows[f"source {source.name}"] = f"{source.connector} {source.place}: {kept}, {by}"
     for plan in script.inserts:
+        own = f", its columns ({', '.join(plan.merge_columns)})" if plan.merge_columns else ""
         rows[f"INSERT {plan.name}"] = (
-            f"line {plan.line}: {plan.kind.value}, result in {state.result_target(plan)}"
+            f"line {plan.line}: {plan.kind.value}, result in {state.result_target(plan)}{own}"
         )
         rows[f"INSERT {plan.name}: computes"] = _computes(plan)
         rows[f"INSERT {plan.name}: sends"] = _sends(state, plan)
@@ -70,9 +71,15 @@ def _sends(state: ScriptState, plan: InsertPlan) -> str:
         return {"delta": "nothing: the result is the sink", "print": "its changes to the terminal"}.get(
             sink.connector.value, "nothing"
         )
+    if state.is_sent_later(plan):
+        return f"nothing: its rows are sent with those of the later INSERT into {plan.sink}"
     what = "a record for each changed row, a tombstone for each deleted one" if plan.key else "each new row"
     if not sink.topic.is_upsert:
-        what = f"each change as {sink.topic.value.name}" if plan.is_updating else "each new row"
+        what = (
+            f"each change as {sink.topic.value.name}"
+            if plan.is_updating or plan.merge_columns
+            else "each new row"
+        )
     return f"{what}, to {sink.place} ({sink.topic.sink.delivery_guarantee.value})"
 
 

@@ -7,7 +7,7 @@ sources that only get rows, and of which each gives at most one row, are compute
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
@@ -19,16 +19,17 @@ from bridge.columns import KIND, POSITION, col, retracts, same_key
 from bridge.compact import TWO_PARTITIONS, latest_by_offset
 from bridge.delta.file_pruning import key_predicate
 from bridge.delta.table import Table
+from bridge.pipelines.changes.own_rows import rows_with_values
+from bridge.pipelines.scripts.added_groups import added_groups, merged_groups, query_over
 from bridge.pipelines.scripts.source_tables import SourceRange
 from bridge.rows import RowKind
-from bridge.schema import quote
 from bridge.session import child_session
 from bridge.sql import InsertPlan
 from bridge.sql.plan import WindowPlan
 from bridge.sql.positions import POSITION_COLUMNS
 from bridge.sql.window_tables import AFTER, UNTIL
 
-__all__ = ["Closing", "Method", "Refresh", "late_rows", "method_for", "refreshed"]
+__all__ = ["Closing", "Method", "Refresh", "method_for", "refreshed"]
 
 _PART, _TABLE = "p", "t"
 
@@ -53,8 +54,8 @@ class Refresh:
     """The changes of a result: its columns and `__kind`, at most one per key; or the rows to append, if it has none."""
 
     changes: DataFrame
-    parts: DataFrame | None = None
-    """The values of the parts that are computed again, with the names of `InsertPlan.parts`; persisted."""
+    persisted: tuple[DataFrame, ...] = ()
+    """Frames that the changes are made of more than once; to be unpersisted after the commit."""
 
 
 @dataclass(frozen=True)
@@ -71,17 +72,28 @@ class Closing:
         return {AFTER: self.after_ms, UNTIL: self.until_ms}
 
 
-def method_for(plan: InsertPlan, *, is_first: bool) -> Method:
-    """How an INSERT is refreshed; the first time there is nothing to compare with."""
+def method_for(plan: InsertPlan, ranges: Mapping[str, SourceRange], *, is_first: bool) -> Method:
+    """How an INSERT is refreshed; the first time there is nothing to compare with.
+
+    COUNT(DISTINCT) looks the added values up in the rows before; where these are clustered by the group, it is cheaper
+    to read the rows of these groups only.
+    """
     if plan.windows is not None:
         return Method.WINDOWS
     if not plan.is_updating:
         return Method.ADDED_ROWS
     if is_first:
         return Method.ALL_ROWS
-    if plan.accumulators:
+    if plan.accumulators and not (plan.counted_values and _are_clustered(plan, ranges)):
         return Method.ADDED_GROUPS
     return Method.PARTS if plan.parts else Method.ALL_ROWS
+
+
+def _are_clustered(plan: InsertPlan, ranges: Mapping[str, SourceRange]) -> bool:
+    """Whether each source is clustered by a column that says to which part a row belongs."""
+    return bool(plan.parts) and all(
+        set(_columns(plan, name).values()) & set(source.table.clustered_by) for name, source in ranges.items()
+    )
 
 
 def refreshed(
@@ -91,101 +103,75 @@ def refreshed(
     ranges: Mapping[str, SourceRange],
     method: Method,
     closing: Closing | None = None,
+    *,
+    is_new: bool = False,
 ) -> Refresh:
     """The changes that bring `result`, which has the rows before `ranges`, to the rows after them.
 
-    `closing` are the windows of `Method.WINDOWS`. `result` must not change meanwhile, or its MERGE must fail then. Runs
-    a job for the parts, no other; the frames belong to a session of their own, in which the sources are views. Wrap
-    actions in `delta_errors.feed_errors`.
+    `closing` are the windows of `Method.WINDOWS`. With `is_new` the result has no rows yet. `result` must not change
+    meanwhile, or its MERGE must fail then. Runs a job for the parts, no other; the frames belong to a session of their
+    own, in which the sources are views. Wrap actions in `delta_errors.feed_errors`.
     """
     session = child_session(spark)
     before = result.on(session).delta().toDF().select(*map(col, result.columns))
+    before = rows_with_values(before, plan.merge_columns)
+    held: list[DataFrame] = []
+
+    def differences(after: DataFrame, known: DataFrame) -> DataFrame:
+        return _upserts(plan, after) if is_new else _differences(plan, _held(after, held), known)
+
     if method is Method.ADDED_ROWS:
         views = {name: source.added_rows(session) for name, source in ranges.items()}
-        added = _upserts(plan, _query(session, plan.spark_sql, views))
-        is_rebuilt = plan.key and all(source.first == 0 for source in ranges.values())
-        return Refresh(_differences(plan, added, before) if is_rebuilt else added)
+        added = _upserts(plan, query_over(session, plan.spark_sql, views))
+        is_rebuilt = plan.key and not is_new and all(source.first == 0 for source in ranges.values())
+        return Refresh(_differences(plan, _held(added, held), before) if is_rebuilt else added, tuple(held))
     if method is Method.WINDOWS:
         assert closing is not None and plan.windows is not None
         views = {name: source.rows(session) for name, source in ranges.items()}
-        after = _query(session, plan.spark_sql, views, closing.variables)
-        return Refresh(_of_windows(plan, plan.windows, after, before, closing))
+        after = query_over(session, plan.spark_sql, views, closing.variables)
+        changes = _of_windows(plan, plan.windows, after, before, closing, differences)
+        return Refresh(changes, tuple(held))
     if method is Method.ADDED_GROUPS:
         views = {name: source.added_rows(session) for name, source in ranges.items()}
-        return Refresh(_merged(plan, _query(session, plan.spark_sql, views), before))
+        added = _held(added_groups(session, plan, ranges, views), held)
+        return Refresh(merged_groups(plan, added, before), tuple(held))
     if method is Method.ALL_ROWS:
         views = {name: source.rows(session) for name, source in ranges.items()}
-        return Refresh(_differences(plan, _query(session, plan.spark_sql, views), before))
-    parts = _changed_parts(session, plan, ranges).persist()
+        return Refresh(differences(query_over(session, plan.spark_sql, views), before), tuple(held))
+    parts = _held(_changed_parts(session, plan, ranges), held)
     views = {
         name: _of_parts(source.rows(session), parts, _columns(plan, name)) for name, source in ranges.items()
     }
     own = {part.name: part.name for part in plan.parts}
-    after = _query(session, plan.spark_sql, views)
-    return Refresh(_differences(plan, after, _of_parts(before, parts, own)), parts)
+    after = query_over(session, plan.spark_sql, views)
+    return Refresh(differences(after, _of_parts(before, parts, own)), tuple(held))
 
 
-def late_rows(
-    session: SparkSession, plan: InsertPlan, ranges: Mapping[str, SourceRange], closing: Closing
-) -> tuple[int, dict[str, int]]:
-    """How many changed rows belong to windows that were closed before; and by source how many have no time. Runs a job
-    for each source with commits; the sources become views of `session`, a child session."""
-    late, timeless = 0, {}
-    for time in plan.windows.event_times if plan.windows else ():
-        source = ranges[time.source]
-        if source.has_commits:
-            views = {time.source: source.changed_rows(session)}
-            row = _query(session, time.late_sql, views, closing.variables).first()
-            assert row is not None
-            late += row["late"]
-            timeless[time.source] = row["timeless"]
-    return late, timeless
-
-
-def _query(
-    session: SparkSession,
-    sql: str,
-    views: Mapping[str, DataFrame],
-    variables: Mapping[str, int] | None = None,
-) -> DataFrame:
-    for name, rows in views.items():
-        rows.createOrReplaceTempView(quote(name))
-    for name, value in (variables or {}).items():
-        session.sql(f"DECLARE OR REPLACE VARIABLE {name} BIGINT DEFAULT {value}")
-    return session.sql(sql)
-
-
-def _merged(plan: InsertPlan, added: DataFrame, before: DataFrame) -> DataFrame:
-    """The rows of the groups of `added`, which has their new rows only, with what is there."""
-    groups = added.alias(_PART)
-    known = before.alias(_TABLE).join(groups, same_key(plan.key, _TABLE, _PART), "left_semi")
-    both = known.unionByName(added)
-    values = [
-        F.call_function(plan.accumulators[field.name].value, col(field.name))
-        .cast(field.dataType)
-        .alias(field.name)
-        if field.name in plan.accumulators
-        else F.lit(None).cast(field.dataType).alias(field.name)
-        for field in before.schema.fields
-        if field.name not in plan.key
-    ]
-    merged = both.groupBy(*map(col, plan.key)).agg(*values) if values else added
-    return merged.select(*map(col, before.columns)).withColumn(KIND, F.lit(RowKind.UPDATE_AFTER.value))
+def _held(frame: DataFrame, held: list[DataFrame]) -> DataFrame:
+    """Persist a frame that is used more than once: Spark would compute the query for each use, as each needs other
+    columns of it."""
+    held.append(frame.persist())
+    return held[-1]
 
 
 def _of_windows(
-    plan: InsertPlan, windows: WindowPlan, after: DataFrame, before: DataFrame, closing: Closing
+    plan: InsertPlan,
+    windows: WindowPlan,
+    after: DataFrame,
+    before: DataFrame,
+    closing: Closing,
+    differences: Callable[[DataFrame, DataFrame], DataFrame],
 ) -> DataFrame:
     """The changes of the rows of some windows. Without late rows no window is computed twice."""
     if not plan.key:
         return after
     if closing.is_whole:
-        return _differences(plan, after, before)
+        return differences(after, before)
     if not windows.lateness_ms:
         return after.withColumn(KIND, F.lit(RowKind.UPDATE_AFTER.value))
     end = F.unix_millis(col(windows.column).cast("timestamp")) + F.lit(windows.ends_after_ms)
     known = before.where((end > F.lit(closing.after_ms)) & (end <= F.lit(closing.until_ms)))
-    return _differences(plan, after, known)
+    return differences(after, known)
 
 
 def _upserts(plan: InsertPlan, rows: DataFrame) -> DataFrame:
@@ -239,7 +225,7 @@ def _parts_of_joined_rows(
         for rows in [source.rows(session)]
     }
     found = [
-        _query(session, plan.parts_sql, {**before_and_after, name: _rows(ranges[name], changed)})
+        query_over(session, plan.parts_sql, {**before_and_after, name: _rows(ranges[name], changed)})
         for name, changed in changes.items()
     ]
     return reduce(DataFrame.unionByName, found).distinct()

@@ -15,18 +15,22 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge import failpoints
-from bridge.columns import KIND, spark_type
+from bridge.columns import KIND, col, spark_type
 from bridge.definition import MergeSettings
 from bridge.delta.append import append_batch
 from bridge.delta.change_feed import feed_errors
+from bridge.delta.column_owners import open_shared_table
 from bridge.delta.delta_errors import table_errors
 from bridge.delta.engine_choice import Engines
 from bridge.delta.ingest_progress import IngestProgress, read_progress
 from bridge.delta.merge_contract import MergeResult
+from bridge.delta.merge_semantics import semantics_of
 from bridge.delta.table import Table, claim, create_table, exists, open_table
 from bridge.errors import REPUBLISH, DefinitionError, GapError, TableError
-from bridge.metrics import BatchReport
+from bridge.metrics import BatchReport, now_ms
 from bridge.offsets import Offsets
+from bridge.pipelines.changes.own_rows import rows_with_values
+from bridge.pipelines.ingest import run_state
 from bridge.pipelines.scripts.closing import ClosingWindows, close_windows
 from bridge.pipelines.scripts.event_times import EventTimeProgress, EventTimes
 from bridge.pipelines.scripts.refresh import Refresh, method_for, refreshed
@@ -34,6 +38,7 @@ from bridge.pipelines.scripts.source_tables import SourceRange, SourceTables
 from bridge.pipelines.scripts.state import ScriptState
 from bridge.rows import RowKind
 from bridge.sql import InsertPlan
+from bridge.sql.plan import QueryKind
 
 __all__ = ["Result", "open_result"]
 
@@ -74,8 +79,9 @@ class Result:
         ranges = sources.ranges(since)
         is_same = self.progress is not None and not rebuild and since == sources.offsets
         if is_same and self.event_times is None:
+            self._keep_progress(sources)
             return None
-        method = method_for(self.plan, is_first=not len(since))
+        method = method_for(self.plan, ranges, is_first=not len(since))
         if self.progress is None:
             self._refuse_foreign_rows()
         if rebuild and not self.plan.key and self.progress is not None:
@@ -86,14 +92,18 @@ class Result:
         with _source_errors(self.name, ranges):
             closing = self._closing(sources, ranges, is_whole=not len(since))
             if is_same and not (closing and closing.has_advanced):
+                self._keep_progress(sources)
                 return None
             windows = closing.windows if closing is not None else None
-            refresh = refreshed(self.table.spark, self.plan, self.table, ranges, method, windows)
+            is_new = self.progress is None
+            refresh = refreshed(
+                self.table.spark, self.plan, self.table, ranges, method, windows, is_new=is_new
+            )
             try:
                 merged = self._commit(refresh, sources, closing)
             finally:
-                if refresh.parts is not None:
-                    refresh.parts.unpersist()
+                for frame in refresh.persisted:
+                    frame.unpersist()
         return BatchReport(
             pipeline=self.name,
             verb="insert",
@@ -123,13 +133,20 @@ class Result:
         if not self.plan.key:
             return
         with table_errors(self.table):
-            is_empty = self.table.delta().toDF().head() is None
+            is_empty = rows_with_values(self.table.delta().toDF(), self.plan.merge_columns).head() is None
         if not is_empty:
             raise TableError(
                 f"INSERT {self.name}: {self.table} has rows that this INSERT did not write. A table with a PRIMARY KEY "
                 "has exactly the rows of its query, so they would be deleted: name another table, or delete its rows "
                 "first"
             )
+
+    def _keep_progress(self, sources: SourceTables) -> None:
+        """Commit the progress again where the commits of other INSERTs let Delta clean it out of the log."""
+        is_old = self.progress is not None and now_ms() - self.progress.at_ms > run_state.PROGRESS_MS
+        if self.plan.merge_columns and is_old:
+            rows = self.table.delta().toDF().select(*map(col, self.table.columns)).limit(0)
+            self._commit(Refresh(rows.withColumn(KIND, F.lit(RowKind.INSERT.value))), sources, None)
 
     def _check_query(self) -> None:
         assert self.progress is not None
@@ -144,9 +161,11 @@ class Result:
         batch = 0 if self.progress is None else self.progress.batch + 1
         ids = {f"{_SOURCE}{name}": id for name, id in sources.ids.items()}
         ids[_QUERY] = self.plan.fingerprint
-        if closing is not None:
-            ids[_EVENT_TIMES] = closing.progress.to_json()
-        progress = IngestProgress(self.name, self.run, batch, sources.offsets, ids)
+        if self.event_times is not None:
+            times = closing.progress if closing is not None else _event_times(self.progress)
+            ids[_EVENT_TIMES] = times.to_json()
+        at_ms = now_ms() if self.plan.merge_columns else 0
+        progress = IngestProgress(self.name, self.run, batch, sources.offsets, ids, at_ms=at_ms)
         changes = refresh.changes.persist()
         try:
             table = self.table.on(changes.sparkSession)
@@ -168,19 +187,23 @@ class Result:
 def open_result(spark: SparkSession, state: ScriptState, plan: InsertPlan) -> Result:
     """Open the table of an INSERT's result, and create it if it is absent.
 
-    Raises TableError if it belongs to another pipeline or has other columns, GapError if it has lost its progress.
+    Raises TableError if it belongs to another pipeline or has other columns, or if a column of an INSERT that shares it
+    is another pipeline's; GapError if it has lost its progress.
     """
     name, target = state.result_name(plan), state.result_target(plan)
     fields = [T.StructField(c.name, spark_type(c.type)) for c in plan.columns]
     appends = not plan.key
-    if exists(spark, target):
+    if plan.merge_columns:
+        table = open_shared_table(spark, target, fields, pipeline=name, key=plan.key)
+    elif exists(spark, target):
         table = claim(open_table(spark, target, fields), name, appends=appends)
     else:
         table = create_table(spark, target, fields, pipeline=name, appends=appends)
     found = read_progress(table, name)
     progress = found[0] if found else None
     times = EventTimes(plan.windows, _event_times(progress)) if plan.windows is not None else None
-    return Result(plan, table, name, uuid.uuid4().hex[:12], Engines(MergeSettings()), progress, times)
+    engines = Engines(MergeSettings(), semantics_of(target))
+    return Result(plan, table, name, uuid.uuid4().hex[:12], engines, progress, times)
 
 
 def _source_ids(progress: IngestProgress) -> dict[str, str]:
@@ -213,8 +236,11 @@ def _source_errors(name: str, ranges: Mapping[str, SourceRange]) -> Iterator[Non
 
 
 def _checked_upserts(changes: DataFrame, plan: InsertPlan) -> int:
-    """The number of rows that are not deletes. Raises TableError if two of them have one key."""
+    """The number of rows that are not deletes. Raises TableError if two of them have one key; rows of GROUP BY and
+    DISTINCT cannot, so that these are only counted."""
     adds = F.col(KIND) != F.lit(RowKind.DELETE.value)
+    if plan.kind in (QueryKind.AGGREGATE, QueryKind.DISTINCT):
+        return changes.where(adds).count()
     keys = F.struct(*(F.col(f"`{name}`") for name in plan.key))
     row = changes.agg(F.count_if(adds), F.count_distinct(F.when(adds, keys))).first()
     assert row is not None

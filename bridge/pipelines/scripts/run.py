@@ -21,6 +21,7 @@ from bridge.kafka.topic_creation import prepare_topics
 from bridge.metrics import BatchReport, Listener, Summary, ignore
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
+from bridge.pipelines.runtime.lease import Lease, acquire_lease_in
 from bridge.pipelines.scripts.printed_changes import printed_lines
 from bridge.pipelines.scripts.result import Result, open_result
 from bridge.pipelines.scripts.source_tables import open_sources
@@ -74,30 +75,36 @@ def run_script(
     all results again in the first round; a result that is right stays as it is. `listener` is called after each commit,
     `out` with each line of a `print` sink.
 
-    Raises ConcurrentRunError when another run of the script is at work, and what `ingest` and `publish` raise;
-    DefinitionError for a query that has changed since the last run; TableError and GapError of its tables.
+    Raises ConcurrentRunError, before anything is read or written, when another run of the script is at work, and at
+    the next step when another has taken over; what `ingest` and `publish` raise; DefinitionError for a query that has
+    changed since the last run; TableError and GapError of its tables.
     """
-    return _Run(spark, script, rebuild, listener, out, stop or threading.Event()).run(every_seconds)
+    state = ScriptState(script)
+    with acquire_lease_in(
+        spark, state.folder, "script", name=script.name, verb="run", option="bridge.state"
+    ) as lease:
+        return _Run(spark, state, lease, rebuild, listener, out, stop or threading.Event()).run(every_seconds)
 
 
 class _Run:
     def __init__(
         self,
         spark: SparkSession,
-        script: Script,
+        state: ScriptState,
+        lease: Lease,
         rebuild: bool,
         listener: Listener,
         out: Print,
         stop: threading.Event,
     ) -> None:
-        self._spark, self._script, self._out, self._stop = spark, script, out, stop
-        self._state, self._listener, self._rebuild = ScriptState(script), listener, rebuild
-        self._summary = ScriptSummary(script.name)
+        self._spark, self._script, self._out, self._stop = spark, state.script, out, stop
+        self._state, self._lease, self._listener, self._rebuild = state, lease, listener, rebuild
+        self._summary = ScriptSummary(state.script.name)
         self._results: dict[str, Result] = {}
         self._opened: dict[str, tuple[Table, int]] = {}
         """The states of topics in this round, which INSERTs share."""
         self._sent: set[str] = set()
-        """The INSERTs whose results have been sent at least once: before that, a former run may have left changes."""
+        """The publishes that have sent all changes; none before the first round, as a former run may have left some."""
 
     def run(self, every_seconds: float | None) -> ScriptSummary:
         started = time.monotonic()
@@ -115,11 +122,14 @@ class _Run:
         return self._summary
 
     def _create_sinks(self) -> None:
-        """Create missing topics of sinks first, as other INSERTs of the script may read them."""
+        """Create missing topics of sinks first, as other INSERTs of the script may read them; and all columns of tables
+        of which each INSERT writes its own."""
         for plan in self._script.inserts:
             definition = self._state.publish(plan)
             if definition is not None:
                 prepare_topics(definition.topic)  # the publish warns of what it finds
+            if plan.merge_columns:
+                self._results[plan.name] = open_result(self._spark, self._state, plan)
 
     def _round(self) -> bool:
         """One round; returns whether it has changed anything."""
@@ -128,7 +138,11 @@ class _Run:
             *(lambda d=definition: self._ingest(d) for definition in self._ingests()),
             *(lambda p=plan: self._insert(p) for plan in self._script.inserts),
         ]
-        return any([step() for step in steps if not self._stop.is_set()])
+        return any([self._owned(step) for step in steps if not self._stop.is_set()])
+
+    def _owned(self, step: Callable[[], bool]) -> bool:
+        self._lease.check()
+        return step()
 
     def _ingests(self) -> Sequence[Definition]:
         tables = [self._state.tables[source.name] for source in self._script.sources]
@@ -156,11 +170,17 @@ class _Run:
         if report is not None:
             self._report(report)
             self._print(result, report)
-        definition = self._state.publish(plan)
-        if definition is not None and (report is not None or plan.name not in self._sent):
-            publish(self._spark, definition, listener=self._report, stop=self._stop)
-            self._sent.add(plan.name)
+        self._send(plan, is_changed=report is not None)
         return report is not None
+
+    def _send(self, plan: InsertPlan, *, is_changed: bool) -> None:
+        """Send the changes of a result, when all INSERTs that write its rows are done with the round."""
+        name, definition = self._state.sent_by(plan), self._state.publish(plan)
+        if is_changed:
+            self._sent.discard(name)
+        if definition is not None and name not in self._sent and not self._state.is_sent_later(plan):
+            publish(self._spark, definition, listener=self._report, stop=self._stop)
+            self._sent.add(name)
 
     def _print(self, result: Result, report: BatchReport) -> None:
         sink = self._state.tables[result.plan.sink]

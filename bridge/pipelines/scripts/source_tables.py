@@ -56,6 +56,13 @@ class SourceRange:
             self.table.on(spark).read({"versionAsOf": str(self.last)}).select(*map(col, self.table.columns))
         )
 
+    def rows_before(self, spark: SparkSession) -> DataFrame:
+        """All rows of the version before the range, none if it begins with the table. Wrap actions in `feed_errors`."""
+        if self.first == 0:
+            return self.rows(spark).limit(0)
+        before = self.table.on(spark).read({"versionAsOf": str(self.first - 1)})
+        return before.select(*map(col, self.table.columns))
+
     def changes(self, spark: SparkSession) -> DataFrame:
         """The changes of the range with `__kind`, updates with both rows; see `change_feed.changes`.
 
@@ -76,11 +83,9 @@ class SourceRange:
         changes = self.changes(spark).where(col(KIND) != F.lit(RowKind.UPDATE_BEFORE.value))
         return changes.select(*map(col, self.table.columns))
 
-    def newest_ms(self, spark: SparkSession, column: str) -> dict[TopicPartition, int]:
-        """The newest time of a column among the rows that the range added or updated, in epoch milliseconds, by the
-        partition of their records; a Delta table is one partition. Runs a job if there are commits."""
-        if not self.has_commits:
-            return {}
+    def newest_times(self, spark: SparkSession, column: str) -> DataFrame:
+        """The newest time of a column among the rows that the range added or updated: `topic`, `partition` (a Delta
+        table has one) and `newest`, in epoch milliseconds, null where all times are. For ranges with commits."""
         rows = self.changes(spark).where(~retracts()) if self.is_part else self.rows(spark)
         names = [c.name for c in POSITION_COLUMNS[:2]]
         by = [
@@ -88,8 +93,8 @@ class SourceRange:
             for n, v in zip(names, DELTA_PARTITION, strict=True)
         ]
         newest = F.max(F.floor(F.unix_micros(col(column).cast("timestamp")) / F.lit(1000)))
-        found = rows.groupBy(*(c.alias(n) for c, n in zip(by, names, strict=True))).agg(newest)
-        return {(topic, number): newest for topic, number, newest in found.collect() if newest is not None}
+        groups = (c.alias(n) for c, n in zip(by, ("topic", "partition"), strict=True))
+        return rows.groupBy(*groups).agg(newest.alias("newest"))
 
     def added_rows(self, spark: SparkSession) -> DataFrame:
         """The rows that the range added, all of them if it begins with the table. Raises TableError if it updated or

@@ -1,31 +1,29 @@
 """Where a script keeps its state, and the pipelines that fill and send it.
 
     <state>/<script>/sources/<table>       rows of a topic that the script reads, kept by an ingest
-    <state>/<script>/results/<insert>      rows of an INSERT whose sink is a topic, sent by a publish
+    <state>/<script>/results/<insert>      rows of an INSERT whose sink is a topic, sent by a publish; or those of all
+                                           INSERTs into one topic that write columns of their own
     <state>/<script>/checkpoints/...       working files of these ingests and publishes
     <state>/<script>/quality               results of `bridge check`
+    <state>/<script>/script.lease.json     which run of the script is at work
 
 Every table is an ordinary Delta table with a change data feed, which anyone may read.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from bridge.config.paths import resolved_path
-from bridge.definition import Definition, DeltaTarget, Quality, Run, Topic, TopicCreation
+from bridge.bridge_folders import safe_name
+from bridge.config.script_state import state_of, with_suite
+from bridge.definition import Definition, DeltaTarget, Run, Topic, TopicCreation
 from bridge.sql import InsertPlan, Script
 from bridge.sql.connectors import Table
 from bridge.sql.positions import POSITION_COLUMNS
 
 __all__ = ["ScriptState"]
-
-_DEFAULT_FOLDER = "bridge-state"
-"""Beside the script, where SET 'bridge.state' names no folder."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +35,12 @@ class ScriptState:
     @property
     def name(self) -> str:
         """The script's name as a part of paths and of names of pipelines."""
-        return _safe(self.script.name)
+        return safe_name(self.script.name)
 
     @property
     def folder(self) -> str:
         """The folder of all state of this script."""
-        parent = resolved_path(self.script.base, self.script.state or _DEFAULT_FOLDER)
-        return f"{parent.rstrip('/')}/{self.name}"
+        return state_of(self.script.base, self.script.state, self.script.name)
 
     @cached_property
     def tables(self) -> Mapping[str, Table]:
@@ -52,7 +49,7 @@ class ScriptState:
 
     def source_target(self, table: Table) -> DeltaTarget:
         """The Delta table that has the rows of a source: its own one, or the state of its topic."""
-        return table.delta or DeltaTarget(path=f"{self.folder}/sources/{_safe(table.name)}")
+        return table.delta or DeltaTarget(path=f"{self.folder}/sources/{safe_name(table.name)}")
 
     def ingest(self, table: Table) -> Definition | None:
         """The pipeline that keeps the state of a source; None for a Delta table, which is its own state."""
@@ -62,7 +59,7 @@ class ScriptState:
         if any(self._needs_positions(plan, table) for plan in self.script.inserts):
             columns = (*topic.schema.columns, *POSITION_COLUMNS)
             topic = replace(topic, schema=replace(topic.schema, columns=columns))
-        return self._pipeline(f"sources-{_safe(table.name)}", topic, self.source_target(table))
+        return self._pipeline(f"sources-{safe_name(table.name)}", topic, self.source_target(table))
 
     def _needs_positions(self, plan: InsertPlan, table: Table) -> bool:
         """Whether an INSERT asks for a row's partition: for the last row of a key, or for the watermark."""
@@ -72,12 +69,31 @@ class ScriptState:
 
     def result_name(self, plan: InsertPlan) -> str:
         """The pipeline that writes the result: it owns the table, and its progress is that of the INSERT."""
-        return f"{self.name}.{_safe(plan.name)}"
+        return f"{self.name}.{safe_name(plan.name)}"
 
     def result_target(self, plan: InsertPlan) -> DeltaTarget:
-        """The Delta table that has the rows of the result: the sink, or the table from which a topic is written."""
+        """The Delta table that has the rows of the result: the sink, or the table from which a topic is written. It has
+        the rows of several INSERTs where each writes columns of its own."""
+        return replace(self._whole_target(plan), merge_columns=plan.merge_columns)
+
+    def _whole_target(self, plan: InsertPlan) -> DeltaTarget:
         delta = self.tables[plan.sink].delta
-        return delta or DeltaTarget(path=f"{self.folder}/results/{_safe(plan.name)}")
+        return delta or DeltaTarget(path=f"{self.folder}/results/{safe_name(self.sent_by(plan))}")
+
+    def sent_by(self, plan: InsertPlan) -> str:
+        """The name of the publish of an INSERT: INSERTs that share a table have one, with the name of their sink."""
+        return plan.sink if plan.merge_columns else plan.name
+
+    def is_sent_later(self, plan: InsertPlan) -> bool:
+        """Whether another INSERT writes the same rows after this one, so that they are sent when it has done so."""
+        last = [other.name for other in self.script.inserts if self.sent_by(other) == self.sent_by(plan)][-1]
+        return plan.name != last
+
+    @property
+    def publishes(self) -> Mapping[str, Definition]:
+        """All publishes of the script by their names."""
+        found = ((self.sent_by(plan), self.publish(plan)) for plan in self.script.inserts)
+        return {name: definition for name, definition in found if definition is not None}
 
     def publish(self, plan: InsertPlan) -> Definition | None:
         """The pipeline that sends the result to the topic of its sink, and creates it if it is missing; None for other
@@ -87,16 +103,15 @@ class ScriptState:
             return None
         config = {"cleanup.policy": "compact"} if topic.is_upsert else {}
         topic = replace(topic, create=topic.create or TopicCreation(config=config))
-        if plan.name != plan.sink and topic.sink.transactional_id_prefix is not None:
+        if self.sent_by(plan) != plan.sink and topic.sink.transactional_id_prefix is not None:
             # Two publishes with the same transactional ids would fence each other.
             prefix = f"{topic.sink.transactional_id_prefix}-{plan.name.rpartition('-')[2]}"
             topic = replace(topic, sink=replace(topic.sink, transactional_id_prefix=prefix))
-        return self._pipeline(f"results-{_safe(plan.name)}", topic, self.result_target(plan))
+        return self._pipeline(f"results-{safe_name(self.sent_by(plan))}", topic, self._whole_target(plan))
 
     def checked(self, definition: Definition) -> Definition:
         """A pipeline of this script with the quality suite of its table: expectations/NAME.json beside the script."""
-        suite = self.script.base / "expectations" / f"{definition.name}.json"
-        return replace(definition, quality=Quality(suite, DeltaTarget(path=f"{self.folder}/quality")))
+        return with_suite(definition, self.folder)
 
     def feeds_itself(self) -> bool:
         """Whether an INSERT reads a topic or a Delta table that an INSERT writes."""
@@ -116,9 +131,3 @@ def _places(table: Table) -> tuple[str, ...]:
     if table.topic is not None:
         return table.topic.names or ("*",)
     return (f"delta {table.place}",) if table.delta is not None else ()
-
-
-def _safe(name: str) -> str:
-    """A name for paths and pipelines. Names of a script differ in more than case; so do these."""
-    cleaned = re.sub(r"[^A-Za-z0-9._-]", "_", name).lstrip("._-") or "x"
-    return name if cleaned == name else f"{cleaned}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"

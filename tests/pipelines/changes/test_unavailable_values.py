@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from bridge.columns import BAD, KIND, POSITION
 from bridge.decode import UNAVAILABLE
+from bridge.delta.merge_semantics import KEPT
 from bridge.pipelines.changes.unavailable_values import fill_unavailable_values
 
 _AT = datetime(2020, 1, 1, tzinfo=timezone.utc)
@@ -26,7 +27,7 @@ def _filled(
     frame = spark.createDataFrame(rows, _SHAPE)
     there = spark.createDataFrame(table, "id int, `a.b` string, w int")
     found = fill_unavailable_values(frame, there, key=["id"], columns=["a.b", "w"])
-    assert found.columns == frame.columns
+    assert found.columns == [*frame.columns, KEPT]
     order = sorted(found.collect(), key=lambda row: row[POSITION].offset)
     return [(*tuple(row)[:5], row[UNAVAILABLE]) for row in order]
 
@@ -68,3 +69,17 @@ def test_no_row_to_keep_it_from_is_bad(spark: SparkSession) -> None:
     [row] = _filled(spark, [(1, None, None, "+U", None, ["a.b", "w"])], [(2, "old", 0)])
     assert row[3] is None
     assert row[4] == "value: it leaves out a.b, w, and there is no row of this key whose value could be kept"
+
+
+def test_a_merge_is_told_which_values_are_those_of_the_table(spark: SparkSession) -> None:
+    changes = [
+        (1, None, 5, "+U", None, ("t", 0, 0, _AT, 0), ["a.b"]),
+        (1, "told", None, "+U", None, ("t", 0, 1, _AT, 0), ["w"]),
+        (2, None, None, "+U", None, ("t", 0, 2, _AT, 0), ["a.b", "w"]),
+    ]
+    there = spark.createDataFrame([(1, "old", 0), (2, "old", 0)], "id int, `a.b` string, w int")
+    found = fill_unavailable_values(
+        spark.createDataFrame(changes, _SHAPE), there, key=["id"], columns=["a.b", "w"]
+    )
+    kept = {row[POSITION].offset: row[KEPT] for row in found.collect()}
+    assert kept == {0: ["a.b"], 1: None, 2: ["a.b", "w"]}

@@ -17,7 +17,8 @@ from bridge.embedded.broker import Broker
 from bridge.kafka import admin, source
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
-from bridge.pipelines.ingest.consumer_reader import ConsumerReader, LatestBatch, NotRead, unsupported
+from bridge.pipelines.ingest.consumer_reader import ConsumerReader, LatestBatch, NotRead
+from bridge.pipelines.ingest.consumer_support import unsupported
 from bridge.pipelines.runtime.preflight import ingest_table
 from tests.pipelines.world import Record, World, key, tombstone, upsert
 
@@ -162,8 +163,20 @@ def test_the_newest_event_time_is_that_of_the_rows(make: Make) -> None:
     ("more", "reason"),
     [
         (
-            {"options": {"connector": "kafka", "key.fields": "id", "value.format": "debezium-json"}},
-            "the topic is no upsert topic",
+            {"columns": "id BIGINT", "options": {"connector": "kafka", "key.fields": "id"}},
+            "the table has no PRIMARY KEY",
+        ),
+        (
+            {
+                "columns": "id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED",
+                "options": {
+                    "connector": "kafka",
+                    "key.fields": "name",
+                    "value.format": "debezium-json",
+                    "value.fields-include": "EXCEPT_KEY",
+                },
+            },
+            "column 'name' is in the record's key only",
         ),
         ({"sections": "ingest: {bad-records: skip}"}, "bad records are not to stop the ingest"),
         ({"sections": "merge: {engine: spark}"}, "merge.engine is spark"),

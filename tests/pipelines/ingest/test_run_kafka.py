@@ -17,6 +17,7 @@ from bridge.embedded.broker import Broker
 from bridge.errors import BadRecordError, TopicMissingError
 from bridge.metrics import BatchReport
 from bridge.pipelines.compare.verify import verify
+from bridge.pipelines.ingest import batch
 from bridge.pipelines.ingest.run import ingest
 from tests.pipelines.world import Record, World
 
@@ -122,6 +123,26 @@ def test_a_value_that_an_update_leaves_out_is_kept(make: Make) -> None:
     world.send([event(row(7), row(7, "?", out))])
     with pytest.raises(BadRecordError, match="it leaves out note, and there is no row of this key"):
         ingest(world.spark, world.definition())
+
+
+@pytest.mark.slow
+def test_a_value_that_is_left_out_does_not_undo_an_update_of_another_writer(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = make(options=CHANGES, columns=f"{ROW}, PRIMARY KEY (id) NOT ENFORCED", partitions=1)
+    world.send([event(after=row(1, "a", "large"))])
+    ingest(world.spark, world.definition())
+    real = batch.judge_records
+
+    def judge_records(*given: Any) -> None:
+        """The table has been read, and nothing is merged yet."""
+        world.spark.sql(f"UPDATE delta.`{world.folder}/table` SET note = 'user' WHERE id = 1")
+        real(*given)
+
+    monkeypatch.setattr(batch, "judge_records", judge_records)
+    world.send([event(row(1), row(1, "b", "__debezium_unavailable_value"))])
+    ingest(world.spark, world.definition())
+    assert world.rows() == [(1, "b", "user")]
 
 
 def test_topics_of_a_list_and_of_a_pattern_go_into_one_table(make: Make) -> None:

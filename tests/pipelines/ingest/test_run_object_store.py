@@ -1,4 +1,4 @@
-"""Table, checkpoint, quarantine and results on S3: ingest, publish and verify, by both engines."""
+"""Pipeline file, suite, table, checkpoint and results on S3: ingest, publish and verify, by both engines."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.quality.check import check
 from bridge.pipelines.runtime.lease import LeaseTiming, acquire_lease
+from bridge.store_options import given_settings
 from tests.object_store import BUCKET, KEY, SECRET, ObjectStore
 from tests.pipelines.world import World, tombstone, upsert
 
@@ -34,13 +35,13 @@ topic:
     CREATE TABLE t (id BIGINT, name STRING, amount DECIMAL(10, 2), PRIMARY KEY (id) NOT ENFORCED) WITH (
       'connector' = 'upsert-kafka', 'topic' = '{topic}', 'properties.bootstrap.servers' = '{servers}',
       'key.format' = 'json', 'value.format' = 'json'{options})
-delta: {{path: "{lake}/orders"}}
-run: {{checkpoint: "{lake}/checkpoints/{name}", trigger: available-now}}
+delta: {{path: ../orders}}
+run: {{checkpoint: "../checkpoints/{name}", trigger: available-now}}
 merge: {{engine: {engine}}}
 """
 INGEST = """\
-ingest: {{bad-records: quarantine, quarantine: {{path: "{lake}/bad"}}}}
-quality: {{suite: suite.json, results: {{path: "{lake}/results"}}, report: report.html}}
+ingest: {{bad-records: quarantine, quarantine: {{path: ../bad}}}}
+quality: {{suite: suite.json, results: {{path: ../results}}, report: ../report.html}}
 """
 
 
@@ -50,24 +51,26 @@ def bucket(store: ObjectStore, unique: Callable[[str], str]) -> str:
 
 
 def pipeline(
-    world: World, bucket: str, topic: str, name: str, engine: str = "auto", options: str = ""
+    world: World,
+    store: ObjectStore,
+    bucket: str,
+    topic: str,
+    name: str,
+    engine: str = "auto",
+    options: str = "",
 ) -> Definition:
-    values = {
-        "name": name,
-        "topic": topic,
-        "servers": world.broker.bootstrap,
-        "lake": bucket,
-        "engine": engine,
-    }
-    file = world.folder / f"{name}.yaml"
+    """A pipeline whose file is in the bucket, in conf/, and names all places relative to itself."""
+    values = {"name": name, "topic": topic, "servers": world.broker.bootstrap, "engine": engine}
+    conf = f"{bucket.removeprefix(f's3a://{BUCKET}/')}/conf"
     suite = {
         "name": "s",
         "expectations": [{"type": "expect_key_to_be_unique", "kwargs": {"column_list": ["id"]}}],
     }
-    (world.folder / "suite.json").write_text(json.dumps(suite))
-    text = FILE.format(options=options, **values) + (INGEST.format(lake=bucket) if name == "in" else "")
-    file.write_text(text)
-    return config.load(file)
+    text = FILE.format(options=options, **values) + (INGEST.format() if name == "in" else "")
+    for file, content in (("suite.json", json.dumps(suite)), (f"{name}.yaml", text)):
+        store.client().put_object(Bucket=BUCKET, Key=f"{conf}/{file}", Body=content.encode())
+    with given_settings(lambda: {f"spark.hadoop.{k}": v for k, v in store.settings().items()}):
+        return config.load(f"{bucket}/conf/{name}.yaml")
 
 
 def rows(store: ObjectStore, bucket: str) -> list[tuple[int, str]]:
@@ -94,8 +97,8 @@ def test_topics_and_a_table_on_s3_are_equal(
     out = unique("out")
     broker.create_topic(out, partitions=2)
     once = f", 'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix' = '{out}'"
-    into = pipeline(world, bucket, world.topic, "in", engine)
-    outward = pipeline(world, bucket, out, "out", options=once if engine == "spark" else "")
+    into = pipeline(world, store, bucket, world.topic, "in", engine)
+    outward = pipeline(world, store, bucket, out, "out", options=once if engine == "spark" else "")
     for first, records in enumerate(
         (
             [upsert(1, "a"), upsert(2, "b"), upsert(3, "c"), ('{"id":4}', "{")],
@@ -114,6 +117,7 @@ def test_topics_and_a_table_on_s3_are_equal(
     assert verify(spark, outward).equal
     if engine == "spark":
         assert verify(spark, into).equal and check(spark, into).verdict.success
+        assert "<html" in store.text(f"{bucket.removeprefix(f's3a://{BUCKET}/')}/report.html")
     assert ingest(spark, into).batches == 0
 
     own = store.names(bucket.removeprefix(f"s3a://{BUCKET}/"))
@@ -129,10 +133,16 @@ def test_topics_and_a_table_on_s3_are_equal(
 
 @pytest.mark.parametrize("times", [5, pytest.param(200, marks=pytest.mark.slow)])
 def test_of_two_runs_that_start_at_once_one_works(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], bucket: str, times: int
+    spark: SparkSession,
+    broker: Broker,
+    lake: Path,
+    unique: Callable[[str], str],
+    store: ObjectStore,
+    bucket: str,
+    times: int,
 ) -> None:
     world = World.make(spark, broker, lake, unique)
-    into = pipeline(world, bucket, world.topic, "in")
+    into = pipeline(world, store, bucket, world.topic, "in")
     timing = LeaseTiming(remote_heartbeat_seconds=0.2, poll_seconds=0.02)
 
     def run(number: int) -> None:

@@ -67,7 +67,7 @@ def test_changed_rows_are_judged_alone_and_keys_on_the_whole_table(
     )
     assert sorted(k["id"] for k in between.example_keys) == [3, 5]
     assert (checked.verdict.row_count, checked.verdict.changed_rows) == (5, 3)
-    page = checked.report.read_text(encoding="utf-8")
+    page = Path(checked.report).read_text(encoding="utf-8")
     assert "Checked 3 rows that changed since version 1, and all 5 rows for" in page
 
     nothing = check(spark, definition, since=6)

@@ -56,8 +56,8 @@ def test_a_good_table_passes_and_the_report_lies_beside_the_file(
     checked = check(spark, definition)
     assert checked.verdict.success and checked.verdict.row_count == 3
     assert checked.version == 0
-    assert checked.report == definition.base / "reports" / "things.html"
-    assert "<title>" in checked.report.read_text(encoding="utf-8")
+    assert checked.report == f"{definition.base}/reports/things.html"
+    assert "<title>" in Path(checked.report).read_text(encoding="utf-8")
 
 
 def test_failures_name_keys_and_nothing_else(spark: SparkSession, definition: Definition) -> None:
@@ -68,7 +68,7 @@ def test_failures_name_keys_and_nothing_else(spark: SparkSession, definition: De
     duplicated, negative = checked.verdict.expectations
     assert list(duplicated.example_keys) == [{"id": 1, "part": "a"}]
     assert list(negative.example_keys) == [{"id": 2, "part": None}]
-    assert "987654" not in checked.report.read_text(encoding="utf-8")
+    assert "987654" not in Path(checked.report).read_text(encoding="utf-8")
 
 
 def rows_of(spark: SparkSession, definition: Definition) -> list[Row]:
@@ -128,7 +128,7 @@ def test_results_that_cannot_be_kept_are_loud_and_the_report_is_there(
         TableError, match=r"no space\. The check itself is done: 0 of 2 .* failed; see .*html"
     ):
         check(spark, definition)
-    assert (definition.base / "reports" / "things.html").is_file()
+    assert Path(definition.base, "reports", "things.html").is_file()
 
 
 def test_a_place_of_results_that_holds_something_else_is_refused_before_anything_runs(
@@ -136,12 +136,12 @@ def test_a_place_of_results_that_holds_something_else_is_refused_before_anything
 ) -> None:
     write(spark, definition, (1, "a", 5))
     assert definition.quality
-    other = DeltaTarget(path=str(definition.base / "other"))
+    other = DeltaTarget(path=f"{definition.base}/other")
     spark.range(1).write.format("delta").save(str(other.path))
     wrong = replace(definition, quality=replace(definition.quality, results=other))
     with pytest.raises(TableError, match="is not a table of quality results"):
         check(spark, wrong)
-    assert not (definition.base / "reports").exists()
+    assert not Path(definition.base, "reports").exists()
 
 
 def test_without_a_suite_or_a_table_it_says_so(spark: SparkSession, definition: Definition) -> None:

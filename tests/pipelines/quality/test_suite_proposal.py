@@ -76,9 +76,9 @@ def test_the_proposed_suite_passes_on_its_table(spark: SparkSession, definition:
     assert verdict.success, [(o.title, o.observed, o.reason) for o in verdict.failed]
     with pytest.raises(DefinitionError, match="exists and was not changed"):
         propose(spark, definition)
-    before = json.loads(made.suite.read_text())
+    before = json.loads(Path(made.suite).read_text())
     propose(spark, definition, overwrite=True)
-    assert [e["type"] for e in json.loads(made.suite.read_text())["expectations"]] == [
+    assert [e["type"] for e in json.loads(Path(made.suite).read_text())["expectations"]] == [
         e["type"] for e in before["expectations"]
     ]
 
@@ -94,5 +94,5 @@ def test_the_proposed_suite_passes_on_its_table(spark: SparkSession, definition:
 def test_options_that_say_nothing_together_are_refused(
     definition: Definition, capsys: pytest.CaptureFixture[str], options: list[str], why: str
 ) -> None:
-    assert main(["check", str(definition.base / "things.yaml"), *options]) == 2
+    assert main(["check", f"{definition.base}/things.yaml", *options]) == 2
     assert why in " ".join(capsys.readouterr().err.split())

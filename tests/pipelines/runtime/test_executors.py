@@ -21,7 +21,8 @@ from pyspark.sql import SparkSession
 from bridge.definition import Definition
 from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError, MissingPackageError, TableError
-from bridge.pipelines.runtime.executors import check_executors, look
+from bridge.kafka.worker_check import expected
+from bridge.pipelines.runtime.executors import check_executors, executors_error, look
 from tests.pipelines.world import World
 
 _EXECUTOR = """
@@ -181,6 +182,22 @@ def test_a_local_master_is_not_asked(make: Callable[[str], Definition], master: 
     cluster = Cluster(master=master, failure=PySparkException("asked"))
     cluster.check(make("consumer"), sends=True)
     assert cluster.jobs == 0
+
+
+def test_what_is_expected_of_executors_that_join_later(
+    make: Callable[[str], Definition], broker: Broker
+) -> None:
+    definition = make("auto")
+    Cluster().check(definition, sends=False)
+    check = expected(definition.topic.properties)
+    assert check is not None
+    assert [f"{host}:{port}" for host, port in check.addresses] == [broker.bootstrap]
+
+
+def test_after_a_failure_executors_are_asked_again(make: Callable[[str], Definition]) -> None:
+    found = executors_error(cast(SparkSession, Cluster({"network": True})), make("spark"))
+    assert isinstance(found, KafkaError) and "(host node-7: " in str(found)
+    assert executors_error(cast(SparkSession, Cluster()), make("spark")) is None
 
 
 def test_a_look_at_this_process(tmp_path: Path) -> None:

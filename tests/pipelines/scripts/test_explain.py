@@ -71,6 +71,19 @@ def test_what_is_sent(connector: str, sends: str) -> None:
     assert rows["INSERT s: sends"] == sends
 
 
+def test_inserts_that_write_columns_of_one_table() -> None:
+    table = sink("a STRING, b BIGINT, c INT", "a")
+    one = "INSERT INTO s (a, b) SELECT city, COUNT(*) FROM users GROUP BY city;\n"
+    script = load(f"{SOURCES}{table}{one}INSERT INTO s (a, c) SELECT region, page FROM views;\n")
+    rows, folder = explain_script(script), f"{script.base}/bridge-state/t/results/s"
+    assert rows["INSERT s"] == f"line 5: aggregate, result in {folder}, its columns (b)"
+    assert rows["INSERT s-2"] == f"line 6: projection, result in {folder}, its columns (c)"
+    assert rows["INSERT s: sends"] == "nothing: its rows are sent with those of the later INSERT into s"
+    assert rows["INSERT s-2: sends"].startswith(
+        "a record for each changed row, a tombstone for each deleted one, to s"
+    )
+
+
 def test_what_is_sent_in_a_format_of_changes() -> None:
     rows = explained("SELECT city, COUNT(*) FROM users GROUP BY city", key="", connector="debezium")
     assert rows["INSERT s: sends"] == "each change as debezium-json, to s (at-least-once)"

@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from bridge.metrics import BatchReport
@@ -24,6 +25,22 @@ QUERIES = {
     ),
     "priced": ("k INT, price DECIMAL(38, 10)", "k", "SELECT k, SUM(p) FROM e WHERE k > 1 GROUP BY k"),
     "whole": ("id STRING, n BIGINT, high INT", "id", "SELECT 'all', COUNT(*), MAX(v) FROM e"),
+    "different": (
+        "g STRING, k INT, vs BIGINT, n BIGINT, few BIGINT, high INT",
+        "g, k",
+        "SELECT g, k, COUNT(DISTINCT v), COUNT(*), COUNT(DISTINCT v) FILTER (WHERE v < 3 OR k = 1), MAX(v) FROM e "
+        "WHERE v IS NULL OR v <> 5 GROUP BY g, k",
+    ),
+    "all_different": (
+        "id STRING, gs BIGINT, n BIGINT",
+        "id",
+        "SELECT 'all', COUNT(DISTINCT g), COUNT(*) FROM e",
+    ),
+    "different_together": (
+        "k INT, gs BIGINT",
+        "k",
+        "SELECT k, COUNT(DISTINCT g) FROM (SELECT g, k FROM e UNION ALL SELECT g, k FROM f) AS b GROUP BY k",
+    ),
     "together": (
         "g STRING, n BIGINT",
         "g",
@@ -58,8 +75,8 @@ def drawn(draw: random.Random, count: int) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_added_rows(spark: SparkSession, lake: Path) -> None:
-    draw = random.Random(7)
+def played(spark: SparkSession, lake: Path, seed: int, batches: int) -> None:
+    draw = random.Random(seed)
     loaded = load_script(script(lake))
     assert all(plan.accumulators for plan in loaded.inserts)
     kept: dict[str, list[tuple[Any, ...]]] = {"e": [], "f": []}
@@ -68,7 +85,7 @@ def test_added_rows(spark: SparkSession, lake: Path) -> None:
             f"CREATE TABLE delta.`{lake / name}` ({COLUMNS}) USING delta "
             "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
         )
-    for number in range(3):
+    for number in range(batches):
         for name, rows in kept.items():
             added = drawn(draw, 8 if name == "e" else 3)
             rows.extend(added)
@@ -95,3 +112,34 @@ def test_added_rows(spark: SparkSession, lake: Path) -> None:
     again: list[BatchReport] = []
     run_script(spark, loaded, rebuild=True, listener=again.append)
     assert [(r.inserted, r.updated, r.deleted) for r in again] == [(0, 0, 0)] * len(QUERIES)
+
+
+def test_added_rows(spark: SparkSession, lake: Path) -> None:
+    played(spark, lake, seed=7, batches=2)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", range(10, 14))
+def test_more_added_rows(spark: SparkSession, lake: Path, seed: int) -> None:
+    played(spark, lake, seed, batches=6)
+
+
+@pytest.mark.slow
+def test_different_values_of_a_clustered_source_are_computed_by_part(spark: SparkSession, lake: Path) -> None:
+    """The files of the groups that changed are few then; the counts are the same."""
+    for name, clustering in (("e", "CLUSTER BY (g)"), ("f", "")):
+        spark.sql(
+            f"CREATE TABLE delta.`{lake / name}` ({COLUMNS}) USING delta {clustering} "
+            "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+        )
+    loaded = load_script(script(lake))
+    methods = set[str | None]()
+    for _ in range(2):
+        spark.sql(f"INSERT INTO delta.`{lake}/e` VALUES ('a', 1, 1, 1), ('a', 1, 2, 1), ('b', 1, 2, 1)")
+        reports: list[BatchReport] = []
+        run_script(spark, loaded, listener=reports.append)
+        methods = {r.engine for r in reports if r.pipeline.endswith(".different")}
+        rows = spark.read.format("delta").load(f"{lake}/results/different").select("g", "vs").collect()
+        assert Counter(map(tuple, rows)) == Counter([("a", 2), ("b", 1)])
+    assert methods == {"the parts that changed"}

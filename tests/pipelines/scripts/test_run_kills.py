@@ -42,7 +42,9 @@ def test_no_view_is_counted_twice_or_not_at_all(
         script.send("views", [view(user, region) for user, region in views])
         with Process("run", lake / "script.sql", tmp_path / f"run-{number}") as run:
             hit = run.arm(place, "kill")
-            assert run.ended(120) == -9, f"{place}: {run.output}"
+            # A shard is sent by a Python worker of Spark: the run survives its death, and ends with an error.
+            code = 1 if place.startswith("shard.") else -9
+            assert run.ended(120) == code, f"{place}: {run.output}"
             assert hit.exists()
     script.run()
     for key, row in script.received("regions"):

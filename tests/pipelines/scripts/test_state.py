@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bridge.definition import TopicCreation
@@ -64,6 +66,20 @@ def test_several_inserts_into_one_sink() -> None:
     found = state(f"{SOURCES}{kafka}{inserts}")
     publishes = [found.publish(plan) for plan in found.script.inserts]
     assert [p.topic.sink.transactional_id_prefix for p in publishes if p] == ["tx", "tx-2"]
+
+
+def test_inserts_that_write_columns_of_one_table_have_one_publish() -> None:
+    inserts = (
+        "INSERT INTO s (a, b) SELECT region, 1 FROM views;\n"
+        "INSERT INTO s (a, c) SELECT city, CAST(COUNT(*) AS INT) FROM users GROUP BY city;\n"
+    )
+    found = state(SOURCES + sink("a STRING, b INT, c INT", "a") + inserts)
+    one, other = found.script.inserts
+    assert found.result_target(one) == replace(found.result_target(other), merge_columns=("b",))
+    assert found.publish(one) == found.publish(other) == found.publishes["s"]
+    assert list(found.publishes) == ["s"] and found.publishes["s"].delta.merge_columns == ()
+    assert found.is_sent_later(one) and not found.is_sent_later(other)
+    assert [found.result_name(plan) for plan in (one, other)] == ["t.s", "t.s-2"]
 
 
 @pytest.mark.parametrize(

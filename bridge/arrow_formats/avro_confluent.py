@@ -1,0 +1,95 @@
+"""Avro documents in Confluent's framing to Arrow: a zero byte, the id of the writer's schema in four bytes, the record.
+
+The driver asks the schema registry, as on Spark's path; workers get plans, and neither its address nor credentials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+from bridge.arrow_formats.arrow_types import arrow_schema
+from bridge.arrow_formats.avro import as_table
+from bridge.arrow_formats.avro_cursor import Cursor
+from bridge.arrow_formats.avro_plan import Plan, document_plan
+from bridge.arrow_formats.avro_values import read
+from bridge.arrow_formats.base import ArrowDecoder, NeedsFullDecode
+from bridge.definition import FormatSpec
+from bridge.errors import DefinitionError
+from bridge.format_rules.avro_schema import parse
+from bridge.format_rules.avro_table_schema import framed_schema
+from bridge.schema import RowType
+
+__all__ = ["AvroConfluentArrowDecoder", "decoder", "documents_decoder"]
+
+_MAGIC, _HEADER = 1, 5
+_MOST_PLANS = 256
+
+
+def decoder(spec: FormatSpec) -> ArrowDecoder | str:
+    """Return a decoder that knows no writer's schema yet (see SchemaArrowDecoder), or why there is none, as the end of
+    a sentence: the table must be such that documents of its own schema can be read."""
+    _, text = framed_schema(spec.name, spec.row, spec.options)
+    return documents_decoder(spec.row, text)
+
+
+def documents_decoder(row: RowType, own: str) -> AvroConfluentArrowDecoder | str:
+    """Return the decoder of rows of which `own` is the table's schema, or why there is none; see `decoder`."""
+    plan = _plan(row, own, own)
+    return plan if isinstance(plan, str) else AvroConfluentArrowDecoder(row, own)
+
+
+@dataclass(frozen=True)
+class AvroConfluentArrowDecoder:
+    """Decodes documents of the writers' schemas that it knows. Bytes behind a record are ignored, as by Confluent's."""
+
+    row: RowType
+    own: str
+    """The table's own schema."""
+    plans: tuple[tuple[int, Plan | str], ...] = ()
+    """By the id of the writer's schema: how its documents are read, or why they are not."""
+
+    def with_schemas(self, schemas: Mapping[int, str]) -> AvroConfluentArrowDecoder:
+        """See SchemaArrowDecoder.with_schemas."""
+        plans = tuple((id, _plan(self.row, self.own, text)) for id, text in sorted(schemas.items()))
+        return replace(self, plans=plans)
+
+    def decode(self, payloads: pa.BinaryArray) -> pa.Table:
+        """See ArrowDecoder.decode. A row without fields gives a table without columns that has rows."""
+        if not len(payloads):
+            return arrow_schema(self.row).empty_table()
+        cursor = Cursor.of(payloads)
+        if cursor.data[cursor.skip(_MAGIC)].any():
+            raise NeedsFullDecode("a document is not in Confluent's framing")
+        ids = cursor.fixed(">u4")
+        first = int(ids[0])
+        if (ids == first).all():
+            return as_table(read(self._known(first), cursor), self.row, len(payloads))
+        tables, order = [], []
+        for id in np.unique(ids):
+            rows = np.flatnonzero(ids == id)
+            records = read(self._known(int(id)), cursor.of_rows(rows))
+            tables.append(as_table(records, self.row, len(rows)))
+            order.append(rows)
+        if not self.row.fields:
+            return as_table(None, self.row, len(payloads))
+        back = np.argsort(np.concatenate(order))
+        return pa.concat_tables(tables).take(pa.array(back)).combine_chunks()
+
+    def _known(self, id: int) -> Plan:
+        plan = dict(self.plans).get(id)
+        if isinstance(plan, Plan):
+            return plan
+        raise NeedsFullDecode(f"schema id {id}: {plan or 'it is not known yet'}")
+
+
+@lru_cache(_MOST_PLANS)
+def _plan(row: RowType, own: str, writer: str) -> Plan | str:
+    try:
+        return document_plan(row, parse(own, "the table"), parse(writer, "it"))
+    except DefinitionError:
+        return "the registry's text is no Avro schema"

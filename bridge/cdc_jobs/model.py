@@ -1,0 +1,70 @@
+"""The model of a job's file: its sections, and the keys of `route`, `transform` and `pipeline`.
+
+`source` and `sink` are options of connectors, which `options` checks. What cannot be honoured has a key here, too, so
+that it is refused by its name with a reason (`refusals`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from bridge.config import validators
+from bridge.config.section import Properties, Section
+
+__all__ = ["JobFile", "PipelineSection", "RouteRule", "TransformRule"]
+
+_Count = Annotated[int, BeforeValidator(validators.digits_as_int)]
+
+
+class RouteRule(Section):
+    """Which tables go to which table of the sink."""
+
+    source_table: str = Field(min_length=1)
+    sink_table: str = Field(min_length=1)
+    replace_symbol: str | None = Field(default=None, min_length=1)
+    description: str | None = None
+
+
+class TransformRule(Section):
+    """Which columns and rows of tables are sent, and by which key."""
+
+    source_table: str = Field(min_length=1)
+    projection: str | None = Field(default=None, min_length=1)
+    filter: str | None = Field(default=None, min_length=1)
+    primary_keys: str | None = Field(default=None, min_length=1)
+    description: str | None = None
+    partition_keys: str | None = None
+    table_options: str | None = None
+    table_options_delimiter: str | None = Field(default=None, alias="table-options.delimiter")
+    converter_after_transform: str | None = None
+
+
+class PipelineSection(Section):
+    """The settings of the whole job."""
+
+    name: str | None = Field(default=None, min_length=1)
+    parallelism: _Count | None = Field(default=None, gt=0)
+    bridge_state: str | None = Field(default=None, alias="bridge.state", min_length=1)
+    schema_change_behavior: str | None = Field(default=None, alias="schema.change.behavior")
+    runtime_mode: str | None = Field(default=None, alias="execution.runtime-mode")
+    local_time_zone: str | None = None
+    route_mode: str | None = None
+    schema_operator_uid: str | None = Field(default=None, alias="schema.operator.uid")
+    operator_uid_prefix: str | None = Field(default=None, alias="operator.uid.prefix")
+    schema_operator_rpc_timeout: str | None = Field(default=None, alias="schema-operator.rpc-timeout")
+    flink_conf: dict[str, Any] | None = None
+    user_defined_function: list[Any] | None = None
+    model: Any = None
+    trims_keys: Any = Field(default=None, alias="transform.allow.trimming.pk-columns")
+
+
+class JobFile(Section):
+    """A data-ingestion job of Flink CDC."""
+
+    source: Properties
+    sink: Properties
+    route: list[RouteRule] = Field(default_factory=list)
+    transform: list[TransformRule] = Field(default_factory=list)
+    pipeline: PipelineSection = Field(default_factory=PipelineSection)

@@ -1,0 +1,60 @@
+"""Brings the changes of a batch into the driver, for the engines that merge there, and says how many may come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from bridge.columns import KIND, col
+from bridge.delta.merge_contract import UnsupportedByEngine
+from bridge.delta.merge_semantics import KEPT
+from bridge.delta.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Limits", "collect_changes", "kept_column"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much one MERGE may process in the driver, in bytes."""
+
+    batch_bytes: int
+    """Of the changes, as Spark has cached them."""
+    touched_bytes: int
+    """Of the files that may hold a key of the changes, by their statistics. All of them are read, and those with a
+    match are rewritten."""
+
+    def refuse_batch(self, size: int) -> None:
+        """Raise UnsupportedByEngine for changes of more bytes."""
+        if size > (limit := self.batch_bytes):
+            raise UnsupportedByEngine(f"the batch has {size >> 20:,} MiB, more than {limit >> 20:,} MiB")
+
+    def refuse_touched(self, size: int) -> None:
+        """Raise UnsupportedByEngine for touched files of more bytes."""
+        if size > (limit := self.touched_bytes):
+            raise UnsupportedByEngine(
+                f"the batch touches files of {size >> 20:,} MiB, more than {limit >> 20:,} MiB"
+            )
+
+
+def collect_changes(table: Table, changes: DataFrame, more: Sequence[str] = ()) -> pa.Table:
+    """Bring the changes into the driver as Arrow: the definition's columns, `more`, `__kind`, and which values each
+    change keeps, where changes do."""
+    kept = []
+    if KEPT in changes.columns:
+        contains = {name: F.array_contains(col(KEPT), name) for name in table.columns}
+        kept = [
+            F.coalesce(is_kept, F.lit(False)).alias(kept_column(name)) for name, is_kept in contains.items()
+        ]
+    return changes.select(*map(col, (*table.columns, *more)), KIND, *kept).toArrow()
+
+
+def kept_column(name: str) -> str:
+    """The column of the source that says whether a change keeps the row's value of the column `name`."""
+    return f"{KEPT}_{name}"

@@ -1,0 +1,88 @@
+"""Makes the actions of a batch's commit, and writes the commit if its version is still free."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap
+
+from bridge.delta.deletion_vectors.data_files import DataFile
+from bridge.delta.deletion_vectors.snapshot import Action, stats_of
+from bridge.delta.deletion_vectors.vectors import write_vectors
+from bridge.delta.write_once import link_once
+from bridge.log_layout import commit_file, log_folder
+from bridge.version import own_version
+
+__all__ = ["commit_info", "mark_rows", "removed", "write_commit"]
+
+
+def mark_rows(
+    table_folder: str, files: Iterable[DataFile], marked: Mapping[str, npt.NDArray[np.int64]]
+) -> list[Action]:
+    """Write the vectors of these files with more rows marked; return the actions, {name: action}, that replace the
+    files. One without rows is removed."""
+    vectors, kept = {}, {}
+    actions: list[Action] = []
+    for file in files:
+        actions.append({"remove": removed(file.add)})
+        vector = file.marked | BitMap(marked[file.name].tolist())
+        if len(vector) < file.rows:
+            vectors[file.name], kept[file.name] = vector, file
+    for name, descriptor in write_vectors(table_folder, vectors).items():
+        add = kept[name].add
+        stats = {**stats_of(add), "numRecords": kept[name].rows, "tightBounds": False}
+        actions.append(
+            {
+                "add": {
+                    **add,
+                    "dataChange": True,
+                    "stats": json.dumps(stats, ensure_ascii=False, separators=(",", ":")),
+                    "deletionVector": dict(descriptor),
+                }
+            }
+        )
+    return actions
+
+
+def removed(add: Action) -> Action:
+    """The `remove` action of a file that the table has."""
+    wanted: tuple[str, ...] = ("path", "size", "tags", "deletionVector")
+    kept = {key: add[key] for key in wanted if key in add}
+    return {
+        **kept,
+        "deletionTimestamp": int(time.time() * 1000),
+        "dataChange": True,
+        "extendedFileMetadata": True,
+        "partitionValues": {},
+    }
+
+
+def commit_info(
+    read_version: int, user_metadata: str, key: Sequence[str], counts: Mapping[str, int]
+) -> Action:
+    """The `commitInfo` of a MERGE by `key`, with the row counts under Spark's names."""
+    return {
+        "timestamp": int(time.time() * 1000),
+        "operation": "MERGE",
+        "operationParameters": {"predicate": json.dumps([f"{name} = {name}" for name in key])},
+        "readVersion": read_version,
+        "isolationLevel": "Serializable",
+        "isBlindAppend": False,
+        "operationMetrics": {name: str(count) for name, count in counts.items()},
+        "userMetadata": user_metadata,
+        "engineInfo": f"changelog-bridge/{own_version()}",
+        "txnId": str(uuid.uuid4()),
+    }
+
+
+def write_commit(table_folder: str, version: int, actions: Sequence[Mapping[str, Any]]) -> bool:
+    """Write the commit, all of it or nothing; False, with nothing written, if another writer has that version."""
+    text = "".join(json.dumps(action, ensure_ascii=False, separators=(",", ":")) + "\n" for action in actions)
+    return link_once(Path(log_folder(table_folder), commit_file(version)), text)

@@ -1,0 +1,85 @@
+"""Reads the data files of a table with Arrow, in the types of the table's newest schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from bridge.delta.deletion_vectors.snapshot import Action, Snapshot
+from bridge.delta.deletion_vectors.vectors import read_vector
+from bridge.delta.merge_contract import UnsupportedByEngine
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
+    from pyroaring import BitMap
+
+__all__ = ["DataFile", "arrow_schema", "open_file"]
+
+_OLD_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A data file that is open, and the rows in it that are deleted."""
+
+    name: str
+    """Its path in the log."""
+    add: Action
+    schema: pa.Schema = field(repr=False)
+    """Of the table."""
+    parquet: ParquetFile = field(repr=False)
+    marked: BitMap = field(repr=False)
+
+    @property
+    def rows(self) -> int:
+        """Deleted ones included."""
+        return int(self.parquet.metadata.num_rows)
+
+    def begin_of(self, group: int) -> int:
+        """The position of the first row of a row group."""
+        metadata = self.parquet.metadata
+        return sum(int(metadata.row_group(n).num_rows) for n in range(group))
+
+    def read(self, groups: Sequence[int], columns: Sequence[str], *, use_threads: bool = True) -> pa.Table:
+        """Read columns of row groups, deleted rows included, in the types of the table's schema. A column that the
+        table got after the file was written is null."""
+        import pyarrow as pa
+
+        present = set(self.parquet.schema_arrow.names)
+        found = self.parquet.read_row_groups(
+            list(groups), columns=[name for name in columns if name in present], use_threads=use_threads
+        )
+        rows = sum(int(self.parquet.metadata.row_group(n).num_rows) for n in groups)
+        fields = [self.schema.field(name) for name in columns]
+        return pa.table(
+            [
+                found[f.name].cast(f.type)
+                if f.name in present
+                else pa.chunked_array([pa.nulls(rows, f.type)])
+                for f in fields
+            ],
+            schema=pa.schema(fields),
+        )
+
+
+def open_file(snapshot: Snapshot, name: str, schema: pa.Schema) -> DataFile:
+    """Open a data file and read its deletion vector. Raises UnsupportedByEngine where only Spark reads it right."""
+    import pyarrow.parquet as pq
+
+    add = snapshot.files[name]
+    # Spark writes a TIMESTAMP as INT96 by default; nanoseconds would not cover all of its values.
+    opened = pq.ParquetFile(snapshot.path_of(name), memory_map=True, coerce_int96_timestamp_unit="us")
+    if set(_OLD_CALENDAR) & set(opened.metadata.metadata or {}):
+        raise UnsupportedByEngine("files of the table have dates in the calendar of Spark 2")
+    return DataFile(name, add, schema, opened, read_vector(snapshot.folder, add.get("deletionVector")))
+
+
+def arrow_schema(metadata: Mapping[str, Any]) -> pa.Schema:
+    """The columns of the table as Arrow's types, without comments."""
+    import pyarrow as pa
+    from deltalake import Schema
+
+    schema = pa.schema(Schema.from_json(metadata["schemaString"]).to_arrow())
+    return pa.schema([pa.field(f.name, f.type) for f in schema])

@@ -1,0 +1,169 @@
+"""Finds the rows of a table that have one of the keys of a batch."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap
+
+from bridge.delta.deletion_vectors.data_files import DataFile
+from bridge.delta.deletion_vectors.snapshot import Action, stats_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Keys", "Matches", "find_rows", "may_hold"]
+
+
+_LEAST_BITS, _MOST_BITS = 12, 20
+"""Of the size of a table of slots, which fits the processor's cache."""
+
+
+class Keys:
+    """The keys of a batch, each once; null is a value like any other (ADR 028, rule 4)."""
+
+    def __init__(self, changes: pa.Table, key: Sequence[str]) -> None:
+        import pyarrow.compute as pc
+        import pyarrow.types as is_
+
+        self.names = tuple(key)
+        columns = [changes[name].combine_chunks() for name in key]
+        self._values = [pc.unique(column) for column in columns]
+        self._sorted: dict[str, list[Any]] = {}
+        for name, values in zip(self.names, self._values, strict=True):
+            if not values.null_count and (is_.is_integer(values.type) or is_.is_string(values.type)):
+                self._sorted[name] = sorted(values.to_pylist())
+        self._slots: npt.NDArray[np.bool_] | None = None
+        first = self._values[0]
+        if is_.is_integer(first.type) and not first.null_count:
+            numbers = first.to_numpy(zero_copy_only=False).astype(np.int64)
+            self._slots = np.zeros(
+                1 << min(max(_LEAST_BITS, (64 * numbers.size).bit_length()), _MOST_BITS), np.bool_
+            )
+            self._slots[numbers & (self._slots.size - 1)] = True
+        self._steps: list[pa.Array] = []
+        self._codes = self._combined(columns, learn=True)
+
+    def number_distinct(self) -> int:
+        """How many different keys there are."""
+        import pyarrow.compute as pc
+
+        return int(pc.count_distinct(self._codes, mode="all").as_py())
+
+    def may_be_within(self, name: str, low: Any, high: Any) -> bool:
+        """Whether a value of that key column may be within the bounds; True where nothing is known about it."""
+        values = self._sorted.get(name)
+        if values is None or low is None or high is None or not isinstance(low, type(values[0])):
+            return True
+        at = bisect_left(values, low)
+        return at < len(values) and bool(values[at] <= high)
+
+    def find(self, rows: pa.Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The places of the rows with a key of the batch, ascending, and for each the index of the change."""
+        import pyarrow.compute as pc
+
+        columns = [rows[name].combine_chunks() for name in self.names]
+        places = self._candidates(columns[0])
+        if places is not None:
+            columns = [column.take(places) for column in columns]
+        indexes = pc.index_in(self._combined(columns, learn=False), value_set=self._codes)
+        found = np.flatnonzero(np.asarray(pc.is_valid(indexes)))
+        changes = np.asarray(indexes.take(found)).astype(np.int64)
+        return (found if places is None else places[found]), changes
+
+    def _candidates(self, column: pa.Array) -> npt.NDArray[np.int64] | None:
+        """The places of the rows whose first key column may have a value of the batch; None if it does not say.
+
+        A look at the lower bits of a number is ten times as fast as a look-up of the number in a hash table.
+        """
+        if self._slots is None or column.null_count:
+            return None
+        bits = column.to_numpy(zero_copy_only=False).astype(np.int64, copy=False) & (self._slots.size - 1)
+        return np.flatnonzero(self._slots[bits])
+
+    def _combined(self, columns: Sequence[pa.Array], *, learn: bool) -> pa.Array:
+        """One array whose values are equal where the keys are. Columns are numbered one after the other, so that the
+        numbers stay small; a value that no key has is null."""
+        import pyarrow.compute as pc
+
+        if len(columns) == 1:
+            return columns[0]
+        codes = pc.index_in(columns[0], value_set=self._values[0]).cast("int64")
+        for at, column in enumerate(columns[1:], start=1):
+            values = self._values[at]
+            code = pc.index_in(column, value_set=values).cast("int64")
+            pairs = pc.add(pc.multiply(codes, len(values)), code)
+            if learn:
+                self._steps.append(pc.unique(pairs))
+            codes = pc.index_in(pairs, value_set=self._steps[at - 1]).cast("int64")
+        return codes
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Rows of one data file that are not deleted and have a key of the batch."""
+
+    file: DataFile
+    positions: npt.NDArray[np.int64]
+    """In the file."""
+    changes: npt.NDArray[np.int64]
+    """The index of the change with the key of each."""
+    rows: pa.Table
+    """All columns of the table."""
+
+
+def may_hold(add: Action, keys: Keys) -> bool:
+    """Whether the file may hold one of the keys, by its statistics."""
+    stats = stats_of(add)
+    low, high = stats.get("minValues") or {}, stats.get("maxValues") or {}
+    return all(keys.may_be_within(name, low.get(name), high.get(name)) for name in keys.names)
+
+
+def find_rows(files: Sequence[DataFile], keys: Keys) -> list[Matches]:
+    """Find the rows with a key of the batch, in all cores; row groups that cannot have one are not read."""
+    groups = [(file, n) for file in files for n in range(file.parquet.num_row_groups) if _may(file, n, keys)]
+    cores = os.cpu_count() or 1
+    few = len(groups) < cores
+    with ThreadPoolExecutor(min(cores, len(groups)) or 1, "find-rows") as pool:
+        found = pool.map(lambda group: _matches(group[0], group[1], keys, use_threads=few), groups)
+        return [matches for matches in found if matches is not None]
+
+
+def _matches(file: DataFile, group: int, keys: Keys, *, use_threads: bool) -> Matches | None:
+    key_columns = file.read([group], keys.names, use_threads=use_threads)
+    local, chosen = keys.find(key_columns)
+    if not local.size:
+        return None
+    positions = local + file.begin_of(group)
+    if deleted := file.marked & BitMap(positions.tolist()):
+        live = ~np.isin(positions, np.fromiter(deleted, np.int64, len(deleted)))
+        local, positions, chosen = local[live], positions[live], chosen[live]
+        if not local.size:
+            return None
+    rows = file.read([group], file.schema.names, use_threads=use_threads).take(local)
+    return Matches(file, positions, chosen, rows)
+
+
+def _may(file: DataFile, group: int, keys: Keys) -> bool:
+    """Whether the row group may hold one of the keys, by its statistics, which are used for whole numbers only."""
+    import pyarrow.types as is_
+
+    metadata = file.parquet.metadata.row_group(group)
+    for n in range(metadata.num_columns):
+        column = metadata.column(n)
+        name = column.path_in_schema
+        if name not in keys.names or not is_.is_integer(file.schema.field(name).type):
+            continue
+        statistics = column.statistics
+        if statistics is None or not statistics.has_min_max or (statistics.null_count is None):
+            continue
+        if not keys.may_be_within(name, statistics.min, statistics.max):
+            return False
+    return True

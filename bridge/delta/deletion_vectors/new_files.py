@@ -1,0 +1,71 @@
+"""Writes data files and files of the change data feed, and gives the actions that add them to the table."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+from bridge.delta.deletion_vectors.effects import Effects
+from bridge.delta.deletion_vectors.snapshot import Action
+from bridge.delta.deletion_vectors.statistics import file_statistics
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["write_change_file", "write_data_file"]
+
+_ROWS_OF_A_GROUP = 1 << 17
+"""Fewer than Arrow's million, as one row of a group cannot be read without the others."""
+_CHANGE_FOLDER = "_change_data"
+_CHANGE_TYPE = "_change_type"
+
+
+def write_data_file(table_folder: str, rows: pa.Table, columns_with_statistics: int) -> Action:
+    """Write the rows into a new Parquet file of the table; return its `add` action."""
+    name = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
+    size = _write(os.path.join(table_folder, name), rows)
+    return {
+        "path": name,
+        "partitionValues": {},
+        "size": size,
+        "modificationTime": int(time.time() * 1000),
+        "dataChange": True,
+        "stats": file_statistics(rows, columns_with_statistics),
+    }
+
+
+def write_change_file(table_folder: str, effects: Effects) -> Action:
+    """Write the changes of a batch into a new file of the change data feed; return its `cdc` action."""
+    import pyarrow as pa
+
+    kinds = (
+        ("delete", effects.deleted),
+        ("update_preimage", effects.before),
+        ("update_postimage", effects.after),
+        ("insert", effects.inserted),
+    )
+    rows = pa.concat_tables(
+        rows.append_column(_CHANGE_TYPE, pa.repeat(pa.scalar(kind), rows.num_rows)) for kind, rows in kinds
+    )
+    name = f"{_CHANGE_FOLDER}/cdc-00000-{uuid.uuid4()}.c000.snappy.parquet"
+    os.makedirs(os.path.join(table_folder, _CHANGE_FOLDER), exist_ok=True)
+    size = _write(os.path.join(table_folder, name), rows)
+    return {"path": name, "partitionValues": {}, "size": size, "dataChange": False}
+
+
+def _write(path: str, rows: pa.Table) -> int:
+    import pyarrow.parquet as pq
+    import pyarrow.types as is_
+
+    pq.write_table(
+        rows,
+        path,
+        compression="snappy",
+        row_group_size=_ROWS_OF_A_GROUP,
+        store_schema=False,
+        # Bounds of floating point ignore NaN, and Spark, which orders it after every number, would not find it.
+        write_statistics=[f.name for f in rows.schema if not is_.is_floating(f.type)],
+    )
+    return os.path.getsize(path)

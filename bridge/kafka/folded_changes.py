@@ -1,0 +1,180 @@
+"""The last change of each key among the records of a range of a CDC topic, decoded and folded while they are read.
+
+A batch of such a topic is decoded whole, since only its documents tell the keys, and since Spark's path refuses a bad
+document whether it is superseded or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from confluent_kafka import Message
+
+from bridge.arrow_formats.base import ArrowChanges, ArrowDecoder, ChangeArrowDecoder, NeedsFullDecode, Places
+from bridge.kafka.range_parts import PartitionRange
+from bridge.rows import RowKind
+
+__all__ = ["ChangeReading", "FoldedChanges"]
+
+_KIND, _PLACE = "__kind", "__place"
+_CHUNK_RECORDS, _CHUNK_BYTES = 20_000, 8 << 20
+"""So many records are decoded at once, or the records of so many bytes."""
+
+_Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class ChangeReading:
+    """How the records of a CDC topic are read, as plain values."""
+
+    decoder: ChangeArrowDecoder
+    """Of the values, whose fields have the names of their columns."""
+    key_decoder: ArrowDecoder | None
+    """Of the records' keys, which must be good, and from which no column is taken; None for keys that are not read."""
+    key: tuple[str, ...]
+    """The table's key."""
+    not_null: tuple[str, ...]
+    """Columns that are declared NOT NULL."""
+    watermark: str | None = None
+    """The watermark column, a timestamp."""
+
+
+@dataclass
+class FoldedChanges:
+    """A RangePart: the last change of each key. Adding raises NeedsFullDecode as the decoders do, for every record."""
+
+    range: PartitionRange
+    reading: ChangeReading
+    records: int = 0
+    newest: int | None = None
+    """The newest value of the watermark column in a change so far, superseded ones included, in microseconds."""
+    _values: list[bytes | None] = field(default_factory=list)
+    _keys: set[bytes] = field(default_factory=set)
+    _bytes: int = 0
+    """Of `_values`."""
+    _tables: list[pa.Table] = field(default_factory=list)
+    """In order: the table's columns, `__kind` and `__place`."""
+    _next_place: int = 0
+
+    def add(self, messages: Sequence[Message]) -> int:
+        """See RangePart.add."""
+        size = 0
+        for message in messages:
+            value = message.value()
+            self._values.append(value)
+            size += len(value or b"")
+        if self.reading.key_decoder is not None:
+            self._keys.update(key for message in messages if (key := message.key()) is not None)
+        self._bytes += size
+        if len(self._values) >= _CHUNK_RECORDS or self._bytes >= _CHUNK_BYTES:
+            size += self._decode()
+        return size
+
+    def size(self) -> int:
+        """See RangePart.size."""
+        return int(self._folded().nbytes)
+
+    def table(self) -> pa.Table:
+        """Return the last change of each key, in no order: the table's columns, and `__kind`, '+U' or '-D'.
+
+        A retraction has values in the key's columns only.
+        """
+        return self._folded().drop_columns([_PLACE])
+
+    def _folded(self) -> pa.Table:
+        self._decode()
+        if len(self._tables) > 1:
+            table = pa.concat_tables(self._tables).combine_chunks()
+            places = table[_PLACE].to_numpy()
+            last = _last_places(table.select(list(self.reading.key)), places)
+            self._tables = [table.filter(pa.array(np.isin(places, last)))]
+        return self._tables[0]
+
+    def _decode(self) -> int:
+        """Decode and fold the records that are not decoded yet; returns how many bytes more are kept then."""
+        if not self._values and self._tables:
+            return 0
+        reading = self.reading
+        if self._keys and reading.key_decoder is not None:
+            reading.key_decoder.decode(pa.array(list(self._keys), pa.binary()))
+        changes = self._checked(reading.decoder.decode(pa.array(self._values, pa.binary())))
+        table = _fold(changes, reading.key, self._next_place)
+        self._next_place += 1 + max(
+            (int(p[-1]) for p in (changes.addition_places, changes.retraction_places) if len(p)), default=0
+        )
+        grown = int(table.nbytes) - self._bytes
+        self._tables.append(table)
+        self._values, self._keys, self._bytes = [], set(), 0
+        return grown
+
+    def _checked(self, changes: ArrowChanges) -> ArrowChanges:
+        """Return the changes without before images of no key. Raises NeedsFullDecode for a change that is bad."""
+        rows, key = changes.additions, self.reading.key
+        for name in self.reading.not_null:
+            if rows[name].null_count:
+                raise NeedsFullDecode(f"column {name!r} is NOT NULL, and a record has no value for it")
+        keyless = _has_no_key(changes.retractions, key)
+        if _has_no_key(rows, key).any() or (keyless & changes.is_delete).any():
+            raise NeedsFullDecode("a change has no column of the PRIMARY KEY")
+        if keyless.any():
+            kept = ~keyless
+            changes = ArrowChanges(
+                rows,
+                changes.addition_places,
+                changes.retractions.filter(pa.array(kept)),
+                changes.retraction_places[kept],
+                changes.is_delete[kept],
+            )
+        self._note_event_times(changes)
+        return changes
+
+    def _note_event_times(self, changes: ArrowChanges) -> None:
+        name = self.reading.watermark
+        for table in (changes.additions, changes.retractions):
+            if name is not None and name in table.column_names:
+                value = pc.max(table[name])
+                if value.is_valid:
+                    found: int = value.cast(pa.int64()).as_py()
+                    self.newest = found if self.newest is None else max(self.newest, found)
+
+
+def _has_no_key(table: pa.Table, key: Sequence[str]) -> _Flags:
+    """Return for each row whether all columns of its key are null."""
+    missing = np.ones(table.num_rows, np.bool_)
+    for name in key:
+        if not table[name].null_count:
+            return np.zeros(table.num_rows, np.bool_)
+        missing &= table[name].is_null().to_numpy()
+    return missing
+
+
+def _fold(changes: ArrowChanges, key: Sequence[str], first_place: int) -> pa.Table:
+    rows, gone = changes.additions, changes.retractions
+    keys = pa.concat_tables([gone.select(list(key)), rows.select(list(key))])
+    last = _last_places(keys, np.concatenate([changes.retraction_places, changes.addition_places]))
+    is_last = np.zeros(int(last.max(initial=-1)) + 1, np.bool_)
+    is_last[last] = True
+    sides = (
+        (rows, changes.addition_places, RowKind.UPDATE_AFTER),
+        (gone, changes.retraction_places, RowKind.DELETE),
+    )
+    tables = []
+    for table, places, kind in sides:
+        kept = is_last[places]
+        rows_kept = table if kept.all() else table.filter(pa.array(kept))
+        with_kind = rows_kept.append_column(_KIND, pa.repeat(kind.value, rows_kept.num_rows))
+        tables.append(with_kind.append_column(_PLACE, pa.array(places[kept] + first_place, pa.int64())))
+    return pa.concat_tables(tables, promote_options="default").combine_chunks()
+
+
+def _last_places(keys: pa.Table, places: Places) -> Places:
+    """Return the last place of each key; null is a value like any other."""
+    placed = keys.append_column(_PLACE, pa.array(places, pa.int64()))
+    grouped = placed.group_by(keys.column_names, use_threads=False).aggregate([(_PLACE, "max")])
+    last: Places = grouped[f"{_PLACE}_max"].to_numpy()
+    return last

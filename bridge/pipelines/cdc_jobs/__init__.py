@@ -1,0 +1,1 @@
+"""Jobs of Flink CDC at work."""

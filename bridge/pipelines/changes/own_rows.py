@@ -1,0 +1,31 @@
+"""Which rows of a shared table (`delta.merge-columns`) are those of the pipeline's topic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import DataFrame
+
+from bridge.columns import KIND, col, retracts
+from bridge.definition import Definition
+
+__all__ = ["own_rows", "rows_with_values"]
+
+
+def own_rows(frame: DataFrame, definition: Definition) -> DataFrame:
+    """Leave out the rows of which no column of the pipeline has a value: they are rows of other pipelines.
+
+    So are rows of the topic without any value, which a shared table does not store (ADR 037). Where `frame` has
+    `__kind`, retractions stay. Without `merge-columns` all rows are the pipeline's.
+    """
+    return rows_with_values(frame, definition.delta.merge_columns)
+
+
+def rows_with_values(frame: DataFrame, own: Sequence[str]) -> DataFrame:
+    """The same by the pipeline's columns; all rows if there are none."""
+    if not own:
+        return frame
+    has_value = reduce(or_, (col(name).isNotNull() for name in own))
+    return frame.where(retracts() | has_value if KIND in frame.columns else has_value)

@@ -1,0 +1,92 @@
+"""Aggregates that are merged with the rows that their sources got, without the rows before (see `sql.accumulators`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bridge.columns import KIND, col, same_key
+from bridge.pipelines.scripts.source_tables import SourceRange
+from bridge.rows import RowKind
+from bridge.schema import quote
+from bridge.sql import InsertPlan
+
+__all__ = ["added_groups", "merged_groups", "query_over"]
+
+_ADDED, _TABLE = "a", "t"
+_KNOWN = "__known"
+
+
+def added_groups(
+    session: SparkSession,
+    plan: InsertPlan,
+    ranges: Mapping[str, SourceRange],
+    added_rows: Mapping[str, DataFrame],
+) -> DataFrame:
+    """The aggregates of the rows that the sources got; a COUNT(DISTINCT) counts the values that no row before has in
+    the same group. Runs no job; the sources become views of `session`, a child session."""
+    added = query_over(session, plan.spark_sql, added_rows)
+    for column, values in _known_values(session, plan, ranges, added_rows).items():
+        added = _without_known(plan, added, column, values)
+    return added
+
+
+def query_over(
+    session: SparkSession,
+    sql: str,
+    views: Mapping[str, DataFrame],
+    variables: Mapping[str, int] | None = None,
+) -> DataFrame:
+    """A query over `views`, which become temporary views of `session`, with values of session variables."""
+    for name, rows in views.items():
+        rows.createOrReplaceTempView(quote(name))
+    for name, value in (variables or {}).items():
+        session.sql(f"DECLARE OR REPLACE VARIABLE {name} BIGINT DEFAULT {value}")
+    return session.sql(sql)
+
+
+def _known_values(
+    session: SparkSession,
+    plan: InsertPlan,
+    ranges: Mapping[str, SourceRange],
+    added_rows: Mapping[str, DataFrame],
+) -> dict[str, DataFrame]:
+    """For each COUNT(DISTINCT), the counted values of the added rows that rows before have in the same group."""
+    before = {name: source.rows_before(session) for name, source in ranges.items()}
+    found = {}
+    for column, sql in plan.counted_values.items():
+        added = query_over(session, sql, added_rows).alias(_ADDED)
+        known = query_over(session, sql, before).alias(_TABLE)
+        # Values are joined before they are made distinct, so that only those of the added rows are shuffled.
+        found[column] = known.join(added, same_key(known.columns, _TABLE, _ADDED), "left_semi").distinct()
+    return found
+
+
+def _without_known(plan: InsertPlan, added: DataFrame, column: str, values: DataFrame) -> DataFrame:
+    """Groups of added rows of which `column` does not count the `values` that were counted before."""
+    counts = values.groupBy(*map(col, plan.key)).agg(F.count("*").alias(_KNOWN)).alias(_ADDED)
+    joined = added.alias(_TABLE).join(counts, same_key(plan.key, _TABLE, _ADDED), "left")
+    new = col(column, _TABLE) - F.coalesce(col(_KNOWN, _ADDED), F.lit(0))
+    return joined.select(
+        *(new.alias(column) if name == column else col(name, _TABLE) for name in added.columns)
+    )
+
+
+def merged_groups(plan: InsertPlan, added: DataFrame, before: DataFrame) -> DataFrame:
+    """The groups of `added` as +U: their aggregates merged with those of the rows before. Reads `added` twice."""
+    groups = added.alias(_ADDED)
+    known = before.alias(_TABLE).join(groups, same_key(plan.key, _TABLE, _ADDED), "left_semi")
+    both = known.unionByName(added)
+    values = [
+        F.call_function(plan.accumulators[field.name].value, col(field.name))
+        .cast(field.dataType)
+        .alias(field.name)
+        if field.name in plan.accumulators
+        else F.lit(None).cast(field.dataType).alias(field.name)
+        for field in before.schema.fields
+        if field.name not in plan.key
+    ]
+    merged = both.groupBy(*map(col, plan.key)).agg(*values) if values else added
+    return merged.select(*map(col, before.columns)).withColumn(KIND, F.lit(RowKind.UPDATE_AFTER.value))

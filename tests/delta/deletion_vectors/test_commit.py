@@ -1,0 +1,79 @@
+"""Commits are written once, and their actions replace files as the protocol says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from bridge.delta.deletion_vectors.commit import commit_info, mark_rows, removed, write_commit
+from bridge.delta.deletion_vectors.data_files import open_file
+from bridge.delta.deletion_vectors.new_files import write_data_file
+from bridge.delta.deletion_vectors.snapshot import Snapshot
+from bridge.delta.deletion_vectors.vectors import read_vector, write_vectors
+
+ROWS = pa.table({"id": [0, 1, 2, 3]})
+
+
+def test_marked_rows(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    snapshot = Snapshot(folder)
+    for marked in ([], [0], [0]):
+        add = write_data_file(folder, ROWS, 1)
+        if marked:
+            add["deletionVector"] = write_vectors(folder, {"f": BitMap(marked)})["f"]
+        snapshot.files[add["path"]] = add
+    new, old, gone = (open_file(snapshot, name, ROWS.schema) for name in snapshot.files)
+    positions = {new.name: np.array([2]), old.name: np.array([3]), gone.name: np.array([1, 2, 3])}
+    actions = mark_rows(folder, [new, old, gone], positions)
+    snapshot.apply(actions)
+    assert set(snapshot.files) == {new.name, old.name}
+    for file, marked in ((new, [2]), (old, [0, 3])):
+        after = snapshot.files[file.name]
+        assert list(read_vector(folder, after["deletionVector"])) == marked
+        assert json.loads(after["stats"]) == {**json.loads(file.add["stats"]), "tightBounds": False}
+        assert {k: after[k] for k in ("path", "size", "modificationTime", "dataChange")} == {
+            k: file.add[k] for k in ("path", "size", "modificationTime", "dataChange")
+        }
+    before = {a["remove"]["path"]: a["remove"] for a in actions if "remove" in a}
+    assert "deletionVector" not in before[new.name]
+    assert before[old.name]["deletionVector"] == old.add["deletionVector"]
+
+
+def test_a_removed_file() -> None:
+    given = {
+        "path": "f",
+        "size": 5,
+        "stats": "{}",
+        "partitionValues": {},
+        "modificationTime": 1,
+        "dataChange": True,
+    }
+    found = removed(given)
+    assert found.pop("deletionTimestamp") > 1_700_000_000_000
+    assert found == {
+        "path": "f",
+        "size": 5,
+        "partitionValues": {},
+        "dataChange": True,
+        "extendedFileMetadata": True,
+    }
+
+
+def test_one_of_two_writers_gets_a_version(tmp_path: Path) -> None:
+    info = {"commitInfo": commit_info(6, "the user's note", ["id"], {"numTargetRowsUpdated": 3})}
+    assert write_commit(str(tmp_path), 7, [info, {"txn": {"appId": "a", "version": 1}}])
+    assert not write_commit(str(tmp_path), 7, [{"txn": {"appId": "b", "version": 1}}])
+    (file,) = (tmp_path / "_delta_log").iterdir()
+    first, second = map(json.loads, file.read_text().splitlines())
+    assert file.name == "00000000000000000007.json" and second == {"txn": {"appId": "a", "version": 1}}
+    about = first["commitInfo"]
+    assert (about["operation"], about["readVersion"], about["userMetadata"]) == (
+        "MERGE",
+        6,
+        "the user's note",
+    )
+    assert about["operationMetrics"] == {"numTargetRowsUpdated": "3"}

@@ -1,0 +1,98 @@
+"""Keys are found as a dictionary finds them, and nothing that may hold one is left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyroaring import BitMap
+
+from bridge.delta.deletion_vectors.data_files import open_file
+from bridge.delta.deletion_vectors.matches import Keys, find_rows, may_hold
+from bridge.delta.deletion_vectors.new_files import write_data_file
+from bridge.delta.deletion_vectors.snapshot import Snapshot
+from bridge.delta.deletion_vectors.vectors import write_vectors
+
+SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string()), ("c", pa.date32()), ("v", pa.int32())])
+KEYS = st.tuples(
+    st.none() | st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1),
+    st.none() | st.sampled_from(["", "a", "b", "é" * 40, "é" * 41]),
+    st.none() | st.dates(),
+)
+
+
+def table(rows: list[tuple[Any, ...]]) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA)
+
+
+@settings(deadline=None)
+@given(
+    rows=st.lists(st.tuples(KEYS, st.integers(0, 9)), max_size=30),
+    wanted=st.lists(KEYS, min_size=1, max_size=10, unique=True),
+    columns=st.sampled_from([["a"], ["b"], ["a", "b"], ["c", "b", "a"]]),
+    marked=st.sets(st.integers(0, 29)),
+)
+def test_the_rows_of_keys(
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[tuple[tuple[Any, ...], int]],
+    wanted: list[tuple[Any, ...]],
+    columns: list[str],
+    marked: set[int],
+) -> None:
+    folder = str(tmp_path_factory.mktemp("files"))
+    of = [SCHEMA.names.index(name) for name in columns]
+    first = {tuple(key[n] for n in of): key for key in reversed(wanted)}
+    changes = table([(*key, 0) for key in first.values()])
+    content = table([(*key, v) for key, v in rows])
+    snapshot = Snapshot(folder)
+    for begin in range(0, content.num_rows, 10):  # three files
+        add = write_data_file(folder, content.slice(begin, 10), 4)
+        here = BitMap(p - begin for p in marked if begin <= p < begin + 10)
+        if here:
+            add["deletionVector"] = write_vectors(folder, {"f": here})["f"]
+        snapshot.files[add["path"]] = add
+    keys = Keys(changes, columns)
+    assert keys.number_distinct() == len(first)
+    names = list(snapshot.files)
+    files = [open_file(snapshot, name, SCHEMA) for name in names if may_hold(snapshot.files[name], keys)]
+    found = set()
+    for matches in find_rows(files, keys):
+        begin = 10 * names.index(matches.file.name)
+        for position, change, row in zip(
+            matches.positions, matches.changes, matches.rows.to_pylist(), strict=True
+        ):
+            found.add((begin + int(position), int(change)))
+            assert tuple(row.values()) == (*rows[begin + int(position)][0], rows[begin + int(position)][1])
+    order = list(first)
+    assert found == {
+        (position, order.index(key))
+        for position, (all_columns, _) in enumerate(rows)
+        if (key := tuple(all_columns[n] for n in of)) in first and position not in marked
+    }
+
+
+def test_files_and_row_groups_without_a_key_are_not_read(tmp_path: Any) -> None:
+    keys = Keys(table([(5, "a", None, 0), (90, "b", None, 0)]), ["a"])
+    near, far = ({"stats": f'{{"minValues": {{"a": {n}}}, "maxValues": {{"a": {n + 9}}}}}'} for n in (0, 10))
+    assert may_hold(near, keys) and not may_hold(far, keys)
+    assert may_hold({}, keys)
+    assert may_hold(far, Keys(table([(None, "a", None, 0)]), ["a"])), "null has no bounds"
+    rows = table([(n, "a", None, n) for n in range(0, 600_000, 2)])
+    snapshot = Snapshot(str(tmp_path))
+    add = write_data_file(str(tmp_path), rows, 4)
+    snapshot.files[add["path"]] = add
+    file = open_file(snapshot, add["path"], SCHEMA)
+    assert file.parquet.num_row_groups == 3
+    read: list[int] = []
+    real = file.parquet.read_row_groups
+
+    def watched(groups: list[int], **given: Any) -> pa.Table:
+        read.extend(groups)
+        return real(groups, **given)
+
+    file.parquet.read_row_groups = watched
+    (matches,) = find_rows([file], Keys(table([(400_000, "a", None, 0), (400_001, "a", None, 0)]), ["a"]))
+    assert (matches.positions.tolist(), matches.changes.tolist(), set(read)) == ([200_000], [0], {1})

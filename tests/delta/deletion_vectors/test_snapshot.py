@@ -1,0 +1,97 @@
+"""A log that is followed commit by commit is the log that is read at once, and what Spark sees in it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.delta.deletion_vectors.snapshot import Snapshot, live_rows, open_snapshot, stats_of
+from bridge.delta.merge_contract import UnsupportedByEngine
+from bridge.delta.table import Table
+from tests.delta.tables import append, at, by_spark, frame, made, vector_id
+
+
+def seen_by_spark(table: Table) -> tuple[set[str], int]:
+    rows = table.delta().toDF()
+    return {file.rsplit("/", 1)[1] for file in rows.inputFiles()}, rows.count()
+
+
+def seen(snapshot: Snapshot) -> tuple[set[str], int]:
+    return set(snapshot.files), sum(live_rows(add) or 0 for add in snapshot.files.values())
+
+
+def described(snapshot: Snapshot) -> dict[str, tuple[int, int | None, str]]:
+    """Of each file what a checkpoint says in the words of a commit."""
+    return {
+        name: (add["size"], live_rows(add), vector_id(add.get("deletionVector")))
+        for name, add in snapshot.files.items()
+    }
+
+
+def test_it_is_followed_as_it_is_read(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t", properties={"delta.checkpointInterval": "4"})
+    followed = open_snapshot(str(lake / "t"))
+    steps = (
+        lambda: append(table, [(i, "a") for i in range(50)]),
+        lambda: append(table, [(100, "a")]),
+        lambda: by_spark(
+            table, frame(table, [("+U", 3, "b"), ("-D", 100, None)]), key=["id"], progress=at(7)
+        ),
+        lambda: table.delta().delete("id = 5"),
+        lambda: spark.sql(f"ALTER TABLE delta.`{lake}/t` SET TBLPROPERTIES ('x' = 'y')"),
+        lambda: table.delta().optimize().executeCompaction(),
+    )
+    for step in steps:
+        step()
+        assert followed.follow()
+        opened = open_snapshot(str(lake / "t"))
+        assert (followed.version, followed.transactions) == (opened.version, opened.transactions)
+        assert described(followed) == described(opened)
+        assert (followed.metadata["id"], followed.protocol["minWriterVersion"]) == (table.id, 7)
+        assert seen(opened) == seen_by_spark(table)
+    assert followed.transactions == {"bridge/p": 7}
+    assert followed.metadata["configuration"]["x"] == "y"
+    assert list((lake / "t" / "_delta_log").glob("*.checkpoint.parquet"))
+
+
+def test_another_table_in_its_place_is_not_followed(spark: SparkSession, lake: Path) -> None:
+    made(spark, lake / "t")
+    followed = open_snapshot(str(lake / "t"))
+    shutil.rmtree(lake / "t")
+    assert not followed.follow()
+    made(spark, lake / "t")
+    assert not followed.follow()
+
+
+def test_logs_that_only_spark_reads(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t", rows=[(1, "a")])
+    append(table, [(2, "a")])
+    log = lake / "t" / "_delta_log"
+    parts = log / "00000000000000000002.checkpoint.0000000001.0000000002.parquet"
+    parts.touch()
+    with pytest.raises(
+        UnsupportedByEngine, match=r"^the log has checkpoints of a form that only Spark reads$"
+    ):
+        open_snapshot(str(lake / "t"))
+    parts.unlink()
+    (log / "00000000000000000001.json").rename(log / "gone")
+    with pytest.raises(UnsupportedByEngine, match=r"^the log lacks version 1$"):
+        open_snapshot(str(lake / "t"))
+
+
+def test_files_outside_of_the_folder() -> None:
+    snapshot = Snapshot("/lake/t")
+    assert snapshot.path_of("part%201.parquet") == "/lake/t/part 1.parquet"
+    assert snapshot.path_of("file:/other/part.parquet") == "/other/part.parquet"
+    with pytest.raises(
+        UnsupportedByEngine, match=r"^the table has files in s3a://bucket, outside of its folder$"
+    ):
+        snapshot.path_of("s3a://bucket/part.parquet")
+
+
+def test_rows_that_are_not_counted() -> None:
+    assert live_rows({"stats": None}) is None and stats_of({}) == {}
+    assert live_rows({"stats": '{"numRecords": 5}', "deletionVector": {"cardinality": 2}}) == 3

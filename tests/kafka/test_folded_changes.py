@@ -1,0 +1,194 @@
+"""The fold of a range of changes while it is read equals the fold of all of them at once."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import Message
+
+from bridge.arrow_formats.base import NeedsFullDecode
+from bridge.arrow_formats.catalog import arrow_decoder
+from bridge.kafka.folded_changes import ChangeReading, FoldedChanges
+from bridge.kafka.range_parts import PartitionRange
+from bridge.rows import Change, RowKind, compact
+from tests.arrow_formats.against_spark import spec
+from tests.arrow_formats.changes_against_spark import made_changes
+
+_TYPES = {"id": "BIGINT", "sub": "STRING", "name": "STRING", "at": "TIMESTAMP(3)"}
+
+
+class _Record:
+    def __init__(self, value: Any, key: bytes | None = None) -> None:
+        self._value = None if value is None else json.dumps(value).encode()
+        self._key = key
+
+    def value(self) -> bytes | None:
+        return self._value
+
+    def key(self) -> bytes | None:
+        return self._key
+
+
+def part(*key: str, **more: Any) -> FoldedChanges:
+    key_spec = more.pop("key_spec", None)
+    key_decoder = None if key_spec is None else arrow_decoder(key_spec)
+    assert not isinstance(key_decoder, str)
+    key = key or ("id",)
+    decoder = made_changes(spec("debezium-json", _TYPES), key)
+    reading = ChangeReading(decoder, key_decoder, key, more.pop("not_null", ()), more.pop("watermark", None))
+    return FoldedChanges(PartitionRange("t", 0, 0, 1), reading, **more)
+
+
+def add(to: FoldedChanges, *values: Any, key: bytes | None = None) -> int:
+    return to.add([cast(Message, _Record(value, key)) for value in values])
+
+
+def rows(of: FoldedChanges) -> list[dict[str, Any]]:
+    found = of.table().to_pylist()
+    return sorted(({k: v for k, v in row.items() if v is not None} for row in found), key=str)
+
+
+def event(op: str, before: Any = None, after: Any = None) -> dict[str, Any]:
+    return {"before": before, "after": after, "op": op}
+
+
+def history(seed: int, count: int, keys: int) -> tuple[list[Any], list[Change]]:
+    """Drawn events, and their changes; updates may change the key, and some keys are deleted twice."""
+    draw = random.Random(seed)
+    events, changes = list[Any](), list[Change]()
+
+    def image() -> dict[str, Any]:
+        return {
+            "id": draw.choice([None, *range(keys)]),
+            "sub": draw.choice(["a", "b"]),
+            "name": str(draw.random()),
+        }
+
+    def change(kind: RowKind, row: dict[str, Any]) -> None:
+        changes.append(Change(kind, (row["id"], row["sub"]), row, (len(changes),)))
+
+    for _ in range(count):
+        op, before, after = draw.choice("cruuud-"), image(), image()
+        if op == "-":
+            events.append(None)
+            continue
+        if op == "u" and draw.random() < 0.7:
+            before |= {"id": after["id"], "sub": after["sub"]}
+        if op in "ud":
+            change(RowKind.DELETE, before)
+        if op in "cru":
+            change(RowKind.INSERT, after)
+        events.append(event(op, before if op in "ud" else None, after if op in "cru" else None))
+    return events, changes
+
+
+def expected(changes: Sequence[Change]) -> list[dict[str, Any]]:
+    folded = [
+        dict(zip(("id", "sub"), cast(tuple[Any, Any], c.key), strict=True))
+        | ({"__kind": "-D"} if c.kind.retracts else {**(c.row or {}), "__kind": "+U"})
+        for c in compact(changes)
+    ]
+    return sorted(({k: v for k, v in row.items() if v is not None} for row in folded), key=str)
+
+
+def as_texts(found: Sequence[dict[str, Any]]) -> list[list[str]]:
+    return sorted(sorted(f"{name}={value}" for name, value in row.items()) for row in found)
+
+
+@pytest.mark.parametrize(("seed", "count", "keys"), [(1, 300, 5), (2, 300, 2000), (3, 45_000, 40)])
+def test_drawn_histories_in_any_portions(seed: int, count: int, keys: int) -> None:
+    events, changes = history(seed, count, keys)
+    draw, folded, at = random.Random(seed), part("id", "sub"), 0
+    while at < count:
+        size = draw.choice([1, 10, 5000])
+        add(folded, *events[at : at + size])
+        at += size
+        if draw.random() < 0.2:
+            folded.size()
+    assert as_texts(rows(folded)) == as_texts(expected(changes))
+
+
+def test_the_bytes_that_are_kept() -> None:
+    """What `add` returns adds up to at least what is kept; superseded changes do not count in `size`."""
+    folded = part()
+    added = [
+        add(folded, *[event("c", None, {"id": n, "name": "x" * 50}) for n in range(30)]) for _ in range(9)
+    ]
+    assert min(added) > 30 * 50
+    size = folded.size()
+    assert 30 * 50 < size < sum(added) // 3
+    for _ in range(9):
+        add(folded, *[event("u", None, {"id": n, "name": "y" * 50}) for n in range(30)])
+    assert folded.size() < size * 1.1 and {row["name"] for row in rows(folded)} == {"y" * 50}
+
+
+def test_nothing_or_tombstones() -> None:
+    assert part().table().column_names == [*_TYPES, "__kind"]
+    folded = part()
+    add(folded, None, None)
+    assert rows(folded) == [] and folded.size() == 0
+
+
+def test_a_change_of_the_key() -> None:
+    folded = part()
+    add(folded, event("u", {"id": 1, "name": "a"}, {"id": 2, "name": "a"}))
+    assert as_texts(rows(folded)) == [["__kind=+U", "id=2", "name=a"], ["__kind=-D", "id=1"]]
+    add(folded, event("u", {"id": 2}, {"id": 1, "name": "b"}))
+    assert as_texts(rows(folded)) == [["__kind=+U", "id=1", "name=b"], ["__kind=-D", "id=2"]]
+
+
+def test_changes_without_a_key() -> None:
+    folded = part("id", "sub")
+    add(folded, event("u", {"name": "no key"}, {"id": 1, "name": "a"}), event("d", {"id": 1}))
+    assert as_texts(rows(folded)) == [["__kind=-D", "id=1"]]
+    for bad in (event("c", None, {"name": "a"}), event("d", {"name": "a"})):
+        add(folded, bad)
+        with pytest.raises(NeedsFullDecode, match="no column of the PRIMARY KEY"):
+            folded.table()
+        folded = part("id", "sub")
+
+
+def test_a_superseded_change_that_is_bad() -> None:
+    """Spark's path refuses it as well: only a document tells its key."""
+    for bad in (event("x", None, {"id": 1}), event("c", None, {"id": 1, "name": 5})):
+        folded = part()
+        add(folded, bad, event("c", None, {"id": 1, "name": "a"}))
+        with pytest.raises(NeedsFullDecode):
+            folded.table()
+
+
+def test_not_null_columns_of_rows_alone() -> None:
+    folded = part(not_null=("id", "name"))
+    add(folded, event("d", {"id": 1}), event("c", None, {"id": 1, "name": "a"}))
+    assert as_texts(rows(folded)) == [["__kind=+U", "id=1", "name=a"]]
+    add(folded, event("c", None, {"id": 1}), event("c", None, {"id": 1, "name": "a"}))
+    with pytest.raises(NeedsFullDecode, match="column 'name' is NOT NULL"):
+        folded.table()
+
+
+def test_the_newest_event_time_is_that_of_all_changes() -> None:
+    folded = part(watermark="at")
+    times = ["1970-01-01 00:00:02", "1970-01-01 00:00:05.5", "1970-01-01 00:00:01", None]
+    add(folded, *[event("c", None, {"id": 1, "at": at}) for at in times])
+    folded.table()
+    assert folded.newest == 5_500_000
+    keyed = part("id", "at", watermark="at")
+    add(keyed, event("d", {"id": 1, "at": times[0]}), event("c", None, {"id": 1}))
+    keyed.table()
+    assert keyed.newest == 2_000_000
+    assert part(watermark="at").newest is None
+
+
+def test_keys_of_records_must_be_good() -> None:
+    key_spec = spec("json", {"id": "BIGINT"})
+    folded = part(key_spec=key_spec)
+    add(folded, event("c", None, {"id": 1}), key=b'{"id":7}')
+    add(folded, event("c", None, {"id": 2}))
+    assert [row["id"] for row in rows(folded)] == [1, 2]
+    add(folded, event("c", None, {"id": 1}), key=b"no json")
+    with pytest.raises(NeedsFullDecode):
+        folded.table()

@@ -1,0 +1,165 @@
+"""A job from Delta tables to topics of a real broker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Message, Producer
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from bridge.cdc_jobs import load_job
+from bridge.embedded.broker import Broker
+from bridge.errors import ConcurrentRunError
+from bridge.metrics import BatchReport
+from bridge.pipelines.cdc_jobs.run import run_job
+from bridge.pipelines.runtime.lease import LeaseTiming, acquire_lease_in
+from tests.cdc_jobs.jobs import write_table
+from tests.reader import messages
+
+JOB = """
+source:
+  type: delta
+  path: shop
+  tables: eu.\\.*
+  primary-keys: eu.items:order_id,line;eu.\\.*:id
+sink:
+  type: upsert-kafka
+  properties.bootstrap.servers: ${kafka.servers}
+  sink.add-tableId-to-header-enabled: true
+route:
+  - source-table: eu.(orders|items|people)
+    sink-table: PREFIX.$1
+transform:
+  - source-table: eu.people
+    projection: id, UPPER(name) AS label
+    filter: name <> 'nobody'
+pipeline:
+  name: shop
+  bridge.state: state
+"""
+
+
+CDC = """
+source:
+  type: kafka
+  properties.bootstrap.servers: SERVERS
+  topic: PREFIX-in
+  value.format: debezium-json
+  scan.startup.mode: earliest-offset
+  ddl: CREATE TABLE shop.orders (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED)
+sink:
+  type: kafka
+  properties.bootstrap.servers: SERVERS
+  value.format: canal-json
+  topic: PREFIX-out
+  sink.custom-header: team:shop
+transform:
+  - source-table: shop.orders
+    projection: \\*, __table_name__ AS t
+"""
+
+
+def documents(message: Message) -> tuple[Any, Any]:
+    key, value = message.key(), message.value()
+    return None if key is None else json.loads(key), None if value is None else json.loads(value)
+
+
+def test_tables_go_to_their_topics(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+) -> None:
+    """Two tables as they are and one with a projection and filter: first whole, then what has changed."""
+    prefix, places = unique("shop"), dict[str, dict[int, int]]()
+    eu = lake / "shop" / "eu"
+    two = pa.array([1, 2], pa.int64())
+    write_table(eu / "orders", {"id": two, "total": pa.array([5, 6])})
+    write_table(eu / "items", {"order_id": two, "line": two, "what": pa.array(["a", "b"])})
+    write_table(eu / "people", {"id": two, "name": pa.array(["ann", "nobody"])})
+    file = lake / "shop.yaml"
+    file.write_text(JOB.replace("PREFIX", prefix))
+    reports: list[BatchReport] = []
+
+    def run() -> int:
+        job = load_job(file, environ={"KAFKA_SERVERS": broker.bootstrap})
+        return run_job(spark, job, listener=reports.append).rounds
+
+    def received(table: str) -> list[tuple[Any, Any]]:
+        found = list(messages(broker.bootstrap, f"{prefix}.{table}", places.setdefault(table, {})))
+        for message in found:
+            assert dict(message.headers() or ()) == {
+                "namespace": b"",
+                "schemaName": prefix.encode(),
+                "tableName": table.encode(),
+            }
+        return sorted(map(documents, found), key=str)
+
+    assert run() == 1
+    assert received("orders") == [({"id": 1}, {"id": 1, "total": 5}), ({"id": 2}, {"id": 2, "total": 6})]
+    assert received("items") == [
+        ({"order_id": 1, "line": 1}, {"order_id": 1, "line": 1, "what": "a"}),
+        ({"order_id": 2, "line": 2}, {"order_id": 2, "line": 2, "what": "b"}),
+    ]
+    assert received("people") == [({"id": 1}, {"id": 1, "label": "ANN"})]
+    assert {(r.verb, r.pipeline) for r in reports} == {
+        ("publish", f"shop.{prefix}.items"),
+        ("publish", f"shop.{prefix}.orders"),
+        ("insert", f"shop.{prefix}.people"),
+        ("publish", f"shop.results-{prefix}.people"),
+    }
+
+    DeltaTable(str(eu / "orders")).delete("id = 1")
+    DeltaTable(str(eu / "people")).update(updates={"name": "'bob'"}, predicate="id = 2")
+    reports.clear()
+    run()
+    assert received("orders") == [({"id": 1}, None)]
+    assert received("items") == []
+    assert received("people") == [({"id": 2}, {"id": 2, "label": "BOB"})]
+    assert not [r for r in reports if r.pipeline.endswith("items")]
+
+    folder, timing = load_job(file, environ={"KAFKA_SERVERS": broker.bootstrap}).folder, LeaseTiming(0.1)
+    reports.clear()
+    with (
+        acquire_lease_in(spark, folder, "job", name="shop", verb="run", timing=timing),
+        pytest.raises(
+            ConcurrentRunError, match=r"job\.lease\.json: another run is at work, `run` of 'shop' in "
+        ),
+    ):
+        run()
+    assert not reports
+
+
+def test_a_topic_goes_to_a_topic(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+) -> None:
+    """Messages of Debezium become Canal's, which name the table; all of them are in the first partition."""
+    prefix, places = unique("cdc"), dict[int, int]()
+    broker.create_topic(f"{prefix}-in", partitions=2)
+    broker.create_topic(f"{prefix}-out", partitions=3)
+    file = lake / "cdc.yaml"
+    file.write_text(CDC.replace("PREFIX", prefix).replace("SERVERS", broker.bootstrap))
+
+    def change(before: dict[str, Any] | None, after: dict[str, Any] | None, op: str) -> None:
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
+        value = json.dumps({"before": before, "after": after, "op": op}).encode()
+        producer.produce(f"{prefix}-in", key=b"1", value=value)
+        assert producer.flush(30) == 0
+
+    def received() -> list[tuple[Any, Any]]:
+        run_job(spark, load_job(file, environ={}))
+        found = list(messages(broker.bootstrap, f"{prefix}-out", places))
+        assert all(m.partition() == 0 and m.headers() == [("team", b"shop")] for m in found)
+        return [documents(message) for message in found]
+
+    ann, bob = {"id": 1, "name": "ann"}, {"id": 1, "name": "bob"}
+    sent = {"t": "orders"}
+    about = {"database": "shop", "table": "orders", "pkNames": ["id"]}
+    change(None, ann, "c")
+    assert received() == [({"id": 1}, {"data": [ann | sent], "type": "INSERT"} | about)]
+    change(ann, bob, "u")
+    update = {"old": [ann | sent], "data": [bob | sent], "type": "UPDATE"}
+    assert received() == [({"id": 1}, update | about)]
