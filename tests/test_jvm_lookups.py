@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from py4j.protocol import MEMORY_COMMAND_NAME
 from py4j.java_gateway import JavaClass, JavaPackage, JVMView
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
@@ -17,14 +19,20 @@ pytestmark = pytest.mark.versions
 
 @pytest.fixture
 def requests(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
-    """Gives the number of requests to the JVM since it was called last."""
+    """Gives the number of this thread's requests to the JVM since it was called last.
+
+    Those that tell the JVM of objects collected here, of any test before, do not count, nor do those of listeners.
+    """
     gateway: Any = spark.sparkContext._gateway
     client = gateway._gateway_client
     send, sent = client.send_command, [0]
 
-    def counted(*args: Any, **more: Any) -> Any:
-        sent[0] += 1
-        return send(*args, **more)
+    own = threading.get_ident()
+
+    def counted(command: str, *args: Any, **more: Any) -> Any:
+        if threading.get_ident() == own and not command.startswith(MEMORY_COMMAND_NAME):
+            sent[0] += 1
+        return send(command, *args, **more)
 
     def since() -> int:
         count, sent[0] = sent[0], 0
