@@ -64,9 +64,9 @@ bench: $(READY) ## Time an ingest beside Delta's recipe and Flink, under 20 minu
 bench-peers: $(READY) ## Fetch Flink and Paimon once (300 MB), so that the benchmarks run them, too
 	$(BIN)/python -m benchmarks.flink
 
-bench-full: $(READY) ## All parts, with tables of 20 and 100 million rows, hours (ONLY=tables,publish: parts)
+bench-full: $(READY) ## All parts, with tables of 20 and 100 million rows, hours (ONLY=tables,publish: parts); a page of each
 	$(BIN)/python -m benchmarks --full --rows $(ROWS) $(if $(ONLY),--only $(ONLY)) \
-	  $$([ $(ROWS) -lt 1000000 ] || echo --report docs/performance-full.md)
+	  $$([ $(ROWS) -lt 1000000 ] || echo --report docs/performance.md)
 
 bench-sql: $(READY) ## Time a script in Flink SQL beside Flink and beside a whole aggregate (ROWS=1000000)
 	$(BIN)/python -m benchmarks --rows $(ROWS) --only sql \

@@ -16,7 +16,8 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -30,7 +31,7 @@ from benchmarks.results import TOLERANCE, Say
 from benchmarks.scale import Scale
 from bridge.embedded.broker import Broker
 
-__all__ = ["main"]
+__all__ = ["Page", "main", "pages"]
 
 ROWS = 1_000_000
 
@@ -58,7 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "%(default)g (BENCH_TOLERANCE)",
     )
     parser.add_argument(
-        "--report", type=Path, help="write the report to this Markdown file, with plots beside it"
+        "--report",
+        type=Path,
+        help="write the report to this Markdown file, with plots beside it; with --full a page of each part, "
+        "FILE-PART.md for FILE.md",
     )
     parser.add_argument("--out", type=Path, help="file for a JSON line per comparison")
     chosen = parser.parse_args(arguments)
@@ -73,16 +77,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = Path(tempfile.mkdtemp(prefix="bench-"))
     try:
         scale = Scale.of(chosen.rows, full=chosen.full, rounds=chosen.rounds)
-        found = _played(folder, scale, chosen, say, lambda: time.monotonic() - started)
+        founds = [_played(folder, scale, chosen, page, say) for page in pages(chosen.only, chosen.report, full=chosen.full)]
+        outcomes = [outcome for found in founds for outcome in found.outcomes]
         screen = Console(width=180)
-        screen.print(goals.table(found.outcomes))
-        screen.print(performance.profiles(found.profiled))
-        lines = "".join(json.dumps(outcome.json(), ensure_ascii=False) + "\n" for outcome in found.outcomes)
+        screen.print(goals.table(outcomes))
+        screen.print(performance.profiles([entry for found in founds for entry in found.profiled]))
+        lines = "".join(json.dumps(outcome.json(), ensure_ascii=False) + "\n" for outcome in outcomes)
         sys.stdout.write(lines)
         if chosen.out:
             chosen.out.write_text(lines, encoding="utf-8")
-        code = goals.exit_code(found.outcomes)
-        return code
+        return goals.exit_code(outcomes)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -100,47 +104,70 @@ def _unasked(full: bool) -> tuple[str, ...]:
     return tuple(PARTS) if full else NORMAL
 
 
-def _command(full: bool, parts: Sequence[str]) -> str:
-    made = "make bench-full" if full else "make bench"
-    return made if tuple(parts) == _unasked(full) else f"ONLY={','.join(parts)} {made}"
+def _command(parts: Sequence[str]) -> str:
+    if tuple(parts) == ("sql",):
+        return "make bench-sql"
+    return "make bench" if tuple(parts) == _unasked(False) else f"ONLY={','.join(parts)} make bench"
 
 
-def _played(
-    folder: Path, scale: Scale, chosen: argparse.Namespace, say: Say, seconds: Callable[[], float]
-) -> Found:
+@dataclass(frozen=True)
+class Page:
+    """The parts of one document."""
+
+    parts: tuple[str, ...]
+    command: str
+    file: Path | None
+    """Where to write it; None prints its results only."""
+
+
+def pages(parts: Sequence[str], report: Path | None, *, full: bool) -> list[Page]:
+    """The documents of a run. A full run takes hours: each of its parts has a page, performance-tables.md beside
+    performance.md, which can be written anew alone."""
+    if not full:
+        return [Page(tuple(parts), _command(parts), report)]
+    return [
+        Page((part,), f"ONLY={part} make bench-full", report and report.with_stem(f"{report.stem}-{part}"))
+        for part in parts
+    ]
+
+
+def _played(folder: Path, scale: Scale, chosen: argparse.Namespace, page: Page, say: Say) -> Found:
     """Plays the parts, and writes the report after each, so that a run that is cut off leaves what it has found."""
     from bridge.session import build_session
 
+    started, place = time.monotonic(), Path(tempfile.mkdtemp(dir=folder))
     spark = build_session("bridge-benchmarks")
     try:
-        with Broker(folder / "broker") as broker:
-            ground = Ground(spark, broker, folder, say, chosen.tolerance)
+        with Broker(place / "broker") as broker:
+            ground = Ground(spark, broker, place, say, chosen.tolerance)
 
             def write(found: Found) -> None:
-                if chosen.report and goals.exit_code(found.outcomes) != 2:
-                    _write(chosen, found, ground, seconds())
-                    say(f"written: {chosen.report}")
+                if page.file and goals.exit_code(found.outcomes) != 2:
+                    _write(page, chosen.tolerance, found, ground, time.monotonic() - started)
+                    say(f"written: {page.file}")
 
-            return play(ground, scale, chosen.only, after_part=write)
+            return play(ground, scale, page.parts, after_part=write)
     finally:
         spark.sparkContext.stop()
+        shutil.rmtree(place, ignore_errors=True)
 
 
-def _write(chosen: argparse.Namespace, found: Found, ground: Ground, seconds: float) -> None:
-    open_parts = [name for name in chosen.only if name not in found.minutes]
+def _write(page: Page, tolerance: float, found: Found, ground: Ground, seconds: float) -> None:
+    assert page.file is not None
+    open_parts = [name for name in page.parts if name not in found.minutes]
     cut = f", so far without {', '.join(open_parts)}" if open_parts else ""
     performance.written(
         performance.Report(
-            command=f"`{_command(chosen.full, chosen.only)}`{cut}",
+            command=f"`{page.command}`{cut}",
             commit=performance.commit(),
             date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
             machine=f"{performance.machine()}; all cores together do {gain():.2f} times the work of one",
             seconds=seconds,
-            tolerance=chosen.tolerance,
+            tolerance=tolerance,
             found=found,
             entries=ground.entries,
         ),
-        chosen.report,
+        page.file,
     )
 
 

@@ -99,6 +99,7 @@ PARTS: dict[str, Part] = {
     "publish": _publish,
     "cores": _cores,
     "tables": random_keys.play,
+    "large-batches": random_keys.play_large,
     "together": scenarios.together,
     "log": _log,
     "many": _many,

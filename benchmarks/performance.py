@@ -211,10 +211,9 @@ checkpoint every second (`benchmarks/freshness.py`). Start compares whole proces
 of the same records take from topics of many and of few partitions. A publish of changes runs in a process that is
 warm, beside a producer that has its bytes ready and only sends; a publish of a whole table is a process of its own.
 
-What does not shrink with more cores is what the same batches on one core and on all cores say by Amdahl's law. The
-rows about backlogs, publishing, tables of 20 million rows and more, and a stream of three minutes are those of `make
-bench-full` ([Performance at full size](performance-full.md)); with them `make bench` would take more than twenty
-minutes.
+What does not shrink with more cores is what the same batches on one core and on all cores say by Amdahl's law. Rows
+about backlogs, publishing and tables of 20 million rows and more are those of `make bench-full`, which writes a page
+of each part ([Performance](benchmarks.md) lists them); with them `make bench` would take more than twenty minutes.
 """
 _LAID = """
 Tables whose rows are "sorted by key", "unordered" or "clustered by key" have 40 files each, and the Spark engine

@@ -14,7 +14,7 @@ from benchmarks.rounds import Rounds, compared, in_turn
 from benchmarks.scale import SEED, Scale
 from benchmarks.topics import Load
 
-__all__ = ["play"]
+__all__ = ["play", "play_large"]
 
 _FEW = 8
 _MORE = 3
@@ -36,17 +36,24 @@ def play(ground: Ground, scale: Scale, found: Found) -> None:
             shown.append(ground.recipe(what, topic, batch=size, rows=rows))
         _draw(curves, rows, shown)
     rows = scale.random_tables[-1]
-    outcomes, bridge, profiled = _large(ground, scale, rows, size)
+    goals = (8.0, 1.0) if scale.thorough else (0.0, 0.0)
+    outcomes, bridge, profiled = _large(ground, scale, rows, size, goals)
     _draw(curves, rows, profiled)
     outcomes.append(_few(ground, scale, rows, bridge))
-    if scale.thorough:
-        more, _, other = _large(ground, scale, rows, scale.batch)
-        outcomes, profiled = outcomes + more, profiled + other
     found.outcomes += outcomes
     found.profiled += profiled
 
 
-def _large(ground: Ground, scale: Scale, rows: int, size: int) -> tuple[list[Outcome], Rounds, list[Entry]]:
+def play_large(ground: Ground, scale: Scale, found: Found) -> None:
+    """Adds the rows of large batches into the largest table; they have no goal."""
+    outcomes, _, profiled = _large(ground, scale, scale.random_tables[-1], scale.batch, goals=(0.0, 0.0))
+    found.outcomes += outcomes
+    found.profiled += profiled
+
+
+def _large(
+    ground: Ground, scale: Scale, rows: int, size: int, goals: tuple[float, float]
+) -> tuple[list[Outcome], Rounds, list[Entry]]:
     """Batches of one size in turn: the rows of goals, the bridge's rounds, and a typical job of each system."""
     count = scale.small_batches
     load = Load.random(size * count, rows, SEED + size)
@@ -64,7 +71,6 @@ def _large(ground: Ground, scale: Scale, rows: int, size: int) -> tuple[list[Out
     )
     assert recipe is not None and bridge is not None
     typical = [recipe.typical, bridge.typical]
-    goals = (8.0, 1.0) if scale.thorough else (0.0, 0.0)
     unit, mean = "s a batch", lambda e: e.ran.warm_mean if e.ran else float("nan")
     found = [
         compared(f"{what}, beside the tuned recipe", unit, _warm, goals[0], recipe, bridge, by=faster),
