@@ -77,7 +77,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = Path(tempfile.mkdtemp(prefix="bench-"))
     try:
         scale = Scale.of(chosen.rows, full=chosen.full, rounds=chosen.rounds)
-        founds = [_played(folder, scale, chosen, page, say) for page in pages(chosen.only, chosen.report, full=chosen.full)]
+        founds = [
+            _played(folder, scale, chosen, page, say)
+            for page in pages(chosen.only, chosen.report, full=chosen.full)
+        ]
         outcomes = [outcome for found in founds for outcome in found.outcomes]
         screen = Console(width=180)
         screen.print(goals.table(outcomes))

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -144,7 +144,8 @@ class Job:
     def kill(self) -> None:
         """End all processes of the session that are left."""
         for pid in sessions([self._process.pid]):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has ended since it was listed
+                os.kill(pid, signal.SIGKILL)
         self._process.wait()
         self._watcher.join()
 

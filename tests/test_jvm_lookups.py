@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from py4j.protocol import MEMORY_COMMAND_NAME
 from py4j.java_gateway import JavaClass, JavaPackage, JVMView
+from py4j.protocol import MEMORY_COMMAND_NAME
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 

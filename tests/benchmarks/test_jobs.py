@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import steps
+from benchmarks import jobs, steps
 from benchmarks.cpu import sessions
 from benchmarks.ground import engines
 from benchmarks.jobs import Commit, JobError, Ran, commits, run, started
@@ -52,6 +53,15 @@ def test_a_second_job_over_the_same_table_has_its_own_batches_only(tmp_path: Pat
     table = tmp_path / "table"
     run([sys.executable, "-c", LOG, str(table)], folder=tmp_path / "run", table=table)
     assert run([sys.executable, "-c", "pass"], folder=tmp_path / "again", table=table).batches == []
+
+
+def test_a_process_may_end_while_it_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", "pass"])
+    gone.wait()
+    monkeypatch.setattr(jobs, "sessions", lambda leaders: [gone.pid])
+    assert (
+        run([sys.executable, "-c", "print('done')"], folder=tmp_path / "run", table=tmp_path).said == "done\n"
+    )
 
 
 def test_a_job_that_fails_is_an_error_with_its_last_words(tmp_path: Path) -> None:
