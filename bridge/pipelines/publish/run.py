@@ -173,7 +173,7 @@ class _Run:
         topic, table = self.endpoints.topic, self.endpoints.table
         first, last = planned.recorded.first, planned.recorded.last
         with (
-            explain_errors(self.spark, self.definition, f"sending versions {first} to {last}"),
+            explain_errors(self.spark, self.definition, f"sending versions {first} to {last}", sends=True),
             feed_errors(table, first, last),
             ExitStack() as stack,
         ):

@@ -46,19 +46,25 @@ _WRAPPERS = {
     "SparkException",
     "StreamingQueryException",
 }
+_SENT = (
+    "Some of its records may be in the topic; the next run sends them again with at-least-once, and not twice with "
+    "exactly-once"
+)
 _SHOWN = 4
 _FULL_BELOW_BYTES = 4 << 20
 
 
 @contextmanager
-def explain_errors(spark: SparkSession, definition: Definition, doing: str) -> Iterator[None]:
+def explain_errors(
+    spark: SparkSession, definition: Definition, doing: str, *, sends: bool = False
+) -> Iterator[None]:
     """Raise `explained_error` for errors of Spark, Java and the file system inside the block; others pass unchanged."""
     try:
         yield
     except Exception as failure:
         if not is_engine_error(failure):
             raise
-        raise explained_error(spark, failure, definition, doing) from failure
+        raise explained_error(spark, failure, definition, doing, sends=sends) from failure
 
 
 def is_engine_error(failure: BaseException) -> bool:
@@ -74,9 +80,12 @@ def is_out_of_memory_or_space(text: str) -> bool:
 
 
 def explained_error(
-    spark: SparkSession, failure: BaseException, definition: Definition, doing: str
+    spark: SparkSession, failure: BaseException, definition: Definition, doing: str, *, sends: bool = False
 ) -> BridgeError:
-    """Return an error that says why `doing` (the beginning of a sentence) failed, and the way out where it is known."""
+    """Return an error that says why `doing` (the beginning of a sentence) failed, and the way out where it is known.
+
+    `sends`: tasks send records meanwhile, some of which may have arrived.
+    """
     text = f"{type(failure).__name__} {failure}"
     what = f"{definition.name!r}: {doing} failed"
     if isinstance(failure, OSError) or any(sign in text for sign in _NO_SPACE):
@@ -93,9 +102,10 @@ def explained_error(
             f"{reasons}. Make batches smaller (`run: {{max-offsets-per-batch: 100000}}`) or give Spark more "
             f"memory (spark.driver.memory, spark.executor.memory), then start it again. {log}"
         )
+    left = _SENT if sends else "Nothing of it is committed"
     return BridgeError(
-        f"{reasons}. Nothing of it is committed. Start it again: it begins with the same offsets or versions; if that "
-        f"fails, too, find the cause with smaller batches (`run.max-offsets-per-batch`). {log}"
+        f"{reasons}. {left}. Start it again: it begins with the same offsets or versions; if that fails, too, find the "
+        f"cause with smaller batches (`run.max-offsets-per-batch`). {log}"
     )
 
 

@@ -47,14 +47,15 @@ def test_memory_that_ran_out_under_kafka_is_memory(spark: SparkSession, definiti
 
 def test_other_failures_name_what_to_narrow_down(spark: SparkSession, definition: Definition) -> None:
     text = "Python worker exited unexpectedly (crashed)\nValueError: secret\njava.io.EOFException: secret"
-    message = str(
-        explained_error(spark, PySparkException(message=text), definition, "sending versions 3 to 4")
+    failure = PySparkException(message=text)
+    reading = str(explained_error(spark, failure, definition, "reading version 3"))
+    assert reading.startswith(
+        "'orders': reading version 3 failed: a Python worker exited unexpectedly, ValueError, EOFException. Nothing of "
+        "it is committed. Start it again"
     )
-    assert message.startswith(
-        "'orders': sending versions 3 to 4 failed: a Python worker exited unexpectedly, ValueError, EOFException. "
-        "Nothing of it is committed"
-    )
-    assert "secret" not in message
+    sending = str(explained_error(spark, failure, definition, "sending versions 3 to 4", sends=True))
+    assert "EOFException. Some of its records may be in the topic; the next run sends them again" in sending
+    assert "secret" not in reading + sending
 
 
 def test_a_full_disk_and_what_is_not_ours(spark: SparkSession, definition: Definition) -> None:
