@@ -25,6 +25,7 @@ from rich.console import Console
 from benchmarks import goals, performance
 from benchmarks.cores import gain
 from benchmarks.found import Found
+from benchmarks.goals import Outcome
 from benchmarks.ground import Ground
 from benchmarks.parts import NORMAL, PARTS, play
 from benchmarks.results import TOLERANCE, Say
@@ -77,14 +78,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = Path(tempfile.mkdtemp(prefix="bench-"))
     try:
         scale = Scale.of(chosen.rows, full=chosen.full, rounds=chosen.rounds)
-        founds = [
-            _played(folder, scale, chosen, page, say)
-            for page in pages(chosen.only, chosen.report, full=chosen.full)
-        ]
-        outcomes = [outcome for found in founds for outcome in found.outcomes]
-        screen = Console(width=180)
+        screen, outcomes = Console(width=180), list[Outcome]()
+        for page in pages(chosen.only, chosen.report, full=chosen.full):
+            outcomes += _played(folder, scale, chosen, page, say, screen)
         screen.print(goals.table(outcomes))
-        screen.print(performance.profiles([entry for found in founds for entry in found.profiled]))
         lines = "".join(json.dumps(outcome.json(), ensure_ascii=False) + "\n" for outcome in outcomes)
         sys.stdout.write(lines)
         if chosen.out:
@@ -134,8 +131,11 @@ def pages(parts: Sequence[str], report: Path | None, *, full: bool) -> list[Page
     ]
 
 
-def _played(folder: Path, scale: Scale, chosen: argparse.Namespace, page: Page, say: Say) -> Found:
-    """Plays the parts, and writes the report after each, so that a run that is cut off leaves what it has found."""
+def _played(
+    folder: Path, scale: Scale, chosen: argparse.Namespace, page: Page, say: Say, screen: Console
+) -> list[Outcome]:
+    """Plays the parts, and writes the report after each, so that a run that is cut off leaves what it has found. Prints
+    the steps of batches while their logs are there."""
     from bridge.session import build_session
 
     started, place = time.monotonic(), Path(tempfile.mkdtemp(dir=folder))
@@ -149,7 +149,9 @@ def _played(folder: Path, scale: Scale, chosen: argparse.Namespace, page: Page, 
                     _write(page, chosen.tolerance, found, ground, time.monotonic() - started)
                     say(f"written: {page.file}")
 
-            return play(ground, scale, page.parts, after_part=write)
+            found = play(ground, scale, page.parts, after_part=write)
+            screen.print(performance.profiles(found.profiled))
+            return found.outcomes
     finally:
         spark.sparkContext.stop()
         shutil.rmtree(place, ignore_errors=True)

@@ -43,7 +43,7 @@ class Commit:
     operation: str
     metrics: dict[str, float]
     engine: str
-    """The engine that wrote it: spark or delta-rs."""
+    """The engine that wrote it: spark, delta-rs or deletion-vectors."""
 
 
 @dataclass(frozen=True)

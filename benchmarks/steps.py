@@ -18,7 +18,7 @@ FOLD = "fold, decode values, count"
 STATE = "table state"
 FIND = "merge: find touched files"
 WRITE = "merge: write"
-OUTSIDE = "merge by delta-rs"
+OUTSIDE = "merge in the driver"
 REST = "plan, commit, pauses"
 STEPS = (READ, FOLD, STATE, FIND, WRITE, OUTSIDE, REST)
 
@@ -34,6 +34,9 @@ _SAID = (
     ("Delta:", STATE),
 )
 """Parts of Delta's job descriptions, the first match wins; None: the job computes the batch."""
+
+_MERGE_TIME = {"delta-rs": "execution_time_ms", "deletion-vectors": "executionTimeMs"}
+"""The name of a merge's time in the metrics of engines that use no Spark job."""
 
 _RELEVANT_EVENTS = re.compile(r'\{"Event":"SparkListener(JobStart|JobEnd|StageCompleted)"')
 
@@ -93,7 +96,8 @@ def _shares(found: Iterable[Span], before: Commit, after: Commit) -> dict[str, f
             shares[span.step] += end - start
             at = end
     shares[REST] = max(0.0, after.at - before.at - sum(shares.values()))
-    outside = min(shares[REST], after.metrics.get("execution_time_ms", 0.0) / 1000)  # delta-rs' name for it
+    name = _MERGE_TIME.get(after.engine, "")
+    outside = min(shares[REST], after.metrics.get(name, 0.0) / 1000)
     shares[OUTSIDE], shares[REST] = outside, shares[REST] - outside
     return shares
 

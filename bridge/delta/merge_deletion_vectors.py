@@ -12,6 +12,7 @@ first, the batch is merged anew into what that one left.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -158,6 +159,7 @@ class DeletionVectorsEngine:
         self, table: Table, snapshot: Snapshot, given: pa.Table, key: Sequence[str], progress: IngestProgress
     ) -> MergeResult | None:
         """Merge into that version; None, with nothing in the table, if another writer has committed since."""
+        started = time.monotonic()
         schema = arrow_schema(snapshot.metadata)
         changes = _prepared(table, given, schema)
         files: dict[str, DataFile] = {}
@@ -169,11 +171,12 @@ class DeletionVectorsEngine:
         effects = decide_effects(changes, matches, key, schema)
         actions = [] if effects.are_none else self._row_actions(snapshot, files, effects, schema)
         inserted, updated, deleted = (t.num_rows for t in (effects.inserted, effects.after, effects.deleted))
-        counts = {
+        metrics = {
             "numSourceRows": changes.num_rows,
             "numTargetRowsInserted": inserted,
             "numTargetRowsUpdated": updated,
             "numTargetRowsDeleted": deleted,
+            "executionTimeMs": round(1000 * (time.monotonic() - started)),
         }
         metadata = progress.merging(table, key).to_json(table.id)
         version = snapshot.version + 1
@@ -181,7 +184,7 @@ class DeletionVectorsEngine:
             snapshot.folder,
             version,
             [
-                {"commitInfo": commit_info(snapshot.version, metadata, key, counts)},
+                {"commitInfo": commit_info(snapshot.version, metadata, key, metrics)},
                 {"txn": {"appId": app_id(progress.pipeline), "version": progress.batch}},
                 *actions,
             ],

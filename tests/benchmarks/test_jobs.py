@@ -184,9 +184,12 @@ def test_the_time_between_two_commits_is_shared_out_to_its_steps(tmp_path: Path)
     }
 
 
-def test_a_merge_outside_of_spark_is_what_its_commit_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("engine", "name"), [("delta-rs", "execution_time_ms"), ("deletion-vectors", "executionTimeMs")]
+)
+def test_a_merge_outside_of_spark_is_what_its_commit_says(tmp_path: Path, engine: str, name: str) -> None:
     found = logged(tmp_path / "events", *job(1, 11, 14, "batch = 1", {1: ([], 11, 14)}))
-    batches = [Commit(0, 10, "MERGE", {}, ""), Commit(1, 20, "MERGE", {"execution_time_ms": 4000.0}, "")]
+    batches = [Commit(0, 10, "MERGE", {}, engine), Commit(1, 20, "MERGE", {name: 4000.0}, engine)]
     shares = steps.profile(Ran(9.0, batches, [], found))
     assert (shares[steps.READ], shares[steps.OUTSIDE], shares[steps.REST]) == (3.0, 4.0, 3.0)
 

@@ -67,6 +67,8 @@ def test_rows_are_marked_and_added(spark: SparkSession, lake: Path) -> None:
     assert content(one) == content(other) == seen_by_rust(one)
     by_kind = [next(iter(action)) for action in actions(one, 2)]
     assert by_kind == ["commitInfo", "txn", "remove", "add", "add", "cdc"]
+    metrics, of_spark = (actions(t, 2)[0]["commitInfo"]["operationMetrics"] for t in tables)
+    assert set(metrics) <= set(of_spark) and int(metrics["executionTimeMs"]) >= 0
     (before,) = (a["remove"]["path"] for a in actions(one, 2) if "remove" in a)
     kept, new = (a["add"] for a in actions(one, 2) if "add" in a)
     assert (kept["path"], kept["deletionVector"]["cardinality"]) == (before, 2)

@@ -65,9 +65,9 @@ def removed(add: Action) -> Action:
 
 
 def commit_info(
-    read_version: int, user_metadata: str, key: Sequence[str], counts: Mapping[str, int]
+    read_version: int, user_metadata: str, key: Sequence[str], metrics: Mapping[str, int]
 ) -> Action:
-    """The `commitInfo` of a MERGE by `key`, with the row counts under Spark's names."""
+    """The `commitInfo` of a MERGE by `key`; `metrics` have the names of Spark's MERGE."""
     return {
         "timestamp": int(time.time() * 1000),
         "operation": "MERGE",
@@ -75,7 +75,7 @@ def commit_info(
         "readVersion": read_version,
         "isolationLevel": "Serializable",
         "isBlindAppend": False,
-        "operationMetrics": {name: str(count) for name, count in counts.items()},
+        "operationMetrics": {name: str(value) for name, value in metrics.items()},
         "userMetadata": user_metadata,
         "engineInfo": f"changelog-bridge/{own_version()}",
         "txnId": str(uuid.uuid4()),
