@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bridge.enums import BadRecords, DeliveryGuarantee, Engine, GateAction, OnFailure, Reader
+from bridge.enums import BadRecords, DeliveryGuarantee, Encoder, Engine, GateAction, OnFailure, Reader
 from bridge.offsets import Offsets
 from bridge.schema import RowType, TableSchema
 
@@ -20,6 +20,7 @@ __all__ = [
     "Definition",
     "DeliveryGuarantee",
     "DeltaTarget",
+    "Encoder",
     "Engine",
     "FormatSpec",
     "Gate",
@@ -201,6 +202,8 @@ class Publish:
     """A CDC format encodes an update as a delete and a create message, as in Flink, instead of as one message."""
     carry: bool = False
     """Columns of the table that are not in the DDL are added to the value documents."""
+    encoder: Encoder = Encoder.AUTO
+    """What makes documents of rows: AUTO is the tasks that send them, where they make the same ones as Spark."""
     transaction_rows: int = 200_000
     """Maximum number of records per transaction (exactly-once), up to the size of an Arrow batch more."""
 
