@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import cast
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from bridge.arrow_formats.record_encoder import RETRACTS
+from bridge.arrow_formats.record_encoder import RETRACTS, RecordEncoder
 from bridge.columns import AFTER, BEFORE, POSITION, ROUTE, col, members, retracts
 from bridge.definition import FormatSpec, Topic
 from bridge.formats import catalog
@@ -35,12 +35,13 @@ def encode(changes: DataFrame, topic: Topic) -> DataFrame:
     return encoded.select(*_record(topic, col), col(POSITION))
 
 
-def leave_to_tasks(changes: DataFrame, topic: Topic, sources: Mapping[str, str]) -> DataFrame:
-    """Return what `encode` returns without key and value, of which the tasks that send the records make these.
-
-    That is in their place: the columns of the table that `sources` names, as it names them, and RETRACTS.
-    """
-    rows = [col(column).alias(name) for column, name in sources.items()]
+def leave_to_tasks(changes: DataFrame, topic: Topic, encoder: RecordEncoder) -> DataFrame:
+    """Return what `encode` returns, but in place of key and value that of which `encoder` makes them in tasks: the
+    columns of the table that it takes, under the names of `RecordEncoder.sources`, and RETRACTS."""
+    rows = [
+        (col(column).cast("string") if column in encoder.as_texts else col(column)).alias(name)
+        for column, name in encoder.sources.items()
+    ]
     return changes.select(*rows, retracts().alias(RETRACTS), *_metadata_of(topic, col), col(POSITION))
 
 

@@ -89,7 +89,8 @@ class SchemaArrowDecoder(Protocol):
 
 @dataclass(frozen=True)
 class RowColumns:
-    """The rows that become documents, by column of the table, in the Arrow types that Spark gives."""
+    """The rows that become documents, by column of the table, in the Arrow types that Spark gives; see also
+    `ArrowEncoder.as_texts`."""
 
     columns: Mapping[str, pa.Array]
     rows: int
@@ -105,6 +106,11 @@ class ArrowEncoder(Protocol):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the table that it takes."""
+        ...
+
+    @property
+    def as_texts(self) -> frozenset[str]:
+        """Those of them that Spark casts to STRING first, since the texts of their values are Java's own."""
         ...
 
     def encode(self, given: RowColumns) -> pa.Array:

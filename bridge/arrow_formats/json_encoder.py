@@ -1,13 +1,14 @@
 """Rows of Arrow columns to JSON documents, byte for byte as `formats.json.encode` writes them.
 
-A document is joined from the texts of its values and what is between them. Types whose texts are Java's own (FLOAT and
-DOUBLE) and types with parts are left to Spark.
+A document is joined from the texts of its values and what is between them. Texts of FLOAT and DOUBLE are Java's own, so
+Spark makes them; rows with types that have parts are left to Spark as a whole.
 """
 
 from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +24,9 @@ from bridge.schema import DataType, RowType, ScalarType
 
 __all__ = ["JsonArrowEncoder", "encoder"]
 
-_AS_THEY_ARE = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL")
+_JAVA_NUMBERS = ("FLOAT", "DOUBLE")
+_NO_NUMBERS = pa.array(["NaN", "Infinity", "-Infinity"])
+_AS_THEY_ARE = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL", *_JAVA_NUMBERS)
 _IN_QUOTES = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
 
 
@@ -50,6 +53,14 @@ class JsonArrowEncoder:
     row: RowType
     columns: tuple[str, ...]
     options: JsonOptions
+
+    @cached_property
+    def as_texts(self) -> frozenset[str]:
+        """See ArrowEncoder.as_texts."""
+        pairs = zip(self.columns, self.row.fields, strict=True)
+        return frozenset(
+            c for c, f in pairs if isinstance(f.type, ScalarType) and f.type.name in _JAVA_NUMBERS
+        )
 
     def encode(self, given: RowColumns) -> pa.Array:
         """See ArrowEncoder.encode."""
@@ -113,6 +124,8 @@ class JsonArrowEncoder:
             return decimal_texts(values, plain=self.options.plain_decimals)
         if type.name == "DATE":
             return date_texts(values)
+        if type.name in _JAVA_NUMBERS:
+            return _json_numbers(values)
         if type.name not in _IN_QUOTES:
             return values.cast(pa.string())
         texts = moment_texts(values, type.parameters[0])
@@ -127,6 +140,14 @@ def _joined(*parts: pa.Array | str, separator: str = "", **options: Any) -> pa.A
     type = next(part.type for part in parts if isinstance(part, pa.Array))
     typed = [part if isinstance(part, pa.Array) else pa.scalar(part, type) for part in (*parts, separator)]
     return pc.binary_join_element_wise(*typed, **options)
+
+
+def _json_numbers(texts: pa.Array) -> pa.Array:
+    """Put into quotes what is no number."""
+    odd = pc.is_in(texts, _NO_NUMBERS)
+    if not pc.any(odd).as_py():
+        return texts
+    return pc.replace_with_mask(texts, odd, _joined('"', texts.filter(odd), '"'))
 
 
 def _base64(value: bytes | None) -> str | None:

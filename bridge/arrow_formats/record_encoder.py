@@ -34,9 +34,14 @@ class RecordEncoder:
         used = dict.fromkeys((*(self.key.columns if self.key is not None else ()), *self.value.columns))
         return {column: f"__{n}" for n, column in enumerate(used)}
 
+    @cached_property
+    def as_texts(self) -> frozenset[str]:
+        """Those of the table's columns that must be cast to STRING; see ArrowEncoder.as_texts."""
+        return self.value.as_texts | (self.key.as_texts if self.key is not None else frozenset())
+
     def documents(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
-        """Return key and value of each row of a batch, which has the columns of `sources` and RETRACTS: what
-        `bridge.encode.encode` gives for them."""
+        """Return key and value of each row of a batch of what `bridge.encode.leave_to_tasks` gives: those that
+        `bridge.encode.encode` gives for the same changes."""
         columns = {name: batch.column(source) for name, source in self.sources.items()}
         given = RowColumns(columns, batch.num_rows, wide=batch.nbytes > MOST_BYTES)
         keys = pa.nulls(batch.num_rows, pa.binary()) if self.key is None else self.key.encode(given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from decimal import Decimal
 from typing import Any
 
@@ -21,6 +22,8 @@ TYPES: dict[str, DataType] = {
     "small": scalar("SMALLINT"),
     "int": scalar("INT"),
     "big": scalar("BIGINT"),
+    "float": scalar("FLOAT"),
+    "double": scalar("DOUBLE"),
     "text": scalar("STRING"),
     "char": scalar("CHAR", 3),
     "varchar": scalar("VARCHAR", 5),
@@ -61,6 +64,20 @@ _BYTES = [
     b"\xff",
 ]
 _DAYS = [-719_529, -719_528, -719_163, -719_162, -1, 0, 1, 2_932_896, 2_932_897, 18_321]
+_FLOATS = [
+    0.0,
+    -0.0,
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    5e-324,
+    2.0**-149,
+    1e7,
+    1e-3,
+    2e-3,
+    1e23,
+    2.0**44,
+]
 _DAY_MICROS = 86_400_000_000
 _BITS = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "BIGINT": 63}
 
@@ -87,6 +104,8 @@ def _transport(type: ScalarType) -> pa.DataType:
         return pa.decimal128(*type.parameters)
     if type.is_string or type.is_binary:
         return pa.binary()
+    if type.name in ("FLOAT", "DOUBLE"):
+        return pa.float32() if type.name == "FLOAT" else pa.float64()
     return pa.bool_() if type.name == "BOOLEAN" else pa.int64()
 
 
@@ -103,6 +122,14 @@ def _value(rng: random.Random, type: ScalarType, odd: float) -> Any:
         return rng.random() < 0.5
     if type.name == "DECIMAL":
         return _decimal(rng, *type.parameters)
+    if type.name in ("FLOAT", "DOUBLE"):
+        code = "f" if type.name == "FLOAT" else "d"
+        drawn = struct.unpack(code, rng.randbytes(struct.calcsize(code)))[0]
+        return (
+            rng.choice(_FLOATS)
+            if rng.random() < odd
+            else rng.choice([drawn, round(rng.uniform(-1e4, 1e4), 2)])
+        )
     if type.is_string or type.is_binary:
         return _text(rng, odd)
     if type.name == "DATE":

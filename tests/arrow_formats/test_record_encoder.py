@@ -45,7 +45,7 @@ def _compare(spark: SparkSession, topic: Topic, rng: random.Random, rows: int = 
     assert not isinstance(encoder, str), encoder
     changes = drawn_rows(spark, rng, {c.name: c.type for c in topic.schema.physical}, rows)
     expected = encode(changes, topic).orderBy(f"{POSITION}.version").toArrow()
-    raw = leave_to_tasks(changes, topic, encoder.sources).orderBy(f"{POSITION}.version").toArrow()
+    raw = leave_to_tasks(changes, topic, encoder).orderBy(f"{POSITION}.version").toArrow()
     assert raw.column_names == [*encoder.sources.values(), RETRACTS, POSITION]
     [batch] = raw.combine_chunks().to_batches()
     cut = rng.randrange(rows)  # batches of a shard are cut, too

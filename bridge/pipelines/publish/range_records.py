@@ -37,17 +37,16 @@ def changes_in_range(planned: PlannedRange, table: Table, definition: Definition
     The result has the table's columns, or those of compact.net. Raises GapError when versions are gone, TableError for
     updates and deletes where the plan has inserts only.
     """
-    key, rows = definition.primary_key, _rows(planned.recorded, table, definition)
+    key, before_images = definition.primary_key, planned.compaction is not Compaction.WITHOUT_BEFORE_IMAGES
+    rows = _rows(planned.recorded, table, definition, before_images)
     match planned.compaction:
-        case Compaction.NONE:
+        case Compaction.NONE | Compaction.WITHOUT_BEFORE_IMAGES:
             return rows
         case Compaction.INSERTS_ONLY:
             refuse_retractions(rows, table)
             return rows
         case Compaction.EACH:
             return compact.each(rows)
-        case Compaction.WITHOUT_BEFORE_IMAGES:
-            return compact.without_before_images(rows)
         case Compaction.NET_OF_VERSION:
             return compact.net(rows, key, across_versions=False)
         case Compaction.NET_OF_RANGE:
@@ -64,13 +63,15 @@ def encode_changes_of_range(
     encoder = task_encoder(publish_range, definition, topic)
     if isinstance(encoder, str):
         return RangeRecords(encode(rows, topic))
-    return RangeRecords(leave_to_tasks(rows, topic, encoder.sources), encoder)
+    return RangeRecords(leave_to_tasks(rows, topic, encoder), encoder)
 
 
-def _rows(publish_range: PublishRange, table: Table, definition: Definition) -> DataFrame:
+def _rows(
+    publish_range: PublishRange, table: Table, definition: Definition, before_images: bool
+) -> DataFrame:
     first, last = publish_range.first, publish_range.last
     if not publish_range.snapshot:
-        return change_feed.changes(table, first, last)
+        return change_feed.changes(table, first, last, before_images=before_images)
     snapshot = change_feed.snapshot(table, last)
     return change_feed.chunk(
         table, snapshot, definition.primary_key, publish_range.chunk, publish_range.chunks
