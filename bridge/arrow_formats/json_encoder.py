@@ -144,7 +144,7 @@ def _joined(*parts: pa.Array | str, separator: str = "", **options: Any) -> pa.A
 
 def _json_numbers(texts: pa.Array) -> pa.Array:
     """Put into quotes what is no number."""
-    odd = pc.is_in(texts, _NO_NUMBERS)
+    odd = pc.is_in(texts, _NO_NUMBERS.cast(texts.type))
     if not pc.any(odd).as_py():
         return texts
     return pc.replace_with_mask(texts, odd, _joined('"', texts.filter(odd), '"'))

@@ -43,7 +43,9 @@ class RecordEncoder:
         """Return key and value of each row of a batch of what `bridge.encode.leave_to_tasks` gives: those that
         `bridge.encode.encode` gives for the same changes."""
         columns = {name: batch.column(source) for name, source in self.sources.items()}
-        given = RowColumns(columns, batch.num_rows, wide=batch.nbytes > MOST_BYTES)
+        # A setting of Spark's (arrow.useLargeVarTypes) gives the large types for all batches.
+        wide = batch.nbytes > MOST_BYTES or any(map(pa.types.is_large_string, batch.schema.types))
+        given = RowColumns(columns, batch.num_rows, wide=wide)
         keys = pa.nulls(batch.num_rows, pa.binary()) if self.key is None else self.key.encode(given)
         values, retracts = self.value.encode(given), batch.column(RETRACTS)
         if pc.any(retracts).as_py():

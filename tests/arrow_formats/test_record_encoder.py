@@ -96,7 +96,7 @@ def test_many_rows_of_every_type(spark: SparkSession, name: str) -> None:
 def test_batches_of_many_bytes(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """More than 2 GiB of texts have another type in Arrow."""
     monkeypatch.setattr(module, "MOST_BYTES", 0)
-    names = ["int", "text", "money", "bytes", "at3", "day", "q`u'o\"t\\e\n.名"]
+    names = ["int", "text", "money", "bytes", "at3", "day", "double", "q`u'o\"t\\e\n.名"]
     for options in ({}, {"encode.ignore-null-fields": True}):
         topic = _topic(names, _spec(names[:2], {}), _spec(names, options))
         encoder = record_encoder(topic)
@@ -109,8 +109,13 @@ def test_documents_of_many_bytes_have_the_large_type(monkeypatch: pytest.MonkeyP
     assert not isinstance(encoder, str)
     batch = pa.RecordBatch.from_pydict({"__0": pa.array(["é"]), RETRACTS: pa.array([False])})
     assert encoder.documents(batch)[1].type == pa.binary()
+    made = pa.array(['{"text":"é"}'.encode()], pa.large_binary())
+    assert (
+        encoder.documents(batch.cast(pa.schema([("__0", pa.large_string()), (RETRACTS, pa.bool_())])))[1]
+        == made
+    )
     monkeypatch.setattr(module, "MOST_BYTES", 0)
-    assert encoder.documents(batch)[1] == pa.array(['{"text":"é"}'.encode()], pa.large_binary())
+    assert encoder.documents(batch)[1] == made
 
 
 def test_why_there_is_none() -> None:

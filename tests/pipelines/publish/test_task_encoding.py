@@ -16,6 +16,8 @@ from bridge.pipelines.publish.file_shards import FileShardLimits
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.publish.task_encoding import task_encoder
 from bridge.publish_progress import PublishRange
+from tests.faults.documents import KEY_TYPES
+from tests.faults.lane import Lane
 from tests.pipelines.world import World
 from tests.reader import messages
 
@@ -90,6 +92,14 @@ def test_which_ranges(
     definition = config.load(tmp_path / "p.yaml")
     encoder = task_encoder(publish_range, definition, definition.topic)
     assert isinstance(encoder, RecordEncoder) if reason is None else encoder == reason
+
+
+@pytest.mark.parametrize("key", KEY_TYPES)
+def test_lanes_with_faults_play_it(tmp_path: Path, key: str) -> None:
+    lane = Lane("f1", "spark", "at-least-once", key, "json")
+    (tmp_path / "p.yaml").write_text(lane.file("publish", "h:1", "http://r:1"))
+    definition = config.load(tmp_path / "p.yaml")
+    assert isinstance(task_encoder(_ONE, definition, definition.topic), RecordEncoder)
 
 
 _COLUMNS = (
