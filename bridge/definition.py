@@ -203,7 +203,6 @@ class Publish:
     carry: bool = False
     """Columns of the table that are not in the DDL are added to the value documents."""
     encoder: Encoder = Encoder.AUTO
-    """What makes documents of rows: AUTO is the tasks that send them, where they make the same ones as Spark."""
     transaction_rows: int = 200_000
     """Maximum number of records per transaction (exactly-once), up to the size of an Arrow batch more."""
 
@@ -295,7 +294,6 @@ class Definition:
     @property
     def compacts_first(self) -> bool:
         """True where only the last record of each key is decoded, and superseded values are not.
-
         That needs a key that identifies the row (upsert topics), and no rule by which an earlier record of the key
         counts instead of a bad last one: neither `bad-records: skip` or `quarantine`, nor `gate: quarantine`.
         """

@@ -49,7 +49,7 @@ class Reader(str, Enum):
 
 
 class Encoder(str, Enum):
-    """`publish.encoder`: what makes documents of rows."""
+    """`publish.encoder`: what makes documents of rows; AUTO is the sending tasks, where the bytes are the same."""
 
     AUTO = "auto"
     SPARK = "spark"

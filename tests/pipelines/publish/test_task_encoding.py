@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -129,10 +130,9 @@ def test_a_topic_has_the_same_records(
     rows.write.format("delta").option("delta.enableChangeDataFeed", "true").save(str(path))
     limits = FileShardLimits(min_rows=10, min_rows_per_file=1, max_imbalance=10)
     encoders: list[bool] = []
-    made = range_records.task_encoder
 
-    def noted(*given: object) -> RecordEncoder | str:
-        found = made(*given)  # type: ignore[arg-type]
+    def noted(*given: Any) -> RecordEncoder | str:
+        found = task_encoder(*given)
         encoders.append(isinstance(found, RecordEncoder))
         return found
 
@@ -148,7 +148,7 @@ def test_a_topic_has_the_same_records(
 
     worlds = {encoder: world(encoder) for encoder in ("auto", "spark")}
 
-    def published() -> dict[str, list[object]]:
+    def published() -> dict[str, list[Any]]:
         found = {}
         for name, here in worlds.items():
             definition = here.definition(name, run={"checkpoint": f"checkpoint-{name}"})
