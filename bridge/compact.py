@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 from bridge.columns import AFTER, BEFORE, KIND, POSITION, col, comparable, members, retracts
 from bridge.rows import RowKind
 
-__all__ = ["TWO_PARTITIONS", "each", "latest_by_offset", "net", "upserts", "without_before_images"]
+__all__ = ["TWO_PARTITIONS", "each", "latest_by_offset", "net", "upserts"]
 
 TWO_PARTITIONS = "__two_partitions"
 """True for a change whose key is in more than one partition (partitions were added, or a producer chose another)."""
@@ -106,14 +106,6 @@ def upserts(sides: DataFrame) -> DataFrame:
     return rows.select(
         *(col("__row").getField(n).alias(n) for n in members(sides, AFTER)), col(KIND), col(POSITION)
     )
-
-
-def without_before_images(frame: DataFrame) -> DataFrame:
-    """Return changes without -U, without a shuffle.
-
-    They equal `upserts` of `net` where every -U has its +U and no key has two changes in a version, as in versions that
-    an ingest wrote."""
-    return frame.where(col(KIND) != RowKind.UPDATE_BEFORE.value)
 
 
 def _first(frame: DataFrame, window: WindowSpec) -> DataFrame:

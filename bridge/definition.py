@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bridge.enums import BadRecords, DeliveryGuarantee, Engine, GateAction, OnFailure, Reader
+from bridge.enums import BadRecords, DeliveryGuarantee, Encoder, Engine, GateAction, OnFailure, Reader
 from bridge.offsets import Offsets
 from bridge.schema import RowType, TableSchema
 
@@ -20,6 +20,7 @@ __all__ = [
     "Definition",
     "DeliveryGuarantee",
     "DeltaTarget",
+    "Encoder",
     "Engine",
     "FormatSpec",
     "Gate",
@@ -201,6 +202,7 @@ class Publish:
     """A CDC format encodes an update as a delete and a create message, as in Flink, instead of as one message."""
     carry: bool = False
     """Columns of the table that are not in the DDL are added to the value documents."""
+    encoder: Encoder = Encoder.AUTO
     transaction_rows: int = 200_000
     """Maximum number of records per transaction (exactly-once), up to the size of an Arrow batch more."""
 
@@ -292,7 +294,6 @@ class Definition:
     @property
     def compacts_first(self) -> bool:
         """True where only the last record of each key is decoded, and superseded values are not.
-
         That needs a key that identifies the row (upsert topics), and no rule by which an earlier record of the key
         counts instead of a bad last one: neither `bad-records: skip` or `quarantine`, nor `gate: quarantine`.
         """

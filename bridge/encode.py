@@ -9,13 +9,14 @@ from typing import cast
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from bridge.arrow_formats.record_encoder import RETRACTS, RecordEncoder
 from bridge.columns import AFTER, BEFORE, POSITION, ROUTE, col, members, retracts
 from bridge.definition import FormatSpec, Topic
 from bridge.formats import catalog
 from bridge.formats.base import ChangeEncoder, Encoder, FrameChangeEncoder, FrameEncoder
 from bridge.schema import MetadataColumn
 
-__all__ = ["encode", "encode_changes"]
+__all__ = ["encode", "encode_changes", "leave_to_tasks"]
 
 _KEY, _VALUE = "__key", "__value"
 
@@ -32,6 +33,16 @@ def encode(changes: DataFrame, topic: Topic) -> DataFrame:
     value = F.when(~retracts(), _document(topic.value, col))
     encoded = _encoded(_with_key(changes, topic, col), topic.value, value, _VALUE)
     return encoded.select(*_record(topic, col), col(POSITION))
+
+
+def leave_to_tasks(changes: DataFrame, topic: Topic, encoder: RecordEncoder) -> DataFrame:
+    """Return what `encode` returns, but in place of key and value that of which `encoder` makes them in tasks: the
+    columns of the table that it takes, under the names of `RecordEncoder.sources`, and RETRACTS."""
+    rows = [
+        (col(column).cast("string") if column in encoder.as_texts else col(column)).alias(name)
+        for column, name in encoder.sources.items()
+    ]
+    return changes.select(*rows, retracts().alias(RETRACTS), *_metadata_of(topic, col), col(POSITION))
 
 
 def encode_changes(sides: DataFrame, topic: Topic, *, pair: bool = False) -> DataFrame:
@@ -118,12 +129,15 @@ def _encoded(frame: DataFrame, spec: FormatSpec, row: Column, name: str) -> Data
 
 def _record(topic: Topic, of: Callable[[str], Column]) -> list[Column]:
     """Return the columns of a record; `of` returns a column of the table by name."""
+    return [col(_KEY).alias("key"), col(_VALUE).alias("value"), *_metadata_of(topic, of)]
+
+
+def _metadata_of(topic: Topic, of: Callable[[str], Column]) -> list[Column]:
     writable = [c for c in topic.schema.metadata if not c.virtual and c.key in _WRITERS]
     metadata = {_WRITERS[c.key]: _metadata(c, of(c.name)) for c in writable}
     if topic.sink.headers:
         metadata["headers"] = _more_headers(metadata.get("headers"), topic.sink.headers)
-    parts = {"key": col(_KEY), "value": col(_VALUE), **metadata}
-    return [column.alias(name) for name, column in parts.items()]
+    return [column.alias(name) for name, column in metadata.items()]
 
 
 def _encoder(spec: FormatSpec) -> Encoder:

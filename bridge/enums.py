@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["BadRecords", "DeliveryGuarantee", "Engine", "GateAction", "OnFailure", "Reader"]
+__all__ = ["BadRecords", "DeliveryGuarantee", "Encoder", "Engine", "GateAction", "OnFailure", "Reader"]
 
 
 class BadRecords(str, Enum):
@@ -45,6 +45,13 @@ class Reader(str, Enum):
 
     AUTO = "auto"
     CONSUMER = "consumer"
+    SPARK = "spark"
+
+
+class Encoder(str, Enum):
+    """`publish.encoder`: what makes documents of rows; AUTO is the sending tasks, where the bytes are the same."""
+
+    AUTO = "auto"
     SPARK = "spark"
 
 

@@ -1,15 +1,18 @@
-"""The Protocol of a decoder that turns payloads into Arrow columns.
+"""The Protocols of decoders that turn payloads into Arrow columns, and of encoders that turn columns into payloads.
 
     decoder = arrow_decoder(topic.value)
     table = decoder.decode(pa.array([b'{"id": 1}'], pa.binary()))
 
-Decoders are sent to Python workers, so they are plain values, and their modules import little.
+    encoder = arrow_encoder(topic.value)
+    payloads = encoder.encode(RowColumns({"id": pa.array([1])}, rows=1))
+
+Both are sent to Python workers, so they are plain values, and their modules import little.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
@@ -19,9 +22,11 @@ import pyarrow as pa
 __all__ = [
     "ArrowChanges",
     "ArrowDecoder",
+    "ArrowEncoder",
     "ChangeArrowDecoder",
     "NeedsFullDecode",
     "Places",
+    "RowColumns",
     "SchemaArrowDecoder",
 ]
 
@@ -79,4 +84,36 @@ class SchemaArrowDecoder(Protocol):
 
     def with_schemas(self: _Self, schemas: Mapping[int, str]) -> _Self:
         """Return a decoder of documents of these schemas (texts by id) only; others raise NeedsFullDecode."""
+        ...
+
+
+@dataclass(frozen=True)
+class RowColumns:
+    """The rows that become documents, by column of the table, in the Arrow types that Spark gives; see also
+    `ArrowEncoder.as_texts`."""
+
+    columns: Mapping[str, pa.Array]
+    rows: int
+    wide: bool = False
+    """Whether the documents may take more than 2 GiB, so that all texts must have Arrow's large types."""
+    texts: dict[Any, pa.Array] = field(default_factory=dict)
+    """What encoders of the same rows have made of columns so far; the keys are their own."""
+
+
+class ArrowEncoder(Protocol):
+    """Turns rows of a fixed shape into documents of one format."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the table that it takes."""
+        ...
+
+    @property
+    def as_texts(self) -> frozenset[str]:
+        """Those of them that Spark casts to STRING first, since the texts of their values are Java's own."""
+        ...
+
+    def encode(self, given: RowColumns) -> pa.Array:
+        """Return one document for each row, in their order, none of them null: the bytes that Spark's path
+        (`formats.base.Encoder`) gives for the row, whatever its values are. The type is binary or large_binary."""
         ...

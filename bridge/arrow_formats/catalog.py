@@ -1,14 +1,14 @@
-"""The Arrow decoders of the formats that `options.formats` declares."""
+"""The Arrow decoders and encoders of the formats that `options.formats` declares."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bridge.arrow_formats.base import ArrowDecoder, ChangeArrowDecoder
+from bridge.arrow_formats.base import ArrowDecoder, ArrowEncoder, ChangeArrowDecoder
 from bridge.definition import FormatSpec
 from bridge.options.formats import FORMATS, load
 
-__all__ = ["arrow_decoder", "change_arrow_decoder"]
+__all__ = ["arrow_decoder", "arrow_encoder", "change_arrow_decoder"]
 
 
 def arrow_decoder(spec: FormatSpec) -> ArrowDecoder | str:
@@ -26,4 +26,13 @@ def change_arrow_decoder(spec: FormatSpec, key: Sequence[str]) -> ChangeArrowDec
     if not reference:
         return f"the format is {spec.name}"
     found: ChangeArrowDecoder | str = load(reference)(spec, key)
+    return found
+
+
+def arrow_encoder(spec: FormatSpec) -> ArrowEncoder | str:
+    """Return the encoder of `spec`, or why there is none, as the end of a sentence."""
+    reference = FORMATS[spec.name].arrow_encoder
+    if not reference:
+        return f"the format is {spec.name}"
+    found: ArrowEncoder | str = load(reference)(spec)
     return found

@@ -196,6 +196,11 @@ class PublishSection(Section):
         default="ignore",
         description="Columns of the table that are not in the DDL: ignore omits them, carry adds them to the value.",
     )
+    encoder: Literal["auto", "spark"] = Field(
+        default="auto",
+        description="What makes documents of rows. spark: Spark SQL; auto: the tasks that send them, with Arrow, where "
+        "that gives the same bytes, else spark.",
+    )
     snapshot_chunk_rows: Annotated[int, BeforeValidator(validators.digits_as_int)] = Field(
         default=4_000_000,
         gt=0,

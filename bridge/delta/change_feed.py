@@ -33,9 +33,10 @@ __all__ = [
 ]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_BEFORE_IMAGE = "update_preimage"
 _KINDS = {
     "insert": RowKind.INSERT,
-    "update_preimage": RowKind.UPDATE_BEFORE,
+    _BEFORE_IMAGE: RowKind.UPDATE_BEFORE,
     "update_postimage": RowKind.UPDATE_AFTER,
     "delete": RowKind.DELETE,
 }
@@ -106,16 +107,22 @@ def key_moves(table: Table, versions: Sequence[int], key: Sequence[str]) -> list
     return sorted(int(row[0]) for row in moved if row[0] in set(versions))
 
 
-def changes(table: Table, first: int, last: int) -> DataFrame:
+def changes(table: Table, first: int, last: int, *, before_images: bool = True) -> DataFrame:
     """Read every row change of versions first..last, both inclusive, as changes; no order.
 
     Kinds are +I, -U, +U, -D; an update gives -U and +U at the same version, even if it changed the key; `__position` is
     struct<version bigint>. Commits that changed no rows (OPTIMIZE, progress alone) give nothing. Raises GapError when
     the log no longer reaches back. Call `check_feed` first, and wrap actions in `feed_errors`.
+
+    Without `before_images` there is no -U. The rest equals `compact.upserts` of `compact.net` where every -U has its +U
+    and no key has two changes in a version, as in versions that an ingest wrote.
     """
     options = {"readChangeFeed": "true", "startingVersion": str(first), "endingVersion": str(last)}
     with feed_errors(table, first, last):
         rows = read_as_columns(table.read(options))
+        if not before_images:
+            # By Delta's own column, so that the reader of Parquet files skips row groups and pages without other rows.
+            rows = rows.where(col("_change_type") != _BEFORE_IMAGE)
         kind = F.lit(None)
         for change, name in _KINDS.items():  # a map would be searched for each row
             kind = F.when(col("_change_type") == change, name.value).otherwise(kind)

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bridge.arrow_formats.record_encoder import RETRACTS, RecordEncoder
 from bridge.definition import Topic
 from bridge.errors import KafkaError
 from bridge.kafka.records import Records
 
-__all__ = ["RECORD_COLUMNS", "ArrowRecords"]
+__all__ = ["ArrowRecords"]
 
-RECORD_COLUMNS = ("key", "value", "timestamp", "headers", "topic")
-"""The columns of a record; the first two are required."""
+_DOCUMENTS = ("key", "value")
+_METADATA = ("timestamp", "headers", "topic")
+"""What a record may have besides its documents."""
 
 
 @dataclass(frozen=True)
 class ArrowRecords:
-    """The legal topics of records, as plain values that can be sent to executors."""
+    """The legal topics of records and how their documents are made, as plain values that can be sent to executors."""
 
     topics: tuple[str, ...]
     pattern: str | None = None
@@ -30,12 +32,21 @@ class ArrowRecords:
     """The table's column of record timestamps; for messages."""
     keyed: bool = True
     """Whether the table has a PRIMARY KEY; for messages."""
+    encoder: RecordEncoder | None = field(default=None, compare=False)
+    """What makes keys and values of the table's columns; None where a batch has the columns `key` and `value`. A
+    producer, which is reused for an equal value of this class, does not depend on it."""
 
     @classmethod
-    def of(cls, topic: Topic) -> ArrowRecords:
+    def of(cls, topic: Topic, encoder: RecordEncoder | None = None) -> ArrowRecords:
         """Return the conversion for records of `topic`."""
         columns = [c.name for c in topic.schema.metadata if c.key == "timestamp" and not c.virtual]
-        return cls(topic.names, topic.pattern, columns[0] if columns else None, not topic.appends)
+        return cls(topic.names, topic.pattern, columns[0] if columns else None, not topic.appends, encoder)
+
+    def columns(self, names: Sequence[str]) -> list[str]:
+        """Return those of a frame's columns (`names`) that `records` takes."""
+        encoder = self.encoder
+        documents = _DOCUMENTS if encoder is None else (*encoder.sources.values(), RETRACTS)
+        return [*documents, *(name for name in _METADATA if name in names)]
 
     def records(self, batch: pa.RecordBatch) -> Records:
         """Return the batch's rows in their order.
@@ -44,10 +55,16 @@ class ArrowRecords:
         KafkaError for a row whose topic is not legal, with Flink's message, and for a timestamp that cannot be sent.
         """
         columns: Mapping[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))
+        if self.encoder is None:
+            keys, values = columns["key"], columns["value"]
+        else:
+            keys, values = self.encoder.documents(batch)
         records = Records(
             topics=self._topics(columns.get("topic"), batch.num_rows),
-            keys=columns["key"].to_pylist(),
-            values=columns["value"].to_pylist(),
+            keys=keys.to_pylist(),
+            values=values.to_pylist(),
+            key_column=keys,
+            counted_bytes=sum(pc.sum(pc.binary_length(part)).as_py() or 0 for part in (keys, values)),
         )
         if "timestamp" in columns:
             # Spark's timestamps arrive as microseconds since 1970, Kafka's are milliseconds.

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from bridge.arrow_formats.record_encoder import RecordEncoder
 from bridge.columns import POSITION, ROUTE
 from bridge.definition import Topic
-from bridge.kafka.arrow_records import RECORD_COLUMNS, ArrowRecords
+from bridge.kafka.arrow_records import ArrowRecords
 from bridge.kafka.client_settings import for_librdkafka
 from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.shard_rows import RANK, SHARD, VERSION
@@ -99,7 +100,7 @@ def produce_once(
     another run took over, KafkaError as sink.produce; what shards have committed stays.
     """
     task = _task(topic, publish_range, sink, unique=unique and topic.key is not None)
-    columns = [c for c in RECORD_COLUMNS if c in records.columns]
+    columns = task.packing.columns(records.columns)
     routed_by = ["key"] if topic.key is not None else [ROUTE] if ROUTE in records.columns else columns
     version = F.col(f"{POSITION}.version")
     # Spark sorts fastest by one number. Where it does not distinguish all records, it distinguishes most.
@@ -128,16 +129,18 @@ def produce_files(
     sink: TransactionalSink,
     files: Sequence[str],
     *,
+    encoder: RecordEncoder | None = None,
     read_settings: Mapping[str, str] = WHOLE_FILES,
 ) -> ProduceResult:
     """Send `records` as `produce_once` does, without a shuffle: file i of `files` is shard i, in the order of its rows.
 
     `records` are the rows of these files (URIs, as Spark names them), one record for each row and no others; no key has
-    two among them, since there is no order between files. Raises KafkaError as `produce_once`, and where Spark splits a
-    file despite `read_settings`.
+    two among them, since there is no order between files. With an `encoder` they have what `encode.leave_to_tasks`
+    gives in place of key and value. Raises KafkaError as `produce_once`, and where Spark splits a file despite
+    `read_settings`.
     """
-    task = _task(topic, publish_range, sink, task_per_shard=False)
-    columns = [c for c in RECORD_COLUMNS if c in records.columns]
+    task = _task(topic, publish_range, sink, task_per_shard=False, encoder=encoder)
+    columns = task.packing.columns(records.columns)
     # Files are compared by a hash, which costs less for each row than the name.
     begin = F.lit(0).cast("bigint")
     file_hashes = F.array(*(F.xxhash64(F.lit(file), begin) for file in files))
@@ -164,9 +167,10 @@ def _task(
     *,
     unique: bool = False,
     task_per_shard: bool = True,
+    encoder: RecordEncoder | None = None,
 ) -> ShardTask:
     return ShardTask(
-        packing=ArrowRecords.of(topic),
+        packing=ArrowRecords.of(topic, encoder),
         spec=sink.shard_spec(topic, publish_range),
         partitioner=topic.sink.partitioner,
         chunk=publish_range.chunk,

@@ -43,6 +43,7 @@ class FlushBuffer:
     def flush(self) -> None:
         """Send all buffered records."""
         if self._pending:
-            self._send(Records(*map(list, zip(*self._pending.values(), strict=True))))
+            topics, keys, values, timestamps, headers = map(list, zip(*self._pending.values(), strict=True))
+            self._send(Records(topics, keys, values, timestamps, headers))
             self._pending.clear()
         self._last_flush = self._clock()

@@ -135,7 +135,8 @@ class RecordProducer:
 
     def send(self, records: Records) -> None:
         """Queue records for sending; waits while the queue is full. Raises KafkaError as described at the class."""
-        partitions = self._choose_partitions(records)
+        topics = set(records.topics)
+        partitions = self._choose_partitions(records, topics)
         if records.timestamps is None and records.headers is None and self._partitioner is None:
             # One call per record: produce_batch() needs a dict for each, which costs more than the calls.
             produce = self._producer.produce
@@ -164,12 +165,10 @@ class RecordProducer:
                     self._retry_produce(error, topic, key, value, more)
         self._producer.poll(0)
         self._raise_failure()
-        self._topics.update(records.topics)
+        self._topics |= topics
         self.counts.records += len(records.keys)
         self.counts.tombstones += records.values.count(None)
-        self.counts.bytes += sum(map(len, filter(None, records.keys))) + sum(
-            map(len, filter(None, records.values))
-        )
+        self.counts.bytes += records.size
 
     def _retry_produce(
         self, error: Exception, topic: str, key: bytes | None, value: bytes | None, more: dict[str, Any]
@@ -186,9 +185,8 @@ class RecordProducer:
         self._deliveries.error = error.args[0]
         raise _refused(topic, key, value, error.args[0]) from None
 
-    def _choose_partitions(self, records: Records) -> list[int]:
+    def _choose_partitions(self, records: Records, topics: set[str]) -> list[int]:
         """Return the partition of each record by `partition_counts`; -1 leaves the choice to librdkafka."""
-        topics = set(records.topics)
         for topic in topics & self._partition_counts.keys():
             self._await_partitions(topic, self._partition_counts[topic])
         if self._partitioner is not None:
@@ -196,9 +194,10 @@ class RecordProducer:
         counts = {self._partition_counts.get(topic, 0) for topic in topics}
         if counts == {0}:
             return [ANYWHERE] * len(records.keys)
+        keys = records.keys if records.key_column is None else records.key_column
         if len(counts) == 1:
-            return partitions_of(records.keys, counts.pop())
-        return partitions_of(records.keys, [self._partition_counts.get(topic, 0) for topic in records.topics])
+            return partitions_of(keys, counts.pop())
+        return partitions_of(keys, [self._partition_counts.get(topic, 0) for topic in records.topics])
 
     def _await_partitions(self, topic: str, count: int) -> None:
         """Wait until librdkafka knows `count` partitions: it refuses records for partitions it does not know."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 __all__ = ["Record", "Records", "SendCounts"]
 
@@ -24,6 +24,17 @@ class Records:
     timestamps: list[int | None] | None = None
     """Milliseconds since 1970; None is the time of sending."""
     headers: list[list[tuple[str, bytes | None]] | None] | None = None
+    key_column: Any = None
+    """The keys as an Arrow array, where they came as one: it is hashed faster than the list."""
+    counted_bytes: int | None = None
+    """The bytes of keys and values, where they are counted already."""
+
+    @property
+    def size(self) -> int:
+        """The bytes of keys and values."""
+        if self.counted_bytes is not None:
+            return self.counted_bytes
+        return sum(sum(map(len, filter(None, column))) for column in (self.keys, self.values))
 
     def rows(self) -> Iterator[Record]:
         """Yield the records row by row."""

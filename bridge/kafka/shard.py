@@ -247,6 +247,5 @@ class TransactionalShard:
 
 def _size(records: Records) -> int:
     """Return the bytes of keys, values and headers, all of which stay in memory."""
-    parts = sum(len(part) for column in (records.keys, records.values) for part in column if part)
     headers = (header for row in records.headers or () for header in row or ())
-    return parts + sum(len(name) + len(value or b"") for name, value in headers)
+    return records.size + sum(len(name) + len(value or b"") for name, value in headers)

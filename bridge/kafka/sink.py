@@ -19,10 +19,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from bridge import failpoints
+from bridge.arrow_formats.record_encoder import RecordEncoder
 from bridge.columns import ROUTE
 from bridge.definition import DeliveryGuarantee, Topic
 from bridge.errors import KafkaError
-from bridge.kafka.arrow_records import RECORD_COLUMNS, ArrowRecords
+from bridge.kafka.arrow_records import ArrowRecords
 from bridge.kafka.client import error_text, root_error
 from bridge.kafka.client_settings import for_librdkafka
 from bridge.kafka.flush_buffer import FlushBuffer
@@ -40,6 +41,7 @@ __all__ = [
     "ProduceResult",
     "collect_counts",
     "counts_batch",
+    "needs_no_key",
     "produce",
     "refuse_speculation",
 ]
@@ -173,15 +175,31 @@ class SendTask:
         return counts_batch(producer.counts)
 
 
+def needs_no_key(topic: Topic, *, unique_keys: bool) -> bool:
+    """Whether `produce` chooses the task that sends a record without its key."""
+    return topic.key is None or _sends_where_made(topic, unique_keys)
+
+
+def _sends_where_made(topic: Topic, unique_keys: bool) -> bool:
+    return unique_keys and topic.sink.parallelism is None and topic.sink.partitioner == "default"
+
+
 def produce(
-    records: DataFrame, topic: Topic, *, order_by: Sequence[str] = (), unique_keys: bool = False
+    records: DataFrame,
+    topic: Topic,
+    *,
+    order_by: Sequence[str] = (),
+    unique_keys: bool = False,
+    encoder: RecordEncoder | None = None,
 ) -> ProduceResult:
     """Send `records` (key, value; optional timestamp, headers, topic; columns of `order_by`) and wait for it.
 
     One task sends all records of a key, in the order of `order_by`, to the partition that Java's default partitioner
     (or `sink.partitioner`) chooses for it by the topic's number of partitions at the time of this call. Without a key
     format `__route` takes the key's place, and without that any task sends any record. `unique_keys` promises that no
-    key has two records: where the key alone decides the partition, the tasks that make the records send them.
+    key has two records: where the key alone decides the partition, the tasks that make the records send them. With an
+    `encoder`, for which `needs_no_key` must be true, `records` have what `encode.leave_to_tasks` gives in place of
+    key and value.
 
     Returns after the broker has acknowledged every record (with the guarantee `none`: after all have been tried,
     failures counted). A repeated task sends its records again, in order. A task that was stopped for seconds discards
@@ -193,10 +211,12 @@ def produce(
     spark = records.sparkSession
     refuse_speculation(spark)
     checked = guarantee is not DeliveryGuarantee.NONE
+    assert encoder is None or needs_no_key(topic, unique_keys=unique_keys)
+    packing = ArrowRecords.of(topic, encoder)
     tasks = topic.sink.parallelism or spark.sparkContext.defaultParallelism
     task = SendTask(
         settings=producer_settings(for_librdkafka(topic.properties, "producer"), checked=checked),
-        packing=ArrowRecords.of(topic),
+        packing=packing,
         checked=checked,
         buffer_rows=topic.sink.buffer_rows,
         buffer_interval_ms=topic.sink.buffer_interval_ms,
@@ -205,7 +225,7 @@ def produce(
         tasks=tasks,
     )
     assigned = records
-    if unique_keys and topic.sink.parallelism is None and topic.sink.partitioner == "default":
+    if _sends_where_made(topic, unique_keys):
         assigned, order_by = records.coalesce(tasks), ()
     elif topic.key is not None:
         assigned = records.repartition(tasks, "key")
@@ -215,7 +235,7 @@ def produce(
         assigned = records.repartition(tasks)  # a partitioner depends on the number of tasks
     if order_by:
         assigned = assigned.sortWithinPartitions(*order_by)
-    columns = [c for c in RECORD_COLUMNS if c in records.columns]
+    columns = packing.columns(records.columns)
     task_errors = TaskErrors(expected(topic.properties))
     return collect_counts(
         assigned.select(*columns).mapInArrow(task_errors.task(task.run), COUNTS_SCHEMA), task_errors

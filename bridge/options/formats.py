@@ -26,7 +26,7 @@ __all__ = ["FORMATS", "DeclaredFormat", "declared_format", "load", "register", "
 class DeclaredFormat:
     """A format: its name and options, the properties that decide how it is used, and references to its code.
 
-    `rules`, `reader`, `spark`, `arrow` and `arrow_changes` are references 'module:name', imported on first use: this
+    `rules`, `reader`, `spark` and what begins with `arrow` are references 'module:name', imported on first use: this
     layer loads neither Spark nor a Kafka client. A refused format has none.
     """
 
@@ -46,6 +46,9 @@ class DeclaredFormat:
     arrow_changes: str = ""
     """Of a CDC format: a function of a FormatSpec and the table's key that returns an
     `arrow_formats.base.ChangeArrowDecoder`, or why there is none; '' where the format has none."""
+    arrow_encoder: str = ""
+    """A function of a FormatSpec that returns an `arrow_formats.base.ArrowEncoder`, or why there is none; '' where the
+    format has none."""
     insert_only: bool = True
     """False for CDC formats, whose documents carry the row kind."""
     operation_field: str = ""
@@ -83,6 +86,7 @@ _BUILT_IN = (
         reader="bridge.peek.json_reader:reader",
         spark="bridge.formats.json:JsonFormat",
         arrow="bridge.arrow_formats.json:decoder",
+        arrow_encoder="bridge.arrow_formats.json_encoder:encoder",
     ),
     DeclaredFormat(
         "csv",

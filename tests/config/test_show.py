@@ -84,6 +84,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "net_changes": False,
         "pair": False,
         "carry": False,
+        "encoder": "auto",
         "transaction_rows": 200_000,
     }
     results = {"path": str(tmp_path / "lake" / "orders_quality"), "table": None}

@@ -64,6 +64,15 @@ def test_changes_have_flinks_kinds_and_their_version(table: Table) -> None:
     ]
 
 
+def test_rows_before_an_update_are_left_out(table: Table) -> None:
+    """By Parquet's reader where the version has files of changes."""
+    others = [change for change in rows(change_feed.changes(table, 1, 5)) if change[1] != "-U"]
+    without = change_feed.changes(table, 1, 5, before_images=False)
+    assert rows(without) == others and len(others) == 7
+    plan = change_feed.changes(table, 2, 2, before_images=False)._jdf.queryExecution().toString()
+    assert "Not(EqualTo(_change_type,update_preimage))" in plan
+
+
 def test_both_ends_are_inclusive(table: Table) -> None:
     assert {row[0] for row in rows(change_feed.changes(table, 2, 3))} == {2, 3}
     assert {row[0] for row in rows(change_feed.changes(table, 3, 3))} == {3}

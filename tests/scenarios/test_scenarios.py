@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bridge.columns import POSITION
 from bridge.compact import net, upserts
-from bridge.definition import Definition, Engine, MergeSettings
+from bridge.definition import Definition, Encoder, Engine, MergeSettings
 from bridge.delta import change_feed
 from bridge.delta.engine_choice import Engines
 from bridge.delta.ingest_progress import IngestProgress
@@ -114,13 +115,20 @@ def test_the_spark_steps_agree_with_the_file(
         assert by_key((row["key"], row["value"]) for row in made.collect()) == by_key(wire(step.out))
 
 
+@pytest.mark.parametrize("encoder", [Encoder.AUTO, pytest.param(Encoder.SPARK, marks=pytest.mark.slow)])
 def test_a_broker_in_between_changes_nothing(
-    scenario: Scenario, spark: SparkSession, broker: Broker, tmp_path: Path, unique: Callable[[str], str]
+    scenario: Scenario,
+    encoder: Encoder,
+    spark: SparkSession,
+    broker: Broker,
+    tmp_path: Path,
+    unique: Callable[[str], str],
 ) -> None:
     bench = Bench(World(spark, broker, tmp_path), unique(scenario.name))
     came, went = bench.topic(scenario.partitions, "-in"), bench.topic(scenario.partitions, "-out")
     into = scenario.define(bench.folder, came, "in", broker.bootstrap)
     out = scenario.define(bench.folder, went, "out", broker.bootstrap)
+    out = replace(out, publish=replace(out.publish, encoder=encoder))
     model = Model(scenario, into)
     ingest_table(spark, into)
     sent: list[Raw] = []

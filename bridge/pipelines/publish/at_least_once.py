@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
+from bridge.arrow_formats.record_encoder import RecordEncoder
 from bridge.columns import POSITION, members
 from bridge.definition import Topic
 from bridge.delta.publish_log import PublishLog
@@ -49,11 +50,13 @@ class AtLeastOnce:
         self._log.write(recorded)
         return recorded
 
-    def send(self, records: DataFrame, publish_range: PublishRange) -> ProduceResult:
+    def send(
+        self, records: DataFrame, publish_range: PublishRange, encoder: RecordEncoder | None = None
+    ) -> ProduceResult:
         # By the fields of the position: Spark's sort has no binary prefix to compare structs by.
         order = [f"{POSITION}.{part}" for part in members(records, POSITION)]
         unique = is_unique_in_range(self._topic, publish_range)
-        return sink.produce(records, self._topic, order_by=order, unique_keys=unique)
+        return sink.produce(records, self._topic, order_by=order, unique_keys=unique, encoder=encoder)
 
 
 def is_unique_in_range(topic: Topic, publish_range: PublishRange) -> bool:

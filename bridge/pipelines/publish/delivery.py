@@ -8,6 +8,7 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
+from bridge.arrow_formats.record_encoder import RecordEncoder
 from bridge.definition import Definition
 from bridge.delta.publish_log import PublishLog
 from bridge.kafka.control import Control
@@ -52,9 +53,12 @@ class Delivery(Protocol):
         """
         ...
 
-    def send(self, records: DataFrame, publish_range: PublishRange) -> ProduceResult:
+    def send(
+        self, records: DataFrame, publish_range: PublishRange, encoder: RecordEncoder | None = None
+    ) -> ProduceResult:
         """Send the records of a range whose opening is recorded; return when the broker has acknowledged all of them.
 
+        With an `encoder` (see `task_encoding`) its tasks make keys and values.
         Raises ConcurrentRunError when another run took over, KafkaError.
         """
         ...

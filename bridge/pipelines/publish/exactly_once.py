@@ -9,6 +9,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, SparkSession
 
 from bridge import failpoints
+from bridge.arrow_formats.record_encoder import RecordEncoder
 from bridge.definition import Definition
 from bridge.delta.data_files import data_files, digest
 from bridge.delta.publish_log import PublishLog
@@ -104,7 +105,10 @@ class ExactlyOnce:
         self._resync, self._open_range = recorded.resync, recorded.open
         return recorded
 
-    def send(self, records: DataFrame, publish_range: PublishRange) -> ProduceResult:
+    def send(
+        self, records: DataFrame, publish_range: PublishRange, encoder: RecordEncoder | None = None
+    ) -> ProduceResult:
+        assert encoder is None or publish_range.files  # records of keys are sorted by the bytes of these
         sender = self._sender(publish_range, self._resync)
         if not publish_range.files:
             return produce_once(records, self._topic, publish_range, sender, unique=is_unique(self._topic))
@@ -115,7 +119,8 @@ class ExactlyOnce:
                 "this another release of Spark or Delta, or another plug-in?), so it is not known which of its rows "
                 f"were sent. Finish it with the former release, or {REPUBLISH}"
             )
-        return produce_files(records, self._topic, publish_range, sender, [file.uri for file in files])
+        uris = [file.uri for file in files]
+        return produce_files(records, self._topic, publish_range, sender, uris, encoder=encoder)
 
     def _opening(
         self, progress: PublishProgress, publish_range: PublishRange

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-
 from bridge.definition import DeliveryGuarantee, Topic
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError, KafkaError
 from bridge.kafka.sink import ProduceResult
 from bridge.pipelines.publish.delivery import Delivery
+from bridge.pipelines.publish.range_records import RangeRecords
 from bridge.pipelines.runtime.lease import Lease
 from bridge.publish_progress import PublishRange
 
@@ -16,7 +15,7 @@ __all__ = ["produce_range"]
 
 
 def produce_range(
-    records: DataFrame,
+    records: RangeRecords,
     publish_range: PublishRange,
     delivery: Delivery,
     lease: Lease,
@@ -31,12 +30,12 @@ def produce_range(
     """
     try:
         try:
-            return delivery.send(records, publish_range)
+            return delivery.send(records.frame, publish_range, records.encoder)
         except ConcurrentRunError:
             if topic.sink.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE:
                 raise
             lease.refresh()
-            return delivery.send(records, publish_range)
+            return delivery.send(records.frame, publish_range, records.encoder)
     except KafkaError as failed:
         versions = f"(versions {publish_range.first} to {publish_range.last} of table {table})"
         raise type(failed)(f"{failed} {versions}") from failed

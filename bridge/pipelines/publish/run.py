@@ -179,7 +179,7 @@ class _Run:
         ):
             changes = changes_in_range(planned, table, self.definition)
             gate_counts = check_range(self.definition, changes, self.notices, stack)
-            records = encode_changes_of_range(changes, self.definition, topic)
+            records = encode_changes_of_range(changes, planned.recorded, self.definition, topic)
             sent = produce_range(records, planned.recorded, self.delivery, self.lease, topic, table)
         failpoints.hit("publish.sent")
         with explain_errors(self.spark, self.definition, "recording progress"):

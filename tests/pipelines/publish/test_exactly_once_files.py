@@ -36,9 +36,9 @@ class Desk:
         self.world, self.ranges = world, 0
         self.table: Table = made(world.spark, world.folder / "table", fields=(FIELDS[0], _NAME))
 
-        def counted(*given: Any) -> Any:
+        def counted(*given: Any, **more: Any) -> Any:
             self.ranges += 1
-            return produce_files(*given)
+            return produce_files(*given, **more)
 
         monkeypatch.setattr(exactly_once, "produce_files", counted)
 

@@ -37,7 +37,11 @@ def produce(
             raise ConcurrentRunError("another run has taken over")
 
     stand_ins: Any = SimpleNamespace(
-        send=send, refresh=refresh, sink=SimpleNamespace(delivery_guarantee=guarantee)
+        frame=None,
+        encoder=None,
+        send=send,
+        refresh=refresh,
+        sink=SimpleNamespace(delivery_guarantee=guarantee),
     )
     done = produce_range(
         stand_ins, PublishRange(4, 5), delivery=stand_ins, lease=stand_ins, topic=stand_ins, table=stand_ins

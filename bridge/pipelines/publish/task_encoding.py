@@ -1,0 +1,29 @@
+"""Which ranges the tasks that send them also encode (docs/adr/043); Spark SQL encodes the others."""
+
+from __future__ import annotations
+
+from bridge.arrow_formats.record_encoder import RecordEncoder, record_encoder
+from bridge.definition import Definition, DeliveryGuarantee, Encoder, Topic
+from bridge.kafka.sink import needs_no_key
+from bridge.options import FORMATS
+from bridge.pipelines.publish.at_least_once import is_unique_in_range
+from bridge.publish_progress import PublishRange
+
+__all__ = ["task_encoder"]
+
+
+def task_encoder(publish_range: PublishRange, definition: Definition, topic: Topic) -> RecordEncoder | str:
+    """Return the encoder of a range, or why its tasks do not encode it, as the end of a sentence.
+
+    They do where that gives the same bytes, and where no record is moved or sorted by its key before it is sent.
+    """
+    if definition.publish.encoder is Encoder.SPARK:
+        return "publish.encoder is spark"
+    if not FORMATS[topic.value.name].insert_only:
+        return f"the format is {topic.value.name}"
+    if topic.sink.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE:
+        if not publish_range.files:
+            return "its records are sharded by key"
+    elif not needs_no_key(topic, unique_keys=is_unique_in_range(topic, publish_range)):
+        return "its records are sent by key"
+    return record_encoder(topic)

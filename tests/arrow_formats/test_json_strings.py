@@ -1,0 +1,37 @@
+"""JSON strings as Jackson writes them; `test_record_encoder` compares drawn ones with Spark's."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from bridge.arrow_formats.json_strings import escaped, quoted
+
+_ESCAPED = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+@pytest.mark.parametrize("type", [pa.string(), pa.large_string()])
+def test_every_character_that_is_escaped(type: pa.DataType) -> None:
+    characters = [*map(chr, range(0x30)), "\\", "\x7f", "\x80", "\u2028", "\ufeff", "名", "😀"]
+    expected = [_ESCAPED.get(c, f"\\u{ord(c):04X}" if c < " " else c) for c in characters]
+    assert escaped(pa.array(characters, type)).to_pylist() == expected
+    together = "".join(characters)
+    assert escaped(pa.array(["", None, together], type)).to_pylist() == ["", None, "".join(expected)]
+    assert quoted(together) == f'"{"".join(expected)}"' and json.loads(quoted(together)) == together
+
+
+def test_a_part_of_a_column() -> None:
+    """The bytes outside of the part do not count."""
+    texts = pa.array(['"', "a", None, "é", "\n"])
+    assert escaped(texts.slice(1, 3)).to_pylist() == ["a", None, "é"]
+    assert escaped(texts.slice(4)).to_pylist() == ["\\n"]
+    assert escaped(texts.slice(0, 0)).to_pylist() == []
+    assert escaped(pa.nulls(2, pa.string())).to_pylist() == [None, None]
+
+
+def test_bad_utf_8_is_replaced() -> None:
+    data = pa.array([b"\xed\xa0\x80\\", None, "é".encode()], pa.binary())
+    texts = pa.Array.from_buffers(pa.string(), 3, data.buffers(), data.null_count)
+    assert escaped(texts).to_pylist() == ["\ufffd\\\\", None, "é"]

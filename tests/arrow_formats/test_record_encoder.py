@@ -1,0 +1,125 @@
+"""Drawn rows: the records that tasks make of them are, byte for byte, those that Spark makes."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from bridge.arrow_formats import record_encoder as module
+from bridge.arrow_formats.record_encoder import RETRACTS, record_encoder
+from bridge.columns import POSITION
+from bridge.definition import FormatSpec, Topic
+from bridge.encode import encode, leave_to_tasks
+from bridge.schema import PhysicalColumn, RowField, RowType, TableSchema
+from tests.arrow_formats.drawing import times
+from tests.arrow_formats.drawn_rows import TYPES, drawn_rows
+
+_OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "timestamp-format.standard": st.sampled_from(["SQL", "ISO-8601"]),
+        "encode.decimal-as-plain-number": st.booleans(),
+        "encode.ignore-null-fields": st.booleans(),
+    },
+)
+
+
+def _spec(columns: list[str], options: dict[str, Any], prefix: str = "") -> FormatSpec:
+    fields = (RowField(f"{prefix}{name}", TYPES[name]) for name in columns)
+    return FormatSpec("json", options, RowType(tuple(fields)), tuple(columns))
+
+
+def _topic(names: list[str], key: FormatSpec | None, value: FormatSpec) -> Topic:
+    schema = TableSchema(tuple(PhysicalColumn(name, TYPES[name]) for name in names), (names[0],))
+    return Topic("upsert-kafka", ("t",), schema, key, value, {})
+
+
+def _compare(spark: SparkSession, topic: Topic, rng: random.Random, rows: int = 300) -> None:
+    encoder = record_encoder(topic)
+    assert not isinstance(encoder, str), encoder
+    changes = drawn_rows(spark, rng, {c.name: c.type for c in topic.schema.physical}, rows)
+    expected = encode(changes, topic).orderBy(f"{POSITION}.version").toArrow()
+    raw = leave_to_tasks(changes, topic, encoder).orderBy(f"{POSITION}.version").toArrow()
+    assert raw.column_names == [*encoder.sources.values(), RETRACTS, POSITION]
+    [batch] = raw.combine_chunks().to_batches()
+    cut = rng.randrange(rows)  # batches of a shard are cut, too
+    keys, values = [], []
+    for part in (batch.slice(0, cut), batch.slice(cut), batch.slice(0, 0)):
+        made_keys, made_values = encoder.documents(part)
+        keys += made_keys.to_pylist()
+        values += made_values.to_pylist()
+    assert keys == expected["key"].to_pylist()
+    assert values == expected["value"].to_pylist()
+
+
+@times(6)
+@given(
+    names=st.lists(st.sampled_from(list(TYPES)), min_size=1, max_size=8, unique=True),
+    key_options=_OPTIONS,
+    options=_OPTIONS,
+    seed=st.integers(0, 2**32),
+)
+def test_drawn_rows(
+    spark: SparkSession,
+    names: list[str],
+    key_options: dict[str, Any],
+    options: dict[str, Any],
+    seed: int,
+) -> None:
+    rng = random.Random(seed)
+    key = rng.choice([None, _spec(names[: rng.randint(1, len(names))], key_options, "k_")])
+    fields = rng.sample(names, rng.randint(0, len(names)))
+    _compare(spark, _topic(names, key, _spec(fields, options)), rng)
+
+
+@pytest.mark.parametrize("standard", ["SQL", "ISO-8601"])
+def test_rows_of_every_type(spark: SparkSession, standard: str) -> None:
+    names, rng = list(TYPES), random.Random(standard)
+    value = _spec(names, {"timestamp-format.standard": standard})
+    _compare(spark, _topic(names, _spec(names[:2], {}), value), rng, rows=2000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TYPES)
+def test_many_rows_of_every_type(spark: SparkSession, name: str) -> None:
+    value = _spec([name], {})
+    for _ in range(3):
+        _compare(spark, _topic([name], value, value), random.Random(), rows=20_000)
+
+
+def test_batches_of_many_bytes(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than 2 GiB of texts have another type in Arrow."""
+    monkeypatch.setattr(module, "MOST_BYTES", 0)
+    names = ["int", "text", "money", "bytes", "at3", "day", "double", "q`u'o\"t\\e\n.名"]
+    for options in ({}, {"encode.ignore-null-fields": True}):
+        topic = _topic(names, _spec(names[:2], {}), _spec(names, options))
+        encoder = record_encoder(topic)
+        assert not isinstance(encoder, str)
+        _compare(spark, topic, random.Random(4))
+
+
+def test_documents_of_many_bytes_have_the_large_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = record_encoder(_topic(["text"], None, _spec(["text"], {})))
+    assert not isinstance(encoder, str)
+    batch = pa.RecordBatch.from_pydict({"__0": pa.array(["é"]), RETRACTS: pa.array([False])})
+    assert encoder.documents(batch)[1].type == pa.binary()
+    made = pa.array(['{"text":"é"}'.encode()], pa.large_binary())
+    assert (
+        encoder.documents(batch.cast(pa.schema([("__0", pa.large_string()), (RETRACTS, pa.bool_())])))[1]
+        == made
+    )
+    monkeypatch.setattr(module, "MOST_BYTES", 0)
+    assert encoder.documents(batch)[1] == made
+
+
+def test_why_there_is_none() -> None:
+    key = _spec(["int"], {})
+    csv = FormatSpec("csv", {}, key.row, key.columns)
+    assert record_encoder(_topic(["int"], key, csv)) == "the format is csv"
+    assert record_encoder(_topic(["int"], csv, key)) == "the format is csv"
