@@ -14,6 +14,7 @@ from bridge.sql.accumulators import Accumulator
 from bridge.sql.connectors import Table
 from bridge.sql.statements import Statement
 from bridge.sql.tree import Substitute
+from bridge.sql.window_span import WindowSpan
 
 __all__ = [
     "EventTime",
@@ -94,6 +95,12 @@ class EventTime:
     delay_ms: int
     idle_timeout_ms: int
     late_sql: str
+    spans: tuple[WindowSpan, ...]
+    """Those of the window table functions that read the source."""
+
+    def last_end_ms(self, time_ms: int) -> int:
+        """The end, exclusive, of the last window that has rows of this time; epoch milliseconds."""
+        return max(span.last_end_ms(time_ms) for span in self.spans)
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,6 @@ def load_script(
         warnings=(
             *given.warnings,
             *_unused(given.lateness_ms, loading.inserts),
-            *_open_windows(loading.inserts, tables),
             *(f"table {t.name}: {w}" for t in tables for w in t.warnings),
         ),
     )
@@ -92,19 +91,6 @@ def _loaded(
 def _unused(lateness_ms: int, inserts: list[InsertPlan]) -> Iterator[str]:
     if lateness_ms and not any(plan.windows for plan in inserts):
         yield f"SET '{ALLOW_LATENESS}' has no effect: no INSERT has rows that come when their window closes"
-
-
-def _open_windows(inserts: list[InsertPlan], tables: tuple[Table, ...]) -> Iterator[str]:
-    """Flink closes all windows at the end of a bounded source. A run here is followed by another one, for which the end
-    may be a later one, and rows of windows that were closed would be late."""
-    bounded = {t.name for t in tables if t.topic is not None and t.topic.bounded.mode != "unbounded"}
-    for plan in inserts:
-        times = plan.windows.event_times if plan.windows is not None else ()
-        for name in (time.source for time in times if time.source in bounded):
-            yield (
-                f"INSERT {plan.name}: windows that are open at the end of `{name}` stay open, as the next run may go "
-                "on there ('scan.bounded.mode' does not close them)"
-            )
 
 
 def _read(path: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -80,11 +80,13 @@ def close_windows(
                 f"such rows out in a view: CREATE VIEW ... AS SELECT * FROM {time.source} WHERE {time.column} IS NOT "
                 "NULL"
             )
-    progress = times.progress(now)
+    progress = times.progress(now, sources.ended)
     windows = _closing(plan.windows, known_ms, progress.watermark_ms)
     late = sum(found.late for found in changed.values())
     has_advanced = progress.watermark_ms != before.watermark_ms
-    return ClosingWindows(windows, progress, has_advanced, _warning(late, times, now, progress))
+    return ClosingWindows(
+        windows, progress, has_advanced, _warning(late, times, now, progress, sources.ended)
+    )
 
 
 def _closing(plan: WindowPlan, before_ms: int | None, watermark_ms: int | None) -> Closing:
@@ -127,10 +129,12 @@ def _changed_times(
     return found
 
 
-def _warning(late: int, times: EventTimes, now: int, progress: EventTimeProgress) -> str | None:
+def _warning(
+    late: int, times: EventTimes, now: int, progress: EventTimeProgress, ended: Collection[str]
+) -> str | None:
     if late:
         return f"{late:,} late rows dropped: their windows were closed"
-    waits = times.waits_for(now) if progress.watermark_ms is None else []
+    waits = times.waits_for(now, ended) if progress.watermark_ms is None else []
     if waits:
         return (
             f"no window can close yet: {', '.join(waits[:5])} had no row; set 'scan.watermark.idle-timeout' if it may "

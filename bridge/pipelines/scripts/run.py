@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
@@ -69,11 +69,12 @@ def run_script(
     """Run all INSERTs of a script until their sources have nothing new; with `every_seconds` until `stop` is set.
 
     In a round each topic is ingested to its end, each INSERT computes at one version of each source which rows of its
-    result change, and commits them with these versions; each sink gets the changes of its result. Where INSERTs read
-    what others write, rounds follow each other as long as one of them changes something. Missing topics of
-    sinks are created first, with the broker's defaults, and compacted if they are upsert topics. `rebuild` computes
-    all results again in the first round; a result that is right stays as it is. `listener` is called after each commit,
-    `out` with each line of a `print` sink.
+    result change, and commits them with these versions; each sink gets the changes of its result. A topic with
+    'scan.bounded.mode' is read to the bound that it has when the run first reads it; a run whose sources have all ended
+    ends, too. Where INSERTs read what others write, rounds follow each other as long as one of them changes something.
+    Missing topics of sinks are created first, with the broker's defaults, and compacted if they are upsert topics.
+    `rebuild` computes all results again in the first round; a result that is right stays as it is. `listener` is called
+    after each commit, `out` with each line of a `print` sink.
 
     Raises ConcurrentRunError, before anything is read or written, when another run of the script is at work, and at
     the next step when another has taken over; what `ingest` and `publish` raise; DefinitionError for a query that has
@@ -103,6 +104,8 @@ class _Run:
         self._results: dict[str, Result] = {}
         self._opened: dict[str, tuple[Table, int]] = {}
         """The states of topics in this round, which INSERTs share."""
+        self._ended: set[str] = set()
+        """The sources that were read to their bound, which is looked up once in a run."""
         self._sent: set[str] = set()
         """The publishes that have sent all changes; none before the first round, as a former run may have left some."""
 
@@ -117,6 +120,8 @@ class _Run:
                 if not (is_changed and self._state.feeds_itself()):
                     break
             elif not is_changed:
+                if self._script.sources and all(s.name in self._ended for s in self._script.sources):
+                    break
                 self._stop.wait(every_seconds)
         self._summary.seconds = time.monotonic() - started
         return self._summary
@@ -135,7 +140,10 @@ class _Run:
         """One round; returns whether it has changed anything."""
         self._opened = {}
         steps: list[Callable[[], bool]] = [
-            *(lambda d=definition: self._ingest(d) for definition in self._ingests()),
+            *(
+                lambda n=name, d=definition: self._ingest(n, d)
+                for name, definition in self._ingests().items()
+            ),
             *(lambda p=plan: self._insert(p) for plan in self._script.inserts),
         ]
         return any([self._owned(step) for step in steps if not self._stop.is_set()])
@@ -144,11 +152,13 @@ class _Run:
         self._lease.check()
         return step()
 
-    def _ingests(self) -> Sequence[Definition]:
-        tables = [self._state.tables[source.name] for source in self._script.sources]
-        return [definition for table in tables if (definition := self._state.ingest(table)) is not None]
+    def _ingests(self) -> dict[str, Definition]:
+        """Those of topics from which rows may still come, by the names of their tables."""
+        names = [source.name for source in self._script.sources if source.name not in self._ended]
+        found = {name: self._state.ingest(self._state.tables[name]) for name in names}
+        return {name: definition for name, definition in found.items() if definition is not None}
 
-    def _ingest(self, definition: Definition) -> bool:
+    def _ingest(self, name: str, definition: Definition) -> bool:
         try:
             summary = ingest(self._spark, definition, listener=self._report, stop=self._stop)
         except TableError as error:
@@ -158,6 +168,8 @@ class _Run:
                     "needs now; give the script another name (SET 'pipeline.name' = ...), and it starts anew"
                 ) from error
             raise
+        if summary.has_ended:
+            self._ended.add(name)
         return summary.batches > 0
 
     def _insert(self, plan: InsertPlan) -> bool:
@@ -165,7 +177,7 @@ class _Run:
         result = self._results.get(plan.name)
         if result is None:
             result = self._results[plan.name] = open_result(self._spark, self._state, plan)
-        sources = open_sources(self._spark, self._state, plan, self._opened)
+        sources = open_sources(self._spark, self._state, plan, self._opened, self._ended)
         report = result.refresh(sources, rebuild=self._rebuild)
         if report is not None:
             self._report(report)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -122,6 +122,8 @@ class SourceTables:
     appends: Mapping[str, bool]
     partitions: Mapping[str, tuple[TopicPartition, ...]]
     """Those of a source's topics; a Delta table has DELTA_PARTITION."""
+    ended: frozenset[str] = frozenset()
+    """The sources that were read to their bound, so that no row of them will come in this run."""
 
     @property
     def offsets(self) -> Offsets:
@@ -156,11 +158,13 @@ def open_sources(
     state: ScriptState,
     plan: InsertPlan,
     opened: dict[str, tuple[Table, int]] | None = None,
+    ended: Collection[str] = (),
 ) -> SourceTables:
     """Open the sources of an INSERT at their newest versions. The state of a topic is created if it is absent.
 
     `opened` are states of topics with their versions that are opened already; those of this call are added to it.
-    INSERTs of one round share it, since no INSERT writes a state.
+    INSERTs of one round share it, since no INSERT writes a state. `ended` are tables of the script that were read to
+    their bound.
 
     Raises TableError for a Delta table that is absent, has other columns, or has no change feed.
     """
@@ -182,7 +186,7 @@ def open_sources(
         tables[source.name], versions[source.name] = table, version
         appends[source.name] = _appends(declared.topic)
         partitions[source.name] = _partitions(table, definition)
-    return SourceTables(tables, versions, appends, partitions)
+    return SourceTables(tables, versions, appends, partitions, frozenset(ended) & tables.keys())
 
 
 def _partitions(table: Table, definition: Definition | None) -> tuple[TopicPartition, ...]:

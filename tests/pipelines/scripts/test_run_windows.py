@@ -70,6 +70,25 @@ def test_windows_close_with_the_watermark_and_late_rows_are_dropped(
     )
     assert script.run().rounds == 1 and not script.reports
 
+    unbounded = script.text
+    script.text = unbounded.replace("'0 ms'", "'0 ms', 'scan.bounded.mode' = 'latest-offset'")
+    assert script.text != unbounded
+    script.send("views", [view("01:30"), view("02:20", "b")])
+    fired = arm("script.before-commit", "raise")
+    with pytest.raises(Exception, match="failpoint"):
+        script.run()
+    assert fired.exists() and minutes(script) == []
+    assert script.run(every_seconds=600).rounds == 2, "all sources have ended, so the run ends, too"
+    assert minutes(script) == [("02", "a", 1), ("02", "b", 1)]
+    assert warnings(script) == ["1 late rows dropped: their windows were closed"]
+    assert script.run().rounds == 1 and not script.reports
+
+    script.text = unbounded
+    script.send("views", [view("02:59.999"), view("03:01"), view("04:06")])
+    script.run()
+    assert minutes(script) == [("03", "a", 1)], "02 is closed, later windows are not"
+    assert warnings(script) == ["1 late rows dropped: their windows were closed"]
+
 
 def test_a_partition_without_rows_holds_windows_back_until_it_is_idle(make: Make) -> None:
     script = make(COUNTED.replace("{idle}", "0 ms"))
@@ -186,3 +205,11 @@ def test_windows_are_joined_and_read_by_another_insert(make: Make) -> None:
     assert sorted((k["we"][14:16], k["view"], k["click"]) for k, _ in script.received("seen")) == [], (
         "click 9 was moved to a view of another minute before its window closed"
     )
+    script.received("days")
+    script.send("clicks", [click(11, "03:40", 3)])
+    script.text = script.text.replace("-views')", "-views', 'scan.bounded.mode' = 'latest-offset')")
+    script.run()
+    assert sorted((k["we"][14:16], k["view"], k["click"]) for k, _ in script.received("seen")) == [
+        ("04", 3, 11)
+    ], "the views have ended at 10:03:30, the clicks are at 10:09"
+    assert [r["n"] for _, r in script.received("days")] == [3], "this one reads views only"
