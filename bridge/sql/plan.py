@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from bridge.ddl.tokens import Token
 from bridge.schema import DataType
-from bridge.sql.accumulators import Accumulator
+from bridge.sql.accumulators import Accumulator, Averages
 from bridge.sql.connectors import Table
 from bridge.sql.statements import Statement
 from bridge.sql.tree import Substitute
@@ -143,6 +143,8 @@ class InsertPlan:
     they do."""
     accumulators: Mapping[str, Accumulator]
     """How the columns of the result merge with those of the added rows; empty if the rows before are needed again."""
+    averages: Averages | None
+    """What the result keeps for those of them that are averages; None without them."""
     counted_values: Mapping[str, str]
     """For each COUNT(DISTINCT) among these columns the values that it counts, in Spark SQL, with the columns of the key
     of their groups; not each only once."""
@@ -152,6 +154,21 @@ class InsertPlan:
     """Set if the rows of the result come when their windows close; they are then computed by no other way."""
     fingerprint: str
     """Changes whenever the query, its sources or its sink change in a way that changes the rows of the result."""
+
+    @property
+    def kept_columns(self) -> tuple[ResultColumn, ...]:
+        """The columns that the table of the result has beside those of the sink."""
+        found = self.averages.columns if self.averages is not None else ()
+        return tuple(ResultColumn(name, type) for name, type in found)
+
+    def without_kept_columns(self) -> InsertPlan:
+        """The same for a table that does not have them."""
+        return replace(self, averages=None, accumulators={}) if self.averages is not None else self
+
+    @property
+    def kept_sql(self) -> str:
+        """`spark_sql` with the columns that are kept."""
+        return self.averages.spark_sql if self.averages is not None else self.spark_sql
 
 
 @dataclass(frozen=True)

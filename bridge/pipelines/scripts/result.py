@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +25,7 @@ from bridge.delta.engine_choice import Engines
 from bridge.delta.ingest_progress import IngestProgress, read_progress
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_semantics import semantics_of
-from bridge.delta.table import Table, claim, create_table, exists, open_table
+from bridge.delta.table import Table, claim, create_table, described, exists, open_table
 from bridge.errors import REPUBLISH, DefinitionError, GapError, TableError
 from bridge.metrics import BatchReport, now_ms
 from bridge.offsets import Offsets
@@ -38,6 +38,7 @@ from bridge.pipelines.scripts.source_tables import SourceRange, SourceTables
 from bridge.pipelines.scripts.state import ScriptState
 from bridge.rows import RowKind
 from bridge.sql import InsertPlan
+from bridge.sql.accumulators import KEPT
 from bridge.sql.plan import QueryKind
 
 __all__ = ["Result", "open_result"]
@@ -187,18 +188,29 @@ class Result:
 def open_result(spark: SparkSession, state: ScriptState, plan: InsertPlan) -> Result:
     """Open the table of an INSERT's result, and create it if it is absent.
 
+    A table that was made without the columns that the plan keeps stays without them: its groups are computed again.
     Raises TableError if it belongs to another pipeline or has other columns, or if a column of an INSERT that shares it
     is another pipeline's; GapError if it has lost its progress.
     """
     name, target = state.result_name(plan), state.result_target(plan)
-    fields = [T.StructField(c.name, spark_type(c.type)) for c in plan.columns]
+    is_new = not exists(spark, target)
+    former: list[T.StructField] = []
+    if not is_new and state.tables[plan.sink].delta is None:
+        present = {f.name: f for f in described(spark, target).schema.fields if f.name.startswith(KEPT)}
+        if not all(c.name in present for c in plan.kept_columns):
+            plan = plan.without_kept_columns()
+        former = [
+            f for n, f in present.items() if n not in {c.name for c in (*plan.columns, *plan.kept_columns)}
+        ]
+    fields = [T.StructField(c.name, spark_type(c.type)) for c in (*plan.columns, *plan.kept_columns)]
     appends = not plan.key
     if plan.merge_columns:
         table = open_shared_table(spark, target, fields, pipeline=name, key=plan.key)
-    elif exists(spark, target):
-        table = claim(open_table(spark, target, fields), name, appends=appends)
-    else:
+    elif is_new:
         table = create_table(spark, target, fields, pipeline=name, appends=appends)
+    else:
+        opened = open_table(spark, target, [*fields, *former])
+        table = claim(replace(opened, fields=tuple(fields)), name, appends=appends)
     found = read_progress(table, name)
     progress = found[0] if found else None
     times = EventTimes(plan.windows, _event_times(progress)) if plan.windows is not None else None
