@@ -98,6 +98,11 @@ class EventTime:
     spans: tuple[WindowSpan, ...]
     """Those of the window table functions that read the source."""
 
+    @property
+    def longest_ms(self) -> int:
+        """The size of the largest of its windows."""
+        return max(span.size_ms for span in self.spans)
+
     def last_end_ms(self, time_ms: int) -> int:
         """The end, exclusive, of the last window that has rows of this time; epoch milliseconds."""
         return max(span.last_end_ms(time_ms) for span in self.spans)
@@ -186,6 +191,8 @@ class Script:
     """What the EXPLAINs of the script are about: a plan, or the Spark SQL of a query."""
     state: str | None = None
     """The folder of the script's state, from SET 'bridge.state'."""
+    removes_closed: bool = False
+    """Whether rows of closed windows are removed from the states, from SET 'bridge.state.closed-windows'."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -200,6 +207,15 @@ class Script:
                 source.name, source.connector, source.place, source.key, names, source.is_updating
             )
         return tuple(found.values())
+
+    def windowed_reads(self, source: str) -> tuple[tuple[InsertPlan, EventTime], ...]:
+        """The INSERTs that read a table, each with its event time there, if none of them needs rows of closed windows
+        again; else empty."""
+        plans = [plan for plan in self.inserts if any(s.name == source for s in plan.sources)]
+        if not all(plan.windows is not None for plan in plans):
+            return ()
+        times = [(plan, plan.windows.event_times) for plan in plans if plan.windows is not None]
+        return tuple((plan, time) for plan, found in times for time in found if time.source == source)
 
 
 def words(tokens: Iterable[Token], substitute: Substitute) -> tuple[str, ...]:

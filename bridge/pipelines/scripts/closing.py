@@ -63,13 +63,18 @@ def close_windows(
 ) -> ClosingWindows:
     """Advance the watermark by the rows of `ranges`, and return the windows between it and the one before.
 
-    With `is_whole` all windows that are closed are computed, also those from before. Raises TableError for rows without
+    With `is_whole` all windows that are closed are computed, also those from before, as far as they have all of their
+    rows. Raises TableError for rows without
     a time; `times` are not to be used any more then. Runs a job if a source has commits.
     """
     assert plan.windows is not None
     now = now_ms()
     known_ms = None if is_whole else before.watermark_ms
-    changed = _changed_times(child_session(spark), plan.windows, ranges, _after_ms(plan.windows, known_ms))
+    complete = [sources.complete_after_ms(time) for time in plan.windows.event_times]
+    closed_ms = _after_ms(plan.windows, known_ms)
+    # Windows whose rows were removed are left as they are where windows are computed again.
+    after_ms = max([closed_ms, *(end for end in complete if end is not None)])
+    changed = _changed_times(child_session(spark), plan.windows, ranges, closed_ms)
     for time in plan.windows.event_times:
         found = changed.get(time.source, _ChangedTimes())
         times.advance(time.source, sources.partitions[time.source], found.newest_ms, now)
@@ -81,7 +86,9 @@ def close_windows(
                 "NULL"
             )
     progress = times.progress(now, sources.ended)
-    windows = _closing(plan.windows, known_ms, progress.watermark_ms)
+    until_ms = after_ms if progress.watermark_ms is None else progress.watermark_ms + 1
+    is_all = known_ms is None and all(end is None for end in complete)
+    windows = Closing(after_ms, until_ms, is_all)
     late = sum(found.late for found in changed.values())
     has_advanced = progress.watermark_ms != before.watermark_ms
     return ClosingWindows(
@@ -89,13 +96,8 @@ def close_windows(
     )
 
 
-def _closing(plan: WindowPlan, before_ms: int | None, watermark_ms: int | None) -> Closing:
-    """A window is closed when the watermark has reached its last millisecond; see Flink's WindowOperator."""
-    after_ms = _after_ms(plan, before_ms)
-    return Closing(after_ms, after_ms if watermark_ms is None else watermark_ms + 1, before_ms is None)
-
-
 def _after_ms(plan: WindowPlan, before_ms: int | None) -> int:
+    """A window is closed when the watermark has reached its last millisecond; see Flink's WindowOperator."""
     return _BEGIN_MS if before_ms is None else before_ms - plan.lateness_ms + 1
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from bridge.definition import Definition
+from bridge.delta.file_removal import remove_files_before
 from bridge.delta.table import Table
 from bridge.errors import TableError
 from bridge.kafka.topic_creation import prepare_topics
@@ -22,6 +23,7 @@ from bridge.metrics import BatchReport, Listener, Summary, ignore
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.runtime.lease import Lease, acquire_lease_in
+from bridge.pipelines.runtime.preflight import ingest_table
 from bridge.pipelines.scripts.printed_changes import printed_lines
 from bridge.pipelines.scripts.result import Result, open_result
 from bridge.pipelines.scripts.source_tables import open_sources
@@ -31,6 +33,9 @@ from bridge.sql.connectors import Connector
 from bridge.sql.positions import POSITION_COLUMNS
 
 __all__ = ["ScriptSummary", "run_script"]
+
+_REMOVAL_SECONDS = 600.0
+"""Rows of closed windows are removed with the first batch of a run, and then not more often."""
 
 Print = Callable[[str, bool], None]
 """Called with a line of a `print` sink, and whether it goes to standard error."""
@@ -106,6 +111,8 @@ class _Run:
         """The states of topics in this round, which INSERTs share."""
         self._ended: set[str] = set()
         """The sources that were read to their bound, which is looked up once in a run."""
+        self._removals: dict[str, float] = {}
+        """When rows of closed windows may be removed again, by source."""
         self._sent: set[str] = set()
         """The publishes that have sent all changes; none before the first round, as a former run may have left some."""
 
@@ -170,13 +177,32 @@ class _Run:
             raise
         if summary.has_ended:
             self._ended.add(name)
+        if summary.batches and self._script.removes_closed and not self._rebuild:
+            self._remove_closed(name, definition)
         return summary.batches > 0
+
+    def _remove_closed(self, name: str, definition: Definition) -> None:
+        """Remove the rows of a topic that no window needs any more. INSERTs see it together with new rows, so it makes
+        no commit of theirs."""
+        reads = self._script.windowed_reads(name)
+        ends = [self._result(plan).needed_after_ms for plan, _ in reads]
+        known = [end - at.longest_ms for end, (_, at) in zip(ends, reads, strict=True) if end is not None]
+        if not definition.topic.appends or not known or len(known) < len(ends):
+            return
+        now = time.monotonic()
+        if now >= self._removals.get(name, now):
+            self._removals[name] = now + _REMOVAL_SECONDS
+            remove_files_before(ingest_table(self._spark, definition), reads[0][1].column, min(known))
+
+    def _result(self, plan: InsertPlan) -> Result:
+        found = self._results.get(plan.name)
+        if found is None:
+            found = self._results[plan.name] = open_result(self._spark, self._state, plan)
+        return found
 
     def _insert(self, plan: InsertPlan) -> bool:
         """Refresh the result of an INSERT and send its changes, also those of a run that was killed in between."""
-        result = self._results.get(plan.name)
-        if result is None:
-            result = self._results[plan.name] = open_result(self._spark, self._state, plan)
+        result = self._result(plan)
         sources = open_sources(self._spark, self._state, plan, self._opened, self._ended)
         report = result.refresh(sources, rebuild=self._rebuild)
         if report is not None:

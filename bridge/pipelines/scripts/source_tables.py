@@ -12,6 +12,7 @@ from bridge.columns import KIND, col, retracts
 from bridge.definition import Definition, Topic
 from bridge.delta import change_feed
 from bridge.delta.change_feed import feed_errors
+from bridge.delta.file_removal import removed_before
 from bridge.delta.ingest_progress import read_progress
 from bridge.delta.table import Table, open_table
 from bridge.errors import GapError, TableError
@@ -20,6 +21,7 @@ from bridge.pipelines.runtime.preflight import ingest_table, table_fields
 from bridge.pipelines.scripts.state import ScriptState
 from bridge.rows import RowKind
 from bridge.sql import InsertPlan
+from bridge.sql.plan import EventTime
 from bridge.sql.positions import POSITION_COLUMNS
 
 __all__ = ["DELTA_PARTITION", "SourceRange", "SourceTables", "open_sources"]
@@ -125,6 +127,12 @@ class SourceTables:
     ended: frozenset[str] = frozenset()
     """The sources that were read to their bound, so that no row of them will come in this run."""
 
+    def complete_after_ms(self, time: EventTime) -> int | None:
+        """The time after which windows of a source that end have all of their rows; None if all have, as no row was
+        removed."""
+        before = removed_before(self.tables[time.source])
+        return None if before is None else before + time.longest_ms - 1
+
     @property
     def offsets(self) -> Offsets:
         """The progress of a result that has all rows of these versions: the next version of each source."""
@@ -141,6 +149,21 @@ class SourceTables:
             name: SourceRange(table, since.get(name, 0) or 0, self.versions[name], self.appends[name])
             for name, table in self.tables.items()
         }
+
+    @property
+    def are_complete(self) -> bool:
+        """Whether no source has lost rows of closed windows."""
+        return all(removed_before(table) is None for table in self.tables.values())
+
+    def check_complete(self, result: object) -> None:
+        """Raise TableError if a source has lost rows, for an INSERT that is not computed by windows."""
+        for name, table in self.tables.items():
+            if removed_before(table) is not None:
+                raise TableError(
+                    f"table {result}: rows of closed windows were removed from the state of `{name}` "
+                    "(SET 'bridge.state.closed-windows' = 'remove'), and this INSERT needs them. Give the script "
+                    "another name (SET 'pipeline.name' = ...), and it reads the topic anew"
+                )
 
     def check_same(self, ids: Mapping[str, str], result: object) -> None:
         """Raise GapError if a source is another table than that from which the result was computed."""

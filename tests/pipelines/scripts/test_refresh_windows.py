@@ -185,14 +185,17 @@ def test_runs_with_a_bound_between_others(
     draw = random.Random(seed)
     names, lateness = ["tumble", "hop", "cumulate"], 15 * (seed % 2)
     head = f"\nSET 'table.exec.emit.allow-lateness' = '{lateness} s';" if lateness else ""
+    head += "\nSET 'bridge.state.closed-windows' = 'remove';" if seed != 20 else ""
     key = ", PRIMARY KEY (we, h, g) NOT ENFORCED" if lateness else ""
     text = script_text(names, head, key, "{kafka}, 'topic' = '{prefix}-t'")
     script = ScriptRun(spark, broker, lake, unique("s"), text)
     script.create("t", partitions=1)
     expected = {name: Expected(name, lateness) for name in names}
+    sizes: list[int] = []
     for number in range(8):
         is_end = draw.random() < 0.4
         batch = drawn(draw, 20, number * 35) if number != 4 else []
+        sizes.append(len(batch))
         documents = [
             {"h": h, "g": g, "v": v, "ts": f"{BEGIN + timedelta(seconds=s)}"} for h, g, v, s in batch
         ]
@@ -206,3 +209,13 @@ def test_runs_with_a_bound_between_others(
         for name in names:
             expected[name].add(batch, is_end=is_end)
             assert result(spark, lake, name) == expected[name].result(), f"{name}, batch {number}"
+    kept = spark.read.format("delta").load(str(lake / "state" / "script" / "sources" / "t")).count()
+    assert (kept < sum(sizes)) is (seed != 20), "files of closed windows are gone"
+    if lateness and kept < sum(sizes):
+        before = {name: result(spark, lake, name) for name in names}
+        script.run(rebuild=True)
+        ends = max(end for _, end, *_ in expected["hop"].rows) - 150
+        for name in names:
+            rows = result(spark, lake, name)
+            assert {row for row in rows if row[1] <= ends} == {row for row in before[name] if row[1] <= ends}
+            assert {row[:4] for row in before[name]} <= {row[:4] for row in rows}, "no window is lost"
