@@ -106,6 +106,8 @@ class Summary:
     watermark_ms: int | None = None
     maintained: int = 0
     """How often maintenance ran between batches (ingest)."""
+    has_ended: bool = False
+    """Whether all that a bounded topic has until its bound is in the table (ingest)."""
     warning: str | None = None
     seconds: float = 0.0
 

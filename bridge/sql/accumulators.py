@@ -2,14 +2,15 @@
 
 COUNT, SUM, MIN and MAX, over sources that only add rows, are their own accumulators (Flink's word for the state of an
 aggregate): a batch aggregates its new rows and merges the result with what is there. COUNT(DISTINCT) adds the values
-that the rows before do not have; they are looked up in the sources, so there is no set of values to keep. Left out are
-sums of FLOAT and DOUBLE, as they depend on the order of their rows, SUM(DISTINCT), and AVG, whose result does not say
-of how many.
+that the rows before do not have; they are looked up in the sources, so there is no set of values to keep. AVG is the
+quotient of two of them (see `averages`). Left out are sums of FLOAT and DOUBLE, as they depend on the order of their
+rows, SUM(DISTINCT) and AVG(DISTINCT).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 from sqlglot import exp
@@ -19,8 +20,10 @@ from bridge.sql.aggregates import aggregate_call
 from bridge.sql.tree import spark_text
 from bridge.sql.type_rules import INTEGERS
 
-__all__ = ["Accumulator", "accumulator", "counted_values", "merged_columns"]
+__all__ = ["KEPT", "Accumulator", "Averages", "accumulator", "counted_values", "merged_columns"]
 
+KEPT = ("__sum_", "__count_")
+"""How the names of columns begin that a result keeps for an average."""
 _VALUE = "__value"
 
 
@@ -32,9 +35,29 @@ class Accumulator(str, Enum):
     SUM = "sum"
     MIN = "min"
     MAX = "max"
+    AVERAGE = "avg"
+    """Not merged itself: the quotient of a sum and a count that are."""
 
 
-_OF = {"COUNT": Accumulator.SUM, "SUM": Accumulator.SUM, "MIN": Accumulator.MIN, "MAX": Accumulator.MAX}
+_OF = {
+    "COUNT": Accumulator.SUM,
+    "SUM": Accumulator.SUM,
+    "MIN": Accumulator.MIN,
+    "MAX": Accumulator.MAX,
+    "AVG": Accumulator.AVERAGE,
+}
+
+
+@dataclass(frozen=True)
+class Averages:
+    """What a result keeps for its averages."""
+
+    columns: tuple[tuple[str, DataType], ...]
+    """The sums and counts, which follow the columns of the sink in the result's table."""
+    spark_sql: str
+    """The rows of the result with these columns."""
+    values: Mapping[str, str]
+    """Each average in Spark SQL over these columns."""
 
 
 def accumulator(node: exp.Expr, *, is_group: bool) -> Accumulator | None:
@@ -44,7 +67,7 @@ def accumulator(node: exp.Expr, *, is_group: bool) -> Accumulator | None:
     aggregate = aggregate_call(node)
     if aggregate is None:
         return None
-    if aggregate.is_distinct and aggregate.name == "SUM":
+    if aggregate.is_distinct and aggregate.name in ("SUM", "AVG"):
         return None
     return _OF.get(aggregate.name)
 
@@ -81,12 +104,21 @@ def counted_values(select: exp.Query, key: Sequence[str], columns: Iterable[str]
 
 
 def merged_columns(
-    found: Sequence[Accumulator | None], types: Sequence[DataType | None], names: Mapping[int, str]
+    found: Sequence[Accumulator | None],
+    types: Sequence[DataType | None],
+    names: Sequence[str],
+    uncast: Collection[int],
 ) -> dict[str, Accumulator]:
     """The columns of the sink with their accumulators; empty if one has none, or another type than in the query, or a
-    sum that depends on the order of rows. `names` are the columns of the sink that have the query's type."""
+    sum that depends on the order of rows. `names` are the columns of the sink, of which those at `uncast` have the
+    query's type. An average may be cast."""
     for index, (one, type) in enumerate(zip(found, types, strict=True)):
         is_exact = isinstance(type, ScalarType) and type.name in (*INTEGERS, "DECIMAL")
-        if one is None or index not in names or (one is Accumulator.SUM and not is_exact):
+        is_sum = one in (Accumulator.SUM, Accumulator.AVERAGE)
+        if (
+            one is None
+            or (index not in uncast and one is not Accumulator.AVERAGE)
+            or (is_sum and not is_exact)
+        ):
             return {}
-    return {names[index]: one for index, one in enumerate(found) if one is not None}
+    return {name: one for name, one in zip(names, found, strict=True) if one is not None}

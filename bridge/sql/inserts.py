@@ -8,6 +8,7 @@ from dataclasses import replace
 from bridge.ddl.tokens import Source
 from bridge.sql.accumulators import Accumulator, counted_values, merged_columns
 from bridge.sql.analysis import Analysed, Environment
+from bridge.sql.averages import plan_averages
 from bridge.sql.catalogue import Catalogue, View
 from bridge.sql.clauses import refuse_reserved_aliases
 from bridge.sql.connectors import Table
@@ -95,6 +96,10 @@ def plan_insert(
         for t, names in zip(tables, used, strict=True)
     )
     accumulators = _accumulators(result, analysed)
+    averages = plan_averages(result.spark, accumulators) if part is None and sink.delta is None else None
+    if averages is None and Accumulator.AVERAGE in accumulators.values():
+        # A Delta sink is the result, and its users would see what is kept.
+        accumulators = {}
     windows = plan_windows(relation, result, tables, lateness_ms)
     if windows is not None and lateness_ms and not windows.column:
         raise tree.error(
@@ -129,6 +134,7 @@ def plan_insert(
         parts=parts,
         parts_sql=parts_sql,
         accumulators=accumulators,
+        averages=averages,
         counted_values=counted_values(result.spark, result.key, accumulators),
         spark_sql=spark_text(result.spark),
         windows=windows,
@@ -216,7 +222,7 @@ def _accumulators(result: Result, analysed: Analysed) -> dict[str, Accumulator]:
     ):
         return {}
     types = [column.type for column in analysed.relation.columns]
-    return merged_columns(analysed.accumulators, types, result.uncast)
+    return merged_columns(analysed.accumulators, types, result.targets, result.uncast)
 
 
 def _refuse_unrunnable(

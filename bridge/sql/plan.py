@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from bridge.ddl.tokens import Token
 from bridge.schema import DataType
-from bridge.sql.accumulators import Accumulator
+from bridge.sql.accumulators import Accumulator, Averages
 from bridge.sql.connectors import Table
 from bridge.sql.statements import Statement
 from bridge.sql.tree import Substitute
+from bridge.sql.window_span import WindowSpan
 
 __all__ = [
     "EventTime",
@@ -94,6 +95,17 @@ class EventTime:
     delay_ms: int
     idle_timeout_ms: int
     late_sql: str
+    spans: tuple[WindowSpan, ...]
+    """Those of the window table functions that read the source."""
+
+    @property
+    def longest_ms(self) -> int:
+        """The size of the largest of its windows."""
+        return max(span.size_ms for span in self.spans)
+
+    def last_end_ms(self, time_ms: int) -> int:
+        """The end, exclusive, of the last window that has rows of this time; epoch milliseconds."""
+        return max(span.last_end_ms(time_ms) for span in self.spans)
 
 
 @dataclass(frozen=True)
@@ -136,6 +148,8 @@ class InsertPlan:
     they do."""
     accumulators: Mapping[str, Accumulator]
     """How the columns of the result merge with those of the added rows; empty if the rows before are needed again."""
+    averages: Averages | None
+    """What the result keeps for those of them that are averages; None without them."""
     counted_values: Mapping[str, str]
     """For each COUNT(DISTINCT) among these columns the values that it counts, in Spark SQL, with the columns of the key
     of their groups; not each only once."""
@@ -145,6 +159,21 @@ class InsertPlan:
     """Set if the rows of the result come when their windows close; they are then computed by no other way."""
     fingerprint: str
     """Changes whenever the query, its sources or its sink change in a way that changes the rows of the result."""
+
+    @property
+    def kept_columns(self) -> tuple[ResultColumn, ...]:
+        """The columns that the table of the result has beside those of the sink."""
+        found = self.averages.columns if self.averages is not None else ()
+        return tuple(ResultColumn(name, type) for name, type in found)
+
+    def without_kept_columns(self) -> InsertPlan:
+        """The same for a table that does not have them."""
+        return replace(self, averages=None, accumulators={}) if self.averages is not None else self
+
+    @property
+    def kept_sql(self) -> str:
+        """`spark_sql` with the columns that are kept."""
+        return self.averages.spark_sql if self.averages is not None else self.spark_sql
 
 
 @dataclass(frozen=True)
@@ -162,6 +191,8 @@ class Script:
     """What the EXPLAINs of the script are about: a plan, or the Spark SQL of a query."""
     state: str | None = None
     """The folder of the script's state, from SET 'bridge.state'."""
+    removes_closed: bool = False
+    """Whether rows of closed windows are removed from the states, from SET 'bridge.state.closed-windows'."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -176,6 +207,15 @@ class Script:
                 source.name, source.connector, source.place, source.key, names, source.is_updating
             )
         return tuple(found.values())
+
+    def windowed_reads(self, source: str) -> tuple[tuple[InsertPlan, EventTime], ...]:
+        """The INSERTs that read a table, each with its event time there, if none of them needs rows of closed windows
+        again; else empty."""
+        plans = [plan for plan in self.inserts if any(s.name == source for s in plan.sources)]
+        if not all(plan.windows is not None for plan in plans):
+            return ()
+        times = [(plan, plan.windows.event_times) for plan in plans if plan.windows is not None]
+        return tuple((plan, time) for plan, found in times for time in found if time.source == source)
 
 
 def words(tokens: Iterable[Token], substitute: Substitute) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from bridge.sql.inserts import plan_insert, plan_query, plan_view
 from bridge.sql.parse import parse_script
 from bridge.sql.plan import InsertPlan, Script
 from bridge.sql.relation import QueryColumn
-from bridge.sql.settings import ALLOW_LATENESS, Settings, settings
+from bridge.sql.settings import ALLOW_LATENESS, CLOSED_WINDOWS, Settings, settings
 from bridge.sql.statements import CreateTable, CreateView, Explain, Insert, SetOption, Statement
 from bridge.sql.tree import Substitute
 from bridge.user_files import folder_of, location_of, read_text
@@ -43,7 +43,7 @@ def load_script(
     file = location_of(path)
     loading, statements, given = _loaded(file, text, environ, secrets)
     tables = tuple(loading.catalogue.tables())
-    return Script(
+    script = Script(
         name=given.name or PurePosixPath(file).stem,
         file=file,
         base=loading.base,
@@ -53,13 +53,14 @@ def load_script(
         inserts=tuple(loading.inserts),
         explained=tuple(loading.explained),
         state=given.state,
+        removes_closed=given.removes_closed,
         warnings=(
             *given.warnings,
             *_unused(given.lateness_ms, loading.inserts),
-            *_open_windows(loading.inserts, tables),
             *(f"table {t.name}: {w}" for t in tables for w in t.warnings),
         ),
     )
+    return replace(script, warnings=(*script.warnings, *_kept_rows(script)))
 
 
 def view_columns(
@@ -94,17 +95,26 @@ def _unused(lateness_ms: int, inserts: list[InsertPlan]) -> Iterator[str]:
         yield f"SET '{ALLOW_LATENESS}' has no effect: no INSERT has rows that come when their window closes"
 
 
-def _open_windows(inserts: list[InsertPlan], tables: tuple[Table, ...]) -> Iterator[str]:
-    """Flink closes all windows at the end of a bounded source. A run here is followed by another one, for which the end
-    may be a later one, and rows of windows that were closed would be late."""
-    bounded = {t.name for t in tables if t.topic is not None and t.topic.bounded.mode != "unbounded"}
-    for plan in inserts:
-        times = plan.windows.event_times if plan.windows is not None else ()
-        for name in (time.source for time in times if time.source in bounded):
-            yield (
-                f"INSERT {plan.name}: windows that are open at the end of `{name}` stay open, as the next run may go "
-                "on there ('scan.bounded.mode' does not close them)"
-            )
+def _kept_rows(script: Script) -> Iterator[str]:
+    """What SET 'bridge.state.closed-windows' cannot remove."""
+    if not script.removes_closed:
+        return
+    for table in script.tables:
+        readers = [plan for plan in script.inserts if any(s.name == table.name for s in plan.sources)]
+        if not readers or all(plan.windows is None for plan in readers):
+            continue
+        other = next((plan.name for plan in readers if plan.windows is None), None)
+        why = (
+            "it is a user's Delta table"
+            if table.topic is None
+            else "its rows may be updated"
+            if not table.topic.appends
+            else f"INSERT {other} needs them again"
+            if other is not None
+            else None
+        )
+        if why is not None:
+            yield f"SET '{CLOSED_WINDOWS}' removes no rows of `{table.name}`: {why}"
 
 
 def _read(path: str) -> str:

@@ -13,9 +13,10 @@ from bridge.options.kinds import DURATION, STRING, choice, duration_ms
 from bridge.options.model import Option, Support
 from bridge.sql.statements import Insert, SetOption, Statement
 
-__all__ = ["ALLOW_LATENESS", "KEYS", "Settings", "settings"]
+__all__ = ["ALLOW_LATENESS", "CLOSED_WINDOWS", "KEYS", "Settings", "settings"]
 
 ALLOW_LATENESS = "table.exec.emit.allow-lateness"
+CLOSED_WINDOWS = "bridge.state.closed-windows"
 
 _INTERVAL = "the interval of `bridge run --every` is the interval of commits; every batch is one checkpoint"
 _SPARK = "Spark decides it; pass --conf to the command"
@@ -31,6 +32,12 @@ def _refused(key: str, description: str, reason: str) -> Option[str]:
 
 KEYS: tuple[Option[Any], ...] = (
     Option("bridge.state", STRING, "Folder of the script's state: its tables, results and progress."),
+    Option(
+        CLOSED_WINDOWS,
+        choice("keep", "remove"),
+        "What happens to the state's rows of closed windows; --rebuild needs them.",
+        default="keep",
+    ),
     Option(
         "pipeline.name", STRING, "Name of the script; by default the name of its file without its suffix."
     ),
@@ -88,6 +95,8 @@ class Settings:
     """The folder of the state as it is written, relative to the script; None if it is not set."""
     lateness_ms: int = 0
     """How late a row of a window may be."""
+    removes_closed: bool = False
+    """Whether rows of closed windows are removed from the state."""
     warnings: tuple[str, ...] = ()
 
 
@@ -117,7 +126,13 @@ def settings(statements: Iterable[Statement]) -> Settings:
         if option.support is Support.IGNORED:
             warnings.append(f"SET '{key}' has no effect: {option.reason}")
     lateness = duration_ms(values.get(ALLOW_LATENESS, "0 ms"))
-    return Settings(values.get("pipeline.name"), values.get("bridge.state"), lateness, tuple(warnings))
+    return Settings(
+        values.get("pipeline.name"),
+        values.get("bridge.state"),
+        lateness,
+        values.get(CLOSED_WINDOWS) == "remove",
+        tuple(warnings),
+    )
 
 
 def _option(source: Source, statement: SetOption) -> Option[Any]:

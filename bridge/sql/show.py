@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bridge.sql.connectors import Table
-from bridge.sql.plan import InsertPlan, Script, SourceTable, WindowPlan
+from bridge.sql.plan import InsertPlan, ResultColumn, Script, SourceTable, WindowPlan
 
 __all__ = ["as_json", "as_rows"]
 
@@ -112,6 +112,10 @@ def _source(source: SourceTable) -> dict[str, Any]:
     }
 
 
+def _column(column: ResultColumn) -> dict[str, str]:
+    return {"name": column.name, "type": column.type.flink()}
+
+
 def _plan(plan: InsertPlan) -> dict[str, Any]:
     return {
         "name": plan.name,
@@ -119,7 +123,7 @@ def _plan(plan: InsertPlan) -> dict[str, Any]:
         "sink": plan.sink,
         "kind": plan.kind.value,
         "operations": list(plan.operations),
-        "columns": [{"name": c.name, "type": c.type.flink()} for c in plan.columns],
+        "columns": [_column(c) for c in plan.columns],
         "key": list(plan.key),
         "merge_columns": list(plan.merge_columns),
         "is_updating": plan.is_updating,
@@ -129,6 +133,7 @@ def _plan(plan: InsertPlan) -> dict[str, Any]:
         "parts": [{"column": p.name, "sources": dict(p.sources)} for p in plan.parts],
         "parts_sql": plan.parts_sql,
         "accumulators": {name: how.value for name, how in plan.accumulators.items()},
+        **({"kept_columns": [_column(c) for c in plan.kept_columns]} if plan.kept_columns else {}),
         "counted_values": dict(plan.counted_values),
         "windows": None if plan.windows is None else _windows(plan.windows),
         "spark_sql": plan.spark_sql,

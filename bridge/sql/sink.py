@@ -35,8 +35,10 @@ class Result:
     spark: exp.Query
     distributions: Mapping[str, Distribution]
     """Those of the sink's columns that have the query's values as they are."""
+    targets: tuple[str, ...]
+    """The names of the sink's columns that have a value, by their place in the query."""
     uncast: Mapping[int, str]
-    """The names of all such columns, by their place in the query."""
+    """The names of those that have the query's values as they are, by their place in the query."""
 
 
 def fit_sink(insert: Insert, sink: Table, query: Analysed, tree: QueryTree) -> Result:
@@ -58,7 +60,9 @@ def fit_sink(insert: Insert, sink: Table, query: Analysed, tree: QueryTree) -> R
         if len(term) == 1 and _is_same(types[min(term)], targets[min(term)])
     }
     uncast = {i: target.name for i, target in enumerate(targets) if _is_same(types[i], target)}
-    return Result(sink.sink_columns, key, query.relation.changes is not None, spark, distributions, uncast)
+    names = tuple(target.name for target in targets)
+    is_updating = query.relation.changes is not None
+    return Result(sink.sink_columns, key, is_updating, spark, distributions, names, uncast)
 
 
 def _refuse_unpublishable(insert: Insert, sink: Table) -> None:
@@ -195,9 +199,9 @@ def _named(sink: Table, targets: Sequence[_SinkColumn], query: Analysed) -> exp.
     for node, type, target in zip(aliased, types, targets, strict=True):
         value = node.unalias() if is_plain else exp.column(target.name, table="query")
         same = _is_same(type, target) and (_is_exact(value) or not is_plain)
-        values[target.name] = (
-            value if same else exp.cast(value, target.type.spark(), dialect="spark", copy=False)
-        )
+        # exp.cast() takes a CAST to another DECIMAL for the same one.
+        to = exp.DataType.build(target.type.spark(), dialect="spark")
+        values[target.name] = value if same else exp.Cast(this=value, to=to)
     columns: list[exp.Expr] = [
         exp.alias_(
             values.get(c.name) or exp.cast(exp.null(), c.type.spark(), dialect="spark"),

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from bridge.sql.terms import Key, Term, column_term
 from bridge.sql.tree import QueryTree
+from bridge.sql.window_span import WindowSpan
 
 __all__ = ["Window", "WindowInput", "check_distinct", "grouped", "joined", "ranked", "united", "window_keys"]
 
@@ -30,6 +31,7 @@ class WindowInput:
 
     table: str
     counts: exp.Select
+    span: WindowSpan
 
 
 @dataclass(frozen=True)

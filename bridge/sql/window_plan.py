@@ -9,6 +9,7 @@ from bridge.sql.plan import EventTime, WindowPlan
 from bridge.sql.relation import Relation
 from bridge.sql.sink import Result
 from bridge.sql.tree import spark_text
+from bridge.sql.window_span import WindowSpan
 
 __all__ = ["plan_windows"]
 
@@ -30,12 +31,14 @@ def plan_windows(
         name = result.uncast.get(min(term), "") if term is not None else ""
         if name in result.key and not column:
             column, ends_after_ms = name, after_ms
-    times = tuple(_event_time(by_name[name], sql) for name, sql in counts.items())
+    spans = {name: tuple(read.span for read in window.inputs if read.table == name) for name in counts}
+    times = tuple(_event_time(by_name[name], sql, spans[name]) for name, sql in counts.items())
     return WindowPlan(times, lateness_ms, column, ends_after_ms)
 
 
-def _event_time(table: Table, late_sql: str) -> EventTime:
+def _event_time(table: Table, late_sql: str, spans: tuple[WindowSpan, ...]) -> EventTime:
     watermark = table.ddl.schema.watermark
     assert watermark is not None
     idle_ms = table.topic.idle_timeout_ms if table.topic is not None else 0
-    return EventTime(table.name, watermark.column, round(watermark.delay_seconds * 1000), idle_ms, late_sql)
+    delay_ms = round(watermark.delay_seconds * 1000)
+    return EventTime(table.name, watermark.column, delay_ms, idle_ms, late_sql, spans)

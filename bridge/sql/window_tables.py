@@ -19,6 +19,7 @@ from bridge.sql.statements import WindowCall, WindowFunction
 from bridge.sql.terms import Key, column_term
 from bridge.sql.tree import QueryTree
 from bridge.sql.window import Window, WindowInput
+from bridge.sql.window_span import WindowSpan
 
 __all__ = ["AFTER", "COLUMNS", "UNTIL", "settle_windows", "window_table"]
 
@@ -51,7 +52,7 @@ def window_table(
         column_term(end + 1),
         call.size_ms,
         start_is_unique=call.function is not WindowFunction.CUMULATE,
-        inputs=(WindowInput(column.event_time, _counts(call, query)),),
+        inputs=(WindowInput(column.event_time, _counts(call, query), _span(call)),),
     )
     relation = replace(
         rows,
@@ -166,9 +167,14 @@ def _spark(
     return _with_rows(text, query)
 
 
+def _span(call: WindowCall) -> WindowSpan:
+    step_ms = call.step_ms if call.function is WindowFunction.HOP else call.size_ms
+    return WindowSpan(call.size_ms, step_ms, call.offset_ms)
+
+
 def _counts(call: WindowCall, query: exp.Query) -> exp.Select:
     column = exp.column(call.column.text, quoted=True).sql("spark")
-    step = call.step_ms if call.function is WindowFunction.HOP else call.size_ms
+    step = _span(call).step_ms
     event = f"UNIX_MICROS(CAST({column} AS TIMESTAMP))"
     end = f"TIMESTAMP_MICROS({_start(call, event, step * 1000)} + {call.size_ms * 1000}L)"
     text = (

@@ -40,7 +40,7 @@ def test_further_queries(query: str) -> None:
         "SELECT region, SUM(DISTINCT user_id) FROM views GROUP BY region",
         "SELECT region, COUNT(*) FROM views GROUP BY region HAVING COUNT(*) > 1",
         "SELECT region, COUNT(*) + 1 FROM views GROUP BY region",
-        "SELECT region, AVG(user_id) FROM views GROUP BY region",
+        "SELECT region, AVG(DISTINCT user_id) FROM views GROUP BY region",
         "SELECT city, COUNT(*) FROM users GROUP BY city",
         "SELECT DISTINCT region, COUNT(*) FROM views GROUP BY region",
         "SELECT r, COUNT(*) FROM (SELECT region AS r, user_id FROM views GROUP BY region, user_id) AS u GROUP BY r",

@@ -225,17 +225,27 @@ def test_a_lateness_without_windows_has_no_effect() -> None:
     )
 
 
-def test_the_end_of_a_bounded_source_closes_no_window() -> None:
-    bounded = TABLES.replace("'topic' = 'views'", "'topic' = 'views', 'scan.bounded.mode' = 'latest-offset'")
-    text = bounded + sink(COLUMNS, "", "kafka")
-    assert load(f"{text}INSERT INTO s {COUNTED.format(TUMBLE)};").warnings == (
-        "INSERT s: windows that are open at the end of `views` stay open, as the next run may go on there "
-        "('scan.bounded.mode' does not close them)",
+def test_which_rows_of_closed_windows_are_removed() -> None:
+    text = f"SET 'bridge.state.closed-windows' = 'remove';{TABLES}{sink(COLUMNS, '', 'kafka')}"
+    windows = f"INSERT INTO s {COUNTED.format(TUMBLE)};"
+    script = load(text + windows)
+    assert script.removes_closed and script.warnings == ()
+    assert not load(text.replace("'remove'", "'keep'") + windows).removes_closed
+    ((plan, time),) = script.windowed_reads("views")
+    assert (plan.name, time.source, time.longest_ms) == ("s", "views", 600_000)
+    other = load(f"{text}{windows}INSERT INTO s SELECT ts, ts, region, user_id FROM views;")
+    assert other.windowed_reads("views") == ()
+    assert other.warnings == (
+        "SET 'bridge.state.closed-windows' removes no rows of `views`: INSERT s-2 needs them again",
     )
-    others = (
-        f"INSERT INTO s {COUNTED.format(CLICKS)}; INSERT INTO s SELECT ts, ts, region, user_id FROM views;"
-    )
-    assert load(text + others).warnings == ()
+
+
+def test_a_bound_is_no_part_of_the_fingerprint() -> None:
+    """It may be removed later, and the script goes on."""
+    text = f"{TABLES}{sink(COLUMNS, '', 'kafka')}INSERT INTO s {COUNTED.format(TUMBLE)};"
+    bounded = text.replace("'topic' = 'views'", "'topic' = 'views', 'scan.bounded.mode' = 'latest-offset'")
+    assert bounded != text and load(bounded).warnings == ()
+    assert load(bounded).inserts[0].fingerprint == load(text).inserts[0].fingerprint
 
 
 def test_the_watermark_is_part_of_the_fingerprint() -> None:

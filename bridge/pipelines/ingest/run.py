@@ -78,6 +78,7 @@ class _Run:
         return replace(
             state.books.summary,
             maintained=state.schedule.done,
+            has_ended=state.is_finished(),
             warning=state.monitor.notices.all(),
             seconds=time.monotonic() - started,
         )

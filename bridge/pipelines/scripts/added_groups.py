@@ -12,6 +12,7 @@ from bridge.pipelines.scripts.source_tables import SourceRange
 from bridge.rows import RowKind
 from bridge.schema import quote
 from bridge.sql import InsertPlan
+from bridge.sql.accumulators import Accumulator
 
 __all__ = ["added_groups", "merged_groups", "query_over"]
 
@@ -27,7 +28,7 @@ def added_groups(
 ) -> DataFrame:
     """The aggregates of the rows that the sources got; a COUNT(DISTINCT) counts the values that no row before has in
     the same group. Runs no job; the sources become views of `session`, a child session."""
-    added = query_over(session, plan.spark_sql, added_rows)
+    added = query_over(session, plan.kept_sql, added_rows)
     for column, values in _known_values(session, plan, ranges, added_rows).items():
         added = _without_known(plan, added, column, values)
     return added
@@ -79,14 +80,17 @@ def merged_groups(plan: InsertPlan, added: DataFrame, before: DataFrame) -> Data
     groups = added.alias(_ADDED)
     known = before.alias(_TABLE).join(groups, same_key(plan.key, _TABLE, _ADDED), "left_semi")
     both = known.unionByName(added)
-    values = [
-        F.call_function(plan.accumulators[field.name].value, col(field.name))
-        .cast(field.dataType)
-        .alias(field.name)
-        if field.name in plan.accumulators
-        else F.lit(None).cast(field.dataType).alias(field.name)
-        for field in before.schema.fields
-        if field.name not in plan.key
-    ]
+    functions = {column.name: Accumulator.SUM for column in plan.kept_columns} | dict(plan.accumulators)
+    quotients = plan.averages.values if plan.averages is not None else {}
+    types = {field.name: field.dataType for field in before.schema.fields}
+    values = []
+    for name in types.keys() - set(plan.key) - quotients.keys():
+        found = functions.get(name)
+        value = F.lit(None) if found is None else F.call_function(found.value, col(name))
+        values.append(value.cast(types[name]).alias(name))
     merged = both.groupBy(*map(col, plan.key)).agg(*values) if values else added
-    return merged.select(*map(col, before.columns)).withColumn(KIND, F.lit(RowKind.UPDATE_AFTER.value))
+    whole = [
+        F.expr(quotients[name]).cast(type).alias(name) if name in quotients else col(name)
+        for name, type in types.items()
+    ]
+    return merged.select(*whole).withColumn(KIND, F.lit(RowKind.UPDATE_AFTER.value))

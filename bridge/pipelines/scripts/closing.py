@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -63,13 +63,18 @@ def close_windows(
 ) -> ClosingWindows:
     """Advance the watermark by the rows of `ranges`, and return the windows between it and the one before.
 
-    With `is_whole` all windows that are closed are computed, also those from before. Raises TableError for rows without
+    With `is_whole` all windows that are closed are computed, also those from before, as far as they have all of their
+    rows. Raises TableError for rows without
     a time; `times` are not to be used any more then. Runs a job if a source has commits.
     """
     assert plan.windows is not None
     now = now_ms()
     known_ms = None if is_whole else before.watermark_ms
-    changed = _changed_times(child_session(spark), plan.windows, ranges, _after_ms(plan.windows, known_ms))
+    complete = [sources.complete_after_ms(time) for time in plan.windows.event_times]
+    closed_ms = _after_ms(plan.windows, known_ms)
+    # Windows whose rows were removed are left as they are where windows are computed again.
+    after_ms = max([closed_ms, *(end for end in complete if end is not None)])
+    changed = _changed_times(child_session(spark), plan.windows, ranges, closed_ms)
     for time in plan.windows.event_times:
         found = changed.get(time.source, _ChangedTimes())
         times.advance(time.source, sources.partitions[time.source], found.newest_ms, now)
@@ -80,20 +85,19 @@ def close_windows(
                 f"such rows out in a view: CREATE VIEW ... AS SELECT * FROM {time.source} WHERE {time.column} IS NOT "
                 "NULL"
             )
-    progress = times.progress(now)
-    windows = _closing(plan.windows, known_ms, progress.watermark_ms)
+    progress = times.progress(now, sources.ended)
+    until_ms = after_ms if progress.watermark_ms is None else progress.watermark_ms + 1
+    is_all = known_ms is None and all(end is None for end in complete)
+    windows = Closing(after_ms, until_ms, is_all)
     late = sum(found.late for found in changed.values())
     has_advanced = progress.watermark_ms != before.watermark_ms
-    return ClosingWindows(windows, progress, has_advanced, _warning(late, times, now, progress))
-
-
-def _closing(plan: WindowPlan, before_ms: int | None, watermark_ms: int | None) -> Closing:
-    """A window is closed when the watermark has reached its last millisecond; see Flink's WindowOperator."""
-    after_ms = _after_ms(plan, before_ms)
-    return Closing(after_ms, after_ms if watermark_ms is None else watermark_ms + 1, before_ms is None)
+    return ClosingWindows(
+        windows, progress, has_advanced, _warning(late, times, now, progress, sources.ended)
+    )
 
 
 def _after_ms(plan: WindowPlan, before_ms: int | None) -> int:
+    """A window is closed when the watermark has reached its last millisecond; see Flink's WindowOperator."""
     return _BEGIN_MS if before_ms is None else before_ms - plan.lateness_ms + 1
 
 
@@ -127,10 +131,12 @@ def _changed_times(
     return found
 
 
-def _warning(late: int, times: EventTimes, now: int, progress: EventTimeProgress) -> str | None:
+def _warning(
+    late: int, times: EventTimes, now: int, progress: EventTimeProgress, ended: Collection[str]
+) -> str | None:
     if late:
         return f"{late:,} late rows dropped: their windows were closed"
-    waits = times.waits_for(now) if progress.watermark_ms is None else []
+    waits = times.waits_for(now, ended) if progress.watermark_ms is None else []
     if waits:
         return (
             f"no window can close yet: {', '.join(waits[:5])} had no row; set 'scan.watermark.idle-timeout' if it may "

@@ -1,14 +1,14 @@
 """The watermark of an INSERT whose rows come window by window, and how it advances.
 
 As in Flink each partition of a source has a watermark, a source has the smallest of its partitions that are not idle,
-and a query the smallest of its sources. Unlike in Flink it advances with each batch, not with each record, and it is
-part of the result's progress, so a run that goes on closes the same windows.
+and a query the smallest of its sources that have not ended. Unlike in Flink it advances with each batch, not with each
+record, and it is part of the result's progress, so a run that goes on closes the same windows.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from bridge.offsets import TopicPartition
@@ -68,24 +68,31 @@ class EventTimes:
         """Adds what a refresh reads of a source: all of its partitions, and the newest time of those with rows."""
         self._sources[source].advance(partitions, newest_ms, now_ms)
 
-    def progress(self, now_ms: int) -> EventTimeProgress:
-        """The progress after a refresh; its watermark never decreases, and is None until each source has one."""
-        current = [source.watermarks.current(now_ms) for source in self._sources.values()]
-        known = [watermark for watermark in current if watermark is not None]
-        if len(known) == len(current):
-            reached = min(known)
-            if self._watermark_ms is None or reached > self._watermark_ms:
-                self._watermark_ms = reached
+    def progress(self, now_ms: int, ended: Collection[str] = ()) -> EventTimeProgress:
+        """The progress after a refresh; its watermark never decreases, and is None until each source has one.
+
+        Sources that have `ended` do not hold it back. When all have, it passes the last window that has a row, and no
+        later one: what comes after the end, in another run, may be in later windows.
+        """
+        if all(name in ended for name in self._sources):
+            known = [end for source in self._sources.values() if (end := source.last_end_ms()) is not None]
+            reached = max(known) - 1 if known else None
+        else:
+            current = [s.watermarks.current(now_ms) for n, s in self._sources.items() if n not in ended]
+            known = [watermark for watermark in current if watermark is not None]
+            reached = min(known) if len(known) == len(current) else None
+        if reached is not None and (self._watermark_ms is None or reached > self._watermark_ms):
+            self._watermark_ms = reached
         partitions = {name: dict(source.partitions) for name, source in self._sources.items()}
         return EventTimeProgress(self._watermark_ms, partitions)
 
-    def waits_for(self, now_ms: int) -> list[str]:
+    def waits_for(self, now_ms: int, ended: Collection[str] = ()) -> list[str]:
         """The partitions without a row, as `topic-0`, because of which no window can close; empty if there is a
         watermark."""
         return [
             f"{topic}-{number}"
-            for source in self._sources.values()
-            if source.watermarks.current(now_ms) is None
+            for name, source in self._sources.items()
+            if name not in ended and source.watermarks.current(now_ms) is None
             for (topic, number), (newest, _) in sorted(source.partitions.items())
             if newest is None
         ]
@@ -93,8 +100,14 @@ class EventTimes:
 
 class _Source:
     def __init__(self, time: EventTime) -> None:
+        self._time = time
         self.watermarks = Watermarks(time.delay_ms, time.idle_timeout_ms)
         self.partitions: dict[TopicPartition, _Partition] = {}
+
+    def last_end_ms(self) -> int | None:
+        """The end of the last window that has a row; None without rows."""
+        known = [newest for newest, _ in self.partitions.values() if newest is not None]
+        return self._time.last_end_ms(max(known)) if known else None
 
     def restore(self, partition: TopicPartition, newest_ms: int | None, seen_ms: int) -> None:
         self.partitions[partition] = newest_ms, seen_ms

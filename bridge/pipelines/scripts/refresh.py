@@ -122,13 +122,13 @@ def refreshed(
 
     if method is Method.ADDED_ROWS:
         views = {name: source.added_rows(session) for name, source in ranges.items()}
-        added = _upserts(plan, query_over(session, plan.spark_sql, views))
+        added = _upserts(plan, query_over(session, plan.kept_sql, views))
         is_rebuilt = plan.key and not is_new and all(source.first == 0 for source in ranges.values())
         return Refresh(_differences(plan, _held(added, held), before) if is_rebuilt else added, tuple(held))
     if method is Method.WINDOWS:
         assert closing is not None and plan.windows is not None
         views = {name: source.rows(session) for name, source in ranges.items()}
-        after = query_over(session, plan.spark_sql, views, closing.variables)
+        after = query_over(session, plan.kept_sql, views, closing.variables)
         changes = _of_windows(plan, plan.windows, after, before, closing, differences)
         return Refresh(changes, tuple(held))
     if method is Method.ADDED_GROUPS:
@@ -137,13 +137,13 @@ def refreshed(
         return Refresh(merged_groups(plan, added, before), tuple(held))
     if method is Method.ALL_ROWS:
         views = {name: source.rows(session) for name, source in ranges.items()}
-        return Refresh(differences(query_over(session, plan.spark_sql, views), before), tuple(held))
+        return Refresh(differences(query_over(session, plan.kept_sql, views), before), tuple(held))
     parts = _held(_changed_parts(session, plan, ranges), held)
     views = {
         name: _of_parts(source.rows(session), parts, _columns(plan, name)) for name, source in ranges.items()
     }
     own = {part.name: part.name for part in plan.parts}
-    after = query_over(session, plan.spark_sql, views)
+    after = query_over(session, plan.kept_sql, views)
     return Refresh(differences(after, _of_parts(before, parts, own)), tuple(held))
 
 

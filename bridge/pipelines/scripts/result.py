@@ -7,8 +7,9 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -25,7 +26,7 @@ from bridge.delta.engine_choice import Engines
 from bridge.delta.ingest_progress import IngestProgress, read_progress
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_semantics import semantics_of
-from bridge.delta.table import Table, claim, create_table, exists, open_table
+from bridge.delta.table import Table, claim, create_table, described, exists, open_table
 from bridge.errors import REPUBLISH, DefinitionError, GapError, TableError
 from bridge.metrics import BatchReport, now_ms
 from bridge.offsets import Offsets
@@ -38,6 +39,7 @@ from bridge.pipelines.scripts.source_tables import SourceRange, SourceTables
 from bridge.pipelines.scripts.state import ScriptState
 from bridge.rows import RowKind
 from bridge.sql import InsertPlan
+from bridge.sql.accumulators import KEPT
 from bridge.sql.plan import QueryKind
 
 __all__ = ["Result", "open_result"]
@@ -63,6 +65,15 @@ class Result:
     event_times: EventTimes | None = None
     """Set if the rows of the result come when their windows close."""
 
+    @property
+    def needed_after_ms(self) -> int | None:
+        """The time after which the windows end that may still be computed; None before the first window closes, and
+        for rows that do not come window by window."""
+        watermark_ms = _event_times(self.progress).watermark_ms
+        if self.plan.windows is None or watermark_ms is None:
+            return None
+        return watermark_ms - self.plan.windows.lateness_ms + 1
+
     def refresh(self, sources: SourceTables, *, rebuild: bool = False) -> BatchReport | None:
         """Bring the result to the versions of its sources, in one commit that carries them; None if it has them.
 
@@ -71,6 +82,10 @@ class Result:
         ConcurrentRunError if another run has committed this refresh; TableError for rows that
         the table does not accept.
         """
+        if self.plan.windows is None:
+            sources.check_complete(self.table)
+        if rebuild and self.progress is not None:
+            self._refuse_other_query(sources)
         since = Offsets() if self.progress is None or rebuild else self.progress.offsets
         if self.progress is not None and not rebuild:
             self._check_query()
@@ -157,6 +172,17 @@ class Result:
                 "give the script another name (SET 'pipeline.name' = ...), and it starts anew"
             )
 
+    def _refuse_other_query(self, sources: SourceTables) -> None:
+        """Windows whose rows were removed would stay those of the query before."""
+        assert self.progress is not None
+        is_other = self.progress.topic_ids.get(_QUERY) != self.plan.fingerprint
+        if is_other and not sources.are_complete:
+            raise DefinitionError(
+                f"INSERT {self.name}: another query cannot be computed, as rows of closed windows were removed from "
+                "the state (SET 'bridge.state.closed-windows' = 'remove'). Give the script another name "
+                "(SET 'pipeline.name' = ...), and it reads the topic anew"
+            )
+
     def _commit(self, refresh: Refresh, sources: SourceTables, closing: ClosingWindows | None) -> MergeResult:
         batch = 0 if self.progress is None else self.progress.batch + 1
         ids = {f"{_SOURCE}{name}": id for name, id in sources.ids.items()}
@@ -187,18 +213,27 @@ class Result:
 def open_result(spark: SparkSession, state: ScriptState, plan: InsertPlan) -> Result:
     """Open the table of an INSERT's result, and create it if it is absent.
 
+    A table that was made without the columns that the plan keeps stays without them: its groups are computed again.
     Raises TableError if it belongs to another pipeline or has other columns, or if a column of an INSERT that shares it
     is another pipeline's; GapError if it has lost its progress.
     """
     name, target = state.result_name(plan), state.result_target(plan)
-    fields = [T.StructField(c.name, spark_type(c.type)) for c in plan.columns]
+    is_new = not exists(spark, target)
+    former: list[T.StructField] = []
+    if not is_new and state.tables[plan.sink].delta is None:
+        present = {f.name: f for f in described(spark, target).schema.fields if f.name.startswith(KEPT)}
+        if not all(c.name in present for c in plan.kept_columns):
+            plan = plan.without_kept_columns()
+        former = [f for n, f in present.items() if n not in {c.name for c in plan.kept_columns}]
+    fields = [T.StructField(c.name, spark_type(c.type)) for c in (*plan.columns, *plan.kept_columns)]
     appends = not plan.key
     if plan.merge_columns:
         table = open_shared_table(spark, target, fields, pipeline=name, key=plan.key)
-    elif exists(spark, target):
-        table = claim(open_table(spark, target, fields), name, appends=appends)
-    else:
+    elif is_new:
         table = create_table(spark, target, fields, pipeline=name, appends=appends)
+    else:
+        opened = open_table(spark, target, [*fields, *former])
+        table = claim(replace(opened, fields=tuple(fields)), name, appends=appends)
     found = read_progress(table, name)
     progress = found[0] if found else None
     times = EventTimes(plan.windows, _event_times(progress)) if plan.windows is not None else None
@@ -228,7 +263,7 @@ def _source_errors(name: str, ranges: Mapping[str, SourceRange]) -> Iterator[Non
             yield
     except GapError as gap:
         raise GapError(f"INSERT {name}: {str(gap).replace(REPUBLISH, _RECOMPUTE)}") from gap
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:  # of two stages that fail at once py4j raises its own
         raised = _RAISED.search(str(error))
         if raised is None:
             raise

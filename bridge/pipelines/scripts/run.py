@@ -9,12 +9,13 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
 from bridge.definition import Definition
+from bridge.delta.file_removal import remove_files_before
 from bridge.delta.table import Table
 from bridge.errors import TableError
 from bridge.kafka.topic_creation import prepare_topics
@@ -22,6 +23,7 @@ from bridge.metrics import BatchReport, Listener, Summary, ignore
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.runtime.lease import Lease, acquire_lease_in
+from bridge.pipelines.runtime.preflight import ingest_table
 from bridge.pipelines.scripts.printed_changes import printed_lines
 from bridge.pipelines.scripts.result import Result, open_result
 from bridge.pipelines.scripts.source_tables import open_sources
@@ -31,6 +33,9 @@ from bridge.sql.connectors import Connector
 from bridge.sql.positions import POSITION_COLUMNS
 
 __all__ = ["ScriptSummary", "run_script"]
+
+_REMOVAL_SECONDS = 600.0
+"""Rows of closed windows are removed with the first batch of a run, and then not more often."""
 
 Print = Callable[[str, bool], None]
 """Called with a line of a `print` sink, and whether it goes to standard error."""
@@ -69,11 +74,12 @@ def run_script(
     """Run all INSERTs of a script until their sources have nothing new; with `every_seconds` until `stop` is set.
 
     In a round each topic is ingested to its end, each INSERT computes at one version of each source which rows of its
-    result change, and commits them with these versions; each sink gets the changes of its result. Where INSERTs read
-    what others write, rounds follow each other as long as one of them changes something. Missing topics of
-    sinks are created first, with the broker's defaults, and compacted if they are upsert topics. `rebuild` computes
-    all results again in the first round; a result that is right stays as it is. `listener` is called after each commit,
-    `out` with each line of a `print` sink.
+    result change, and commits them with these versions; each sink gets the changes of its result. A topic with
+    'scan.bounded.mode' is read to the bound that it has when the run first reads it; a run whose sources have all ended
+    ends, too. Where INSERTs read what others write, rounds follow each other as long as one of them changes something.
+    Missing topics of sinks are created first, with the broker's defaults, and compacted if they are upsert topics.
+    `rebuild` computes all results again in the first round; a result that is right stays as it is. `listener` is called
+    after each commit, `out` with each line of a `print` sink.
 
     Raises ConcurrentRunError, before anything is read or written, when another run of the script is at work, and at
     the next step when another has taken over; what `ingest` and `publish` raise; DefinitionError for a query that has
@@ -103,6 +109,10 @@ class _Run:
         self._results: dict[str, Result] = {}
         self._opened: dict[str, tuple[Table, int]] = {}
         """The states of topics in this round, which INSERTs share."""
+        self._ended: set[str] = set()
+        """The sources that were read to their bound, which is looked up once in a run."""
+        self._removals: dict[str, float] = {}
+        """When rows of closed windows may be removed again, by source."""
         self._sent: set[str] = set()
         """The publishes that have sent all changes; none before the first round, as a former run may have left some."""
 
@@ -117,6 +127,8 @@ class _Run:
                 if not (is_changed and self._state.feeds_itself()):
                     break
             elif not is_changed:
+                if self._script.sources and all(s.name in self._ended for s in self._script.sources):
+                    break
                 self._stop.wait(every_seconds)
         self._summary.seconds = time.monotonic() - started
         return self._summary
@@ -135,7 +147,10 @@ class _Run:
         """One round; returns whether it has changed anything."""
         self._opened = {}
         steps: list[Callable[[], bool]] = [
-            *(lambda d=definition: self._ingest(d) for definition in self._ingests()),
+            *(
+                lambda n=name, d=definition: self._ingest(n, d)
+                for name, definition in self._ingests().items()
+            ),
             *(lambda p=plan: self._insert(p) for plan in self._script.inserts),
         ]
         return any([self._owned(step) for step in steps if not self._stop.is_set()])
@@ -144,11 +159,13 @@ class _Run:
         self._lease.check()
         return step()
 
-    def _ingests(self) -> Sequence[Definition]:
-        tables = [self._state.tables[source.name] for source in self._script.sources]
-        return [definition for table in tables if (definition := self._state.ingest(table)) is not None]
+    def _ingests(self) -> dict[str, Definition]:
+        """Those of topics from which rows may still come, by the names of their tables."""
+        names = [source.name for source in self._script.sources if source.name not in self._ended]
+        found = {name: self._state.ingest(self._state.tables[name]) for name in names}
+        return {name: definition for name, definition in found.items() if definition is not None}
 
-    def _ingest(self, definition: Definition) -> bool:
+    def _ingest(self, name: str, definition: Definition) -> bool:
         try:
             summary = ingest(self._spark, definition, listener=self._report, stop=self._stop)
         except TableError as error:
@@ -158,14 +175,35 @@ class _Run:
                     "needs now; give the script another name (SET 'pipeline.name' = ...), and it starts anew"
                 ) from error
             raise
+        if summary.has_ended:
+            self._ended.add(name)
+        if summary.batches and self._script.removes_closed and not self._rebuild:
+            self._remove_closed(name, definition)
         return summary.batches > 0
+
+    def _remove_closed(self, name: str, definition: Definition) -> None:
+        """Remove the rows of a topic that no window needs any more. INSERTs see it together with new rows, so it makes
+        no commit of theirs."""
+        reads = self._script.windowed_reads(name)
+        ends = [self._result(plan).needed_after_ms for plan, _ in reads]
+        known = [end - at.longest_ms for end, (_, at) in zip(ends, reads, strict=True) if end is not None]
+        if not definition.topic.appends or not known or len(known) < len(ends):
+            return
+        now = time.monotonic()
+        if now >= self._removals.get(name, now):
+            self._removals[name] = now + _REMOVAL_SECONDS
+            remove_files_before(ingest_table(self._spark, definition), reads[0][1].column, min(known))
+
+    def _result(self, plan: InsertPlan) -> Result:
+        found = self._results.get(plan.name)
+        if found is None:
+            found = self._results[plan.name] = open_result(self._spark, self._state, plan)
+        return found
 
     def _insert(self, plan: InsertPlan) -> bool:
         """Refresh the result of an INSERT and send its changes, also those of a run that was killed in between."""
-        result = self._results.get(plan.name)
-        if result is None:
-            result = self._results[plan.name] = open_result(self._spark, self._state, plan)
-        sources = open_sources(self._spark, self._state, plan, self._opened)
+        result = self._result(plan)
+        sources = open_sources(self._spark, self._state, plan, self._opened, self._ended)
         report = result.refresh(sources, rebuild=self._rebuild)
         if report is not None:
             self._report(report)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,6 +12,7 @@ from bridge.columns import KIND, col, retracts
 from bridge.definition import Definition, Topic
 from bridge.delta import change_feed
 from bridge.delta.change_feed import feed_errors
+from bridge.delta.file_removal import removed_before
 from bridge.delta.ingest_progress import read_progress
 from bridge.delta.table import Table, open_table
 from bridge.errors import GapError, TableError
@@ -20,6 +21,7 @@ from bridge.pipelines.runtime.preflight import ingest_table, table_fields
 from bridge.pipelines.scripts.state import ScriptState
 from bridge.rows import RowKind
 from bridge.sql import InsertPlan
+from bridge.sql.plan import EventTime
 from bridge.sql.positions import POSITION_COLUMNS
 
 __all__ = ["DELTA_PARTITION", "SourceRange", "SourceTables", "open_sources"]
@@ -122,6 +124,14 @@ class SourceTables:
     appends: Mapping[str, bool]
     partitions: Mapping[str, tuple[TopicPartition, ...]]
     """Those of a source's topics; a Delta table has DELTA_PARTITION."""
+    ended: frozenset[str] = frozenset()
+    """The sources that were read to their bound, so that no row of them will come in this run."""
+
+    def complete_after_ms(self, time: EventTime) -> int | None:
+        """The time after which windows of a source that end have all of their rows; None if all have, as no row was
+        removed."""
+        before = removed_before(self.tables[time.source])
+        return None if before is None else before + time.longest_ms - 1
 
     @property
     def offsets(self) -> Offsets:
@@ -140,6 +150,21 @@ class SourceTables:
             for name, table in self.tables.items()
         }
 
+    @property
+    def are_complete(self) -> bool:
+        """Whether no source has lost rows of closed windows."""
+        return all(removed_before(table) is None for table in self.tables.values())
+
+    def check_complete(self, result: object) -> None:
+        """Raise TableError if a source has lost rows, for an INSERT that is not computed by windows."""
+        for name, table in self.tables.items():
+            if removed_before(table) is not None:
+                raise TableError(
+                    f"table {result}: rows of closed windows were removed from the state of `{name}` "
+                    "(SET 'bridge.state.closed-windows' = 'remove'), and this INSERT needs them. Give the script "
+                    "another name (SET 'pipeline.name' = ...), and it reads the topic anew"
+                )
+
     def check_same(self, ids: Mapping[str, str], result: object) -> None:
         """Raise GapError if a source is another table than that from which the result was computed."""
         for name, table in self.tables.items():
@@ -156,11 +181,13 @@ def open_sources(
     state: ScriptState,
     plan: InsertPlan,
     opened: dict[str, tuple[Table, int]] | None = None,
+    ended: Collection[str] = (),
 ) -> SourceTables:
     """Open the sources of an INSERT at their newest versions. The state of a topic is created if it is absent.
 
     `opened` are states of topics with their versions that are opened already; those of this call are added to it.
-    INSERTs of one round share it, since no INSERT writes a state.
+    INSERTs of one round share it, since no INSERT writes a state. `ended` are tables of the script that were read to
+    their bound.
 
     Raises TableError for a Delta table that is absent, has other columns, or has no change feed.
     """
@@ -182,7 +209,7 @@ def open_sources(
         tables[source.name], versions[source.name] = table, version
         appends[source.name] = _appends(declared.topic)
         partitions[source.name] = _partitions(table, definition)
-    return SourceTables(tables, versions, appends, partitions)
+    return SourceTables(tables, versions, appends, partitions, frozenset(ended) & tables.keys())
 
 
 def _partitions(table: Table, definition: Definition | None) -> tuple[TopicPartition, ...]:

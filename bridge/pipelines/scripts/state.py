@@ -18,7 +18,7 @@ from functools import cached_property
 
 from bridge.bridge_folders import safe_name
 from bridge.config.script_state import state_of, with_suite
-from bridge.definition import Definition, DeltaTarget, Run, Topic, TopicCreation
+from bridge.definition import Definition, DeltaTarget, Publish, Run, Topic, TopicCreation
 from bridge.sql import InsertPlan, Script
 from bridge.sql.connectors import Table
 from bridge.sql.positions import POSITION_COLUMNS
@@ -107,7 +107,9 @@ class ScriptState:
             # Two publishes with the same transactional ids would fence each other.
             prefix = f"{topic.sink.transactional_id_prefix}-{plan.name.rpartition('-')[2]}"
             topic = replace(topic, sink=replace(topic.sink, transactional_id_prefix=prefix))
-        return self._pipeline(f"results-{safe_name(self.sent_by(plan))}", topic, self._whole_target(plan))
+        found = self._pipeline(f"results-{safe_name(self.sent_by(plan))}", topic, self._whole_target(plan))
+        # A row of which only kept columns have changed is none that changed.
+        return replace(found, publish=Publish(net_changes=True)) if plan.kept_columns else found
 
     def checked(self, definition: Definition) -> Definition:
         """A pipeline of this script with the quality suite of its table: expectations/NAME.json beside the script."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from bridge.pipelines.scripts.event_times import EventTimeProgress, EventTimes
 from bridge.sql.plan import EventTime, WindowPlan
+from bridge.sql.window_span import WindowSpan
 
 A0, A1, B0 = ("a", 0), ("a", 1), ("b", 0)
 
 
 def plan(*, idle_ms: int = 0) -> WindowPlan:
-    times = (EventTime("one", "ts", 10, idle_ms, ""), EventTime("two", "at", 0, 0, ""))
+    spans = WindowSpan(100, 100), WindowSpan(60, 30, 5)
+    times = (EventTime("one", "ts", 10, idle_ms, "", spans), EventTime("two", "at", 0, 0, "", spans[1:]))
     return WindowPlan(times, 0, "", 0)
 
 
@@ -46,3 +48,23 @@ def test_the_watermark_of_before_stays_until_all_sources_have_one() -> None:
     times.advance("one", [A0], {A0: 1000}, 1)
     times.advance("two", [B0], {}, 1)
     assert times.progress(1).watermark_ms == 300
+
+
+def test_a_source_that_has_ended_does_not_hold_the_others_back() -> None:
+    times = EventTimes(plan(), EventTimeProgress())
+    times.advance("one", [A0, A1], {A0: 1000}, 1)
+    times.advance("two", [B0], {B0: 1700}, 1)
+    assert times.waits_for(1, {"one"}) == [] and times.waits_for(1, {"two"}) == ["a-1"]
+    assert times.progress(1, {"two"}).watermark_ms is None
+    assert times.progress(1, {"one"}).watermark_ms == 1700
+
+
+def test_the_end_of_all_sources_passes_the_last_window_with_a_row() -> None:
+    times = EventTimes(plan(), EventTimeProgress())
+    ended = {"one", "two"}
+    assert times.progress(1, ended).watermark_ms is None and times.waits_for(1, ended) == []
+    times.advance("one", [A0, A1], {A0: 1000}, 1)
+    assert times.progress(1, ended).watermark_ms == 1099, "the other source may have no row at all"
+    times.advance("two", [B0], {B0: 1094}, 1)
+    assert times.progress(1, ended).watermark_ms == 1144, "1085 to 1145"
+    assert times.progress(1).watermark_ms == 1144, "it stays without the bound"

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from bridge.embedded.broker import Broker
 from bridge.metrics import BatchReport
 from bridge.pipelines.scripts.run import run_script
 from bridge.sql import load_script
 from tests.pipelines.scripts.oracle import Rows, computed
+from tests.pipelines.scripts.scripts import ScriptRun
 
 BEGIN = datetime(1969, 12, 31, 23, 59, 0)
 """Windows on both sides of 1970."""
@@ -34,6 +37,7 @@ CALLS = {
     "hop": ("HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '15' SECOND, INTERVAL '45' SECOND)", 45, 15, 0),
     "cumulate": ("CUMULATE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' SECOND, INTERVAL '30' SECOND)", 30, 10, 0),
 }
+FROM_DELTA = "'connector' = 'delta', 'path' = 't'"
 Row = tuple[int, str | None, int | None, int]
 """h, g, v, and the time in seconds after BEGIN."""
 
@@ -51,11 +55,11 @@ def windows(call: str, second: int) -> list[tuple[int, int]]:
     return [(start, end) for start, end in every if start <= at < end]
 
 
-def script(lake: Path, names: list[str], head: str = "", key: str = "") -> Path:
+def script_text(names: list[str], head: str = "", key: str = "", source: str = FROM_DELTA) -> str:
     parts = [
         f"SET 'bridge.state' = 'state';{head}",
         "CREATE TABLE t (h INT, g STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - "
-        f"INTERVAL '{DELAY}' SECOND) WITH ('connector' = 'delta', 'path' = 't');",
+        f"INTERVAL '{DELAY}' SECOND) WITH ({source});",
     ]
     for name in names:
         parts.append(
@@ -64,9 +68,7 @@ def script(lake: Path, names: list[str], head: str = "", key: str = "") -> Path:
             f"INSERT INTO {name} SELECT window_start, window_end, h, g, COUNT(*), SUM(v), window_time FROM "
             f"TABLE({CALLS[name][0]}) GROUP BY window_start, window_end, window_time, h, g;"
         )
-    file = lake / "windows.sql"
-    file.write_text("\n".join(parts))
-    return file
+    return "\n".join(parts)
 
 
 def result(spark: SparkSession, lake: Path, name: str) -> Rows:
@@ -88,7 +90,7 @@ class Expected:
         self.rows: list[tuple[int, int, int, str | None, int | None]] = []
         self.watermark = -(10**9)
 
-    def add(self, batch: list[Row]) -> None:
+    def add(self, batch: list[Row], *, is_end: bool = False) -> None:
         base = int((BEGIN - datetime(1970, 1, 1)).total_seconds())
         for h, g, v, second in batch:
             for start, end in windows(self.call, second):
@@ -97,6 +99,8 @@ class Expected:
         newest = max((second for *_, second in batch), default=None)
         if newest is not None:
             self.watermark = max(self.watermark, base + newest - DELAY)
+        if is_end:
+            self.watermark = max([self.watermark, *(end for _, end, *_ in self.rows)])
 
     def result(self) -> Rows:
         closed = [row for row in self.rows if row[1] * 1000 - 1 <= self.watermark * 1000]
@@ -139,7 +143,7 @@ def played(
     )
     head = f"\nSET 'table.exec.emit.allow-lateness' = '{lateness} s';" if lateness else ""
     key = ", PRIMARY KEY (we, h, g) NOT ENFORCED" if lateness else ""
-    loaded = load_script(script(lake, names, head, key))
+    loaded = load_script(lake / "windows.sql", text=script_text(names, head, key))
     expected = {name: Expected(name, lateness) for name in names}
     late = 0
     for number in range(batches):
@@ -169,3 +173,49 @@ def test_late_rows_that_are_allowed_correct_their_windows(spark: SparkSession, l
 @pytest.mark.parametrize("seed", range(10, 15))
 def test_a_thousand_histories(spark: SparkSession, lake: Path, seed: int) -> None:
     played(spark, lake, seed, list(CALLS), histories=200, batches=8, lateness=10 * (seed % 2))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", range(20, 23))
+def test_runs_with_a_bound_between_others(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], seed: int
+) -> None:
+    """The end of a run with a bound closes the windows that have rows, no later ones."""
+    draw = random.Random(seed)
+    names, lateness = ["tumble", "hop", "cumulate"], 15 * (seed % 2)
+    head = f"\nSET 'table.exec.emit.allow-lateness' = '{lateness} s';" if lateness else ""
+    head += "\nSET 'bridge.state.closed-windows' = 'remove';" if seed != 20 else ""
+    key = ", PRIMARY KEY (we, h, g) NOT ENFORCED" if lateness else ""
+    text = script_text(names, head, key, "{kafka}, 'topic' = '{prefix}-t'")
+    script = ScriptRun(spark, broker, lake, unique("s"), text)
+    script.create("t", partitions=1)
+    expected = {name: Expected(name, lateness) for name in names}
+    sizes: list[int] = []
+    for number in range(8):
+        is_end = draw.random() < 0.4
+        batch = drawn(draw, 20, number * 35) if number != 4 else []
+        sizes.append(len(batch))
+        documents = [
+            {"h": h, "g": g, "v": v, "ts": f"{BEGIN + timedelta(seconds=s)}"} for h, g, v, s in batch
+        ]
+        script.send("t", [(None, document) for document in documents])
+        script.text = (
+            text.replace("'{prefix}-t'", "'{prefix}-t', 'scan.bounded.mode' = 'latest-offset'")
+            if is_end
+            else text
+        )
+        script.run()
+        for name in names:
+            expected[name].add(batch, is_end=is_end)
+            assert result(spark, lake, name) == expected[name].result(), f"{name}, batch {number}"
+    kept = spark.read.format("delta").load(str(lake / "state" / "script" / "sources" / "t")).count()
+    assert (kept < sum(sizes)) is (seed != 20), "files of closed windows are gone"
+    if lateness and kept < sum(sizes):
+        before = {name: result(spark, lake, name) for name in names}
+        script.run(rebuild=True)
+        ends = max(end for _, end, *_ in expected["hop"].rows) - 150
+        for name in names:
+            rows = result(spark, lake, name)
+            assert {row for row in rows if row[1] <= ends} == {row for row in before[name] if row[1] <= ends}
+            assert {row[:4] for row in before[name]} <= {row[:4] for row in rows}, "no window is lost"

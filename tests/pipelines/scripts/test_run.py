@@ -24,6 +24,11 @@ CREATE TABLE pageviews_per_region (user_region STRING, pv BIGINT, uv BIGINT, PRI
 INSERT INTO pageviews_per_region SELECT user_region, COUNT(*), COUNT(DISTINCT user_id) FROM pageviews
   GROUP BY user_region;
 """
+MEANS = """
+CREATE TABLE means (user_region STRING, mean BIGINT, PRIMARY KEY (user_region) NOT ENFORCED)
+  WITH ({upsert}, 'topic' = '{prefix}-means');
+INSERT INTO means SELECT user_region, AVG(page_id) FROM pageviews GROUP BY user_region;
+"""
 SHOWN = """
 CREATE TABLE shown (user_region STRING, pv BIGINT) WITH ('connector' = 'print', 'print-identifier' = 'views');
 INSERT INTO shown SELECT user_region, COUNT(*) FROM pageviews GROUP BY user_region;
@@ -40,10 +45,12 @@ def view(user: int, region: str | None) -> tuple[None, dict[str, Any]]:
 
 
 def test_the_first_example_of_the_manuals(make: Make) -> None:
-    script = make(PAGEVIEWS + SHOWN)
+    script = make(PAGEVIEWS + SHOWN + MEANS)
     script.create("views", "regions")
     script.send("views", [view(1, "a"), view(1, "a"), view(2, "b"), view(3, None)])
     script.run()
+    means = {key["user_region"]: row["mean"] for key, row in script.received("means")}
+    assert means == {"a": 1, "b": 1, None: 1}
     regions = {key["user_region"]: (row["pv"], row["uv"]) for key, row in script.received("regions")}
     assert regions == {"a": (2, 1), "b": (1, 1), None: (1, 1)}
     assert sorted(script.printed) == ["views> +I[a, 2]", "views> +I[b, 1]", "views> +I[null, 1]"]
@@ -56,7 +63,9 @@ def test_the_first_example_of_the_manuals(make: Make) -> None:
     ]
     assert script.printed == ["views> -U[a, 2]", "views> +U[a, 3]", "views> +I[c, 1]"]
     reads = [r.records_in for r in script.reports if r.verb == "ingest"]
-    assert reads == [2], "two INSERTs share what is read"
+    assert reads == [2], "INSERTs share what is read"
+    means = {key["user_region"]: row for key, row in script.received("means")}
+    assert means == {"c": {"user_region": "c", "mean": 1}}, "that of a is what it was, of one row more"
     assert summary.pipelines["insert", "script.pageviews_per_region"].updated == 1
 
     assert script.run().rounds == 1

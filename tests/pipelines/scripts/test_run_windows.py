@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.embedded.broker import Broker
-from bridge.errors import TableError
+from bridge.errors import DefinitionError, TableError
+from bridge.pipelines.scripts.state import ScriptState
 from tests.pipelines.scripts.scripts import ScriptRun
 
 Make = Callable[[str], ScriptRun]
@@ -45,10 +46,17 @@ def warnings(script: ScriptRun) -> list[str]:
     return [r.warning for r in script.reports if r.verb == "insert" and r.warning]
 
 
+REMOVING = "SET 'bridge.state.closed-windows' = 'remove';"
+TOTALS = """
+CREATE TABLE totals (region STRING, n BIGINT, PRIMARY KEY (region) NOT ENFORCED) WITH ('connector' = 'blackhole');
+INSERT INTO totals SELECT region, COUNT(*) FROM views GROUP BY region;
+"""
+
+
 def test_windows_close_with_the_watermark_and_late_rows_are_dropped(
-    make: Make, arm: Callable[[str, str], Path]
+    make: Make, arm: Callable[[str, str], Path], spark: SparkSession
 ) -> None:
-    script = make(COUNTED.replace("{idle}", "0 ms"))
+    script = make(REMOVING + COUNTED.replace("{idle}", "0 ms"))
     script.create("views", partitions=1)
     script.create("minutes")
     script.send("views", [view("00:10"), view("00:59.999"), view("01:04.998", "b")])
@@ -69,6 +77,39 @@ def test_windows_close_with_the_watermark_and_late_rows_are_dropped(
         "sent once, though the first run died after its commit"
     )
     assert script.run().rounds == 1 and not script.reports
+
+    unbounded = script.text
+    script.text = unbounded.replace("'0 ms'", "'0 ms', 'scan.bounded.mode' = 'latest-offset'")
+    assert script.text != unbounded
+    script.send("views", [view("01:30"), view("02:20", "b")])
+    fired = arm("script.before-commit", "raise")
+    with pytest.raises(Exception, match="failpoint"):
+        script.run()
+    assert fired.exists() and minutes(script) == []
+    assert script.run(every_seconds=600).rounds == 2, "all sources have ended, so the run ends, too"
+    assert minutes(script) == [("02", "a", 1), ("02", "b", 1)]
+    assert warnings(script) == ["1 late rows dropped: their windows were closed"]
+    assert script.run().rounds == 1 and not script.reports
+
+    script.text = unbounded
+    script.send("views", [view("02:59.999"), view("03:01"), view("04:06")])
+    script.run()
+    assert minutes(script) == [("03", "a", 1)], "02 is closed, later windows are not"
+    assert warnings(script) == ["1 late rows dropped: their windows were closed"]
+
+    state = ScriptState(script.script())
+    kept = spark.read.format("delta").load(str(state.source_target(state.tables["views"])))
+    assert sorted(f"{row['ts']:%M:%S}" for row in kept.collect()) == [
+        *("00:20", "01:20", "01:30", "02:10", "02:20", "02:59", "03:01", "04:06")
+    ], "the first two batches had rows of closed windows only"
+    script.text += TOTALS
+    with pytest.raises(TableError, match="rows of closed windows were removed from the state of `views`"):
+        script.run()
+    script.text = unbounded.replace("COUNT(*)", "COUNT(user_id)")
+    with pytest.raises(
+        DefinitionError, match="another query cannot be computed, as rows of closed windows were"
+    ):
+        script.run(rebuild=True)
 
 
 def test_a_partition_without_rows_holds_windows_back_until_it_is_idle(make: Make) -> None:
@@ -186,3 +227,11 @@ def test_windows_are_joined_and_read_by_another_insert(make: Make) -> None:
     assert sorted((k["we"][14:16], k["view"], k["click"]) for k, _ in script.received("seen")) == [], (
         "click 9 was moved to a view of another minute before its window closed"
     )
+    script.received("days")
+    script.send("clicks", [click(11, "03:40", 3)])
+    script.text = script.text.replace("-views')", "-views', 'scan.bounded.mode' = 'latest-offset')")
+    script.run()
+    assert sorted((k["we"][14:16], k["view"], k["click"]) for k, _ in script.received("seen")) == [
+        ("04", 3, 11)
+    ], "the views have ended at 10:03:30, the clicks are at 10:09"
+    assert [r["n"] for _, r in script.received("days")] == [3], "this one reads views only"
