@@ -43,6 +43,16 @@ def test_null_headers_and_headers_without_a_name_are_omitted() -> None:
     ]
 
 
+def test_bytes_are_those_of_keys_and_values() -> None:
+    batch = pa.RecordBatch.from_pydict(
+        {"key": pa.array([b"k", b"kk", None]), "value": pa.array([b"value", None, b""])}
+    )
+    for part in (batch, batch.slice(1), batch.slice(0, 0)):
+        records = ArrowRecords(("t",)).records(part)
+        assert records.size == replace(records, counted_bytes=None).size
+    assert ArrowRecords(("t",)).records(batch).size == 8
+
+
 def test_times_are_milliseconds_or_none() -> None:
     times = pa.array([1_000, 1_999, None, 1_582_977_600_123_999], type=pa.timestamp("us", "UTC"))
     assert ArrowRecords(("t",)).records(_batch(timestamp=times)).timestamps == [1, 1, None, 1_582_977_600_123]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+import pyarrow as pa
 import pytest
 
 from bridge.embedded.broker import Broker
@@ -61,3 +62,12 @@ def test_librdkafka_puts_them_there(broker: Broker, unique: Callable[[str], str]
         writer.send(Records([topic] * len(keys), keys, [b"v"] * len(keys)))
     actual = {m.key() or b"": m.partition() for m in messages(broker.bootstrap, topic)}
     assert [actual[k or b""] for k in keys] == partitions_of(keys, partitions)
+
+
+@pytest.mark.parametrize("type", [pa.binary(), pa.large_binary()])
+def test_keys_in_arrow(type: pa.DataType) -> None:
+    """A part of a column, too, whose bytes begin somewhere."""
+    keys = [b"first", None, b"", b"21", b"foobar", b"a-little-bit-long-string", None, b"last"]
+    column = pa.array(keys, type)
+    for begin, end in ((0, 8), (2, 6), (7, 8), (3, 3)):
+        assert partitions_of(column[begin:end], 5) == partitions_of(keys[begin:end], 5)
