@@ -24,7 +24,7 @@ from pyroaring import BitMap
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from bridge.columns import KIND
+from bridge.columns import KIND, estimated_bytes
 from bridge.definition import Engine
 from bridge.delta.changes_in_driver import Limits, collect_changes
 from bridge.delta.deletion_vectors.commit import commit_info, mark_rows, removed, write_commit
@@ -77,6 +77,7 @@ class DeletionVectorsEngine:
         """Raise UnsupportedByEngine where `merge` would raise it for these persisted `changes`; writes nothing."""
         snapshot = self._newest(table)
         _refuse_unsupported(snapshot, key)
+        self._refuse_large_batch(changes)
         source = collect_changes(table, _without_kept(changes))
         prepared = _prepared(table, source, arrow_schema(snapshot.metadata))
         with _unreadable_files():
@@ -93,7 +94,10 @@ class DeletionVectorsEngine:
         semantics: MergeSemantics = upsert_by_key,
     ) -> MergeResult:
         """Merge as `MergeEngine.merge` promises. The changes are sent to the driver as Arrow."""
+        _refuse_other_semantics(semantics)
         _refuse_unsupported(self._newest(table), key)
+        if persisted:
+            self._refuse_large_batch(changes)
         source = collect_changes(table, _without_kept(changes))
         return self.merge_arrow(table, source, key=key, progress=progress, semantics=semantics)
 
@@ -108,8 +112,7 @@ class DeletionVectorsEngine:
     ) -> MergeResult:
         """Do as `merge`, with changes that are in the driver already: the columns that `merge` asks for."""
         refuse_unfit_properties(table, table.properties, progress.pipeline)
-        if semantics is not upsert_by_key:
-            raise UnsupportedByEngine("the batch does more than merge whole rows by their key")
+        _refuse_other_semantics(semantics)
         if self.limits is not None:
             self.limits.refuse_batch(changes.nbytes)
         for _ in attempts():
@@ -123,6 +126,11 @@ class DeletionVectorsEngine:
             if result is not None:
                 return result
         raise conflict_error(table, progress.batch)
+
+    def _refuse_large_batch(self, changes: DataFrame) -> None:
+        """Refuse persisted changes by their size in Spark's cache, before any of them comes into the driver."""
+        if self.limits is not None:
+            self.limits.refuse_batch(estimated_bytes(changes))
 
     def _newest(self, table: Table) -> Snapshot:
         place = urlsplit(table.location)
@@ -222,6 +230,11 @@ class DeletionVectorsEngine:
         if is_on(properties, CHANGE_FEED_PROPERTY) and (effects.marked or rewritten):
             actions.append({"cdc": write_change_file(snapshot.folder, effects)})
         return actions
+
+
+def _refuse_other_semantics(semantics: MergeSemantics) -> None:
+    if semantics is not upsert_by_key:
+        raise UnsupportedByEngine("the batch does more than merge whole rows by their key")
 
 
 def _without_kept(changes: DataFrame) -> DataFrame:

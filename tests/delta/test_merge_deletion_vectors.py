@@ -246,6 +246,25 @@ def test_batches_that_are_left_to_others(spark: SparkSession, lake: Path) -> Non
     assert not log_file(table, 2).exists()
 
 
+def test_a_large_batch_does_not_come_into_the_driver(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t", rows=[(1, "a")])
+    changes = frame(table, [("+U", i, "b") for i in range(50)]).persist()
+    changes.count()
+    engine, context = DeletionVectorsEngine(Limits(10, 1 << 30)), spark.sparkContext
+    context.setJobGroup("large", "a large batch")
+    try:
+        for refused in (
+            lambda: engine.merge(table, changes, key=["id"], progress=at(0), persisted=True),
+            lambda: engine.refuse(table, changes, key=["id"]),
+        ):
+            with pytest.raises(UnsupportedByEngine, match=r"^the batch has 0 MiB, more than 0 MiB$"):
+                refused()
+        assert list(context.statusTracker().getJobIdsForGroup("large")) == []
+    finally:
+        changes.unpersist()
+        context._jsc.clearJobGroup()
+
+
 def test_a_missing_file_is_left_to_an_engine_that_names_it(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(1, "a")])
     next((lake / "t").glob("*.parquet")).unlink()
