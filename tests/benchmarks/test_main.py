@@ -31,3 +31,10 @@ def test_the_pages_that_are_there_are_linked() -> None:
     linked = set(re.findall(r"\((performance[a-z-]*\.md)\)", (DOCS / "benchmarks.md").read_text()))
     assert linked == written
     assert written <= {"performance.md", *(f"performance-{part}.md" for part in PARTS)}
+
+
+def test_each_missed_goal_is_explained() -> None:
+    missed = sum(file.read_text().count("| missed |") for file in DOCS.glob("performance*.md"))
+    text = (DOCS / "benchmarks.md").read_text().partition(" missed:\n")[2]
+    explained = re.findall(r"^- \*\*", text.partition("\nEvery table")[0], re.MULTILINE)
+    assert missed == len(explained) > 0
