@@ -58,7 +58,7 @@ QUERIES = {
 }
 
 
-IN_DEFAULT_TESTS = ("counted", "means", "different", "different_together")
+IN_DEFAULT_TESTS = ("counted", "means", "different_together")
 
 
 def script(lake: Path, queries: Collection[str] = tuple(QUERIES)) -> Path:
