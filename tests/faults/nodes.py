@@ -46,6 +46,9 @@ class Nodes:
             "spark.cores.max": "2",
             "spark.executor.cores": "1",
             "spark.executor.memory": "700m",
+            # Of the defaults, 200 and 50 tasks, Delta's own jobs (VACUUM, the table's state) took minutes on two cores.
+            "spark.sql.shuffle.partitions": "2",
+            "spark.databricks.delta.snapshotPartitions": "2",
             "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
             "spark.executorEnv.BRIDGE_FAILPOINTS": str(failpoints),
             "spark.executorEnv.BRIDGE_FILE_SLOT_ROWS": str(SLOT_ROWS),
