@@ -82,6 +82,6 @@ def test_its_steps_make_a_bridge_that_ingests(
     job = "/opt/bridge/jobs/run.py ingest /opt/bridge/conf/orders.yaml"
     image.run(f"$SPARK_HOME/bin/spark-submit --master local[2] {job}")
     last = {change.order_id: change.order for change in story}
-    assert sum(1 for _ in Log(tmp_path / "lake" / "orders").rows(["order_id"])) == sum(
-        order is not None for order in last.values()
-    )
+    log = Log(tmp_path / "lake" / "orders")
+    assert [version for version, _ in log.commits()] == [0, 1]
+    assert len(log.rows(["order_id"])) == sum(order is not None for order in last.values())
