@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from bridge.columns import KIND, col
+from bridge.columns import KIND, col, estimated_bytes
 from bridge.delta.merge_contract import UnsupportedByEngine
 from bridge.delta.merge_semantics import KEPT
 from bridge.delta.table import Table
@@ -43,9 +43,17 @@ class Limits:
             )
 
 
-def collect_changes(table: Table, changes: DataFrame, more: Sequence[str] = ()) -> pa.Table:
+def collect_changes(
+    table: Table, changes: DataFrame, more: Sequence[str] = (), *, limits: Limits | None = None
+) -> pa.Table:
     """Bring the changes into the driver as Arrow: the definition's columns, `more`, `__kind`, and which values each
-    change keeps, where changes do."""
+    change keeps, where changes do.
+
+    Raises UnsupportedByEngine, before any of them comes, where Spark's cache has more bytes of them than `limits`
+    allow; give these for persisted changes only, as the size of others is unknown.
+    """
+    if limits is not None:
+        limits.refuse_batch(estimated_bytes(changes))
     kept = []
     if KEPT in changes.columns:
         contains = {name: F.array_contains(col(KEPT), name) for name in table.columns}

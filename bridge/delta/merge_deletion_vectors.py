@@ -24,7 +24,7 @@ from pyroaring import BitMap
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from bridge.columns import KIND, estimated_bytes
+from bridge.columns import KIND
 from bridge.definition import Engine
 from bridge.delta.changes_in_driver import Limits, collect_changes
 from bridge.delta.deletion_vectors.commit import commit_info, mark_rows, removed, write_commit
@@ -77,8 +77,7 @@ class DeletionVectorsEngine:
         """Raise UnsupportedByEngine where `merge` would raise it for these persisted `changes`; writes nothing."""
         snapshot = self._newest(table)
         _refuse_unsupported(snapshot, key)
-        self._refuse_large_batch(changes)
-        source = collect_changes(table, _without_kept(changes))
+        source = collect_changes(table, _without_kept(changes), limits=self.limits)
         prepared = _prepared(table, source, arrow_schema(snapshot.metadata))
         with _unreadable_files():
             self._candidates(table, snapshot, prepared, key)
@@ -96,9 +95,8 @@ class DeletionVectorsEngine:
         """Merge as `MergeEngine.merge` promises. The changes are sent to the driver as Arrow."""
         _refuse_other_semantics(semantics)
         _refuse_unsupported(self._newest(table), key)
-        if persisted:
-            self._refuse_large_batch(changes)
-        source = collect_changes(table, _without_kept(changes))
+        limits = self.limits if persisted else None
+        source = collect_changes(table, _without_kept(changes), limits=limits)
         return self.merge_arrow(table, source, key=key, progress=progress, semantics=semantics)
 
     def merge_arrow(
@@ -126,11 +124,6 @@ class DeletionVectorsEngine:
             if result is not None:
                 return result
         raise conflict_error(table, progress.batch)
-
-    def _refuse_large_batch(self, changes: DataFrame) -> None:
-        """Refuse persisted changes by their size in Spark's cache, before any of them comes into the driver."""
-        if self.limits is not None:
-            self.limits.refuse_batch(estimated_bytes(changes))
 
     def _newest(self, table: Table) -> Snapshot:
         place = urlsplit(table.location)

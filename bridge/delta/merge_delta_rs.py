@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
-from bridge.columns import estimated_bytes
 from bridge.definition import Engine
 from bridge.delta.changes_in_driver import Limits, collect_changes, kept_column
 from bridge.delta.delta_errors import attempts, conflict_error
@@ -71,8 +70,7 @@ class DeltaRsEngine:
     def refuse(self, table: Table, changes: DataFrame, *, key: Sequence[str]) -> None:
         """Raise UnsupportedByEngine where `merge` would raise it for these persisted `changes`; writes nothing."""
         target = _open(table, key)
-        self._refuse_large_batch(changes)
-        self._refuse_many_files(target, collect_changes(table, changes), key)
+        self._refuse_many_files(target, collect_changes(table, changes, limits=self.limits), key)
 
     def merge(
         self,
@@ -88,9 +86,8 @@ class DeltaRsEngine:
         refuse_unfit_properties(table, table.properties, progress.pipeline)
         statement = semantics(table.columns, key)
         target = _open(table, key)
-        if persisted:
-            self._refuse_large_batch(changes)
-        source = collect_changes(table, changes, statement.change_columns)
+        limits = self.limits if persisted else None
+        source = collect_changes(table, changes, statement.change_columns, limits=limits)
         return self._merge(target, table, source, statement, progress)
 
     def merge_arrow(
@@ -133,10 +130,6 @@ class DeltaRsEngine:
                     return MergeResult(committed_version(table, progress), skipped=True)
                 conflict, target = error, None
         raise conflict_error(table, progress.batch) from conflict
-
-    def _refuse_large_batch(self, changes: DataFrame) -> None:
-        if self.limits is not None:
-            self.limits.refuse_batch(estimated_bytes(changes))
 
     def _refuse_many_files(self, target: DeltaTable, source: pa.Table, key: Sequence[str]) -> None:
         if self.limits is not None:
