@@ -20,7 +20,7 @@ from bridge.delta.write_once import link_once
 from bridge.log_layout import commit_file, log_folder
 from bridge.version import own_version
 
-__all__ = ["commit_info", "mark_rows", "removed", "write_commit"]
+__all__ = ["append_info", "commit_info", "mark_rows", "removed", "write_commit"]
 
 
 def mark_rows(
@@ -68,13 +68,32 @@ def commit_info(
     read_version: int, user_metadata: str, key: Sequence[str], metrics: Mapping[str, int]
 ) -> Action:
     """The `commitInfo` of a MERGE by `key`; `metrics` have the names of Spark's MERGE."""
+    predicate = json.dumps([f"{name} = {name}" for name in key])
+    return _info("MERGE", {"predicate": predicate}, read_version, user_metadata, metrics)
+
+
+def append_info(read_version: int, user_metadata: str, adds: Sequence[Action], rows: int) -> Action:
+    """The `commitInfo` of an append of the files of `adds`, which have `rows` rows. It reads nothing of the table."""
+    sizes = sum(int(add["size"]) for add in adds)
+    metrics = {"numFiles": len(adds), "numOutputRows": rows, "numOutputBytes": sizes}
+    return _info("WRITE", {"mode": "Append", "partitionBy": "[]"}, read_version, user_metadata, metrics)
+
+
+def _info(
+    operation: str,
+    parameters: Mapping[str, str],
+    read_version: int,
+    user_metadata: str,
+    metrics: Mapping[str, int],
+) -> Action:
+    appends = operation == "WRITE"
     return {
         "timestamp": int(time.time() * 1000),
-        "operation": "MERGE",
-        "operationParameters": {"predicate": json.dumps([f"{name} = {name}" for name in key])},
+        "operation": operation,
+        "operationParameters": dict(parameters),
         "readVersion": read_version,
         "isolationLevel": "Serializable",
-        "isBlindAppend": False,
+        "isBlindAppend": appends,
         "operationMetrics": {name: str(value) for name, value in metrics.items()},
         "userMetadata": user_metadata,
         "engineInfo": f"changelog-bridge/{own_version()}",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 import uuid
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from bridge.delta.deletion_vectors.effects import Effects
@@ -14,7 +16,7 @@ from bridge.delta.deletion_vectors.statistics import file_statistics
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["write_change_file", "write_data_file"]
+__all__ = ["delete_data_files", "write_change_file", "write_data_file"]
 
 _ROWS_OF_A_GROUP = 1 << 17
 """Fewer than Arrow's million, as one row of a group cannot be read without the others."""
@@ -34,6 +36,13 @@ def write_data_file(table_folder: str, rows: pa.Table, columns_with_statistics: 
         "dataChange": True,
         "stats": file_statistics(rows, columns_with_statistics),
     }
+
+
+def delete_data_files(table_folder: str, adds: Iterable[Action]) -> None:
+    """Delete the files of `add` actions that will not be committed. Raises nothing: VACUUM removes what remains."""
+    for add in adds:
+        with suppress(OSError):
+            os.unlink(os.path.join(table_folder, add["path"]))
 
 
 def write_change_file(table_folder: str, effects: Effects) -> Action:

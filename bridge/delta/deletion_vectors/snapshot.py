@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,8 @@ Action = dict[str, Any]
 
 _CHECKPOINT = ".checkpoint.parquet"
 _ADD = ("path", "size", "modificationTime", "stats", "tags", "deletionVector", "partitionValues")
-_COLUMNS = ("protocol", "metaData", "txn", *(f"add.{name}" for name in _ADD))
+_DESCRIPTION = ("protocol", "metaData", "txn")
+_COLUMNS = (*_DESCRIPTION, *(f"add.{name}" for name in _ADD))
 
 
 @dataclass
@@ -39,6 +40,8 @@ class Snapshot:
     """`add` actions of the data files by their path in the log."""
     transactions: dict[str, int] = field(default_factory=dict)
     """The newest version of each application id."""
+    with_files: bool = True
+    """False where nobody asks for `files`, which is then empty."""
     _stamp: tuple[int, int] = (0, 0)
 
     def follow(self) -> bool:
@@ -59,7 +62,7 @@ class Snapshot:
             (name, what), *_ = action.items()
             if name == "remove":
                 self.files.pop(what["path"], None)
-            elif name == "add":
+            elif name == "add" and self.with_files:
                 added.append(what)
             elif name == "txn":
                 self.transactions[what["appId"]] = what["version"]
@@ -94,8 +97,9 @@ class Snapshot:
         return (about.st_ino, about.st_mtime_ns)
 
 
-def open_snapshot(folder: str) -> Snapshot:
-    """Read the newest version of the table in `folder`.
+def open_snapshot(folder: str, *, with_files: bool = True) -> Snapshot:
+    """Read the newest version of the table in `folder`; without its files, of which it may have many, if nobody needs
+    them.
 
     Raises UnsupportedByEngine for a log whose checkpoints have another form than one Parquet file, and for one of which
     commits are missing.
@@ -105,10 +109,10 @@ def open_snapshot(folder: str) -> Snapshot:
     checkpoints = [name for name in names if ".checkpoint." in name]
     if any(not name.endswith(_CHECKPOINT) or len(name) != 20 + len(_CHECKPOINT) for name in checkpoints):
         raise UnsupportedByEngine("the log has checkpoints of a form that only Spark reads")
-    snapshot = Snapshot(folder)
+    snapshot = Snapshot(folder, with_files=with_files)
     if checkpoints:
         newest = max(checkpoints)
-        snapshot.apply(_checkpoint(os.path.join(log, newest)))
+        snapshot.apply(_checkpoint(os.path.join(log, newest), _COLUMNS if with_files else _DESCRIPTION))
         snapshot.version = int(newest[:20])
     commits = {int(name[:20]) for name in names if name.endswith(".json")}
     last = max(commits, default=-1)
@@ -137,11 +141,11 @@ def live_rows(add: Mapping[str, Any]) -> int | None:
     return None if count is None else int(count) - int(marked)
 
 
-def _checkpoint(file: str) -> Iterator[Action]:
+def _checkpoint(file: str, columns: Sequence[str]) -> Iterator[Action]:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    content = pq.ParquetFile(file).read(columns=list(_COLUMNS))
+    content = pq.ParquetFile(file).read(columns=list(columns))
     for name in content.column_names:
         column = content[name]
         given = column.filter(pc.is_valid(column))

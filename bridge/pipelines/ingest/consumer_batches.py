@@ -3,34 +3,65 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from bridge.definition import Reader
+from bridge.delta.append_files import FileAppends
 from bridge.delta.ingest_progress import IngestProgress
+from bridge.delta.merge_contract import UnsupportedByEngine
 from bridge.errors import GapError
 from bridge.kafka import admin, source
+from bridge.kafka.latest_rows import NotRead
 from bridge.kafka.offset_availability import check_offsets_available
 from bridge.offsets import Offsets
+from bridge.pipelines.ingest.append_reader import AppendReader, apply_appended
 from bridge.pipelines.ingest.batch import AppliedBatch, apply_batch
 from bridge.pipelines.ingest.batch_range import Trigger, next_end
-from bridge.pipelines.ingest.consumer_reader import TIMEOUT_SECONDS, ConsumerReader, NotRead
+from bridge.pipelines.ingest.consumer_job import TIMEOUT_SECONDS
+from bridge.pipelines.ingest.consumer_reader import ConsumerReader
 from bridge.pipelines.ingest.latest_batch import apply_latest
-from bridge.pipelines.ingest.read_ahead import ReadAhead
+from bridge.pipelines.ingest.read_ahead import BatchReader, ReadAhead
 from bridge.pipelines.ingest.run_state import RunState
 from bridge.pipelines.runtime.kafka_read_errors import gap_error
 from bridge.pipelines.runtime.monitoring import TopicDiscovery
 
-__all__ = ["ConsumerBatches"]
+__all__ = ["ConsumerBatches", "consumer_batches"]
+
+_Batch = TypeVar("_Batch")
 
 _POLL_SECONDS = 0.05
 _NOT_READ_IN_A_ROW = 2
 """After so many consecutive batches that consumers could not read, Spark's source reads on."""
 
 
-class ConsumerBatches:
+def consumer_batches(run: RunState) -> ConsumerBatches[Any] | str:
+    """Return the batches of a pipeline that `consumer_support.unsupported` does not refuse; why its table refuses the
+    files of tasks, as the end of a sentence, if it does."""
+    if not run.topic.appends:
+        reader = ConsumerReader(run.spark, run.definition, run.topic, run.table)
+        return ConsumerBatches(
+            run, reader, partial(apply_latest, run.definition, run.table, engines=run.engines)
+        )
+    try:
+        appends = FileAppends(run.table)
+    except UnsupportedByEngine as reason:
+        return str(reason)
+    appended = AppendReader(run.spark, run.definition, run.topic, appends)
+    return ConsumerBatches(run, appended, partial(apply_appended, appends))
+
+
+class ConsumerBatches(Generic[_Batch]):
     """Reads the topics as they are now. `gave_up` says why Spark's source is to read on; None as long as it is not."""
 
-    def __init__(self, run: RunState, reader: ConsumerReader) -> None:
-        self._run, self._reader = run, ReadAhead(reader)
+    def __init__(
+        self,
+        run: RunState,
+        reader: BatchReader[_Batch],
+        apply_batch: Callable[[_Batch, IngestProgress], AppliedBatch | NotRead],
+    ) -> None:
+        self._run, self._reader, self._apply_batch = run, ReadAhead(reader), apply_batch
         self._not_read = 0
         self.gave_up: str | None = None
 
@@ -104,13 +135,17 @@ class ConsumerBatches:
             batch = self._reader.read(start, progress.offsets)
         except GapError:
             raise gap_error(run.definition, run.books.progress) from None
-        if not isinstance(batch, NotRead):
-            self._not_read = 0
+        if isinstance(batch, NotRead):
+            applied: AppliedBatch | NotRead = batch
+        else:
             self._reader.read_ahead(progress.offsets, self._next_end(progress.offsets))
-            return apply_latest(run.definition, run.table, batch, progress, engines=run.engines)
+            applied = self._apply_batch(batch, progress)
+        if not isinstance(applied, NotRead):
+            self._not_read = 0
+            return applied
         self._not_read += 1
         if self._not_read == _NOT_READ_IN_A_ROW and run.definition.reader is Reader.AUTO:
-            self.gave_up = batch.reason
+            self.gave_up = applied.reason
         records = source.read(run.spark, run.topic, start, progress.offsets)
         return apply_batch(
             run.definition,
@@ -120,5 +155,5 @@ class ConsumerBatches:
             engines=run.engines,
             start=start,
             fast=run.books.fast,
-            reader=batch.reason,
+            reader=applied.reason,
         )

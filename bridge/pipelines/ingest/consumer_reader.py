@@ -6,38 +6,30 @@ to it, batch by batch (docs/adr/029).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bridge.arrow_formats.catalog import arrow_decoder, change_arrow_decoder
 from bridge.columns import KIND
 from bridge.definition import Definition, Reader, Topic
 from bridge.delta.table import Table
-from bridge.errors import MissingPackageError
 from bridge.kafka.client_settings import for_consumer
 from bridge.kafka.folded_changes import ChangeReading
-from bridge.kafka.latest_rows import LatestChangesTask, LatestRows, LatestRowsTask, NotRead
-from bridge.kafka.range_parts import PartitionRange
-from bridge.kafka.task_errors import TaskErrors
-from bridge.kafka.worker_check import expected
+from bridge.kafka.latest_rows import LatestChangesTask, LatestRowsTask, NotRead
 from bridge.offsets import Offsets, TopicPartition
+from bridge.pipelines.ingest.consumer_job import TIMEOUT_SECONDS, ConsumerJob, ranges_between
 from bridge.pipelines.ingest.writer_schemas import with_writer_schemas
 from bridge.rows import RowKind
 from bridge.schema import TableSchema
 
-__all__ = ["TIMEOUT_SECONDS", "ConsumerReader", "LatestBatch", "NotRead"]
+__all__ = ["ConsumerReader", "LatestBatch", "NotRead"]
 
 _Task: TypeAlias = LatestRowsTask | LatestChangesTask
-
-TIMEOUT_SECONDS = 60.0
-"""How long a broker may not answer: Kafka's default.api.timeout.ms."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +48,10 @@ class ConsumerReader:
     """Reads batches of a topic for a pipeline that `unsupported` does not refuse."""
 
     def __init__(self, spark: SparkSession, definition: Definition, topic: Topic, table: Table) -> None:
-        self._spark, self._topic, self._table = spark, topic, table
+        self._topic, self._table = topic, table
+        self._job = ConsumerJob(spark, topic.properties, required=definition.reader is Reader.CONSUMER)
         self._key = definition.primary_key
-        self._tasks = max(1, spark.sparkContext.defaultParallelism)
         self._make_task = self._upsert_task() if topic.is_upsert else self._change_task()
-        self._required = definition.reader is Reader.CONSUMER
         self._limit_bytes = definition.merge.max_batch_bytes
 
     def read(self, start: Offsets, end: Offsets, *, job_group: str | None = None) -> LatestBatch | NotRead:
@@ -71,19 +62,12 @@ class ConsumerReader:
         this thread, are of that group, which `cancel` ends. Raises GapError and KafkaError of a task, KafkaError for
         a schema registry that cannot be reached, and Spark's errors.
         """
-        if job_group is not None:
-            self._spark.sparkContext.setJobGroup(job_group, "read ahead", interruptOnCancel=True)
-        ranges = [
-            PartitionRange(name, partition, low, high)
-            for name, partition, high in end
-            if (low := start.get(name, partition)) is not None and low < high
-        ]
-        results = self._run(ranges)
-        parts: list[LatestRows] = []
-        for result in results:
-            if isinstance(result, NotRead):
-                return result
-            parts.append(result)
+        self._job.begin_group(job_group)
+        ranges = ranges_between(start, end)
+        task = self._make_task(max(1, self._limit_bytes // max(1, min(self._job.tasks, len(ranges)))))
+        parts = self._job.run(ranges, task)
+        if isinstance(parts, NotRead):
+            return parts
         changes = pa.concat_tables([p.table() for p in parts]).select([*self._table.columns, KIND])
         keys = changes.select(list(self._key))
         if keys.group_by(list(self._key)).aggregate([]).num_rows < keys.num_rows:
@@ -97,23 +81,7 @@ class ConsumerReader:
 
     def cancel(self, job_group: str) -> None:
         """End the job of a `read` in another thread, which then raises Spark's error. Does nothing without one."""
-        self._spark.sparkContext.cancelJobGroup(job_group)
-
-    def _run(self, ranges: Sequence[PartitionRange]) -> list[LatestRows | NotRead]:
-        if not ranges:
-            return []
-        shares = _shares(ranges, self._tasks)
-        task = self._make_task(max(1, self._limit_bytes // len(shares)))
-        errors = TaskErrors(expected(self._topic.properties))
-        # Of Spark SQL the planning alone would take longer than the tasks of a small batch.
-        job = self._spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(errors.task(task.run))
-        try:
-            return job.collect()
-        except (PySparkException, Py4JJavaError) as failure:
-            error = errors.error(failure)
-            if isinstance(error, MissingPackageError) and not self._required:
-                return [NotRead(str(error).partition(":")[0])]
-            raise error or failure from None
+        self._job.cancel(job_group)
 
     def _upsert_task(self) -> Callable[[int], _Task]:
         """Return what makes the task of a batch for a limit of bytes; it asks the schema registry."""
@@ -164,14 +132,3 @@ def _not_null(schema: TableSchema) -> tuple[str, ...]:
 
 def _is_upsert(table: pa.Table) -> pa.ChunkedArray:
     return pc.equal(table[KIND], RowKind.UPDATE_AFTER.value)
-
-
-def _shares(ranges: Sequence[PartitionRange], tasks: int) -> list[list[PartitionRange]]:
-    """Distribute the ranges over at most `tasks` tasks, by their lengths."""
-    shares: list[list[PartitionRange]] = [[] for _ in range(min(tasks, len(ranges)))]
-    lengths = [0] * len(shares)
-    for each in sorted(ranges, key=lambda r: (r.start - r.end, r.topic, r.partition)):
-        shortest = lengths.index(min(lengths))
-        shares[shortest].append(each)
-        lengths[shortest] += each.end - each.start
-    return shares

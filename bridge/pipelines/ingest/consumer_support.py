@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+from bridge.arrow_formats.arrow_types import arrow_type
 from bridge.arrow_formats.catalog import arrow_decoder, change_arrow_decoder
 from bridge.definition import BadRecords, Definition, Engine, Topic
 from bridge.kafka.client_settings import java_reader_settings
-from bridge.schema import PhysicalColumn, RowType, ScalarType
+from bridge.pipelines.ingest.append_task import METADATA_TYPES
+from bridge.schema import Column, MetadataColumn, PhysicalColumn, RowType, ScalarType
 
 __all__ = ["unsupported"]
+
+_MILLISECONDS = 3
+"""Digits of the precision of Kafka's timestamps; with fewer they are truncated."""
 
 
 def unsupported(definition: Definition, topic: Topic) -> str | None:
     """Return why consumers cannot read for this pipeline, as the end of a sentence; None if they can.
 
-    They read upsert topics, and CDC topics into tables with a key.
+    They read upsert topics, CDC topics into tables with a key, and topics of rows into tables without one, if the
+    table accepts the files of their tasks (see `append_files`).
     """
     schema = topic.schema
-    if topic.appends:
-        return "the table has no PRIMARY KEY"
     if definition.bad_records is not BadRecords.FAIL:
         return "bad records are not to stop the ingest"
     if definition.gate is not None:
         return "the pipeline has a gate"
-    if definition.merge.engine is Engine.SPARK:
+    if definition.merge.engine is Engine.SPARK and not topic.appends:
         return "merge.engine is spark"
-    special = [c.name for c in schema.columns if not isinstance(c, PhysicalColumn)]
+    special = [c.name for c in schema.columns if not (isinstance(c, PhysicalColumn) or _is_given(c, topic))]
     if special:
         return f"column {special[0]!r} is a metadata or computed column"
     rows = [c.name for c in schema.physical if c.name in schema.primary_key and isinstance(c.type, RowType)]
@@ -39,10 +43,25 @@ def unsupported(definition: Definition, topic: Topic) -> str | None:
     return _undecoded(topic)
 
 
+def _is_given(column: Column, topic: Topic) -> bool:
+    """Whether tasks give a column of a table without a key from the record, in the type of its key."""
+    if not topic.appends or not isinstance(column, MetadataColumn) or column.key not in METADATA_TYPES:
+        return False
+    type = column.type
+    return (
+        isinstance(type, ScalarType)
+        and arrow_type(type) == METADATA_TYPES[column.key]
+        and (column.key != "timestamp" or type.parameters >= (_MILLISECONDS,))
+    )
+
+
 def _undecoded(topic: Topic) -> str | None:
     key = None if topic.key is None else arrow_decoder(topic.key)
     if isinstance(key, str):
         return key
+    if topic.appends:
+        value = arrow_decoder(topic.value)
+        return value if isinstance(value, str) else None
     if topic.is_upsert:
         value = arrow_decoder(topic.value)
         return "the topic has no key format" if key is None else value if isinstance(value, str) else None
@@ -54,7 +73,8 @@ def _undecoded(topic: Topic) -> str | None:
 
 
 def _is_timestamp(topic: Topic, name: str) -> bool:
-    column = next((c for c in topic.schema.physical if c.name == name), None)
+    columns = (*topic.schema.physical, *topic.schema.metadata)
+    column = next((c for c in columns if c.name == name), None)
     return (
         column is not None
         and isinstance(column.type, ScalarType)

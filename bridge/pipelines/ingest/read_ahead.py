@@ -5,33 +5,49 @@ from __future__ import annotations
 import uuid
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
+from typing import Generic, Protocol, TypeVar
 
+from bridge.kafka.latest_rows import NotRead
 from bridge.offsets import Offsets
-from bridge.pipelines.ingest.consumer_reader import ConsumerReader, LatestBatch, NotRead
 
-__all__ = ["ReadAhead"]
+__all__ = ["BatchReader", "ReadAhead"]
+
+_Batch = TypeVar("_Batch")
+_Batch_co = TypeVar("_Batch_co", covariant=True)
 
 
-class ReadAhead:
+class BatchReader(Protocol[_Batch_co]):
+    """Reads batches of a topic by jobs whose tasks are consumers. See `ConsumerReader`, which promises the same."""
+
+    def read(self, start: Offsets, end: Offsets, *, job_group: str | None = None) -> _Batch_co | NotRead:
+        """Return the batch of the records from `start` to `end`; NotRead where only Spark's path reads them exactly."""
+        ...
+
+    def cancel(self, job_group: str) -> None:
+        """End the job of a `read` in another thread, which then raises Spark's error. Does nothing without one."""
+        ...
+
+
+class ReadAhead(Generic[_Batch]):
     """A reader that can be told which batch comes next; a context manager.
 
     Batches are read once each and returned in the order in which they are asked for. What reading one ahead raises,
     `read` raises when it asks for it. At the end of the block nothing is being read any more.
     """
 
-    def __init__(self, reader: ConsumerReader) -> None:
+    def __init__(self, reader: BatchReader[_Batch]) -> None:
         self._reader = reader
         self._pool = ThreadPoolExecutor(1, "read-ahead")
         self._group = f"read-ahead {uuid.uuid4().hex}"
         self._ahead: tuple[Offsets, Offsets] | None = None
-        self._future: Future[LatestBatch | NotRead] = Future()
+        self._future: Future[_Batch | NotRead] = Future()
 
     def end_after(self, start: Offsets) -> Offsets | None:
         """Where the batch ends that begins at `start` and is being read ahead; None if there is none."""
         return self._ahead[1] if self._ahead is not None and self._ahead[0] == start else None
 
-    def read(self, start: Offsets, end: Offsets) -> LatestBatch | NotRead:
-        """Do as `ConsumerReader.read`; takes what was read ahead, if it is this batch."""
+    def read(self, start: Offsets, end: Offsets) -> _Batch | NotRead:
+        """Do as `BatchReader.read`; takes what was read ahead, if it is this batch."""
         if self._ahead == (start, end):
             self._ahead = None
             return self._future.result()
@@ -51,7 +67,7 @@ class ReadAhead:
                 self._reader.cancel(self._group)
                 self._future.exception()
 
-    def __enter__(self) -> ReadAhead:
+    def __enter__(self) -> ReadAhead[_Batch]:
         return self
 
     def __exit__(

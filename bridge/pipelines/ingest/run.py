@@ -9,14 +9,14 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from bridge.definition import Definition, Reader
 from bridge.errors import DefinitionError
 from bridge.metrics import Listener, Summary, ignore
-from bridge.pipelines.ingest.consumer_batches import ConsumerBatches
-from bridge.pipelines.ingest.consumer_reader import ConsumerReader
+from bridge.pipelines.ingest.consumer_batches import ConsumerBatches, consumer_batches
 from bridge.pipelines.ingest.consumer_support import unsupported
 from bridge.pipelines.ingest.run_state import RunState
 from bridge.pipelines.ingest.stream_batches import StreamBatches
@@ -105,7 +105,7 @@ class _Run:
             state.look_up_topics()
             batches = self._batches()
 
-    def _batches(self) -> ConsumerBatches | StreamBatches:
+    def _batches(self) -> ConsumerBatches[Any] | StreamBatches:
         """What gets the next batches. Raises DefinitionError where the configured reader is not possible."""
         state = self._state
         reader, definition = state.definition.reader, state.definition
@@ -113,7 +113,10 @@ class _Run:
             return StreamBatches(state, _CONFIGURED)
         reason = self._gave_up or unsupported(definition, state.topic)
         if reason is None:
-            return ConsumerBatches(state, ConsumerReader(state.spark, definition, state.topic, state.table))
+            batches = consumer_batches(state)
+            if not isinstance(batches, str):
+                return batches
+            reason = batches
         if reader is Reader.CONSUMER:
             raise DefinitionError(
                 f"{definition.name!r}: `ingest.reader: consumer` is not possible, as {reason}; leave the option out, "

@@ -39,6 +39,7 @@ def _import(_: Iterable[int]) -> Iterator[int]:
     import pyarrow.compute
     import pyarrow.json  # noqa: F401
 
-    import bridge.kafka.latest_rows  # noqa: F401
+    import bridge.kafka.latest_rows
+    import bridge.pipelines.ingest.append_task  # noqa: F401
 
     return iter(())

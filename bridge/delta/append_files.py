@@ -1,0 +1,133 @@
+"""Appends data files that tasks have written to a table on a local disk, by a commit of its own (docs/adr/044).
+
+Such an append reads nothing of the table, so no other writer's rows conflict with it: where another commit came first,
+it takes the next version.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from pyspark.sql import types as T
+
+from bridge.delta.deletion_vectors.commit import append_info, write_commit
+from bridge.delta.deletion_vectors.data_files import arrow_schema
+from bridge.delta.deletion_vectors.snapshot import Action, Snapshot, open_snapshot
+from bridge.delta.delta_errors import attempts, conflict_error, replaced_error
+from bridge.delta.delta_rs import open_with_delta_rs, refuse_unsupported_features
+from bridge.delta.ingest_progress import IngestProgress, app_id
+from bridge.delta.log_cleanup import checkpoint_if_due
+from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
+from bridge.delta.table import Table
+from bridge.delta.table_checks import refuse_unfit_properties
+from bridge.delta.txn_settings import committed_version
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["AppendTarget", "FileAppends"]
+
+_INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
+
+
+@dataclass(frozen=True)
+class AppendTarget:
+    """Where and how tasks write data files of a table."""
+
+    folder: str
+    schema: pa.Schema
+    """All columns of the table, those included that the pipeline does not know."""
+    columns_with_statistics: int
+    description: Mapping[str, Any]
+    """The actions `metaData` and `protocol` for which the files are written."""
+
+
+class FileAppends:
+    """The appends of one run to one table. It keeps what it knows of the table's log.
+
+    Raises UnsupportedByEngine for a table that is not on a local disk, has partitions, or has what the engines in the
+    driver do not handle as Spark does (see `delta_rs.refuse_unsupported_features`).
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        place = urlsplit(table.location)
+        if place.scheme != "file":
+            raise UnsupportedByEngine(
+                f"the table is stored in {place.scheme or 'an unknown file system'}, not in local files"
+            )
+        self._snapshot = open_snapshot(unquote(place.path), with_files=False)
+        self._newest()
+        _refuse_unsupported(self._snapshot)
+
+    def target(self) -> AppendTarget:
+        """How files for the newest version are to be written. Raises UnsupportedByEngine where none can be appended."""
+        snapshot = self._newest()
+        _refuse_unsupported(snapshot)
+        schema = arrow_schema(snapshot.metadata)
+        if not set(self._table.columns) <= set(schema.names):
+            raise UnsupportedByEngine("the columns of the table have changed meanwhile")
+        given = int(snapshot.metadata["configuration"].get(_INDEXED_COLUMNS, 32))
+        return AppendTarget(
+            snapshot.folder, schema, len(schema) if given < 0 else given, _description(snapshot)
+        )
+
+    def commit(
+        self, target: AppendTarget, adds: Sequence[Action], *, rows: int, progress: IngestProgress
+    ) -> MergeResult:
+        """Append the files of `adds`, which were written for `target` and have `rows` rows, and record `progress`, in
+        one commit or not at all. Each batch number is accepted once, so a repeated batch adds nothing.
+
+        Raises UnsupportedByEngine, with nothing committed, if the table is described otherwise than the files were
+        written for; ConcurrentRunError if another run has committed that batch; TableError if another table has
+        replaced this one, or if other writers were first at every attempt.
+        """
+        table, progress = self._table, replace(progress, key=())
+        refuse_unfit_properties(table, table.properties, progress.pipeline, appends=True)
+        for _ in attempts():
+            snapshot = self._newest()
+            committed = snapshot.transactions.get(app_id(progress.pipeline))
+            if committed is not None and committed >= progress.batch:
+                return MergeResult(committed_version(table, progress), skipped=True)
+            if _description(snapshot) != target.description:
+                raise UnsupportedByEngine("the columns or properties of the table have changed meanwhile")
+            version = snapshot.version + 1
+            actions: list[Action] = [
+                {"commitInfo": append_info(snapshot.version, progress.to_json(table.id), adds, rows)},
+                {"txn": {"appId": app_id(progress.pipeline), "version": progress.batch}},
+                *({"add": add} for add in adds),
+            ]
+            if write_commit(snapshot.folder, version, actions):
+                properties = snapshot.metadata["configuration"]
+                checkpoint_if_due(properties, table, version, lambda: open_with_delta_rs(table))
+                return MergeResult(version, inserted=rows)
+        raise conflict_error(table, progress.batch)
+
+    def _newest(self) -> Snapshot:
+        if not self._snapshot.follow():
+            self._snapshot = open_snapshot(self._snapshot.folder, with_files=False)
+        if self._snapshot.metadata["id"] != self._table.id:
+            raise replaced_error(self._table)
+        return self._snapshot
+
+
+def _description(snapshot: Snapshot) -> Mapping[str, Any]:
+    return {"metaData": snapshot.metadata, "protocol": snapshot.protocol}
+
+
+def _refuse_unsupported(snapshot: Snapshot) -> None:
+    metadata, protocol = snapshot.metadata, snapshot.protocol
+    if metadata["partitionColumns"]:
+        raise UnsupportedByEngine("the table has partitions")
+    refuse_unsupported_features(
+        protocol.get("readerFeatures"),
+        protocol.get("writerFeatures"),
+        int(protocol["minWriterVersion"]),
+        metadata["configuration"],
+        T.StructType.fromJson(json.loads(metadata["schemaString"])).fields,
+        (),
+    )

@@ -1,0 +1,119 @@
+"""The reader `consumer` of a table without a key: tasks of one Spark job read a batch and write it into data files.
+
+No row comes to the driver, which commits the files (docs/adr/044).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from bridge import failpoints
+from bridge.arrow_formats.catalog import arrow_decoder
+from bridge.definition import Definition, Reader, Topic
+from bridge.delta.append_files import AppendTarget, FileAppends
+from bridge.delta.deletion_vectors.new_files import delete_data_files
+from bridge.delta.ingest_progress import IngestProgress
+from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
+from bridge.kafka.client_settings import for_consumer
+from bridge.kafka.latest_rows import NotRead
+from bridge.offsets import Offsets, TopicPartition
+from bridge.pipelines.ingest.append_task import AppendTask
+from bridge.pipelines.ingest.batch import AppliedBatch
+from bridge.pipelines.ingest.consumer_job import TIMEOUT_SECONDS, ConsumerJob, ranges_between
+from bridge.pipelines.ingest.writer_schemas import with_writer_schemas
+
+__all__ = ["AppendReader", "AppendedBatch", "apply_appended"]
+
+
+@dataclass(frozen=True)
+class AppendedBatch:
+    """Data files with the rows of a batch, in no order, that are in no version of the table yet."""
+
+    target: AppendTarget
+    adds: tuple[dict[str, Any], ...]
+    rows: int
+    records: int
+    newest_event_ms: dict[TopicPartition, int]
+
+
+class AppendReader:
+    """Reads batches of a topic for a pipeline that `unsupported` does not refuse. See `ConsumerReader`.
+
+    Raises UnsupportedByEngine for a table to which no files can be appended."""
+
+    def __init__(
+        self, spark: SparkSession, definition: Definition, topic: Topic, appends: FileAppends
+    ) -> None:
+        self._topic, self._appends = topic, appends
+        self._job = ConsumerJob(spark, topic.properties, required=definition.reader is Reader.CONSUMER)
+
+    def read(self, start: Offsets, end: Offsets, *, job_group: str | None = None) -> AppendedBatch | NotRead:
+        """Write the rows of the records from `start` to `end` into data files; NotRead, with no file left, where only
+        Spark's path reads them exactly or the table has changed. Raises as `ConsumerReader.read`."""
+        self._job.begin_group(job_group)
+        try:
+            target = self._appends.target()
+        except UnsupportedByEngine as reason:
+            return NotRead(str(reason))
+        found = self._job.run(ranges_between(start, end), self._task(target))
+        if isinstance(found, NotRead):
+            return found
+        return AppendedBatch(
+            target,
+            tuple(add for files in found for add in files.adds),
+            rows=sum(files.rows for files in found),
+            records=sum(files.records for files in found),
+            newest_event_ms={at: ms for files in found for at, ms in files.newest_event_ms.items()},
+        )
+
+    def cancel(self, job_group: str) -> None:
+        """End the job of a `read` in another thread, which then raises Spark's error. Does nothing without one."""
+        self._job.cancel(job_group)
+
+    def _task(self, target: AppendTarget) -> AppendTask:
+        topic, schema = self._topic, self._topic.schema
+        value, key = topic.value, topic.key
+        decoder = arrow_decoder(value)
+        key_decoder = None if key is None else arrow_decoder(key)
+        assert not isinstance(decoder, str) and not isinstance(key_decoder, str)
+        return AppendTask(
+            settings=for_consumer(topic),
+            value=with_writer_schemas(decoder, value),
+            value_columns=value.columns,
+            key=None if key is None or key_decoder is None else with_writer_schemas(key_decoder, key),
+            key_columns=() if key is None else key.columns,
+            metadata={column.name: column.key for column in schema.metadata},
+            not_null=tuple(c.name for c in schema.physical if not c.type.nullable),
+            watermark=schema.watermark.column if schema.watermark else None,
+            schema=target.schema,
+            folder=target.folder,
+            columns_with_statistics=target.columns_with_statistics,
+            timeout=TIMEOUT_SECONDS,
+        )
+
+
+def apply_appended(
+    appends: FileAppends, batch: AppendedBatch, progress: IngestProgress
+) -> AppliedBatch | NotRead:
+    """Commit the files of `batch` together with `progress`. Does and raises as `apply_batch` does for the same records;
+    NotRead, with no file left, if the table has changed since the files were written."""
+    failpoints.hit("ingest.before-merge")
+    try:
+        merged: MergeResult = appends.commit(batch.target, batch.adds, rows=batch.rows, progress=progress)
+    except UnsupportedByEngine as reason:
+        delete_data_files(batch.target.folder, batch.adds)
+        return NotRead(str(reason))
+    failpoints.hit("ingest.after-merge")
+    return AppliedBatch(
+        merged=merged,
+        records=batch.records,
+        bad=0,
+        unchanged=0,
+        two_partitions=0,
+        newest_event_ms=batch.newest_event_ms,
+        needed_full_decode=False,
+        reader="consumer",
+    )

@@ -1,0 +1,212 @@
+"""The Spark tasks of a batch that is appended: they read ranges of a topic, decode the records and write data files.
+
+The files belong to no version of the table until the driver commits them, as those of Spark's own writers. Files that
+are never committed (a task that is repeated, a run that is killed) are removed by VACUUM.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
+
+from bridge.arrow_formats.base import ArrowDecoder, NeedsFullDecode
+from bridge.delta.deletion_vectors.new_files import delete_data_files, write_data_file
+from bridge.kafka.latest_rows import NotRead
+from bridge.kafka.range_consumer import read_ranges
+from bridge.kafka.range_parts import PartitionRange
+from bridge.offsets import TopicPartition
+
+__all__ = ["METADATA_TYPES", "AppendTask", "AppendedFiles"]
+
+_CHUNK_RECORDS, _CHUNK_BYTES = 20_000, 8 << 20
+"""So many records are decoded at once, or the records of so many bytes."""
+_FILE_BYTES = 128 << 20
+"""Of rows in Arrow, from which on a file is written: what a task has in memory."""
+_NO_LIMIT = sys.maxsize
+
+METADATA_TYPES: Mapping[str, pa.DataType] = {
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+}
+"""The keys of METADATA columns that tasks can give, and their types."""
+
+
+@dataclass(frozen=True)
+class AppendedFiles:
+    """What one task has written."""
+
+    adds: tuple[dict[str, Any], ...]
+    """The `add` actions of the files."""
+    rows: int
+    records: int
+    newest_event_ms: dict[TopicPartition, int]
+    """The newest value of the watermark column in each partition with one, in epoch milliseconds."""
+
+
+@dataclass(frozen=True)
+class AppendTask:
+    """Everything a task needs, as plain values. See `latest_rows.LatestRowsTask` for fields of the same names."""
+
+    settings: Mapping[str, Any]
+    value: ArrowDecoder
+    value_columns: tuple[str, ...]
+    key: ArrowDecoder | None
+    key_columns: tuple[str, ...]
+    metadata: Mapping[str, str]
+    """The keys of METADATA columns by the columns' names."""
+    not_null: tuple[str, ...]
+    watermark: str | None
+    schema: pa.Schema
+    """All columns of the table, also those that the topic does not have: they are null."""
+    folder: str
+    """Of the table, on a disk that the driver and all executors see."""
+    columns_with_statistics: int
+    timeout: float
+
+    def run(self, ranges: Iterable[Sequence[PartitionRange]]) -> Iterator[AppendedFiles | NotRead]:
+        """Yield what was written for the ranges of each element; end with NotRead, with no file left, where Spark's
+        path may decode a record otherwise. Raises as `read_ranges` does."""
+        for task_ranges in ranges:
+            files = _Files(self)
+            parts = [_Rows(each, self, files) for each in task_ranges]
+            try:
+                read_ranges(self.settings, parts, timeout=self.timeout, limit_bytes=_NO_LIMIT)
+                for part in parts:
+                    part.decode()
+            except NeedsFullDecode as needed:
+                files.remove()
+                yield NotRead(str(needed))
+                return
+            files.write()
+            yield AppendedFiles(
+                tuple(files.adds),
+                files.rows,
+                sum(part.records for part in parts),
+                {(p.range.topic, p.range.partition): p.newest // 1000 for p in parts if p.newest is not None},
+            )
+
+
+@dataclass
+class _Files:
+    """Collects rows and writes them into data files."""
+
+    task: AppendTask
+    adds: list[dict[str, Any]] = field(default_factory=list)
+    rows: int = 0
+    _tables: list[pa.Table] = field(default_factory=list)
+    _bytes: int = 0
+
+    def add(self, rows: pa.Table) -> None:
+        self._tables.append(rows)
+        self._bytes += int(rows.nbytes)
+        self.rows += rows.num_rows
+        if self._bytes >= _FILE_BYTES:
+            self.write()
+
+    def write(self) -> None:
+        rows = pa.concat_tables(self._tables) if self._tables else None
+        if rows is not None and rows.num_rows:
+            self.adds.append(write_data_file(self.task.folder, rows, self.task.columns_with_statistics))
+        self._tables, self._bytes = [], 0
+
+    def remove(self) -> None:
+        """Delete the files that were written."""
+        delete_data_files(self.task.folder, self.adds)
+        self.adds = []
+
+
+@dataclass
+class _Rows:
+    """A RangePart whose records become rows as they come. Adding raises NeedsFullDecode as the decoders do."""
+
+    range: PartitionRange
+    task: AppendTask
+    files: _Files
+    records: int = 0
+    newest: int | None = None
+    """The newest value of the watermark column so far, in microseconds."""
+    _messages: list[Message] = field(default_factory=list)
+    _bytes: int = 0
+
+    def add(self, messages: Sequence[Message]) -> int:
+        """See RangePart.add. What is decoded counts as kept no more: `_Files` limits it."""
+        before = self._bytes
+        self._messages += messages
+        self._bytes += sum(len(m.value() or b"") + len(m.key() or b"") for m in messages)
+        if len(self._messages) >= _CHUNK_RECORDS or self._bytes >= _CHUNK_BYTES:
+            self.decode()
+        return self._bytes - before
+
+    def size(self) -> int:
+        """See RangePart.size."""
+        return self._bytes
+
+    def decode(self) -> None:
+        """Decode the records that are not decoded yet. A record whose value is null has no row."""
+        messages, self._messages, self._bytes = self._messages, [], 0
+        if not messages:
+            return
+        keys = self._key_columns(messages)
+        values = [message.value() for message in messages]
+        has_row = np.fromiter((value is not None for value in values), np.bool_, len(values))
+        if not has_row.all():
+            kept = pa.array(has_row)
+            keys = {name: column.filter(kept) for name, column in keys.items()}
+            messages = [m for m, is_kept in zip(messages, has_row.tolist(), strict=True) if is_kept]
+            values = [value for value in values if value is not None]
+        decoded = self.task.value.decode(pa.array(values, pa.binary()))
+        columns = keys | dict(zip(self.task.value_columns, decoded.columns, strict=True))
+        columns |= {name: self._metadata(key, messages) for name, key in self.task.metadata.items()}
+        for name in self.task.not_null:
+            if columns[name].null_count:
+                raise NeedsFullDecode(f"column {name!r} is NOT NULL, and a record has no value for it")
+        self._note_event_time(columns)
+        self.files.add(_typed(columns, self.task.schema, len(values)))
+
+    def _key_columns(self, messages: Sequence[Message]) -> dict[str, pa.ChunkedArray]:
+        """The columns of the records' keys; null where a record has none."""
+        decoder = self.task.key
+        if decoder is None:
+            return {}
+        keys = pa.array([message.key() for message in messages], pa.binary())
+        decoded = decoder.decode(keys.drop_null())
+        if keys.null_count:
+            given = keys.is_valid().to_numpy(zero_copy_only=False)
+            places = pa.array(np.cumsum(given) - 1, mask=~given)
+            decoded = decoded.take(places)
+        return dict(zip(self.task.key_columns, decoded.columns, strict=True))
+
+    def _metadata(self, key: str, messages: Sequence[Message]) -> pa.Array:
+        if key == "topic":
+            return pa.repeat(self.range.topic, len(messages))
+        if key == "partition":
+            return pa.repeat(pa.scalar(self.range.partition, METADATA_TYPES[key]), len(messages))
+        if key == "offset":
+            return pa.array([message.offset() for message in messages], METADATA_TYPES[key])
+        times = [message.timestamp() for message in messages]
+        if any(kind == TIMESTAMP_NOT_AVAILABLE for kind, _ in times):
+            raise NeedsFullDecode("a record has no timestamp")
+        return pa.array([1000 * ms for _, ms in times], pa.int64()).cast(METADATA_TYPES[key])
+
+    def _note_event_time(self, columns: Mapping[str, pa.ChunkedArray]) -> None:
+        if self.task.watermark is not None:
+            newest = pc.max(columns[self.task.watermark]).cast(pa.int64()).as_py()
+            if newest is not None:
+                self.newest = newest if self.newest is None else max(self.newest, newest)
+
+
+def _typed(columns: Mapping[str, pa.ChunkedArray], schema: pa.Schema, rows: int) -> pa.Table:
+    """The columns of `schema`, in its types."""
+    found = {
+        f.name: columns[f.name].cast(f.type) if f.name in columns else pa.nulls(rows, f.type) for f in schema
+    }
+    return pa.table(found, schema=schema)

@@ -1,0 +1,105 @@
+"""One Spark job whose tasks are Kafka consumers: each reads some of the ranges of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from bridge.errors import MissingPackageError
+from bridge.kafka.latest_rows import NotRead
+from bridge.kafka.range_parts import PartitionRange
+from bridge.kafka.task_errors import TaskErrors
+from bridge.kafka.worker_check import expected
+from bridge.offsets import Offsets
+
+__all__ = ["TIMEOUT_SECONDS", "ConsumerJob", "ConsumerTask", "ranges_between"]
+
+TIMEOUT_SECONDS = 60.0
+"""How long a broker may not answer: Kafka's default.api.timeout.ms."""
+
+_Found = TypeVar("_Found")
+_Found_co = TypeVar("_Found_co", covariant=True)
+
+
+class ConsumerTask(Protocol[_Found_co]):
+    """What runs in the workers. It is sent there, so it is a plain value."""
+
+    def run(self, ranges: Iterable[Sequence[PartitionRange]]) -> Iterator[_Found_co | NotRead]:
+        """Yield what is made of the ranges of each element; end with NotRead where only Spark's source reads them."""
+        ...
+
+
+@dataclass(frozen=True)
+class ConsumerJob:
+    """Runs tasks of one pipeline."""
+
+    spark: SparkSession
+    properties: Mapping[str, Any]
+    """Of the topic, with Java's names."""
+    required: bool
+    """Whether executors must have what the tasks import."""
+
+    @property
+    def tasks(self) -> int:
+        """The number of tasks of a large batch: one per core."""
+        return max(1, self.spark.sparkContext.defaultParallelism)
+
+    def run(self, ranges: Sequence[PartitionRange], task: ConsumerTask[_Found]) -> list[_Found] | NotRead:
+        """Return what the tasks have found, in no order; NotRead if one of them returned it, or where the executors
+        lack a package that is not `required`.
+
+        Raises MissingPackageError where it is; GapError and KafkaError of a task; Spark's errors.
+        """
+        if not ranges:
+            return []
+        shares = _shares(ranges, self.tasks)
+        errors = TaskErrors(expected(self.properties))
+        # Of Spark SQL the planning alone would take longer than the tasks of a small batch.
+        job = self.spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(errors.task(task.run))
+        try:
+            results: list[_Found | NotRead] = job.collect()
+        except (PySparkException, Py4JJavaError) as failure:
+            error = errors.error(failure)
+            if isinstance(error, MissingPackageError) and not self.required:
+                return NotRead(str(error).partition(":")[0])
+            raise error or failure from None
+        found: list[_Found] = []
+        for result in results:
+            if isinstance(result, NotRead):
+                return result
+            found.append(result)
+        return found
+
+    def begin_group(self, job_group: str | None) -> None:
+        """Give the jobs of this thread a group, if one is named, which `cancel` ends."""
+        if job_group is not None:
+            self.spark.sparkContext.setJobGroup(job_group, "read ahead", interruptOnCancel=True)
+
+    def cancel(self, job_group: str) -> None:
+        """End the job of a `run` in another thread, which then raises Spark's error. Does nothing without one."""
+        self.spark.sparkContext.cancelJobGroup(job_group)
+
+
+def ranges_between(start: Offsets, end: Offsets) -> list[PartitionRange]:
+    """The ranges of the partitions that have offsets between `start` and `end`; one without a start is left out."""
+    return [
+        PartitionRange(name, partition, low, high)
+        for name, partition, high in end
+        if (low := start.get(name, partition)) is not None and low < high
+    ]
+
+
+def _shares(ranges: Sequence[PartitionRange], tasks: int) -> list[list[PartitionRange]]:
+    """Distribute the ranges over at most `tasks` tasks, by their lengths."""
+    shares: list[list[PartitionRange]] = [[] for _ in range(min(tasks, len(ranges)))]
+    lengths = [0] * len(shares)
+    for each in sorted(ranges, key=lambda r: (r.start - r.end, r.topic, r.partition)):
+        shortest = lengths.index(min(lengths))
+        shares[shortest].append(each)
+        lengths[shortest] += each.end - each.start
+    return shares
