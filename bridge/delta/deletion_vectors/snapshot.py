@@ -87,7 +87,8 @@ class Snapshot:
             text = Path(log_folder(self.folder), commit_file(version)).read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
+        # Not splitlines: a text in the statistics may have separators that only Python takes for ends of lines.
+        return [json.loads(line) for line in text.split("\n") if line.strip()]
 
     def _stamp_of(self, version: int) -> tuple[int, int]:
         try:

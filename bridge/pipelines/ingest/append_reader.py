@@ -27,6 +27,9 @@ from bridge.pipelines.ingest.writer_schemas import with_writer_schemas
 
 __all__ = ["AppendReader", "AppendedBatch", "apply_appended"]
 
+_NULL_IS_ROW = "raw"
+"""The format that reads null as a row (see `formats.base.DecodedColumn`)."""
+
 
 @dataclass(frozen=True)
 class AppendedBatch:
@@ -92,6 +95,7 @@ class AppendReader:
             folder=target.folder,
             columns_with_statistics=target.columns_with_statistics,
             timeout=TIMEOUT_SECONDS,
+            null_is_row=value.name == _NULL_IS_ROW,
         )
 
 

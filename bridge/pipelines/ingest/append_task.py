@@ -71,6 +71,8 @@ class AppendTask:
     """Of the table, on a disk that the driver and all executors see."""
     columns_with_statistics: int
     timeout: float
+    null_is_row: bool = False
+    """Whether a null value is a row without values, as for `raw`; else the record has no row."""
 
     def run(self, ranges: Iterable[Sequence[PartitionRange]]) -> Iterator[AppendedFiles | NotRead]:
         """Yield what was written for the ranges of each element; end with NotRead, with no file left, where Spark's
@@ -151,39 +153,25 @@ class _Rows:
         return self._bytes
 
     def decode(self) -> None:
-        """Decode the records that are not decoded yet. A record whose value is null has no row."""
+        """Decode the records that are not decoded yet."""
         messages, self._messages, self._bytes = self._messages, [], 0
         if not messages:
             return
-        keys = self._key_columns(messages)
+        keys = _decoded(self.task.key, self.task.key_columns, [message.key() for message in messages])
         values = [message.value() for message in messages]
         has_row = np.fromiter((value is not None for value in values), np.bool_, len(values))
-        if not has_row.all():
+        if not (has_row.all() or self.task.null_is_row):
             kept = pa.array(has_row)
             keys = {name: column.filter(kept) for name, column in keys.items()}
             messages = [m for m, is_kept in zip(messages, has_row.tolist(), strict=True) if is_kept]
             values = [value for value in values if value is not None]
-        decoded = self.task.value.decode(pa.array(values, pa.binary()))
-        columns = keys | dict(zip(self.task.value_columns, decoded.columns, strict=True))
+        columns = keys | _decoded(self.task.value, self.task.value_columns, values)
         columns |= {name: self._metadata(key, messages) for name, key in self.task.metadata.items()}
         for name in self.task.not_null:
             if columns[name].null_count:
                 raise NeedsFullDecode(f"column {name!r} is NOT NULL, and a record has no value for it")
         self._note_event_time(columns)
         self.files.add(_typed(columns, self.task.schema, len(values)))
-
-    def _key_columns(self, messages: Sequence[Message]) -> dict[str, pa.ChunkedArray]:
-        """The columns of the records' keys; null where a record has none."""
-        decoder = self.task.key
-        if decoder is None:
-            return {}
-        keys = pa.array([message.key() for message in messages], pa.binary())
-        decoded = decoder.decode(keys.drop_null())
-        if keys.null_count:
-            given = keys.is_valid().to_numpy(zero_copy_only=False)
-            places = pa.array(np.cumsum(given) - 1, mask=~given)
-            decoded = decoded.take(places)
-        return dict(zip(self.task.key_columns, decoded.columns, strict=True))
 
     def _metadata(self, key: str, messages: Sequence[Message]) -> pa.Array:
         if key == "topic":
@@ -202,6 +190,20 @@ class _Rows:
             newest = pc.max(columns[self.task.watermark]).cast(pa.int64()).as_py()
             if newest is not None:
                 self.newest = newest if self.newest is None else max(self.newest, newest)
+
+
+def _decoded(
+    decoder: ArrowDecoder | None, columns: Sequence[str], payloads: Sequence[bytes | None]
+) -> dict[str, pa.ChunkedArray]:
+    """The columns of documents; null where a payload is."""
+    if decoder is None:
+        return {}
+    given = pa.array(payloads, pa.binary())
+    decoded = decoder.decode(given.drop_null() if given.null_count else given)
+    if given.null_count:
+        is_valid = given.is_valid().to_numpy(zero_copy_only=False)
+        decoded = decoded.take(pa.array(np.cumsum(is_valid) - 1, mask=~is_valid))
+    return dict(zip(columns, decoded.columns, strict=True))
 
 
 def _typed(columns: Mapping[str, pa.ChunkedArray], schema: pa.Schema, rows: int) -> pa.Table:

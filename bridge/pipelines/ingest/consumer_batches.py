@@ -140,6 +140,8 @@ class ConsumerBatches(Generic[_Batch]):
         else:
             self._reader.read_ahead(progress.offsets, self._next_end(progress.offsets))
             applied = self._apply_batch(batch, progress)
+            if isinstance(applied, NotRead):
+                self._reader.discard()  # what makes this batch useless makes the next one useless
         if not isinstance(applied, NotRead):
             self._not_read = 0
             return applied

@@ -45,7 +45,7 @@ def unsupported(definition: Definition, topic: Topic) -> str | None:
 
 def _is_given(column: Column, topic: Topic) -> bool:
     """Whether tasks give a column of a table without a key from the record, in the type of its key."""
-    if not topic.appends or not isinstance(column, MetadataColumn) or column.key not in METADATA_TYPES:
+    if not isinstance(column, MetadataColumn) or not topic.appends or column.key not in METADATA_TYPES:
         return False
     type = column.type
     return (
@@ -73,7 +73,7 @@ def _undecoded(topic: Topic) -> str | None:
 
 
 def _is_timestamp(topic: Topic, name: str) -> bool:
-    columns = (*topic.schema.physical, *topic.schema.metadata)
+    columns: tuple[PhysicalColumn | MetadataColumn, ...] = (*topic.schema.physical, *topic.schema.metadata)
     column = next((c for c in columns if c.name == name), None)
     return (
         column is not None

@@ -51,7 +51,7 @@ class ReadAhead(Generic[_Batch]):
         if self._ahead == (start, end):
             self._ahead = None
             return self._future.result()
-        self._discard()
+        self.discard()
         return self._reader.read(start, end)
 
     def read_ahead(self, start: Offsets, end: Offsets) -> None:
@@ -60,7 +60,8 @@ class ReadAhead(Generic[_Batch]):
             self._ahead = start, end
             self._future = self._pool.submit(self._reader.read, start, end, job_group=self._group)
 
-    def _discard(self) -> None:
+    def discard(self) -> None:
+        """Forget what was read ahead, and wait until nothing is being read."""
         if self._ahead is not None:
             self._ahead = None
             if not self._future.cancel():
@@ -73,5 +74,5 @@ class ReadAhead(Generic[_Batch]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._discard()
+        self.discard()
         self._pool.shutdown()

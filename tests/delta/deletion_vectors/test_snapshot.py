@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from bridge.delta.deletion_vectors.snapshot import Snapshot, live_rows, open_snapshot, stats_of
 from bridge.delta.merge_contract import UnsupportedByEngine
 from bridge.delta.table import Table
-from tests.delta.tables import append, at, by_spark, frame, made, vector_id
+from tests.delta.tables import append, at, by_spark, by_vectors, frame, made, vector_id
 
 
 def seen_by_spark(table: Table) -> tuple[set[str], int]:
@@ -95,3 +95,28 @@ def test_files_outside_of_the_folder() -> None:
 def test_rows_that_are_not_counted() -> None:
     assert live_rows({"stats": None}) is None and stats_of({}) == {}
     assert live_rows({"stats": '{"numRecords": 5}', "deletionVector": {"cardinality": 2}}) == 3
+
+
+def test_texts_with_python_s_ends_of_lines(spark: SparkSession, lake: Path) -> None:
+    """Statistics have such texts as they are; a commit ends its lines by a line feed alone."""
+    table = made(spark, lake / "t")
+    followed = open_snapshot(str(lake / "t"))
+    texts = [f"a{end}b" for end in "\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e"]
+    for engine in (by_vectors, by_spark):
+        changes = frame(table, [("+U", n, text) for n, text in enumerate(texts)])
+        engine(table, changes, key=["id"], progress=at(0 if engine is by_vectors else 1))
+        assert followed.follow() and seen(followed) == seen_by_spark(table)
+    rows = [(n, text) for n, text in enumerate(texts)]
+    assert sorted(map(tuple, table.delta().toDF().collect())) == rows
+    assert seen(open_snapshot(str(lake / "t"))) == seen(followed)
+
+
+def test_without_files_the_rest_is_the_same(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t", properties={"delta.checkpointInterval": "2"})
+    snapshots = [open_snapshot(str(lake / "t"), with_files=with_files) for with_files in (True, False)]
+    for n in range(5):
+        by_spark(table, frame(table, [("+U", n, "b")]), key=["id"], progress=at(n))
+    snapshots += [open_snapshot(str(lake / "t"), with_files=with_files) for with_files in (True, False)]
+    assert all(snapshot.follow() for snapshot in snapshots)
+    assert [s.version for s in snapshots] == [5] * 4 and [len(s.files) > 0 for s in snapshots] == [1, 0, 1, 0]
+    assert len({str((s.transactions, s.metadata["id"], s.protocol.keys())) for s in snapshots}) == 1

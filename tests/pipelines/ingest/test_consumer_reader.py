@@ -163,10 +163,6 @@ def test_the_newest_event_time_is_that_of_the_rows(make: Make) -> None:
     ("more", "reason"),
     [
         (
-            {"columns": "id BIGINT", "options": {"connector": "kafka", "key.fields": "id"}},
-            "the table has no PRIMARY KEY",
-        ),
-        (
             {
                 "columns": "id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED",
                 "options": {
