@@ -25,10 +25,8 @@ from bridge.offsets import TopicPartition
 
 __all__ = ["METADATA_TYPES", "AppendTask", "AppendedFiles"]
 
-_CHUNK_RECORDS, _CHUNK_BYTES = 20_000, 8 << 20
-"""So many records are decoded at once, or the records of so many bytes."""
-_FILE_BYTES = 128 << 20
-"""Of rows in Arrow, from which on a file is written: what a task has in memory."""
+_CHUNK_BYTES = 8 << 20
+"""The records of so many bytes are decoded at once, if they are fewer than `chunk_records`."""
 _NO_LIMIT = sys.maxsize
 
 METADATA_TYPES: Mapping[str, pa.DataType] = {
@@ -73,6 +71,10 @@ class AppendTask:
     timeout: float
     null_is_row: bool = False
     """Whether a null value is a row without values, as for `raw`; else the record has no row."""
+    chunk_records: int = 20_000
+    """So many records are decoded at once."""
+    file_bytes: int = 128 << 20
+    """Of rows in Arrow, from which on a file is written: what a task has in memory."""
 
     def run(self, ranges: Iterable[Sequence[PartitionRange]]) -> Iterator[AppendedFiles | NotRead]:
         """Yield what was written for the ranges of each element; end with NotRead, with no file left, where Spark's
@@ -111,7 +113,7 @@ class _Files:
         self._tables.append(rows)
         self._bytes += int(rows.nbytes)
         self.rows += rows.num_rows
-        if self._bytes >= _FILE_BYTES:
+        if self._bytes >= self.task.file_bytes:
             self.write()
 
     def write(self) -> None:
@@ -144,7 +146,7 @@ class _Rows:
         before = self._bytes
         self._messages += messages
         self._bytes += sum(len(m.value() or b"") + len(m.key() or b"") for m in messages)
-        if len(self._messages) >= _CHUNK_RECORDS or self._bytes >= _CHUNK_BYTES:
+        if len(self._messages) >= self.task.chunk_records or self._bytes >= _CHUNK_BYTES:
             self.decode()
         return self._bytes - before
 

@@ -17,7 +17,7 @@ from bridge.kafka.task_errors import TaskErrors
 from bridge.kafka.worker_check import expected
 from bridge.offsets import Offsets
 
-__all__ = ["TIMEOUT_SECONDS", "ConsumerJob", "ConsumerTask", "ranges_between"]
+__all__ = ["TIMEOUT_SECONDS", "ConsumerJob", "ConsumerTask", "ranges_between", "shares"]
 
 TIMEOUT_SECONDS = 60.0
 """How long a broker may not answer: Kafka's default.api.timeout.ms."""
@@ -57,10 +57,10 @@ class ConsumerJob:
         """
         if not ranges:
             return []
-        shares = _shares(ranges, self.tasks)
+        given = shares(ranges, self.tasks)
         errors = TaskErrors(expected(self.properties))
         # Of Spark SQL the planning alone would take longer than the tasks of a small batch.
-        job = self.spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(errors.task(task.run))
+        job = self.spark.sparkContext.parallelize(given, len(given)).mapPartitions(errors.task(task.run))
         try:
             results: list[_Found | NotRead] = job.collect()
         except (PySparkException, Py4JJavaError) as failure:
@@ -94,12 +94,12 @@ def ranges_between(start: Offsets, end: Offsets) -> list[PartitionRange]:
     ]
 
 
-def _shares(ranges: Sequence[PartitionRange], tasks: int) -> list[list[PartitionRange]]:
+def shares(ranges: Sequence[PartitionRange], tasks: int) -> list[list[PartitionRange]]:
     """Distribute the ranges over at most `tasks` tasks, by their lengths."""
-    shares: list[list[PartitionRange]] = [[] for _ in range(min(tasks, len(ranges)))]
-    lengths = [0] * len(shares)
+    found: list[list[PartitionRange]] = [[] for _ in range(min(tasks, len(ranges)))]
+    lengths = [0] * len(found)
     for each in sorted(ranges, key=lambda r: (r.start - r.end, r.topic, r.partition)):
         shortest = lengths.index(min(lengths))
-        shares[shortest].append(each)
+        found[shortest].append(each)
         lengths[shortest] += each.end - each.start
-    return shares
+    return found

@@ -98,8 +98,7 @@ def test_drawn_records_in_any_portions_and_files(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draw = random.Random(seed)
-    monkeypatch.setattr(append_task, "_CHUNK_RECORDS", draw.choice([1, 7, 1000]))
-    monkeypatch.setattr(append_task, "_FILE_BYTES", draw.choice([1, 500, 1 << 30]))
+    limits = {"chunk_records": draw.choice([1, 7, 1000]), "file_bytes": draw.choice([1, 500, 1 << 30])}
     records = [
         _Record(n, draw.choice([None, {}, {"name": f"n{n}"}]), draw.choice([None, {"id": draw.randrange(4)}]))
         for n in range(100)
@@ -107,7 +106,7 @@ def test_drawn_records_in_any_portions_and_files(
     portions: list[int] = []
     while sum(portions) < len(records):
         portions.append(min(draw.randrange(1, 30), len(records) - sum(portions)))
-    found = run(task(tmp_path, watermark="at"), records, portions, monkeypatch)
+    found = run(task(tmp_path, watermark="at", **limits), records, portions, monkeypatch)
     expected = [
         {
             "id": None if record._key is None else record._key["id"],
@@ -128,10 +127,10 @@ def test_drawn_records_in_any_portions_and_files(
 
 
 def test_no_file_is_left_of_what_is_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(append_task, "_CHUNK_RECORDS", 1)
-    monkeypatch.setattr(append_task, "_FILE_BYTES", 1)
     records = [_Record(0, {"name": "a"}), _Record(1, {"name": 5})]
-    assert isinstance(run(task(tmp_path), records, [1, 1], monkeypatch), NotRead)
+    assert isinstance(
+        run(task(tmp_path, chunk_records=1, file_bytes=1), records, [1, 1], monkeypatch), NotRead
+    )
     assert list(tmp_path.iterdir()) == []
 
 

@@ -6,7 +6,7 @@ import random
 
 from bridge.kafka.range_parts import PartitionRange
 from bridge.offsets import Offsets
-from bridge.pipelines.ingest.consumer_job import _shares, ranges_between
+from bridge.pipelines.ingest.consumer_job import ranges_between, shares
 
 
 def test_ranges_between_offsets() -> None:
@@ -19,8 +19,8 @@ def test_each_range_is_in_one_share_and_the_shares_are_alike() -> None:
     draw = random.Random(1)
     for tasks in (1, 2, 5):
         ranges = [PartitionRange("t", n, 0, draw.randrange(1, 100)) for n in range(draw.randrange(1, 20))]
-        shares = _shares(ranges, tasks)
-        assert sorted((r for share in shares for r in share), key=lambda r: r.partition) == ranges
-        assert len(shares) == min(tasks, len(ranges)) and all(shares)
-        lengths = [sum(r.end - r.start for r in share) for share in shares]
+        found = shares(ranges, tasks)
+        assert sorted((r for share in found for r in share), key=lambda r: r.partition) == ranges
+        assert len(found) == min(tasks, len(ranges)) and all(found)
+        lengths = [sum(r.end - r.start for r in share) for share in found]
         assert max(lengths) - min(lengths) <= max(r.end for r in ranges)
