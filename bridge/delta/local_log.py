@@ -24,7 +24,7 @@ from bridge import storage
 from bridge.definition import DeltaTarget
 from bridge.log_layout import commit_file, log_folder, version_of
 
-__all__ = ["TableDescription", "describe", "newest_commits"]
+__all__ = ["TableDescription", "describe", "local_folder", "newest_commits"]
 
 _FEATURES = {
     "appendOnly",
@@ -59,7 +59,7 @@ class TableDescription:
 
 def describe(spark: SparkSession, target: DeltaTarget) -> TableDescription | None:
     """Return the newest description of a table that was given by its path; None where Delta must be asked."""
-    place = _folder(spark, target)
+    place = local_folder(spark, target)
     if place is None:
         return None
     location, folder = place
@@ -88,7 +88,7 @@ def newest_commits(spark: SparkSession, target: DeltaTarget) -> Iterator[Mapping
     It ends early at a commit that it cannot read, or one of which more must be known; the commits from there on must be
     asked from Delta.
     """
-    place = _folder(spark, target)
+    place = local_folder(spark, target)
     if place is None:
         return
     log = Path(log_folder(str(place[1])))
@@ -108,7 +108,7 @@ def newest_commits(spark: SparkSession, target: DeltaTarget) -> Iterator[Mapping
         }
 
 
-def _folder(spark: SparkSession, target: DeltaTarget) -> tuple[str, Path] | None:
+def local_folder(spark: SparkSession, target: DeltaTarget) -> tuple[str, Path] | None:
     """The table's folder as Spark qualifies it, and as Python does; None where it is not one of a local disk."""
     if target.path is None or _TIME_TRAVEL.search(target.path.rstrip("/")):
         return None

@@ -18,6 +18,7 @@ from bridge import storage
 from bridge.definition import DeltaTarget
 from bridge.delta.delta_errors import error_names, table_errors
 from bridge.delta.local_log import TableDescription, describe
+from bridge.delta.new_table import create_locally
 from bridge.delta.table_checks import (
     CHANGE_FEED_PROPERTY,
     OWN_COLUMNS_PREFIX,
@@ -156,7 +157,7 @@ def create_if_absent(
     Raises TableError for what Delta refuses, DefinitionError for properties that the bridge refuses.
     """
     properties = new_properties(fields, target.properties, pipeline, appends=appends, mark=mark)
-    if not exists(spark, target):
+    if not exists(spark, target) and not create_locally(spark, target, fields, properties):
         builder = DeltaTable.createIfNotExists(spark)
         builder = builder.tableName(target.table) if target.table else builder.location(str(target.path))
         for f in fields:
