@@ -13,6 +13,7 @@ from bridge.columns import KIND, POSITION, col, make_plan, row_fingerprint
 from bridge.delta.columnar_feed import read_as_columns
 from bridge.delta.commit_history import NO_ROWS
 from bridge.delta.delta_errors import SCHEMA_CHANGED, error_names, feed_errors, table_errors
+from bridge.delta.local_log import describe
 from bridge.delta.table import Table
 from bridge.errors import REPUBLISH, DefinitionError, GapError
 from bridge.rows import RowKind
@@ -186,14 +187,18 @@ def version_at(table: Table, timestamp: str) -> int:
 def check_same(table: Table, known_id: str) -> dict[str, str]:
     """Read the table's properties. Raises GapError when it is not the table that progress belongs to (it was dropped or
     replaced)."""
-    with table_errors(table):
-        detail = table.delta().detail().select("id", "properties").collect()[0]
-    if detail["id"] != known_id:
+    found = describe(table.spark, table.target)
+    if found is not None:
+        id, properties = found.id, found.properties
+    else:
+        with table_errors(table):
+            detail = table.delta().detail().select("id", "properties").collect()[0]
+        id, properties = detail["id"], detail["properties"]
+    if id != known_id:
         raise GapError(
-            f"table {table} was replaced: progress belongs to table id {known_id}, there is now {detail['id']}; "
-            f"{REPUBLISH}"
+            f"table {table} was replaced: progress belongs to table id {known_id}, there is now {id}; {REPUBLISH}"
         )
-    return dict(detail["properties"])
+    return dict(properties)
 
 
 def check_feed(table: Table, first: int, last: int, known_id: str, *, newest: int | None = None) -> None:

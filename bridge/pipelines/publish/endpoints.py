@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from bridge.config import refuse_unpublishable
 from bridge.definition import Definition
+from bridge.delta.local_log import describe
 from bridge.kafka import admin, topic_creation
 from bridge.pipelines.changes import row_gate
 from bridge.pipelines.publish.added_columns import with_added_columns
@@ -41,5 +42,6 @@ class Endpoints:
     def refresh(self) -> None:
         """Read the table's columns as they are now; see `with_added_columns`. Raises TableError."""
         topic, table = self._declared
-        present = table.read({}).schema
+        found = describe(self._spark, table.target)
+        present = found.schema if found is not None else table.read({}).schema
         self.topic, self.table = with_added_columns(self._definition, topic, table, present)
