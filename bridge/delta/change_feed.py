@@ -13,7 +13,7 @@ from bridge.columns import KIND, POSITION, col, make_plan, row_fingerprint
 from bridge.delta.columnar_feed import read_as_columns
 from bridge.delta.commit_history import NO_ROWS
 from bridge.delta.delta_errors import SCHEMA_CHANGED, error_names, feed_errors, table_errors
-from bridge.delta.local_log import describe
+from bridge.delta.local_log import describe, newest_version
 from bridge.delta.table import Table
 from bridge.errors import REPUBLISH, DefinitionError, GapError
 from bridge.rows import RowKind
@@ -137,6 +137,9 @@ def _as_changes(table: Table, rows: DataFrame, kind: Column, version: Column) ->
 
 def latest_version(table: Table) -> int:
     """The newest version of the table. Raises TableError when the table is gone."""
+    newest = newest_version(table.spark, table.target)
+    if newest is not None:
+        return newest
     with table_errors(table):
         return int(table.delta().history(1).select("version").collect()[0][0])
 

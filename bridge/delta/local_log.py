@@ -24,7 +24,7 @@ from bridge import storage
 from bridge.definition import DeltaTarget
 from bridge.log_layout import commit_file, log_folder, version_of
 
-__all__ = ["TableDescription", "describe", "local_folder", "newest_commits"]
+__all__ = ["TableDescription", "describe", "is_plain", "local_folder", "newest_commits", "newest_version"]
 
 _FEATURES = {
     "appendOnly",
@@ -65,18 +65,15 @@ def describe(spark: SparkSession, target: DeltaTarget) -> TableDescription | Non
     location, folder = place
     try:
         actions = _description(Path(log_folder(str(folder))))
-        if actions is None or not _is_known(actions["protocol"]):
+        if actions is None or not is_plain(actions["protocol"], actions["metaData"]):
             return None
         about = actions["metaData"]
-        schema = json.loads(about["schemaString"])
-        if _has_marks(schema):
-            return None
         return TableDescription(
             str(about["id"]),
             dict(about["configuration"]),
             int(about["createdTime"]),
             location,
-            T.StructType.fromJson(schema),
+            T.StructType.fromJson(json.loads(about["schemaString"])),
         )
     except Exception:  # whatever is wrong with the log, Delta's own error names it
         return None
@@ -106,6 +103,27 @@ def newest_commits(spark: SparkSession, target: DeltaTarget) -> Iterator[Mapping
             "operation": about.get("operation"),
             "userMetadata": about.get("userMetadata"),
         }
+
+
+def newest_version(spark: SparkSession, target: DeltaTarget) -> int | None:
+    """The version of the newest commit; None where Delta must be asked."""
+    place = local_folder(spark, target)
+    if place is None:
+        return None
+    try:
+        names = os.listdir(log_folder(str(place[1])))
+    except OSError:
+        return None
+    newest = max(_commits(names), default=None)
+    # Where a checkpoint is newer than all commits, some were removed by hand.
+    is_whole = newest == max((v for name in names if (v := version_of(name)) is not None), default=None)
+    return newest if is_whole else None
+
+
+def is_plain(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
+    """Whether a table has no feature, and its columns no property, besides those that this module knows: a column has
+    the same name and type in its data files."""
+    return _is_known(protocol) and not _has_marks(json.loads(metadata["schemaString"]))
 
 
 def local_folder(spark: SparkSession, target: DeltaTarget) -> tuple[str, Path] | None:

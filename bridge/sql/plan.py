@@ -161,6 +161,11 @@ class InsertPlan:
     """Changes whenever the query, its sources or its sink change in a way that changes the rows of the result."""
 
     @property
+    def has_one_row_a_key(self) -> bool:
+        """Whether no two rows of the query can have one key, as with GROUP BY and DISTINCT."""
+        return bool(self.key) and self.kind in (QueryKind.AGGREGATE, QueryKind.DISTINCT)
+
+    @property
     def kept_columns(self) -> tuple[ResultColumn, ...]:
         """The columns that the table of the result has beside those of the sink."""
         found = self.averages.columns if self.averages is not None else ()

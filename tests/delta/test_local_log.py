@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.definition import DeltaTarget
-from bridge.delta.local_log import TableDescription, describe, newest_commits
+from bridge.delta.local_log import TableDescription, describe, newest_commits, newest_version
 from bridge.delta.table import open_table
 from tests.delta.tables import FIELDS, append, commit_by_hand, log_file, made, target
 
@@ -130,6 +130,18 @@ def test_the_newest_commits_are_those_of_the_history(spark: SparkSession, lake: 
     for version in range(3, 40):
         commit_by_hand(table, version)
     assert [c["version"] for c in newest_commits(spark, table.target)] == list(range(39, 19, -1))
+
+
+def test_the_newest_version_is_that_of_the_history(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t", rows=[(1, "a")], properties={"delta.checkpointInterval": "2"})
+    append(table, [(2, "a")])
+    assert newest_version(spark, table.target) == 2
+    assert newest_version(spark, DeltaTarget(table="default.t")) is None
+    log_file(table, 2).unlink()
+    assert list((lake / "t" / "_delta_log").glob("*2.checkpoint.parquet"))
+    assert newest_version(spark, table.target) is None, "a checkpoint without its commit: Delta is asked"
+    shutil.rmtree(lake / "t")
+    assert newest_version(spark, table.target) is None
 
 
 def test_a_session_reads_a_table_without_a_job(spark: SparkSession, lake: Path) -> None:

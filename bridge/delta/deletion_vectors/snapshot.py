@@ -49,7 +49,7 @@ class Snapshot:
         nothing is known, and it must be opened anew."""
         if self._stamp != self._stamp_of(self.version):
             return False
-        while (commit := self._read(self.version + 1)) is not None:
+        while (commit := self.read_commit(self.version + 1)) is not None:
             self.apply(commit)
             self.version += 1
             self._stamp = self._stamp_of(self.version)
@@ -82,7 +82,8 @@ class Snapshot:
             )
         return os.path.join(self.folder, unquote(place.path))
 
-    def _read(self, version: int) -> list[Action] | None:
+    def read_commit(self, version: int) -> list[Action] | None:
+        """The actions of that version, each {name: action}; None where the log has no such commit."""
         try:
             text = Path(log_folder(self.folder), commit_file(version)).read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -98,12 +99,14 @@ class Snapshot:
         return (about.st_ino, about.st_mtime_ns)
 
 
-def open_snapshot(folder: str, *, with_files: bool = True) -> Snapshot:
-    """Read the newest version of the table in `folder`; without its files, of which it may have many, if nobody needs
-    them.
+def open_snapshot(
+    folder: str, at: int | None = None, *, with_files: bool = True, most: int | None = None
+) -> Snapshot:
+    """Read version `at` of the table in `folder`, by default the newest; without its files, of which it may have many,
+    if nobody needs them.
 
-    Raises UnsupportedByEngine for a log whose checkpoints have another form than one Parquet file, and for one of which
-    commits are missing.
+    Raises UnsupportedByEngine for a log whose checkpoints have another form than one Parquet file, for one of which
+    commits are missing, and where the checkpoint to begin with has more than `most` actions.
     """
     log = log_folder(folder)
     names = [name for name in os.listdir(log) if version_of(name) is not None]
@@ -111,14 +114,15 @@ def open_snapshot(folder: str, *, with_files: bool = True) -> Snapshot:
     if any(not name.endswith(_CHECKPOINT) or len(name) != 20 + len(_CHECKPOINT) for name in checkpoints):
         raise UnsupportedByEngine("the log has checkpoints of a form that only Spark reads")
     snapshot = Snapshot(folder, with_files=with_files)
-    if checkpoints:
-        newest = max(checkpoints)
-        snapshot.apply(_checkpoint(os.path.join(log, newest), _COLUMNS if with_files else _DESCRIPTION))
+    newest = max((name for name in checkpoints if at is None or int(name[:20]) <= at), default=None)
+    if newest is not None:
+        columns = _COLUMNS if with_files else _DESCRIPTION
+        snapshot.apply(_checkpoint(os.path.join(log, newest), columns, most))
         snapshot.version = int(newest[:20])
     commits = {int(name[:20]) for name in names if name.endswith(".json")}
-    last = max(commits, default=-1)
+    last = max(commits, default=-1) if at is None else at
     for version in range(snapshot.version + 1, last + 1):
-        actions = snapshot._read(version)
+        actions = snapshot.read_commit(version)
         if actions is None:
             raise UnsupportedByEngine(f"the log lacks version {version}")
         snapshot.apply(actions)
@@ -142,11 +146,14 @@ def live_rows(add: Mapping[str, Any]) -> int | None:
     return None if count is None else int(count) - int(marked)
 
 
-def _checkpoint(file: str, columns: Sequence[str]) -> Iterator[Action]:
+def _checkpoint(file: str, columns: Sequence[str], most: int | None) -> Iterator[Action]:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    content = pq.ParquetFile(file).read(columns=list(columns))
+    opened = pq.ParquetFile(file)
+    if most is not None and opened.metadata.num_rows > most:
+        raise UnsupportedByEngine(f"the log has more than {most:,} actions")
+    content = opened.read(columns=list(columns))
     for name in content.column_names:
         column = content[name]
         given = column.filter(pc.is_valid(column))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from bridge.columns import KIND, col, same_key
 from bridge.pipelines.scripts.source_tables import SourceRange
@@ -17,7 +19,7 @@ from bridge.sql.accumulators import Accumulator
 __all__ = ["added_groups", "merged_groups", "query_over"]
 
 _ADDED, _TABLE = "a", "t"
-_KNOWN = "__known"
+_TAKEN = "__taken"
 
 
 def added_groups(
@@ -26,12 +28,17 @@ def added_groups(
     ranges: Mapping[str, SourceRange],
     added_rows: Mapping[str, DataFrame],
 ) -> DataFrame:
-    """The aggregates of the rows that the sources got; a COUNT(DISTINCT) counts the values that no row before has in
-    the same group. Runs no job; the sources become views of `session`, a child session."""
+    """The aggregates of the rows that the sources got, to be merged with those of the rows before.
+
+    A group has one row, and for each COUNT(DISTINCT) at most one more: it takes away the values that rows before have
+    in the same group, and is null otherwise. Runs no job; the sources become views of `session`, a child session."""
     added = query_over(session, plan.kept_sql, added_rows)
-    for column, values in _known_values(session, plan, ranges, added_rows).items():
-        added = _without_known(plan, added, column, values)
-    return added
+    known = _known_values(session, plan, ranges, added_rows)
+    return reduce(
+        DataFrame.unionByName,
+        (_taken_away(plan, added.schema, column, values) for column, values in known.items()),
+        added,
+    )
 
 
 def query_over(
@@ -65,14 +72,19 @@ def _known_values(
     return found
 
 
-def _without_known(plan: InsertPlan, added: DataFrame, column: str, values: DataFrame) -> DataFrame:
-    """Groups of added rows of which `column` does not count the `values` that were counted before."""
-    counts = values.groupBy(*map(col, plan.key)).agg(F.count("*").alias(_KNOWN)).alias(_ADDED)
-    joined = added.alias(_TABLE).join(counts, same_key(plan.key, _TABLE, _ADDED), "left")
-    new = col(column, _TABLE) - F.coalesce(col(_KNOWN, _ADDED), F.lit(0))
-    return joined.select(
-        *(new.alias(column) if name == column else col(name, _TABLE) for name in added.columns)
+def _taken_away(plan: InsertPlan, schema: T.StructType, column: str, values: DataFrame) -> DataFrame:
+    """Rows of added groups that take the `values`, which were counted before, from what `column` counts."""
+    counts = values.groupBy(*map(col, plan.key)).agg((-F.count("*")).alias(_TAKEN))
+    found = {column: col(_TAKEN)} | {name: col(name) for name in plan.key}
+    return counts.select(
+        *(found.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in schema.fields)
     )
+
+
+def _merged(how: Accumulator, name: str) -> Column:
+    if how is Accumulator.GROUP:  # the same value in all rows but those that take something away
+        return F.first(col(name), ignorenulls=True)
+    return F.call_function(how.value, col(name))
 
 
 def merged_groups(plan: InsertPlan, added: DataFrame, before: DataFrame) -> DataFrame:
@@ -86,7 +98,7 @@ def merged_groups(plan: InsertPlan, added: DataFrame, before: DataFrame) -> Data
     values = []
     for name in types.keys() - set(plan.key) - quotients.keys():
         found = functions.get(name)
-        value = F.lit(None) if found is None else F.call_function(found.value, col(name))
+        value = F.lit(None) if found is None else _merged(found, name)
         values.append(value.cast(types[name]).alias(name))
     merged = both.groupBy(*map(col, plan.key)).agg(*values) if values else added
     whole = [

@@ -14,13 +14,17 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from bridge.columns import KIND, POSITION, col, retracts, same_key
 from bridge.compact import TWO_PARTITIONS, latest_by_offset
+from bridge.delta.appended_files import newest_rows
 from bridge.delta.file_pruning import key_predicate
 from bridge.delta.table import Table
+from bridge.errors import TableError
 from bridge.pipelines.changes.own_rows import rows_with_values
 from bridge.pipelines.scripts.added_groups import added_groups, merged_groups, query_over
+from bridge.pipelines.scripts.few_rows import are_few, collected
 from bridge.pipelines.scripts.source_tables import SourceRange
 from bridge.rows import RowKind
 from bridge.session import child_session
@@ -29,7 +33,7 @@ from bridge.sql.plan import WindowPlan
 from bridge.sql.positions import POSITION_COLUMNS
 from bridge.sql.window_tables import AFTER, UNTIL
 
-__all__ = ["Closing", "Method", "Refresh", "method_for", "refreshed"]
+__all__ = ["Closing", "Method", "Refresh", "checked_upserts", "method_for", "refreshed"]
 
 _PART, _TABLE = "p", "t"
 
@@ -56,6 +60,8 @@ class Refresh:
     changes: DataFrame
     persisted: tuple[DataFrame, ...] = ()
     """Frames that the changes are made of more than once; to be unpersisted after the commit."""
+    is_few: bool = False
+    """Whether they may come into the driver, where each key is known to have one change, an upsert."""
 
 
 @dataclass(frozen=True)
@@ -109,16 +115,18 @@ def refreshed(
     """The changes that bring `result`, which has the rows before `ranges`, to the rows after them.
 
     `closing` are the windows of `Method.WINDOWS`. With `is_new` the result has no rows yet. `result` must not change
-    meanwhile, or its MERGE must fail then. Runs a job for the parts, no other; the frames belong to a session of their
-    own, in which the sources are views. Wrap actions in `delta_errors.feed_errors`.
+    meanwhile, or its MERGE must fail then. Runs a job for the parts and for the groups of few added rows, no other; the
+    frames belong to a session of their own, in which the sources are views. Wrap actions in `delta_errors.feed_errors`.
     """
     session = child_session(spark)
-    before = result.on(session).delta().toDF().select(*map(col, result.columns))
-    before = rows_with_values(before, plan.merge_columns)
+    before = rows_with_values(_rows_of(result.on(session), method, is_new=is_new), plan.merge_columns)
     held: list[DataFrame] = []
 
     def differences(after: DataFrame, known: DataFrame) -> DataFrame:
         return _upserts(plan, after) if is_new else _differences(plan, _held(after, held), known)
+
+    def may_be_few(views: Mapping[str, DataFrame]) -> bool:
+        return not plan.merge_columns and are_few(views.values())
 
     if method is Method.ADDED_ROWS:
         views = {name: source.added_rows(session) for name, source in ranges.items()}
@@ -133,11 +141,14 @@ def refreshed(
         return Refresh(changes, tuple(held))
     if method is Method.ADDED_GROUPS:
         views = {name: source.added_rows(session) for name, source in ranges.items()}
-        added = _held(added_groups(session, plan, ranges, views), held)
-        return Refresh(merged_groups(plan, added, before), tuple(held))
+        added = added_groups(session, plan, ranges, views)
+        is_few = may_be_few(views)
+        added = collected(added) if is_few else _held(added, held)
+        return Refresh(merged_groups(plan, added, before), tuple(held), is_few)
     if method is Method.ALL_ROWS:
-        views = {name: source.rows(session) for name, source in ranges.items()}
-        return Refresh(differences(query_over(session, plan.kept_sql, views), before), tuple(held))
+        views = {name: source.whole_rows(session) for name, source in ranges.items()}
+        changes = differences(query_over(session, plan.kept_sql, views), before)
+        return Refresh(changes, tuple(held), is_new and plan.has_one_row_a_key and may_be_few(views))
     parts = _held(_changed_parts(session, plan, ranges), held)
     views = {
         name: _of_parts(source.rows(session), parts, _columns(plan, name)) for name, source in ranges.items()
@@ -145,6 +156,31 @@ def refreshed(
     own = {part.name: part.name for part in plan.parts}
     after = query_over(session, plan.kept_sql, views)
     return Refresh(differences(after, _of_parts(before, parts, own)), tuple(held))
+
+
+def _rows_of(result: Table, method: Method, *, is_new: bool) -> DataFrame:
+    if is_new:
+        return result.spark.createDataFrame([], T.StructType(list(result.fields)))
+    # The other methods read some rows, for which Delta leaves out files.
+    found = newest_rows(result) if method in (Method.ADDED_GROUPS, Method.ALL_ROWS) else None
+    return result.delta().toDF().select(*map(col, result.columns)) if found is None else found
+
+
+def checked_upserts(changes: DataFrame, plan: InsertPlan) -> int:
+    """The number of rows that are not deletes. Raises TableError if two of them have one key."""
+    adds = F.col(KIND) != F.lit(RowKind.DELETE.value)
+    if plan.has_one_row_a_key:
+        return changes.where(adds).count()
+    keys = F.struct(*(F.col(f"`{name}`") for name in plan.key))
+    row = changes.agg(F.count_if(adds), F.count_distinct(F.when(adds, keys))).first()
+    assert row is not None
+    if row[0] != row[1]:
+        raise TableError(
+            f"INSERT {plan.name}: {row[0] - row[1]:,} rows of the query have a key ({', '.join(plan.key)}) that "
+            "another row has, too, so it is not known which one counts; nothing was written. Group the rows, or keep "
+            "one of each key with ROW_NUMBER()"
+        )
+    return int(row[0])
 
 
 def _held(frame: DataFrame, held: list[DataFrame]) -> DataFrame:

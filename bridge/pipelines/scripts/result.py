@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -19,7 +20,9 @@ from bridge import failpoints
 from bridge.columns import KIND, col, spark_type
 from bridge.definition import MergeSettings
 from bridge.delta.append import append_batch
+from bridge.delta.appended_files import has_no_files
 from bridge.delta.change_feed import feed_errors
+from bridge.delta.changes_in_driver import collect_changes
 from bridge.delta.column_owners import open_shared_table
 from bridge.delta.delta_errors import table_errors
 from bridge.delta.engine_choice import Engines
@@ -34,13 +37,16 @@ from bridge.pipelines.changes.own_rows import rows_with_values
 from bridge.pipelines.ingest import run_state
 from bridge.pipelines.scripts.closing import ClosingWindows, close_windows
 from bridge.pipelines.scripts.event_times import EventTimeProgress, EventTimes
-from bridge.pipelines.scripts.refresh import Refresh, method_for, refreshed
+from bridge.pipelines.scripts.few_rows import planned_once
+from bridge.pipelines.scripts.refresh import Refresh, checked_upserts, method_for, refreshed
 from bridge.pipelines.scripts.source_tables import SourceRange, SourceTables
 from bridge.pipelines.scripts.state import ScriptState
 from bridge.rows import RowKind
 from bridge.sql import InsertPlan
 from bridge.sql.accumulators import KEPT
-from bridge.sql.plan import QueryKind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["Result", "open_result"]
 
@@ -145,7 +151,7 @@ class Result:
 
     def _refuse_foreign_rows(self) -> None:
         """A result with a key has the rows of its query and no others, so those of a user would be deleted."""
-        if not self.plan.key:
+        if not self.plan.key or has_no_files(self.table):
             return
         with table_errors(self.table):
             is_empty = rows_with_values(self.table.delta().toDF(), self.plan.merge_columns).head() is None
@@ -192,22 +198,30 @@ class Result:
             ids[_EVENT_TIMES] = times.to_json()
         at_ms = now_ms() if self.plan.merge_columns else 0
         progress = IngestProgress(self.name, self.run, batch, sources.offsets, ids, at_ms=at_ms)
-        changes = refresh.changes.persist()
-        try:
-            table = self.table.on(changes.sparkSession)
+        table = self.table.on(refresh.changes.sparkSession)
+        if refresh.is_few:
+            with planned_once(table.spark):
+                rows = collect_changes(table, refresh.changes)
             failpoints.hit("script.before-commit")
-            if not self.plan.key:
-                merged = append_batch(table, changes, rows=changes.count(), progress=progress)
-            else:
-                adds = _checked_upserts(changes, self.plan)
-                merged = self.engines.merge(
-                    table, changes, key=self.plan.key, adds=adds, progress=progress
-                ).result
-            failpoints.hit("script.after-commit")
-        finally:
-            changes.unpersist()
+            merged = self._merged(table, rows, rows.num_rows, progress)
+        else:
+            changes = refresh.changes.persist()
+            try:
+                failpoints.hit("script.before-commit")
+                if self.plan.key:
+                    merged = self._merged(table, changes, checked_upserts(changes, self.plan), progress)
+                else:
+                    merged = append_batch(table, changes, rows=changes.count(), progress=progress)
+            finally:
+                changes.unpersist()
+        failpoints.hit("script.after-commit")
         self.progress = progress
         return merged
+
+    def _merged(
+        self, table: Table, changes: DataFrame | pa.Table, adds: int, progress: IngestProgress
+    ) -> MergeResult:
+        return self.engines.merge(table, changes, key=self.plan.key, adds=adds, progress=progress).result
 
 
 def open_result(spark: SparkSession, state: ScriptState, plan: InsertPlan) -> Result:
@@ -268,21 +282,3 @@ def _source_errors(name: str, ranges: Mapping[str, SourceRange]) -> Iterator[Non
         if raised is None:
             raise
         raise TableError(f"INSERT {name}: {raised.group(1)}") from error
-
-
-def _checked_upserts(changes: DataFrame, plan: InsertPlan) -> int:
-    """The number of rows that are not deletes. Raises TableError if two of them have one key; rows of GROUP BY and
-    DISTINCT cannot, so that these are only counted."""
-    adds = F.col(KIND) != F.lit(RowKind.DELETE.value)
-    if plan.kind in (QueryKind.AGGREGATE, QueryKind.DISTINCT):
-        return changes.where(adds).count()
-    keys = F.struct(*(F.col(f"`{name}`") for name in plan.key))
-    row = changes.agg(F.count_if(adds), F.count_distinct(F.when(adds, keys))).first()
-    assert row is not None
-    if row[0] != row[1]:
-        raise TableError(
-            f"INSERT {plan.name}: {row[0] - row[1]:,} rows of the query have a key ({', '.join(plan.key)}) that "
-            "another row has, too, so it is not known which one counts; nothing was written. Group the rows, or keep "
-            "one of each key with ROW_NUMBER()"
-        )
-    return int(row[0])

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from bridge.columns import KIND, col, retracts
 from bridge.definition import Definition, Topic
 from bridge.delta import change_feed
+from bridge.delta.appended_files import appended_rows, rows_at
 from bridge.delta.change_feed import feed_errors
 from bridge.delta.file_removal import removed_before
 from bridge.delta.ingest_progress import read_progress
@@ -53,17 +54,24 @@ class SourceRange:
         return self.has_commits and self.first > 0
 
     def rows(self, spark: SparkSession) -> DataFrame:
-        """All rows of the last version, in session `spark`."""
-        return (
-            self.table.on(spark).read({"versionAsOf": str(self.last)}).select(*map(col, self.table.columns))
-        )
+        """All rows of the last version, in session `spark`; Delta leaves out files by the statistics of a filter."""
+        return self._rows_at(self.last, spark)
+
+    def whole_rows(self, spark: SparkSession) -> DataFrame:
+        """The same for a query that reads all files. Wrap actions in `feed_errors`."""
+        found = rows_at(self.table.on(spark), self.last)
+        return self.rows(spark) if found is None else found
 
     def rows_before(self, spark: SparkSession) -> DataFrame:
         """All rows of the version before the range, none if it begins with the table. Wrap actions in `feed_errors`."""
         if self.first == 0:
-            return self.rows(spark).limit(0)
-        before = self.table.on(spark).read({"versionAsOf": str(self.first - 1)})
-        return before.select(*map(col, self.table.columns))
+            return self.whole_rows(spark).limit(0)
+        found = rows_at(self.table.on(spark), self.first - 1)
+        return self._rows_at(self.first - 1, spark) if found is None else found
+
+    def _rows_at(self, version: int, spark: SparkSession) -> DataFrame:
+        rows = self.table.on(spark).read({"versionAsOf": str(version)})
+        return rows.select(*map(col, self.table.columns))
 
     def changes(self, spark: SparkSession) -> DataFrame:
         """The changes of the range with `__kind`, updates with both rows; see `change_feed.changes`.
@@ -76,19 +84,28 @@ class SourceRange:
 
     def _whole(self, spark: SparkSession) -> DataFrame:
         """All rows of a range that begins with the table, none of one without commits."""
-        return self.rows(spark) if self.has_commits else self.rows(spark).limit(0)
+        return self.whole_rows(spark) if self.has_commits else self.whole_rows(spark).limit(0)
+
+    def _appended(self, spark: SparkSession) -> DataFrame | None:
+        """The changed rows of a part, where all of them were added and their files are known."""
+        return appended_rows(self.table.on(spark), self.first, self.last)
 
     def changed_rows(self, spark: SparkSession) -> DataFrame:
         """The rows that the range added, updated (as they are now) or deleted; all rows if it begins with the table."""
         if not self.is_part:
             return self._whole(spark)
+        appended = self._appended(spark)
+        if appended is not None:
+            return appended
         changes = self.changes(spark).where(col(KIND) != F.lit(RowKind.UPDATE_BEFORE.value))
         return changes.select(*map(col, self.table.columns))
 
     def newest_times(self, spark: SparkSession, column: str) -> DataFrame:
         """The newest time of a column among the rows that the range added or updated: `topic`, `partition` (a Delta
         table has one) and `newest`, in epoch milliseconds, null where all times are. For ranges with commits."""
-        rows = self.changes(spark).where(~retracts()) if self.is_part else self.rows(spark)
+        rows = self._appended(spark) if self.is_part else self.whole_rows(spark)
+        if rows is None:
+            rows = self.changes(spark).where(~retracts())
         names = [c.name for c in POSITION_COLUMNS[:2]]
         by = [
             col(n) if n in self.table.columns else F.lit(v)
@@ -103,6 +120,9 @@ class SourceRange:
         deleted rows of a user's table."""
         if not self.is_part:
             return self._whole(spark)
+        appended = self._appended(spark)
+        if appended is not None:
+            return appended
         changes = self.changes(spark)
         if not self.appends:
             with feed_errors(self.table, self.first, self.last):

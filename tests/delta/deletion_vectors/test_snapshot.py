@@ -57,6 +57,24 @@ def test_it_is_followed_as_it_is_read(spark: SparkSession, lake: Path) -> None:
     assert list((lake / "t" / "_delta_log").glob("*.checkpoint.parquet"))
 
 
+def test_former_versions(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t", properties={"delta.checkpointInterval": "3"})
+    followed, seen_then = open_snapshot(str(lake / "t")), []
+    for number in range(7):
+        append(table, [(number, "a")])
+        if number == 4:
+            table.delta().delete("id = 2")
+        followed.follow()
+        seen_then.append((followed.version, described(followed)))
+    for version, files in seen_then:
+        opened = open_snapshot(str(lake / "t"), version)
+        assert (opened.version, described(opened)) == (version, files)
+    with pytest.raises(UnsupportedByEngine, match=r"^the log lacks version 9$"):
+        open_snapshot(str(lake / "t"), 9)
+    with pytest.raises(UnsupportedByEngine, match=r"^the log has more than 5 actions$"):
+        open_snapshot(str(lake / "t"), most=5)
+
+
 def test_another_table_in_its_place_is_not_followed(spark: SparkSession, lake: Path) -> None:
     made(spark, lake / "t")
     followed = open_snapshot(str(lake / "t"))

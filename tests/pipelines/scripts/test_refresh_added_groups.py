@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from bridge.metrics import BatchReport
+from bridge.pipelines.scripts import few_rows
 from bridge.pipelines.scripts.run import run_script
 from bridge.pipelines.scripts.state import ScriptState
 from bridge.sql import Script, load_script
@@ -161,13 +162,23 @@ def played(
     assert [(r.inserted, r.updated, r.deleted) for r in again] == [(0, 0, 0)] * len(queries)
 
 
-def test_added_rows(spark: SparkSession, lake: Path) -> None:
-    played(spark, lake, seed=7, batches=2, queries=IN_DEFAULT_TESTS)
+@pytest.fixture(params=["few", "many"])
+def number(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Groups of few rows come into the driver, those of many stay in Spark."""
+    if request.param == "many":
+        monkeypatch.setattr(few_rows, "FEW_BYTES", -1)
+    return str(request.param)
+
+
+def test_added_rows(spark: SparkSession, lake: Path, number: str) -> None:
+    queries = IN_DEFAULT_TESTS if number == "few" else ("different", "means")
+    played(spark, lake, seed=7, batches=2, queries=queries)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", range(10, 14))
+@pytest.mark.usefixtures("number")
 def test_more_added_rows(spark: SparkSession, lake: Path, seed: int) -> None:
     played(spark, lake, seed, batches=6)
 

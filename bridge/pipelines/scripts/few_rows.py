@@ -1,0 +1,41 @@
+"""Brings the rows of a query over few rows into the driver: a refresh merges them there, and Spark caches nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bridge.columns import estimated_bytes
+from bridge.session import session_settings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["FEW_BYTES", "are_few", "collected", "planned_once"]
+
+FEW_BYTES = 8 << 20
+"""Of data files, which are compressed: a million rows or two of a few columns. A query over them has no more rows."""
+_ADAPTIVE = "spark.sql.adaptive.enabled"
+
+
+def are_few(frames: Iterable[DataFrame]) -> bool:
+    """Whether all rows of these frames may come into the driver, by Spark's estimate; False where it has none."""
+    return sum(map(estimated_bytes, frames)) <= FEW_BYTES
+
+
+def collected(frame: DataFrame) -> DataFrame:
+    """The same rows, computed once; a frame of the same session, whose plan holds them."""
+    with planned_once(frame.sparkSession):
+        rows: pa.Table = frame.toArrow()
+    return frame.sparkSession.createDataFrame(rows, frame.schema)
+
+
+def planned_once(spark: SparkSession) -> AbstractContextManager[None]:
+    """Plan queries before they run, and not again after each of their stages: with few rows that takes longer than the
+    stages. For local Spark, which has as few partitions as cores."""
+    if not str(spark.sparkContext.master).startswith("local"):
+        return nullcontext()
+    return session_settings(spark, {_ADAPTIVE: "false"})
