@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from pyspark.sql import Row
-
-from bridge.delta.ingest_progress import history, merged_by
+from bridge.delta.ingest_progress import merged_by, newest_first
 from bridge.delta.table import Table
 
 __all__ = ["APPENDS", "DELETED", "INSERTED", "NO_ROWS", "UPDATED", "CommitHistory", "commit_history"]
@@ -64,7 +63,7 @@ def commit_history(table: Table, first: int, last: int, key: Sequence[str]) -> C
     """Read the log of versions first..last, both inclusive; those that the log no longer has are left out. A batch of
     an ingest by other columns than `key` is one of another writer. Raises TableError when the table is gone."""
     others, rows = {}, {}
-    for commit in history(table):
+    for commit in newest_first(table):
         version = int(commit["version"])
         if first <= version <= last:
             rows[version] = _rows(commit)
@@ -75,7 +74,7 @@ def commit_history(table: Table, first: int, last: int, key: Sequence[str]) -> C
     return CommitHistory(first, last, others, rows)
 
 
-def _rows(commit: Row) -> int:
+def _rows(commit: Mapping[str, Any]) -> int:
     metrics = commit["operationMetrics"] or {}
     counts = [("numOutputRows",)] if commit["operation"] in APPENDS else [INSERTED, UPDATED, DELETED]
     counted = (next((metrics[name] for name in names if name in metrics), "0") for names in counts)

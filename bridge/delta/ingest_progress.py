@@ -28,6 +28,7 @@ __all__ = [
     "history",
     "last_batch",
     "merged_by",
+    "newest_first",
     "read_progress",
 ]
 
@@ -139,7 +140,7 @@ def read_progress(table: Table, pipeline: str) -> tuple[IngestProgress, int] | N
     newest: IngestProgress | None = None
     restored_to: int | None = None
     oldest = None
-    for commit in _newest_first(table):
+    for commit in newest_first(table):
         oldest = commit
         parsed = IngestProgress.from_json(commit["userMetadata"])
         if parsed and parsed[0].pipeline == pipeline:
@@ -195,7 +196,7 @@ def _last_in_log(table: Table, pipeline: str) -> int:
 
 def committed_by(table: Table, pipeline: str, run: str) -> bool:
     """Whether the log contains a commit of this run of the pipeline. Reads only as much of the log as necessary."""
-    for commit in _newest_first(table):
+    for commit in newest_first(table):
         parsed = IngestProgress.from_json(commit["userMetadata"])
         if parsed and (parsed[0].pipeline, parsed[0].run) == (pipeline, run):
             return True
@@ -237,8 +238,9 @@ def history(table: Table) -> Iterator[Row]:
             return
 
 
-def _newest_first(table: Table) -> Iterator[Mapping[str, Any]]:
-    """Yield the commits as `history` does; the newest without asking Delta, where that is possible."""
+def newest_first(table: Table) -> Iterator[Mapping[str, Any]]:
+    """Yield the commits as `history` does; the newest without asking Delta, where that is possible: without their
+    `operationParameters`, and with numbers among their `operationMetrics` where their writer wrote some."""
     below = None
     for commit in newest_commits(table.spark, table.target):
         if commit["operation"] == "RESTORE":  # its parameters matter

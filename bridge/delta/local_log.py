@@ -80,7 +80,8 @@ def describe(spark: SparkSession, target: DeltaTarget) -> TableDescription | Non
 
 
 def newest_commits(spark: SparkSession, target: DeltaTarget) -> Iterator[Mapping[str, Any]]:
-    """Yield the `version`, `operation` and `userMetadata` of some of the newest commits, from the newest to the oldest.
+    """Yield the `version`, `operation`, `operationMetrics` and `userMetadata` of some of the newest commits, from the
+    newest to the oldest.
 
     It ends early at a commit that it cannot read, or one of which more must be known; the commits from there on must be
     asked from Delta.
@@ -101,6 +102,7 @@ def newest_commits(spark: SparkSession, target: DeltaTarget) -> Iterator[Mapping
         yield {
             "version": version,
             "operation": about.get("operation"),
+            "operationMetrics": about.get("operationMetrics"),
             "userMetadata": about.get("userMetadata"),
         }
 

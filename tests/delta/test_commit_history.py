@@ -74,3 +74,22 @@ def test_a_batch_by_other_columns_is_another_writers(spark: SparkSession, lake: 
     append(table, [(9, "z")], userMetadata=at(4).to_json(table.id))
     for key, others in ((["id"], [1, 3, 4, 5]), (["id", "v"], [1, 2, 5]), (["v"], [1, 2, 3, 4, 5])):
         assert commit_history(table, 1, 5, key).versions_of_other_writers(1, 5) == others
+
+
+def test_the_log_says_what_delta_s_history_says(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of commits by each engine and by Spark's statements."""
+    table = made(spark, lake / "t", rows=[(n, "a") for n in range(30)])
+    for batch, engine in enumerate(ENGINES.values()):
+        changes = [("+U", batch, "x"), ("-D", 9 + batch, None), ("+I", 100 + batch, "n")]
+        engine.merge(table, frame(table, changes), key=["id"], progress=at(batch))
+    append_batch(table, frame(table, [("+I", 7, "a")]), rows=1, progress=at(3))
+    spark.sql(f"UPDATE delta.`{table.target.path}` SET v = 'z' WHERE id > 20")
+    spark.sql(f"DELETE FROM delta.`{table.target.path}` WHERE id = 25")
+    spark.sql(f"ALTER TABLE delta.`{table.target.path}` SET TBLPROPERTIES ('x' = 'y')")
+    table.delta().optimize().executeCompaction()
+    by_log = [commit_history(table, first, 9, ["id"]) for first in (0, 4)]
+    monkeypatch.setattr("bridge.delta.ingest_progress.newest_commits", lambda *_: iter(()))
+    assert [commit_history(table, first, 9, ["id"]) for first in (0, 4)] == by_log
+    assert by_log[0].changed(0, 9) > 40

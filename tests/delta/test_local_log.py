@@ -124,7 +124,7 @@ def test_the_newest_commits_are_those_of_the_history(spark: SparkSession, lake: 
     table = made(spark, lake / "t")
     append(table, [(1, "a")], userMetadata="mine")
     commit_by_hand(table, 2, "by hand")
-    columns = ("version", "operation", "userMetadata")
+    columns = ("version", "operation", "operationMetrics", "userMetadata")
     history = [row.asDict() for row in table.delta().history().select(*columns).collect()]
     assert list(newest_commits(spark, table.target)) == history
     for version in range(3, 40):
