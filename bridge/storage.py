@@ -16,6 +16,7 @@ __all__ = [
     "TextFile",
     "create_owned_folder",
     "delete_file",
+    "delete_folder",
     "delete_folder_without_owner",
     "delete_owned_folder",
     "is_local",
@@ -133,6 +134,12 @@ def delete_file(spark: SparkSession, path: str) -> None:
     """Delete a file, if it exists. Raises the file system's error for a folder that is not empty."""
     system, where = _open(spark, path)
     system.delete(where, False)
+
+
+def delete_folder(spark: SparkSession, folder: str) -> None:
+    """Delete a folder with everything in it, if it exists: one that the caller knows to be its own."""
+    system, where = _open(spark, folder)
+    system.delete(where, True)
 
 
 def create_owned_folder(spark: SparkSession, folder: str, pipeline: str) -> None:

@@ -50,3 +50,11 @@ def test_only_a_folder_that_was_made_for_the_pipeline_is_deleted(spark: SparkSes
     assert not storage.delete_owned_folder(spark, str(made), "payments")
     assert storage.delete_owned_folder(spark, str(made), "orders") and not made.exists()
     assert not storage.delete_owned_folder(spark, str(made), "orders")
+
+
+def test_a_folder_is_deleted_with_everything_in_it(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "state" / "offsets").mkdir(parents=True)
+    (tmp_path / "state" / "offsets" / "0").touch()
+    for _ in range(2):
+        storage.delete_folder(spark, str(tmp_path / "state"))
+        assert not list(tmp_path.iterdir())

@@ -18,8 +18,10 @@ from collections import Counter
 from datetime import datetime, timezone
 from pathlib import Path
 
-from tests.faults.episode_checks import LEAKS, check_lane, check_vacuum, find_leaks
+from tests.faults.checker import Verdict
+from tests.faults.episode_checks import LEAKS, check_appends, check_lane, check_vacuum, find_leaks
 from tests.faults.ground import Ground, World, ground, world
+from tests.faults.lane import Lane
 from tests.faults.plan import Episode, plan
 from tests.faults.plays import (
     CLUSTER,
@@ -129,25 +131,25 @@ def _episode(there: World, folder: Path, episode: Episode, seed: int, play: Play
 def _judged(here: Ground, episode: Episode, play: Play) -> None:
     for lane in episode.lanes:
         verdict = check_lane(here, lane)
-        for example in verdict.examples:
-            say(f"  FOUND in {lane.name} ({lane}) {example}")
-        play.found.update(verdict.counts)
+        _count(verdict, lane, play)
         play.records_in += verdict.records_in
         play.records_out += verdict.records_out
         play.batches += verdict.commits
         kinds: Counter[str] = Counter()
         for job in here.jobs.values():
             for (name, kind), count in job.rounds.items():
-                if name == lane.name and count:
+                if name in map(lane.pipeline, lane.pipelines) and count:
                     kinds[kind] += count
         play.lane(lane, kinds)
         play.by_file += here.by_file(lane)
+        if lane.appends:
+            verdict, history = check_appends(here, lane)
+            _count(verdict, lane, play)
+            play.rows_appended += verdict.records_out
+            play.append_batches += verdict.commits
+            play.appended_by_consumers += history.by_consumers
     play.found.update(find_leaks(here, say))
-    orphaned, scratch, wrong = check_vacuum(here, episode.lanes[episode.number % len(episode.lanes)])
-    play.orphaned_files, play.log_scratch = play.orphaned_files + orphaned, play.log_scratch + scratch
-    for what in wrong:
-        say(f"  FOUND {LEAKS[2]}: {what}")
-    play.found[LEAKS[2]] += len(wrong)
+    _vacuumed(here, episode, play)
     for verb, job in here.jobs.items():
         times = [seconds for kind, seconds in job.recoveries if kind != "first start"]
         play.recoveries.setdefault(verb, []).extend(times)
@@ -158,6 +160,28 @@ def _judged(here: Ground, episode: Episode, play: Play) -> None:
     say(f"{play.count} rounds checked: {'no findings' if play.clean else 'FINDINGS'}")
 
 
+def _count(verdict: Verdict, lane: Lane, play: Play) -> None:
+    for example in verdict.examples:
+        say(f"  FOUND in {lane.name} ({lane}) {example}")
+    play.found.update(verdict.counts)
+
+
+def _vacuumed(here: Ground, episode: Episode, play: Play) -> None:
+    """Checks a VACUUM of one lane's table, and of all tables without a key."""
+    lane = episode.lanes[episode.number % len(episode.lanes)]
+    spark, wrong = here.world.spark, []
+    orphaned, scratch, found = check_vacuum(spark, here.observers[lane.name].log)
+    play.orphaned_files, play.log_scratch = play.orphaned_files + orphaned, play.log_scratch + scratch
+    wrong += found
+    for observer in here.append_observers.values():
+        orphaned, scratch, found = check_vacuum(spark, observer.log)
+        play.orphaned_appends, play.log_scratch = play.orphaned_appends + orphaned, play.log_scratch + scratch
+        wrong += found
+    for what in wrong:
+        say(f"  FOUND {LEAKS[2]}: {what}")
+    play.found[LEAKS[2]] += len(wrong)
+
+
 def _tell(play: Play) -> None:
     for verb, times in play.recoveries.items():
         say(
@@ -166,6 +190,10 @@ def _tell(play: Play) -> None:
     say(f"{play.count} rounds in {play.seconds:.0f} s: {play.seconds / max(play.count, 1):.1f} s each")
     say(
         f"users: {play.users}; longest stall {play.stall:.1f} s; files of killed MERGEs {play.orphaned_files}"
+    )
+    say(
+        f"appended: {play.rows_appended} rows in {play.append_batches} batches, {play.appended_by_consumers} of them "
+        f"by consumers; uncommitted files {play.orphaned_appends}"
     )
     say(f"ranges by file: {play.by_file}; found: {dict(play.found)}")
 

@@ -13,23 +13,36 @@ from bridge.definition import Engine, MergeSettings
 from bridge.embedded.broker import Broker
 from bridge.metrics import Summary
 from bridge.pipelines.ingest.run import ingest
+from tests.faults.appended import judge_appends
 from tests.faults.checker import Verdict, judge
-from tests.faults.reading import Observer
+from tests.faults.reading import AppendObserver, Observer
 from tests.faults.writer import Writer
 from tests.pipelines.world import World
 
 __all__ = ["CheckedIngest"]
 
-_COLUMNS = "id BIGINT, seq BIGINT, writer STRING, seed BIGINT, PRIMARY KEY (id) NOT ENFORCED"
+_VALUE = "id BIGINT, seq BIGINT, writer STRING, seed BIGINT"
+_COLUMNS = f"{_VALUE}, PRIMARY KEY (id) NOT ENFORCED"
+_ROWS_COLUMNS = f"{_VALUE}, p INT METADATA FROM 'partition' VIRTUAL, o BIGINT METADATA FROM 'offset' VIRTUAL"
+_ROWS = {"connector": "kafka", "key.format": None, "scan.startup.mode": "earliest-offset"}
 
 
 class CheckedIngest:
-    """A World whose topic has one writer with a ledger."""
+    """A World whose topic has one writer with a ledger. `appends`: its table has no key."""
 
     def __init__(
-        self, spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], **more: Any
+        self,
+        spark: SparkSession,
+        broker: Broker,
+        lake: Path,
+        unique: Callable[[str], str],
+        *,
+        appends: bool = False,
+        **more: Any,
     ):
-        self.world = World.make(spark, broker, lake, unique, columns=_COLUMNS, **more)
+        self._appends = appends
+        more |= {"columns": _ROWS_COLUMNS, "options": _ROWS} if appends else {"columns": _COLUMNS}
+        self.world = World.make(spark, broker, lake, unique, **more)
         self.ledger = lake / "ledger.jsonl"
         self._writer = Writer(broker.bootstrap, self.world.topic, 7, self.ledger)
 
@@ -46,13 +59,10 @@ class CheckedIngest:
     def check(self) -> Verdict:
         """Checks the topic, the table and its log."""
         path = self.world.folder / "table"
-        observer = Observer(
-            self.world.broker.bootstrap,
-            [self.world.topic],
-            path,
-            self.ledger,
-        )
-        return judge(observer.look(), drained=False)
+        given = self.world.broker.bootstrap, [self.world.topic], path, self.ledger
+        if self._appends:
+            return judge_appends(AppendObserver(*given).appends(), drained=False)
+        return judge(Observer(*given).look(), drained=False)
 
     def feed_rows(self) -> int:
         """Returns the number of rows of the change data feed over all versions."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from tests.faults.history import Commit, History, Record, Row, changes, fold
 
-__all__ = ["FAULTS", "Verdict", "judge"]
+__all__ = ["FAULTS", "Verdict", "check_batches", "judge"]
 
 FAULTS = (
     "lost",
@@ -63,7 +63,7 @@ def judge(history: History, *, drained: bool, exactly_once: bool = True, grown: 
         records_in=len(history.topic_in), records_out=len(history.topic_out), commits=len(history.commits)
     )
     _check_sends(history, verdict)
-    _check_batches(history.commits, verdict)
+    check_batches(history.commits, verdict)
     expected, rows = changes(history)
     _check_table(history, rows, verdict)
     _check_quarantine(history, verdict)
@@ -111,7 +111,7 @@ def _check_sends(history: History, verdict: Verdict) -> None:
             verdict.add("aborted read", f"topic in: aborted key {sent.key} seq {sent.seq} at {place}")
 
 
-def _check_batches(commits: list[Commit], verdict: Verdict) -> None:
+def check_batches(commits: list[Commit], verdict: Verdict) -> None:
     """Each batch is one version; batch numbers increase by one, and no offset decreases."""
     before: Commit | None = None
     for commit in commits:

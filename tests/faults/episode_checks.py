@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from tests.faults.appended import AppendHistory, judge_appends
 from tests.faults.checker import Verdict, judge
 from tests.faults.ground import Ground
 from tests.faults.lane import Lane
 from tests.faults.parquet import Log
 from tests.faults.reading import leftovers, log_scratch, open_transactions
 
-__all__ = ["LEAKS", "check_lane", "check_vacuum", "find_leaks"]
+__all__ = ["LEAKS", "check_appends", "check_lane", "check_vacuum", "find_leaks"]
 
 LEAKS = ("open transactions", "leaked processes", "leaked temporary files")
 
@@ -27,18 +29,25 @@ def check_lane(ground: Ground, lane: Lane) -> Verdict:
     )
 
 
+def check_appends(ground: Ground, lane: Lane) -> tuple[Verdict, AppendHistory]:
+    """Checks the table without a key of a drained lane that has one."""
+    history = ground.append_observers[lane.name].appends()
+    return judge_appends(history, drained=True), history
+
+
 def find_leaks(ground: Ground, say: Callable[[str], None]) -> Counter[str]:
     """Returns what ended jobs left over; `say` receives each."""
     jobs, topics = ground.jobs.values(), {topic for lane in ground.lanes for topic in lane.topics}
-    left = [
+    left = {
         path
         for lane in ground.lanes
-        for path in leftovers([ground.checkpoint(lane, v) for v in ground.jobs], ground.table(lane))
-    ]
+        for table in ground.tables(lane)
+        for path in leftovers([c for v in ground.jobs for c in ground.checkpoints(lane, v).values()], table)
+    }
     found = (
         [x for x in open_transactions(ground.world.broker.bootstrap) if x.rpartition("-")[0] in topics],
         [x for job in jobs for x in job.leaks],
-        left + [x for job in jobs for x in job.files_left],
+        sorted(left) + [x for job in jobs for x in job.files_left],
     )
     for name, what in zip(LEAKS, found, strict=True):
         for one in what:
@@ -46,13 +55,11 @@ def find_leaks(ground: Ground, say: Callable[[str], None]) -> Counter[str]:
     return Counter({name: len(what) for name, what in zip(LEAKS, found, strict=True)})
 
 
-def check_vacuum(ground: Ground, lane: Lane) -> tuple[int, int, list[str]]:
+def check_vacuum(spark: Any, log: Log) -> tuple[int, int, list[str]]:
     """Returns (data files without a commit, partial files of Delta's log writer, faults after VACUUM, which must delete
-    the former and nothing else)."""
-    table, log = ground.table(lane), ground.observers[lane.name].log
-    columns = ["seq", "writer", "seed"]
+    the former and nothing else). `log` has been read to its end."""
+    table, columns = log.table, ["seq", "writer", "seed"]
     before, rows = _uncommitted_files(table), sorted(log.rows(columns))
-    spark = ground.world.spark
     spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     spark.sql(f"VACUUM delta.`{table}` RETAIN 0 HOURS").collect()
     for _ in log.commits():
@@ -60,7 +67,7 @@ def check_vacuum(ground: Ground, lane: Lane) -> tuple[int, int, list[str]]:
     there = {p.name for p in table.glob("*.parquet")}
     wrong = [f"{name} outlives VACUUM" for name in sorted(there - log.files)]
     if not log.files <= there or sorted(log.rows(columns)) != rows:
-        wrong.append(f"the table {lane.name} itself has changed under VACUUM")
+        wrong.append(f"the table {table.parent.name}/{table.name} itself has changed under VACUUM")
     return len(before), len(log_scratch(table)), wrong
 
 

@@ -23,7 +23,7 @@ from bridge.embedded.schema_registry import SchemaRegistryServer
 from tests.faults.jobs import Job
 from tests.faults.lane import Lane
 from tests.faults.nodes import Nodes, nodes
-from tests.faults.reading import Observer, Stall, ends, progress_of
+from tests.faults.reading import AppendObserver, Observer, Stall, ends, progress_of
 from tests.faults.zygote import Zygote
 
 __all__ = ["QUICK_RETURN", "Ground", "World", "ground", "world"]
@@ -62,25 +62,42 @@ class Ground:
             policy = {"cleanup.policy": "compact" if lane.is_upsert else "delete"}
             for topic in lane.topics:
                 world.broker.create_topic(topic, PARTITIONS, policy)
-        files = {
-            verb: {lane.name: self._file(lane, verb) for lane in lanes} for verb in ("ingest", "publish")
-        }
+        files: dict[str, dict[str, Path]] = {"ingest": {}, "publish": {}}
+        for lane in lanes:
+            for name, verb in lane.pipelines.items():
+                files[verb][lane.pipeline(name)] = self._file(lane, name)
         self.jobs = {
             verb: Job(world.zygote, verb, files[verb], folder / "jobs", {}, world.nodes) for verb in files
         }
         self.observers = {lane.name: self._observer(lane) for lane in lanes}
+        self.append_observers = {lane.name: self._append_observer(lane) for lane in lanes if lane.appends}
         self._writer = self._writing(seed)
 
     def table(self, lane: Lane) -> Path:
         return self.folder / lane.name / "table"
 
+    def rows_table(self, lane: Lane) -> Path:
+        """The table without a key of a lane that has one."""
+        return self.folder / lane.name / "rows"
+
+    def tables(self, lane: Lane) -> list[Path]:
+        return [self.table(lane), *([self.rows_table(lane)] if lane.appends else [])]
+
     def checkpoint(self, lane: Lane, verb: str) -> Path:
         return self.folder / lane.name / f"{verb}s"
 
-    def _file(self, lane: Lane, verb: str) -> Path:
-        file = self.folder / lane.name / f"{verb}.yaml"
+    def checkpoints(self, lane: Lane, verb: str) -> dict[str, Path]:
+        """Returns the checkpoints of the lane's pipelines of a verb, by their names in its job."""
+        found = {lane.name: self.checkpoint(lane, verb)}
+        if lane.appends and verb == "ingest":
+            found[lane.pipeline("rows")] = self.folder / lane.name / "rows-ingests"
+        return found
+
+    def _file(self, lane: Lane, name: str) -> Path:
+        file = self.folder / lane.name / f"{name}.yaml"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(lane.file(verb, self.world.broker.bootstrap, self.world.registry))
+        there = self.world.broker.bootstrap, self.world.registry
+        file.write_text(lane.rows_file(*there) if name == "rows" else lane.file(name, *there))
         return file
 
     def _observer(self, lane: Lane) -> Observer:
@@ -94,6 +111,17 @@ class Ground:
             format=lane.format,
             registry=self.world.registry,
             quarantine=quarantine,
+        )
+
+    def _append_observer(self, lane: Lane) -> AppendObserver:
+        return AppendObserver(
+            self.world.broker.bootstrap,
+            lane.topics[:1],
+            self.rows_table(lane),
+            self.folder / lane.name / "ledger.jsonl",
+            key=lane.key,
+            format=lane.format,
+            registry=self.world.registry,
         )
 
     def _writing(self, seed: int) -> subprocess.Popen[bytes]:
@@ -167,13 +195,9 @@ class Ground:
                 self.until(lambda d=done, x=lane: d(x), seconds, f"the {what} of {lane.name} catches up")  # type: ignore[misc]
 
     def _ingested(self, lane: Lane) -> bool:
-        """Whether the table's log has all offsets."""
-        for file in sorted((self.table(lane) / "_delta_log").glob("*.json"), reverse=True):
-            progress = progress_of(json.loads(line) for line in file.read_text().splitlines())
-            if progress is not None:
-                reached = {int(p): offset for p, offset in progress["offsets"][lane.topics[0]].items()}
-                return reached == self._ends(lane, 0, IsolationLevel.READ_COMMITTED)
-        return False
+        """Whether the logs of its tables have all offsets."""
+        end = self._ends(lane, 0, IsolationLevel.READ_COMMITTED)
+        return all(_reached(table, lane.topics[0]) == end for table in self.tables(lane))
 
     def _published(self, lane: Lane) -> bool:
         """Whether the publish's log has the newest version."""
@@ -218,6 +242,15 @@ class Ground:
             job.kill()
         self._writer.kill()
         self._writer.wait()
+
+
+def _reached(table: Path, topic: str) -> dict[int, int]:
+    """The offsets of the newest commit of an ingest; none where the table has none."""
+    for file in sorted((table / "_delta_log").glob("*.json"), reverse=True):
+        progress = progress_of(json.loads(line) for line in file.read_text().splitlines())
+        if progress is not None:
+            return {int(p): offset for p, offset in progress["offsets"][topic].items()}
+    return {}
 
 
 @contextmanager

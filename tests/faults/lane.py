@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
 from tests.faults.documents import KEY_TYPES
 
-__all__ = ["CHOICES", "DELIVERIES", "ENGINES", "FORMATS", "READERS", "Lane", "draw_lanes"]
+__all__ = ["APPENDS", "CHOICES", "DELIVERIES", "ENGINES", "FORMATS", "READERS", "Lane", "draw_lanes"]
 
 _IN_DRIVER = ("delta-rs", "deletion-vectors")
 ENGINES = (*_IN_DRIVER, "spark")
@@ -20,19 +20,26 @@ READERS = ("consumer", "spark")
 _READ_BY_CONSUMERS = ("json", "debezium-json")
 """Of those that consumers can read; Spark's source reads the others, as it must be tested, too."""
 _EXTRAS = ("partitions added", "maintenance", "quarantine", "deletion vectors")
+APPENDS = "table without a key"
+"""A further ingest appends the topic's rows to one. Every second lane has it of those whose topic consumers append:
+their records are rows or nothing, and none is undecodable."""
 CHOICES: dict[str, tuple[str, ...]] = {
     "engine": ENGINES,
     "reader": READERS,
     "delivery": DELIVERIES,
     "key": tuple(KEY_TYPES),
     "format": FORMATS,
-    "with": _EXTRAS,
+    "with": (*_EXTRAS, APPENDS),
 }
 """The choices of which docs/reliability.md must have rounds."""
 
 _DDL = """\
     CREATE TABLE t ({columns}, seq BIGINT, writer STRING, seed BIGINT,
       PRIMARY KEY ({key}) NOT ENFORCED) WITH ({options})
+"""
+_ROWS_DDL = """\
+    CREATE TABLE t ({columns}, seq BIGINT, writer STRING, seed BIGINT,
+      p INT METADATA FROM 'partition' VIRTUAL, o BIGINT METADATA FROM 'offset' VIRTUAL) WITH ({options})
 """
 
 
@@ -65,6 +72,25 @@ class Lane:
         return f"{self.name}-in", f"{self.name}-out"
 
     @property
+    def pipelines(self) -> dict[str, str]:
+        """The verbs of its pipelines by their files' names."""
+        return {"ingest": "ingest", "publish": "publish", **({"rows": "ingest"} if self.appends else {})}
+
+    @property
+    def appends(self) -> bool:
+        return APPENDS in self.extras
+
+    @property
+    def is_appendable(self) -> bool:
+        """Whether consumers append the topic's rows to a table without a key (docs/adr/044)."""
+        decoded = self.format == "avro-confluent" or (self.format == "json" and "BINARY" not in self.key)
+        return decoded and "quarantine" not in self.extras
+
+    def pipeline(self, file: str) -> str:
+        """Returns the name of a pipeline among those of its verb."""
+        return f"{self.name}-rows" if file == "rows" else self.name
+
+    @property
     def exactly_once(self) -> bool:
         return self.delivery != "at-least-once"
 
@@ -73,7 +99,7 @@ class Lane:
         return self.format != "debezium-json"
 
     def file(self, verb: str, bootstrap: str, registry: str) -> str:
-        """Returns the pipeline file of one of the two pipelines. Paths are relative to its folder."""
+        """Returns the pipeline file of a pipeline of the table with a key. Paths are relative to its folder."""
         columns = KEY_TYPES[self.key].columns
         options = self._options(verb, bootstrap, registry)
         ddl = _DDL.format(
@@ -81,7 +107,6 @@ class Lane:
             key=", ".join(columns),
             options=", ".join(f"'{k}' = '{v}'" for k, v in options.items()),
         )
-        properties = "true" if "deletion vectors" in self.extras else "false"
         # Twelve pipelines share two cores, which steady batches with shorter triggers would fill: a recovery then takes
         # minutes. They also yield versions that are large enough to be sent by file.
         trigger = "60 s" if verb == "ingest" else "30 s"
@@ -91,7 +116,7 @@ class Lane:
             "version: 1",
             f"name: {self.name}-{verb}",
             f"topic:\n  ddl: |\n{ddl.rstrip()}",
-            f"delta: {{path: table, properties: {{delta.enableDeletionVectors: '{properties}'}}}}",
+            f"delta: {{path: table, properties: {{delta.enableDeletionVectors: '{self._vectors}'}}}}",
             f"run: {{checkpoint: {verb}s, trigger: {trigger}}}",
             *(
                 self._ingest()
@@ -100,6 +125,36 @@ class Lane:
             ),
         ]
         return "\n".join(lines) + "\n"
+
+    def rows_file(self, bootstrap: str, registry: str) -> str:
+        """Returns the pipeline file of the ingest into the table without a key, `rows`."""
+        options = {
+            "connector": "kafka",
+            "topic": self.topics[0],
+            "properties.bootstrap.servers": bootstrap,
+            "value.format": self.format,
+            "scan.startup.mode": "earliest-offset",
+        }
+        if self.format == "avro-confluent":
+            options["value.avro-confluent.url"] = registry
+        ddl = _ROWS_DDL.format(
+            columns=", ".join(f"{name} {type}" for name, type in KEY_TYPES[self.key].columns.items()),
+            options=", ".join(f"'{k}' = '{v}'" for k, v in options.items()),
+        )
+        lines = [
+            "version: 1",
+            f"name: {self.name}-rows",
+            f"topic:\n  ddl: |\n{ddl.rstrip()}",
+            f"delta: {{path: rows, properties: {{delta.enableDeletionVectors: '{self._vectors}'}}}}",
+            "run: {checkpoint: rows-ingests, trigger: 60 s}",
+            "ingest: {reader: auto}",
+            *self._maintenance(),
+        ]
+        return "\n".join(lines) + "\n"
+
+    @property
+    def _vectors(self) -> str:
+        return "true" if "deletion vectors" in self.extras else "false"
 
     def _options(self, verb: str, bootstrap: str, registry: str) -> dict[str, str]:
         key_format = "json" if self.format == "debezium-json" else self.format
@@ -129,6 +184,9 @@ class Lane:
         yield f"merge: {{engine: {self.engine}}}"
         bad_records = ", bad-records: quarantine, quarantine: {path: quarantine}"
         yield f"ingest: {{reader: {self.reader}{bad_records if 'quarantine' in self.extras else ''}}}"
+        yield from self._maintenance()
+
+    def _maintenance(self) -> Iterator[str]:
         if "maintenance" in self.extras:
             yield "maintenance: {every: 45 s}"
 
@@ -162,7 +220,7 @@ def draw_lanes(seed: int, prefix: str = "f") -> Iterator[Lane]:
         _Deck(draw, cards) for cards in (list(product(ENGINES, DELIVERIES)), KEY_TYPES, FORMATS)
     )
     seen: dict[tuple[str, ...], set[str]] = {}
-    number = 0
+    number = appendable = 0
     while True:
         number += 1
         engine, delivery = ways.next()
@@ -178,4 +236,7 @@ def draw_lanes(seed: int, prefix: str = "f") -> Iterator[Lane]:
         if len(had) == len(KEY_TYPES):
             had.clear()
         had.add(key := keys.next(lambda k, h=had: k not in h))  # type: ignore[misc]
-        yield Lane(f"{prefix}{number}", engine, delivery, key, format, tuple(extras))
+        lane = Lane(f"{prefix}{number}", engine, delivery, key, format, tuple(extras))
+        appendable += lane.is_appendable
+        # Every second one, so that a set of lanes has about one such table more.
+        yield replace(lane, extras=(*extras, APPENDS)) if lane.is_appendable and appendable % 2 else lane

@@ -83,7 +83,7 @@ class Play:
     machines: list[str]
     seconds: float = 0.0
     rounds: list[dict[str, Any]] = field(default_factory=list)
-    """The configuration of each lane, and how often each kind hit one of its two pipelines (`kinds`)."""
+    """The configuration of each lane, and how often each kind hit one of its pipelines (`kinds`)."""
     found: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(FOUND, 0)))
     records_in: int = 0
     records_out: int = 0
@@ -99,6 +99,13 @@ class Play:
     before count; those of the current set of lanes do not."""
     by_file: int = 0
     """Publish ranges that were sent file by file, by the logs of the publishes."""
+    rows_appended: int = 0
+    """In tables without a key; the plays before there were any have none."""
+    append_batches: int = 0
+    appended_by_consumers: int = 0
+    """Of these batches; the others were written by Spark's path."""
+    orphaned_appends: int = 0
+    """Data files of such tables without a commit."""
     where: str = LOCAL
     """What the jobs ran on: LOCAL or CLUSTER."""
     judged_again: list[str] = field(default_factory=list)
@@ -182,6 +189,10 @@ def _sum(tree: str, plays: Iterable[Play]) -> Play:
             "orphaned_files",
             "log_scratch",
             "by_file",
+            "rows_appended",
+            "append_batches",
+            "appended_by_consumers",
+            "orphaned_appends",
         ):
             setattr(whole, name, getattr(whole, name) + getattr(play, name))
         for verb, times in play.recoveries.items():

@@ -11,12 +11,22 @@ from typing import Any
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
+from tests.faults.appended import AppendHistory
 from tests.faults.documents import KEY_TYPES, Documents
 from tests.faults.history import Acked, Commit, History, Record
-from tests.faults.parquet import Log
+from tests.faults.parquet import Log, rows
 from tests.reader import messages
 
-__all__ = ["Observer", "Stall", "ends", "leftovers", "log_scratch", "open_transactions", "progress_of"]
+__all__ = [
+    "AppendObserver",
+    "Observer",
+    "Stall",
+    "ends",
+    "leftovers",
+    "log_scratch",
+    "open_transactions",
+    "progress_of",
+]
 
 _WAIT = 60.0
 
@@ -73,7 +83,11 @@ class Observer:
             if progress is not None:
                 (offsets,) = progress["offsets"].values() or ({},)
                 vector = {int(partition): offset for partition, offset in offsets.items()}
+                self._note(version, actions)
                 yield Commit(version, txns[0] if txns else -1, progress["batch"], vector)
+
+    def _note(self, version: int, actions: Sequence[Mapping[str, Any]]) -> None:
+        """Called with each version that an ingest wrote."""
 
     def rows(self) -> list[tuple[int, tuple[int, str, int]]]:
         columns = list(self._key.columns)
@@ -101,6 +115,31 @@ class Observer:
                 self.history.bad.append(place)
                 continue
             yield Record(*place, number, row, message.timestamp()[1])
+
+
+class AppendObserver(Observer):
+    """Follows a topic and a table without a key, whose columns `p` and `o` are the record's partition and offset."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._added: dict[int, list[tuple[int, int]]] = {}
+        self._by_consumers = 0
+
+    def appends(self) -> AppendHistory:
+        """Reads everything up to now, as `look` does."""
+        seen = self.look()
+        columns = [*self._key.columns, "seq", "writer", "seed"]
+        table = [
+            ((row[0], row[1]), self._key.number(_naive(row[2:-3])), row[-3:])
+            for row in self.log.rows(["p", "o", *columns])
+        ]
+        return AppendHistory(seen.ledger, seen.topic_in, seen.commits, self._added, table, self._by_consumers)
+
+    def _note(self, version: int, actions: Sequence[Mapping[str, Any]]) -> None:
+        adds = [action["add"] for action in actions if "add" in action]
+        self._added[version] = [place for add in adds for place in rows(self.log.table, add, ["p", "o"])]
+        engines = [action["commitInfo"].get("engineInfo", "") for action in actions if "commitInfo" in action]
+        self._by_consumers += any(engine.startswith("changelog-bridge/") for engine in engines)
 
 
 def _naive(values: tuple[Any, ...]) -> tuple[Any, ...]:

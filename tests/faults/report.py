@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.faults.lane import CHOICES
+from tests.faults.lane import APPENDS, CHOICES
 from tests.faults.plays import CLUSTER, FOUND, NOT_PLAYED, Play
 
 __all__ = ["parse_tables", "percentile", "render", "write"]
@@ -43,8 +43,16 @@ def render(play: Play) -> str:
         "data files of killed MERGEs, deleted by VACUUM": str(play.orphaned_files),
         "temporary files of Delta's log writer, left by kills": str(play.log_scratch),
     }
+    has_appends = bool(play.by("with")[APPENDS])
+    if has_appends:  # the plays of earlier code have no such tables
+        facts |= {
+            "rows appended to tables without a key": f"{play.rows_appended:,}",
+            "batches of these": f"{play.append_batches:,}, {play.appended_by_consumers:,} of them by consumers",
+            "data files of these without a commit, deleted by VACUUM": str(play.orphaned_appends),
+        }
     parts = [
         _ON_CLUSTER if play.where == CLUSTER else _HEAD,
+        *([_APPENDED] if has_appends else []),
         _table(("runs", ""), facts),
         "\n## What was found\n",
     ]
@@ -55,7 +63,8 @@ def render(play: Play) -> str:
     for dimension, choices in CHOICES.items():
         told = play.by(dimension)
         parts.append(f"\n## Rounds by {dimension}\n")
-        parts.append(_table((dimension, "rounds"), {name: f"{told[name]:,}" for name in choices}))
+        shown = [name for name in choices if name != APPENDS or has_appends]
+        parts.append(_table((dimension, "rounds"), {name: f"{told[name]:,}" for name in shown}))
     kinds = sorted(play.by("kind").items(), key=lambda x: (-x[1], x[0]))
     parts += ["\n## Rounds by fault\n", _table(("fault", "rounds"), {name: f"{n:,}" for name, n in kinds})]
     return "\n".join([*parts, "\n## Recovery\n", _recovery(play), _FOOT])
@@ -129,6 +138,10 @@ _ON_CLUSTER = (
     .replace("`make faults`, which plays rounds of faults on one machine", _CLUSTER_FIRST)
     .replace("`docs/reliability.jsonl`", "`docs/reliability-cluster.jsonl`")
 )
+_APPENDED = """\
+Some lanes have a further ingest, which appends the rows of the same topic to a table without a key. There the checker
+requires the row of each record once, by partition and offset, in the commit with these offsets, and no other rows.
+"""
 _FOOT = """
 Recovery is the time from the fault until the pipeline's next batch is committed. Most of it is the start of the JVM
 and of Spark, and the first batches of all lanes at once, with both jobs and the broker on the machine's cores; some

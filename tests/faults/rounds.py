@@ -58,8 +58,9 @@ class Player:
         for needed in self._ground.jobs.values() if both else [job]:
             self.recovered(needed)
         for lane in self._ground.lanes:
-            if not (kept := self._kept(lane)).exists():
-                shutil.copytree(self._ground.checkpoint(lane, "ingest"), kept, dirs_exist_ok=True)
+            for checkpoint in self._ground.checkpoints(lane, "ingest").values():
+                if not (kept := _kept(checkpoint)).exists():
+                    shutil.copytree(checkpoint, kept, dirs_exist_ok=True)
         if this.user:
             self._use(this.user, self._ground.lanes[this.passes % len(self._ground.lanes)])
         self._ground.rest(this.seconds)
@@ -69,9 +70,6 @@ class Player:
     def recovered(self, job: Job) -> None:
         """Waits until each of its pipelines has made progress after its last fault."""
         self._ground.until(lambda: not job.recovering, PATIENCE, f"{job.verb} makes progress")
-
-    def _kept(self, lane: Lane) -> Path:
-        return self._ground.folder / lane.name / "checkpoint-kept"
 
     def _kill_all(self, kind: str, job: Job, *, counts: bool = True) -> None:
         job.is_hit(kind, counts=counts)
@@ -168,14 +166,14 @@ class Player:
     def _checkpoint(self, this: Blow, job: Job) -> None:
         # An at-least-once publish has its progress only in its checkpoint.
         lanes = [x for x in self._ground.lanes if job.verb == "ingest" or x.exactly_once]
-        job.is_hit(this.kind, [x.name for x in lanes])
-        job.is_hit("kill all", [x.name for x in self._ground.lanes if x not in lanes])
+        checkpoints = {n: c for lane in lanes for n, c in self._ground.checkpoints(lane, job.verb).items()}
+        job.is_hit(this.kind, [*checkpoints])
+        job.is_hit("kill all", [name for name in job.files if name not in checkpoints])
         job.running.kill()
-        for lane in lanes:
-            checkpoint, kept = self._ground.checkpoint(lane, job.verb), self._kept(lane)
+        for checkpoint in checkpoints.values():
             shutil.rmtree(checkpoint, ignore_errors=True)
             if this.kind == "old checkpoint":
-                shutil.move(kept, checkpoint)
+                shutil.move(_kept(checkpoint), checkpoint)
 
     def _broker(self, this: Blow, job: Job) -> None:
         for hit in self._ground.jobs.values():
@@ -203,8 +201,8 @@ class Player:
     def _twice(self, this: Blow, job: Job) -> None:
         """Starts a second run, which must end because the first one is running."""
         second = job.started()
-        for lane in self._ground.lanes:
-            job.rounds[lane.name, this.kind] += 1
+        for name in job.files:
+            job.rounds[name, this.kind] += 1
         self._loser_ends(job, second)
 
     def _loser_ends(self, job: Job, loser: Carrier) -> None:
@@ -214,20 +212,22 @@ class Player:
         job.left(loser)
 
     def _use(self, statement: str, lane: Lane) -> None:
-        """Runs a statement of a user concurrently with the jobs; it may fail with a conflict."""
+        """Runs a statement of a user on a lane's tables concurrently with the jobs; it may fail with a conflict."""
         if self._user is not None:
             self._user.join()
-        table, column = f"delta.`{self._ground.table(lane)}`", next(iter(KEY_TYPES[lane.key].columns))
+        tables = [f"delta.`{path}`" for path in self._ground.tables(lane)]
+        column = next(iter(KEY_TYPES[lane.key].columns))
         # It rewrites rows without changing them: the fold stays the same, and none of it may be published.
         where = f"hash({column}) % 3 = 0"
-        text = {"OPTIMIZE": f"OPTIMIZE {table}", "UPDATE": f"UPDATE {table} SET seq = seq WHERE {where}"}
+        text = {"OPTIMIZE": "OPTIMIZE {}", "UPDATE": f"UPDATE {{}} SET seq = seq WHERE {where}"}
 
         def work() -> None:
-            try:
-                self._ground.world.spark.sql(text[statement]).collect()
-                self.users.append(statement)
-            except Exception as lost:
-                self.users.append(f"{statement} lost: {type(lost).__name__}")
+            for table in tables:
+                try:
+                    self._ground.world.spark.sql(text[statement].format(table)).collect()
+                    self.users.append(statement)
+                except Exception as lost:
+                    self.users.append(f"{statement} lost: {type(lost).__name__}")
 
         self._user = threading.Thread(target=work, daemon=True)
         self._user.start()
@@ -238,3 +238,8 @@ class Player:
             self._user.join()
         for job in self._ground.jobs.values():
             self.recovered(job)
+
+
+def _kept(checkpoint: Path) -> Path:
+    """Where the state of a checkpoint is kept for `old checkpoint`."""
+    return checkpoint.with_name(f"{checkpoint.name}-kept")

@@ -226,7 +226,8 @@ def test_no_fault_goes_untested() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["history", "checker", "documents", "parquet", "reading", "vectors", "writer", "../reader"]
+    "module",
+    ["appended", "history", "checker", "documents", "parquet", "reading", "vectors", "writer", "../reader"],
 )
 def test_it_shares_no_code_with_the_bridge(module: str) -> None:
     """Nor do the modules that it imports."""
@@ -242,6 +243,7 @@ def test_it_shares_no_code_with_the_bridge(module: str) -> None:
     }
     assert not any(name.partition(".")[0] == "bridge" for name in imported)
     assert {n for n in imported if n.startswith("tests")} <= {
+        "tests.faults.appended",
         "tests.faults.checker",
         "tests.faults.documents",
         "tests.faults.history",

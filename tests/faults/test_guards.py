@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -86,6 +87,43 @@ def test_delta_s_txn_in_the_commit(
     assert second == [None, 1]
     verdict = judged.check()
     assert verdict.clean == guarded and bool(verdict.counts["batches not once"]) != guarded, verdict
+
+
+@onoff
+def test_the_txn_of_appended_files(
+    spark: SparkSession,
+    broker: Broker,
+    lake: Path,
+    unique: Callable[[str], str],
+    monkeypatch: Patch,
+    guarded: bool,
+) -> None:
+    """As above, into a table without a key: the second run's commit comes after the first one has written its files."""
+    judged = CheckedIngest(spark, broker, lake, unique, appends=True)
+    ours = SimpleNamespace(lost=False, warning=None, check=lambda: None)
+    monkeypatch.setattr("bridge.pipelines.ingest.run.acquire_lease", lambda *_: nullcontext(ours))
+    if not guarded:
+        names = (f"run-{n}" for n in count())
+        monkeypatch.setattr("bridge.delta.append_files.app_id", lambda _: next(names))
+    second: list[object] = []
+
+    def meanwhile(name: str) -> None:
+        if name == "ingest.before-merge" and not second:
+            second.append(None)
+            second.append(judged.ingest().batches)
+
+    monkeypatch.setattr(failpoints, "hit", meanwhile)
+    judged.write(5)
+    if guarded:
+        with pytest.raises(ConcurrentRunError, match="has committed batch 0"):
+            judged.ingest()
+    else:
+        judged.ingest()
+    assert second == [None, 1]
+    verdict = judged.check()
+    assert verdict.records_out and verdict.clean == guarded, verdict
+    found = {name for name, times in verdict.counts.items() if times}
+    assert found == (set() if guarded else {"batches not once", "duplicated"}), verdict
 
 
 @pytest.mark.parametrize("guarded", [pytest.param(True, marks=pytest.mark.slow), False], ids=["on", "off"])

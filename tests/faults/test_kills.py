@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.embedded.broker import Broker
-from tests.faults.episode_checks import check_lane, find_leaks
+from tests.faults.episode_checks import check_appends, check_lane, find_leaks
 from tests.faults.ground import World, ground
-from tests.faults.lane import DELIVERIES, Lane
+from tests.faults.lane import APPENDS, DELIVERIES, Lane
 from tests.faults.plan import Blow
 from tests.faults.rounds import PATIENCE, Player
 from tests.faults.zygote import Zygote
@@ -24,7 +24,7 @@ LANES = tuple(
         (
             ("delta-rs", "at-least-once", "STRING", "json", ("quarantine",)),
             ("delta-rs", "exactly-once by key", "DECIMAL(38,0)", "debezium-json", ()),
-            ("spark", "exactly-once by file", "BIGINT", "json", ("deletion vectors",)),
+            ("spark", "exactly-once by file", "BIGINT", "json", ("deletion vectors", APPENDS)),
         )
     )
 )
@@ -55,8 +55,11 @@ def test_each_kind_of_kill_for_each_delivery(spark: SparkSession, tmp_path: Path
                 job.stop()
             played = {hit for job in here.jobs.values() for hit, count in job.rounds.items() if count}
             verdicts = {lane.name: check_lane(here, lane) for lane in LANES}
+            appended, history = check_appends(here, LANES[2])
             left: list[str] = []
             find_leaks(here, left.append)
+    assert appended.clean and appended.records_out and history.by_consumers == appended.commits, appended
+    assert {kind for name, kind in played if name == LANES[2].pipeline("rows")} >= {"kill Python", "broker"}
     for lane in LANES:
         assert verdicts[lane.name].clean and verdicts[lane.name].records_out, (lane, verdicts[lane.name])
         assert {kind for name, kind in played if name == lane.name} == {kind for kind, _ in BLOWS}

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bridge import config
+from bridge.pipelines.ingest.consumer_support import unsupported
 from tests.faults.lane import CHOICES, DELIVERIES, ENGINES, READERS, draw_lanes
 from tests.faults.plan import KINDS, ON_CLUSTER, PLACES, plan
 
@@ -56,3 +57,20 @@ def test_the_bridge_takes_the_pipeline_files(tmp_path: Path) -> None:
             file.parent.mkdir(exist_ok=True)
             file.write_text(lane.file(verb, "127.0.0.1:1", "http://127.0.0.1:1"))
             assert config.load(file).topic.names == (lane.topics[verb == "publish"],)
+
+
+def test_tables_without_a_key_are_read_by_consumers(tmp_path: Path) -> None:
+    """Every second lane that can has one, of each engine, key and format that can."""
+    drawn = [*islice(draw_lanes(7), 60)]
+    fit = [x for x in drawn if x.is_appendable]
+    lanes = [x for x in drawn if x.appends]
+    assert lanes == fit[::2]
+    for dimension in ("engine", "key"):
+        assert {getattr(lane, dimension) for lane in lanes} == set(CHOICES[dimension])
+    assert {lane.format for lane in lanes} == {"json", "avro-confluent"}
+    for lane in lanes:
+        file = tmp_path / f"{lane.name}.yaml"
+        file.write_text(lane.rows_file("127.0.0.1:1", "http://127.0.0.1:1"))
+        definition = config.load(file)
+        assert definition.topic.names == lane.topics[:1] and definition.topic.appends
+        assert unsupported(definition, definition.topic) is None

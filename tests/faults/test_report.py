@@ -11,7 +11,7 @@ from pathlib import Path
 import grimp
 import pytest
 
-from tests.faults.lane import CHOICES, draw_lanes
+from tests.faults.lane import APPENDS, CHOICES, draw_lanes
 from tests.faults.plays import (
     CLUSTER,
     FOUND,
@@ -28,8 +28,9 @@ from tests.faults.report import parse_tables, percentile, render, write
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reliability.md"
 LEDGER = DOCUMENT.with_suffix(".jsonl")
-MAY_LACK = ("deletion vectors",)
-"""Drawn only with Spark's engine, so a play of few lanes may have none; the table shows the number."""
+MAY_LACK = ("deletion vectors", APPENDS)
+"""The former is drawn only with Spark's engine, so a play of few lanes may have none; the table shows the number. The
+plays of earlier code have no tables without a key, and their documents do not mention them."""
 
 
 def played(tree: str, seed: int, **more: object) -> Play:
@@ -91,6 +92,33 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert max(map(len, render(play).splitlines())) <= 130
     on_cluster = render(played("a", 7, where=CLUSTER))
     assert "standalone cluster" in on_cluster and "standalone cluster" not in render(play)
+
+
+def test_tables_without_a_key_are_shown_where_there_were_any(tmp_path: Path) -> None:
+    """The document of plays from before there were any stays as it is."""
+    ledger = tmp_path / "reliability.jsonl"
+    lanes = [*islice(draw_lanes(7), 12)]
+    for tree, appends in (("old", False), ("new", True), ("new", True)):
+        play = Play(["c0ffee"], tree, ["2026-11-23"], [7], ["2 cores"])
+        for lane in (lane for lane in lanes if appends or not lane.appends):
+            play.lane(lane, Counter({"kill all": 2}))
+        if appends:
+            play.rows_appended, play.append_batches = 600, 5
+            play.appended_by_consumers, play.orphaned_appends = 4, 1
+        append_play(play, ledger)
+    before = ledger.read_text(encoding="utf-8").splitlines()
+    given = json.loads(before[0])
+    for name in ("rows_appended", "append_batches", "appended_by_consumers", "orphaned_appends"):
+        del given[name]  # as earlier code wrote it
+    ledger.write_text("\n".join([json.dumps(given), *before[1:]]), encoding="utf-8")
+    old, new = (render(sum_of_tree(read_plays(ledger), tree)) for tree in ("old", "new"))
+    assert "without a key" not in old
+    found = parse_tables(new)
+    assert found["Rounds by with"][APPENDS] == f"{4 * sum(lane.appends for lane in lanes)}"
+    assert found[""]["rows appended to tables without a key"] == "1,200"
+    assert found[""]["batches of these"] == "10, 8 of them by consumers"
+    assert found[""]["data files of these without a commit, deleted by VACUUM"] == "2"
+    assert "appends the rows of the same topic" in new and max(map(len, new.splitlines())) <= 130
 
 
 def test_a_play_knows_its_code() -> None:

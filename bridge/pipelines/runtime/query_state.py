@@ -28,7 +28,8 @@ def query_state_folder(spark: SparkSession, definition: Definition, verb: str, r
     """Create a folder below `run.checkpoint` for this run, and delete it at the end of the block.
 
     Folders that earlier runs of the same pipeline left behind are deleted, too, also those of a run that was killed
-    before it had marked its folder, which are empty; no other folder is, whatever its name.
+    before it had marked its folder, which are empty; no other folder is, whatever its name. What the query writes after
+    a run that took over has deleted its folder is deleted as well.
     On a local disk it also sets how the session's streaming queries write there, unless that is set already. Raises
     BridgeError when the folder cannot be created.
     """
@@ -57,7 +58,10 @@ def query_state_folder(spark: SparkSession, definition: Definition, verb: str, r
     try:
         yield bridge_folders.state_folder(place)
     finally:
-        storage.delete_owned_folder(spark, place, pipeline)
+        if not storage.delete_owned_folder(spark, place, pipeline):
+            # A run that took over has deleted it, and this run's query has written on, without a mark.
+            storage.delete_folder(spark, bridge_folders.state_folder(place))
+            storage.delete_folder_without_owner(spark, place)
 
 
 def batch_end(spark: SparkSession, checkpoint: str, batch_id: int) -> Offsets:

@@ -36,6 +36,23 @@ def test_a_run_gets_an_empty_folder_and_leaves_nothing(spark: SparkSession, tmp_
     assert list((work / "ingest").iterdir()) == [] and (work / "publish").exists()
 
 
+@pytest.mark.parametrize("others", [False, True])
+def test_what_a_query_writes_after_another_run_took_over_goes(
+    spark: SparkSession, tmp_path: Path, others: bool
+) -> None:
+    """The other run deletes the folder, and the query makes it again without a mark (`make faults`, SEED=78). `others`:
+    something else has come into the folder, and stays."""
+    definition, runs = pipeline(tmp_path), tmp_path / "work" / "ingest"
+    with query_state.query_state_folder(spark, definition, "ingest", "run1") as place:
+        with query_state.query_state_folder(spark, definition, "ingest", "run2"):
+            assert not (runs / "run1").exists()
+        (Path(place) / "offsets").mkdir(parents=True)
+        (Path(place) / "offsets" / "7").write_text("v1")
+        if others:
+            (runs / "run1" / "theirs").touch()
+    assert [path.name for path in runs.rglob("*")] == (["run1", "theirs"] if others else [])
+
+
 @pytest.mark.parametrize("inside", [[], [f".{OWNER_FILE}.{'0' * 32}.tmp"], [OWNER_FILE]])
 def test_what_a_run_left_that_was_killed_before_its_mark_was_there_goes(
     spark: SparkSession, tmp_path: Path, inside: list[str]
