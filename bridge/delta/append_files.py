@@ -7,6 +7,7 @@ it takes the next version.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -47,7 +48,8 @@ class AppendTarget:
 
 
 class FileAppends:
-    """The appends of one run to one table. It keeps what it knows of the table's log.
+    """The appends of one run to one table. It keeps what it knows of the table's log. Threads may share it: one reads
+    ahead while another one commits.
 
     Raises UnsupportedByEngine for a table that is not on a local disk, has partitions, or has what the engines in the
     driver do not handle as Spark does (see `delta_rs.refuse_unsupported_features`).
@@ -60,21 +62,23 @@ class FileAppends:
             raise UnsupportedByEngine(
                 f"the table is stored in {place.scheme or 'an unknown file system'}, not in local files"
             )
+        self._lock = threading.Lock()
+        """Two threads that follow the log at once would count a version twice."""
         self._snapshot = open_snapshot(unquote(place.path), with_files=False)
-        self._newest()
-        _refuse_unsupported(self._snapshot)
+        _refuse_unsupported(self._newest())
 
     def target(self) -> AppendTarget:
         """How files for the newest version are to be written. Raises UnsupportedByEngine where none can be appended."""
-        snapshot = self._newest()
-        _refuse_unsupported(snapshot)
-        schema = arrow_schema(snapshot.metadata)
+        with self._lock:
+            snapshot = self._newest()
+            folder, description = snapshot.folder, _description(snapshot)
+            _refuse_unsupported(snapshot)
+        metadata = description["metaData"]
+        schema = arrow_schema(metadata)
         if not set(self._table.columns) <= set(schema.names):
             raise UnsupportedByEngine("the columns of the table have changed meanwhile")
-        given = int(snapshot.metadata["configuration"].get(_INDEXED_COLUMNS, 32))
-        return AppendTarget(
-            snapshot.folder, schema, len(schema) if given < 0 else given, _description(snapshot)
-        )
+        given = int(metadata["configuration"].get(_INDEXED_COLUMNS, 32))
+        return AppendTarget(folder, schema, len(schema) if given < 0 else given, description)
 
     def commit(
         self, target: AppendTarget, adds: Sequence[Action], *, rows: int, progress: IngestProgress
@@ -89,23 +93,33 @@ class FileAppends:
         table, progress = self._table, replace(progress, key=())
         refuse_unfit_properties(table, table.properties, progress.pipeline, appends=True)
         for _ in attempts():
-            snapshot = self._newest()
-            committed = snapshot.transactions.get(app_id(progress.pipeline))
-            if committed is not None and committed >= progress.batch:
-                return MergeResult(committed_version(table, progress), skipped=True)
-            if _description(snapshot) != target.description:
-                raise UnsupportedByEngine("the columns or properties of the table have changed meanwhile")
-            version = snapshot.version + 1
-            actions: list[Action] = [
-                {"commitInfo": append_info(snapshot.version, progress.to_json(table.id), adds, rows)},
-                {"txn": {"appId": app_id(progress.pipeline), "version": progress.batch}},
-                *({"add": add} for add in adds),
-            ]
-            if write_commit(snapshot.folder, version, actions):
-                properties = snapshot.metadata["configuration"]
-                checkpoint_if_due(properties, table, version, lambda: open_with_delta_rs(table))
-                return MergeResult(version, inserted=rows)
+            with self._lock:
+                result = self._commit(target, adds, rows, progress)
+            if result is not None:
+                properties = target.description["metaData"]["configuration"]
+                if not result.skipped:
+                    checkpoint_if_due(properties, table, result.version, lambda: open_with_delta_rs(table))
+                return result
         raise conflict_error(table, progress.batch)
+
+    def _commit(
+        self, target: AppendTarget, adds: Sequence[Action], rows: int, progress: IngestProgress
+    ) -> MergeResult | None:
+        """Append after the newest version; None if another writer was first."""
+        table, snapshot = self._table, self._newest()
+        committed = snapshot.transactions.get(app_id(progress.pipeline))
+        if committed is not None and committed >= progress.batch:
+            return MergeResult(committed_version(table, progress), skipped=True)
+        if _description(snapshot) != target.description:
+            raise UnsupportedByEngine("the columns or properties of the table have changed meanwhile")
+        version = snapshot.version + 1
+        actions: list[Action] = [
+            {"commitInfo": append_info(snapshot.version, progress.to_json(table.id), adds, rows)},
+            {"txn": {"appId": app_id(progress.pipeline), "version": progress.batch}},
+            *({"add": add} for add in adds),
+        ]
+        done = write_commit(snapshot.folder, version, actions)
+        return MergeResult(version, inserted=rows) if done else None
 
     def _newest(self) -> Snapshot:
         if not self._snapshot.follow():

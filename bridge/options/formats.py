@@ -57,6 +57,8 @@ class DeclaredFormat:
     """Readers must know all fields in advance, since documents contain neither field names nor a schema."""
     single_column: bool = False
     """A document contains exactly one column."""
+    null_is_row: bool = False
+    """Null is read as a row whose field is null; other formats read no row."""
     registry: bool = False
     """Documents start with the id of a schema in the schema registry of the options."""
     metadata: Mapping[str, DataType] = field(default_factory=lambda: format_metadata.NONE, hash=False)
@@ -108,6 +110,7 @@ _BUILT_IN = (
         arrow="bridge.arrow_formats.raw:decoder",
         fixed_fields=True,
         single_column=True,
+        null_is_row=True,
     ),
     DeclaredFormat(
         "avro",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +19,7 @@ from bridge.delta.append import append_batch
 from bridge.delta.append_files import AppendTarget, FileAppends
 from bridge.delta.change_counts import count_changes
 from bridge.delta.deletion_vectors.new_files import write_data_file
-from bridge.delta.deletion_vectors.snapshot import Action
+from bridge.delta.deletion_vectors.snapshot import Action, Snapshot
 from bridge.delta.ingest_progress import IngestProgress, read_progress
 from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
 from bridge.delta.table import Table
@@ -108,6 +110,36 @@ def test_many_batches_with_checkpoints(spark: SparkSession, lake: Path) -> None:
         f"{v:020}" for v in (4, 8)
     ]
     assert read_progress(table, "p") == (at(10), 11)
+
+
+def test_threads_may_share_it(spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One reads ahead while another one commits. Without the lock both count a commit, and the next one leaves a gap
+    in the log."""
+    table = made(spark, lake / "t")
+    appends, apply = FileAppends(table), Snapshot.apply
+    over = threading.Event()
+
+    def slowly(self: Snapshot, actions: Any) -> None:
+        apply(self, actions)
+        time.sleep(0.02)
+
+    def read_ahead() -> None:
+        while not over.is_set():
+            appends.target()
+
+    monkeypatch.setattr(Snapshot, "apply", slowly)
+    reader = threading.Thread(target=read_ahead)
+    reader.start()
+    try:
+        for n in range(9):
+            appended(appends, at(n), (n, "x"))
+    finally:
+        over.set()
+        reader.join()
+    assert sorted(path.name for path in log_file(table, 0).parent.glob("*.json")) == [
+        f"{version:020}.json" for version in range(10)
+    ]
+    assert content(table) == {(n, "x") for n in range(9)}
 
 
 def test_files_for_other_columns_are_not_committed(spark: SparkSession, lake: Path) -> None:

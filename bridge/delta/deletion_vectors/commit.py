@@ -102,6 +102,11 @@ def _info(
 
 
 def write_commit(table_folder: str, version: int, actions: Sequence[Mapping[str, Any]]) -> bool:
-    """Write the commit, all of it or nothing; False, with nothing written, if another writer has that version."""
+    """Write the commit, all of it or nothing; False, with nothing written, if another writer has that version.
+
+    Raises ValueError, with nothing written, if the log lacks the version before: a log with a gap cannot be read."""
+    log = Path(log_folder(table_folder))
+    if version > 0 and not (log / commit_file(version - 1)).exists():
+        raise ValueError(f"{log}: there is no version {version - 1}, so version {version} would leave a gap")
     text = "".join(json.dumps(action, ensure_ascii=False, separators=(",", ":")) + "\n" for action in actions)
-    return link_once(Path(log_folder(table_folder), commit_file(version)), text)
+    return link_once(log / commit_file(version), text)

@@ -20,15 +20,13 @@ from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
 from bridge.kafka.client_settings import for_consumer
 from bridge.kafka.latest_rows import NotRead
 from bridge.offsets import Offsets, TopicPartition
+from bridge.options import FORMATS
 from bridge.pipelines.ingest.append_task import AppendTask
 from bridge.pipelines.ingest.batch import AppliedBatch
 from bridge.pipelines.ingest.consumer_job import TIMEOUT_SECONDS, ConsumerJob, ranges_between
 from bridge.pipelines.ingest.writer_schemas import with_writer_schemas
 
 __all__ = ["AppendReader", "AppendedBatch", "apply_appended"]
-
-_NULL_IS_ROW = "raw"
-"""The format that reads null as a row (see `formats.base.DecodedColumn`)."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ class AppendReader:
             folder=target.folder,
             columns_with_statistics=target.columns_with_statistics,
             timeout=TIMEOUT_SECONDS,
-            null_is_row=value.name == _NULL_IS_ROW,
+            null_is_row=FORMATS[value.name].null_is_row,
         )
 
 

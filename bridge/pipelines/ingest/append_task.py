@@ -70,7 +70,7 @@ class AppendTask:
     columns_with_statistics: int
     timeout: float
     null_is_row: bool = False
-    """Whether a null value is a row without values, as for `raw`; else the record has no row."""
+    """Whether a null value is a row without values; else the record has no row."""
     chunk_records: int = 20_000
     """So many records are decoded at once."""
     file_bytes: int = 128 << 20

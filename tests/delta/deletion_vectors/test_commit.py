@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from pyroaring import BitMap
 
 from bridge.delta.deletion_vectors.commit import commit_info, mark_rows, removed, write_commit
@@ -65,9 +66,11 @@ def test_a_removed_file() -> None:
 
 def test_one_of_two_writers_gets_a_version(tmp_path: Path) -> None:
     info = {"commitInfo": commit_info(6, "the user's note", ["id"], {"numTargetRowsUpdated": 3})}
+    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / "_delta_log" / f"{6:020}.json").touch()
     assert write_commit(str(tmp_path), 7, [info, {"txn": {"appId": "a", "version": 1}}])
     assert not write_commit(str(tmp_path), 7, [{"txn": {"appId": "b", "version": 1}}])
-    (file,) = (tmp_path / "_delta_log").iterdir()
+    _, file = sorted((tmp_path / "_delta_log").iterdir())
     first, second = map(json.loads, file.read_text().splitlines())
     assert file.name == "00000000000000000007.json" and second == {"txn": {"appId": "a", "version": 1}}
     about = first["commitInfo"]
@@ -77,3 +80,10 @@ def test_one_of_two_writers_gets_a_version(tmp_path: Path) -> None:
         "the user's note",
     )
     assert about["operationMetrics"] == {"numTargetRowsUpdated": "3"}
+
+
+def test_no_commit_leaves_a_gap(tmp_path: Path) -> None:
+    assert write_commit(str(tmp_path), 0, [{"txn": {}}])
+    with pytest.raises(ValueError, match="there is no version 1, so version 2 would leave a gap"):
+        write_commit(str(tmp_path), 2, [{"txn": {}}])
+    assert [file.name for file in (tmp_path / "_delta_log").iterdir()] == [f"{0:020}.json"]
