@@ -14,15 +14,14 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import types as T
 
+from bridge.delta.deletion_vectors.statistics import EXACT_DIGITS
 from bridge.delta.delta_errors import error_names, retry_conflicts
 from bridge.delta.table import Table
 from bridge.errors import TableError
 from bridge.formats.sql import literal
 
-__all__ = ["EXACT_DIGITS", "repair_statistics", "statistics_settings", "without_bounds"]
+__all__ = ["repair_statistics", "statistics_settings", "without_bounds"]
 
-EXACT_DIGITS = 15
-"""The most digits of a decimal number that survive a conversion to double and back."""
 _BYTES = 32
 """The length to which strings are cut; a maximum is rounded up. Spark cuts to 32 characters."""
 _NAMED_BY_DELTA_RS = "-c[0-9]{3,}[.][^/]*$"

@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from bridge.delta.deletion_vectors.effects import Effects
-from bridge.delta.deletion_vectors.snapshot import Action
 from bridge.delta.deletion_vectors.statistics import file_statistics
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # workers import this module, and have no need of Spark's and Delta's Python
     import pyarrow as pa
+
+    from bridge.delta.deletion_vectors.effects import Effects
+    from bridge.delta.deletion_vectors.snapshot import Action
 
 __all__ = ["delete_data_files", "write_change_file", "write_data_file"]
 

@@ -11,12 +11,13 @@ import datetime
 import json
 from typing import TYPE_CHECKING, Any
 
-from bridge.delta.file_statistics import EXACT_DIGITS
-
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["file_statistics"]
+__all__ = ["EXACT_DIGITS", "file_statistics"]
+
+EXACT_DIGITS = 15
+"""The most digits of a decimal number that survive a conversion to double and back."""
 
 _CHARACTERS = 32
 _LAST = "\U0010ffff"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -149,3 +151,13 @@ def test_a_null_value_is_a_row_where_the_format_says_so(
     records = [_Record(0, None), _Record(1, {"name": "a"}), _Record(2, None)]
     found = run(task(tmp_path, null_is_row=True), records, [3], monkeypatch)
     assert [row["name"] for row in rows(tmp_path, found)] == [None, "a", None]
+
+
+def test_workers_need_neither_spark_s_nor_delta_s_python() -> None:
+    """Executors may lack delta-spark and deltalake; `ingest` imports the task while it starts the workers."""
+    code = (
+        "import sys, bridge.pipelines.ingest.append_task\n"
+        "print({m.partition('.')[0] for m in sys.modules} & {'pyspark', 'delta', 'deltalake', 'pydantic'})"
+    )
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert found.stdout.strip() == "set()"
