@@ -13,6 +13,7 @@ from bridge.offsets import Offsets
 from bridge.pipelines.ingest.batch import apply_batch
 from bridge.pipelines.ingest.run_state import RunState
 from bridge.pipelines.runtime import query_state
+from bridge.pipelines.runtime.callbacks import CallbackConnection
 from bridge.pipelines.runtime.monitoring import TopicDiscovery
 
 __all__ = ["StreamBatches"]
@@ -35,6 +36,7 @@ class StreamBatches:
         self._failure: BaseException | None = None
         self._ended = False
         self._checkpoint = ""
+        self._connection = CallbackConnection(run.spark)
 
     def apply(self) -> bool:
         """Apply batches to the end of the run; True if it ended early because the topics of a pattern have changed.
@@ -51,6 +53,7 @@ class StreamBatches:
                 topics_changed = self._watch(query)
             finally:
                 query.stop()
+                self._connection.close()
         if self._failure is not None and not isinstance(self._failure, _StopRequested):
             raise self._failure
         return topics_changed
@@ -93,6 +96,7 @@ class StreamBatches:
     def _on_batch(self, records: DataFrame, batch_id: int) -> None:
         """Spark's callback (foreachBatch). Stores the failure as it was raised: Spark would return only its text."""
         run = self._run
+        self._connection.note()
         with run.batch_lock:
             try:
                 if self._ended or run.stop.is_set() or run.is_finished():
