@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bridge.columns import KIND, POSITION, col, make_plan, row_fingerprint
+from bridge.delta.changed_files import CHANGE_TYPE, COMMIT_VERSION, INSERT, changed_files, changed_rows
 from bridge.delta.columnar_feed import read_as_columns
 from bridge.delta.commit_history import NO_ROWS
 from bridge.delta.delta_errors import SCHEMA_CHANGED, error_names, feed_errors, table_errors
@@ -36,7 +37,7 @@ __all__ = [
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _BEFORE_IMAGE = "update_preimage"
 _KINDS = {
-    "insert": RowKind.INSERT,
+    INSERT: RowKind.INSERT,
     _BEFORE_IMAGE: RowKind.UPDATE_BEFORE,
     "update_postimage": RowKind.UPDATE_AFTER,
     "delete": RowKind.DELETE,
@@ -108,7 +109,9 @@ def key_moves(table: Table, versions: Sequence[int], key: Sequence[str]) -> list
     return sorted(int(row[0]) for row in moved if row[0] in set(versions))
 
 
-def changes(table: Table, first: int, last: int, *, before_images: bool = True) -> DataFrame:
+def changes(
+    table: Table, first: int, last: int, *, before_images: bool = True, by_delta: bool = False
+) -> DataFrame:
     """Read every row change of versions first..last, both inclusive, as changes; no order.
 
     Kinds are +I, -U, +U, -D; an update gives -U and +U at the same version, even if it changed the key; `__position` is
@@ -117,17 +120,21 @@ def changes(table: Table, first: int, last: int, *, before_images: bool = True) 
 
     Without `before_images` there is no -U. The rest equals `compact.upserts` of `compact.net` where every -U has its +U
     and no key has two changes in a version, as in versions that an ingest wrote.
+
+    `by_delta` has Delta plan the read, as `data_files` needs it; else the log of a local table names the files.
     """
     options = {"readChangeFeed": "true", "startingVersion": str(first), "endingVersion": str(last)}
     with feed_errors(table, first, last):
-        rows = read_as_columns(table.read(options))
+        rows = None if by_delta else changed_rows(table, first, last)
+        if rows is None:
+            rows = read_as_columns(table.read(options))
         if not before_images:
             # By Delta's own column, so that the reader of Parquet files skips row groups and pages without other rows.
-            rows = rows.where(col("_change_type") != _BEFORE_IMAGE)
+            rows = rows.where(col(CHANGE_TYPE) != _BEFORE_IMAGE)
         kind = F.lit(None)
         for change, name in _KINDS.items():  # a map would be searched for each row
-            kind = F.when(col("_change_type") == change, name.value).otherwise(kind)
-        return _as_changes(table, rows, kind, col("_commit_version"))
+            kind = F.when(col(CHANGE_TYPE) == change, name.value).otherwise(kind)
+        return _as_changes(table, rows, kind, col(COMMIT_VERSION))
 
 
 def _as_changes(table: Table, rows: DataFrame, kind: Column, version: Column) -> DataFrame:
@@ -217,6 +224,8 @@ def check_feed(table: Table, first: int, last: int, known_id: str, *, newest: in
             f"table {table}: versions {first} to {last} are needed, but the newest is {newest}: its log was "
             f"cut back; {REPUBLISH}"
         )
+    if changed_files(table, first, last) is not None:
+        return
     _plan(table, first, last)
     if first > 0 and properties.get("delta.columnMapping.mode", "none") != "none":
         # Delta compares the columns within a range only; they may have changed in its first version.
@@ -228,7 +237,7 @@ def check_feed(table: Table, first: int, last: int, known_id: str, *, newest: in
 
 
 def _plan(table: Table, first: int, last: int) -> None:
-    frame = changes(table, first, last)
+    frame = changes(table, first, last, by_delta=True)
     with feed_errors(table, first, last):
         make_plan(frame)
 

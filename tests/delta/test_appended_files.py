@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -25,25 +23,8 @@ from bridge.delta.appended_files import appended_rows, has_no_files, newest_rows
 from bridge.delta.table import Table, open_table
 from bridge.rows import RowKind
 from bridge.session import child_session
-from tests.delta.tables import FIELDS, NO_VECTORS, append, commit_by_hand, log_file, made
-
-WIDE = (
-    *FIELDS,
-    T.StructField("d", T.DecimalType(38, 9)),
-    T.StructField("at", T.TimestampType()),
-    T.StructField("ntz", T.TimestampNTZType()),
-    T.StructField("day", T.DateType()),
-    T.StructField("raw", T.BinaryType()),
-    T.StructField(
-        "n", T.StructType([T.StructField("a", T.ArrayType(T.MapType(T.StringType(), T.LongType())))])
-    ),
-)
-MOMENT = datetime(1600, 2, 29, 23, 59, 59, 999999)
-
-
-def counted(frame: DataFrame) -> Counter[str]:
-    """Rows by their text, as JSON for values that cannot be hashed."""
-    return Counter(row[0] for row in frame.select(F.to_json(F.struct("*"))).collect())
+from tests.delta.drawn_commits import MOMENT, WIDE, add_by_hand, counted, play, sql
+from tests.delta.tables import FIELDS, NO_VECTORS, append, log_file, made
 
 
 def by_delta(table: Table, version: int) -> Counter[str]:
@@ -52,7 +33,7 @@ def by_delta(table: Table, version: int) -> Counter[str]:
 
 def fed(table: Table, first: int, last: int) -> tuple[Counter[str], bool]:
     """The inserts of the change feed, and whether there is nothing else in it."""
-    found = change_feed.changes(table, first, last).cache()
+    found = change_feed.changes(table, first, last, by_delta=True).cache()
     inserts = found.where(col(KIND) == F.lit(RowKind.INSERT.value))
     try:
         return counted(inserts.select(*map(col, table.columns))), inserts.count() == found.count()
@@ -74,54 +55,11 @@ def agrees(table: Table, first: int, last: int) -> bool:
     return known
 
 
-def add_by_hand(table: Table, version: int, path: str, size: int) -> None:
-    """A commit that adds a file, in the words of another writer."""
-    commit_by_hand(table, version, operation="WRITE")
-    about = {"path": path, "partitionValues": {}, "size": size, "modificationTime": 1, "dataChange": True}
-    with log_file(table, version).open("a") as log:
-        log.write(json.dumps({"add": about}) + "\n")
-
-
-def sql(spark: SparkSession, table: Table, text: str) -> None:
-    spark.sql(text.format(t=f"delta.`{table.target.path}`"))
-
-
-def steps(spark: SparkSession, table: Table, draw: random.Random) -> dict[str, Callable[[], object]]:
-    def appended() -> None:
-        count = draw.choice([1, 5, 30])
-        rows = [(draw.randrange(100), draw.choice(["a", "", None])) for _ in range(count)]
-        frame = spark.createDataFrame(rows, T.StructType(list(FIELDS))).repartition(draw.choice([1, 3]))
-        frame.write.format("delta").mode("append").save(str(table.target.path))
-
-    def column_added() -> None:
-        sql(spark, table, f"ALTER TABLE {{t}} ADD COLUMNS (c{draw.randrange(10**6)} INT)")
-
-    return {
-        "append": appended,
-        "optimize": lambda: table.delta().optimize().executeCompaction(),
-        "column": column_added,
-        "property": lambda: sql(spark, table, "ALTER TABLE {t} SET TBLPROPERTIES ('x' = 'y')"),
-        "update": lambda: sql(spark, table, f"UPDATE {{t}} SET v = 'u' WHERE id % 7 = {draw.randrange(7)}"),
-        "delete": lambda: sql(spark, table, f"DELETE FROM {{t}} WHERE id < {draw.randrange(20)}"),
-        "merge": lambda: sql(
-            spark,
-            table,
-            f"MERGE INTO {{t}} t USING (SELECT {draw.randrange(200)}L AS id, 'm' AS v) s ON t.id = s.id "
-            "WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, s.v)",
-        ),
-        "nothing": lambda: append(table, []),
-    }
-
-
 def played(spark: SparkSession, lake: Path, seed: int, length: int) -> None:
     draw = random.Random(seed)
     properties = {"delta.checkpointInterval": "4"} | (NO_VECTORS if seed % 2 else {})
     table = made(spark, lake / "t", properties=properties)
-    possible = steps(spark, table, draw)
-    weights = [6 if name == "append" else 1 for name in possible]
-    names = draw.choices(list(possible), weights, k=length)
-    for name in ["append", *names, "append"]:
-        possible[name]()
+    names = play(spark, table, draw, length, appends=6)
     last = change_feed.latest_version(table)
     assert agrees(table, 1, last), names
 
@@ -294,5 +232,5 @@ def test_ranges_and_places_that_are_left_to_delta(
     assert rows_at(table, 3) is None
     named = replace(table, target=DeltaTarget(table="default.t"))
     assert appended_rows(named, 2, 2) is None
-    monkeypatch.setattr("bridge.delta.appended_files.MOST_FILES", 1)
+    monkeypatch.setattr("bridge.delta.logged_files.MOST_FILES", 1)
     assert rows_at(table, 2) is None and rows_at(table, 1) is not None

@@ -153,7 +153,7 @@ class RangePlanner:
         frame = (
             change_feed.snapshot(self._table, version)
             if publish_range.snapshot
-            else change_feed.changes(self._table, version, version)
+            else change_feed.changes(self._table, version, version, by_delta=True)
         )
         files = data_files(frame)
         if not self._file_limits.pay_off([file.bytes for file in files], rows, self._file_tasks):

@@ -71,7 +71,8 @@ def _rows(
 ) -> DataFrame:
     first, last = publish_range.first, publish_range.last
     if not publish_range.snapshot:
-        return change_feed.changes(table, first, last, before_images=before_images)
+        by_delta = bool(publish_range.files)  # the plan is asked for its files again
+        return change_feed.changes(table, first, last, before_images=before_images, by_delta=by_delta)
     snapshot = change_feed.snapshot(table, last)
     return change_feed.chunk(
         table, snapshot, definition.primary_key, publish_range.chunk, publish_range.chunks

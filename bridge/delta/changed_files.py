@@ -1,0 +1,104 @@
+"""Reads the change data feed of versions from the files that a log on a local disk names.
+
+Delta plans the same from a snapshot of the table and a relation for each part of the feed, which takes several Spark
+jobs: more than a small range has rows. Where this module could read other changes it answers None, and its callers ask
+Delta: see `logged_files`, and commits that removed whole files, or marked rows, without a file of changes.
+
+Rules: "Change Data Files" in the Delta protocol (PROTOCOL.md): where a version has files of changes, its changes are
+theirs and no others; where it has none, rows of added files are inserts. Files that change no data, as those of
+OPTIMIZE, have no changes. See docs/adr/046-small-ranges-are-read-and-sent-by-the-driver.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from bridge.delta.deletion_vectors.snapshot import Action, Snapshot
+from bridge.delta.logged_files import AskDelta, asking_delta, commits, open_log, read_files
+from bridge.delta.table import Table
+
+__all__ = ["CHANGE_TYPE", "COMMIT_VERSION", "INSERT", "VersionFiles", "changed_files", "changed_rows"]
+
+CHANGE_TYPE, COMMIT_VERSION = "_change_type", "_commit_version"
+"""Delta's names for what a change is, and for its version."""
+INSERT = "insert"
+_MOST_VERSIONS = 16
+"""With changes, in one frame: each is a part of the plan."""
+
+
+@dataclass(frozen=True)
+class VersionFiles:
+    """The files that have the changes of a version, by their paths in the log."""
+
+    version: int
+    names: tuple[str, ...]
+    bytes: int
+    of_changes: bool
+    """Whether they say what each change is; if not, all are inserts."""
+
+
+def changed_files(table: Table, first: int, last: int) -> tuple[Snapshot, list[VersionFiles]] | None:
+    """The files that have the changes of versions first..last, both inclusive, by ascending version, and the table as
+    it was before; versions that changed no rows are left out. None where Delta must be asked.
+
+    Every version is there, has a change feed, and has the columns of the version before. Reads the log only: files may
+    be gone.
+    """
+    try:
+        with asking_delta():
+            snapshot = open_log(table, first - 1, with_files=False)
+            found = [_files_of(version, commit) for version, commit in commits(snapshot, first, last)]
+            return snapshot, [files for files in found if files.names]
+    except AskDelta:
+        return None
+
+
+def changed_rows(table: Table, first: int, last: int) -> DataFrame | None:
+    """The table's columns, CHANGE_TYPE and COMMIT_VERSION of all changes of versions first..last, both inclusive, as
+    Delta's change data feed has them; no order. None where Delta must be asked, which then raises what is wrong.
+
+    Runs no job; wrap actions in `feed_errors`, as a file may be vacuumed meanwhile.
+    """
+    found = changed_files(table, first, last)
+    if found is None or len(found[1]) > _MOST_VERSIONS:
+        return None
+    snapshot, versions = found
+    try:
+        with asking_delta():
+            parts = [_changes(table, snapshot, files) for files in versions]
+            return reduce(DataFrame.unionByName, parts or [_changes(table, snapshot, _NO_FILES)])
+    except AskDelta:
+        return None
+
+
+_NO_FILES = VersionFiles(0, (), 0, of_changes=True)
+
+
+def _changes(table: Table, snapshot: Snapshot, files: VersionFiles) -> DataFrame:
+    kind = [T.StructField(CHANGE_TYPE, T.StringType())] if files.of_changes else []
+    rows = read_files(table, snapshot, files.names, kind)
+    if not files.of_changes:
+        rows = rows.withColumn(CHANGE_TYPE, F.lit(INSERT))
+    return rows.withColumn(COMMIT_VERSION, F.lit(files.version).cast("bigint"))
+
+
+def _files_of(version: int, commit: Iterable[Action]) -> VersionFiles:
+    of_changes, added, others = [], [], False
+    for action in commit:
+        (name, what), *_ = action.items()
+        if name == "cdc":
+            of_changes.append(what)
+        elif name in ("add", "remove") and what["dataChange"]:
+            added.append(what)
+            others = others or name == "remove" or bool(what.get("deletionVector"))
+    if not of_changes and others:
+        raise AskDelta
+    chosen = of_changes or added
+    names = tuple(str(what["path"]) for what in chosen)
+    return VersionFiles(version, names, sum(int(what["size"]) for what in chosen), bool(of_changes))
