@@ -20,6 +20,8 @@ from bridge.errors import REPUBLISH, DefinitionError, GapError
 from bridge.rows import RowKind
 
 __all__ = [
+    "BEFORE_IMAGE",
+    "DELETE",
     "changed_ms",
     "changes",
     "check_feed",
@@ -35,12 +37,13 @@ __all__ = [
 ]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_BEFORE_IMAGE = "update_preimage"
+BEFORE_IMAGE, DELETE = "update_preimage", "delete"
+"""Delta's names for the row before an update, and for a deleted one."""
 _KINDS = {
     INSERT: RowKind.INSERT,
-    _BEFORE_IMAGE: RowKind.UPDATE_BEFORE,
+    BEFORE_IMAGE: RowKind.UPDATE_BEFORE,
     "update_postimage": RowKind.UPDATE_AFTER,
-    "delete": RowKind.DELETE,
+    DELETE: RowKind.DELETE,
 }
 
 
@@ -130,7 +133,7 @@ def changes(
             rows = read_as_columns(table.read(options))
         if not before_images:
             # By Delta's own column, so that the reader of Parquet files skips row groups and pages without other rows.
-            rows = rows.where(col(CHANGE_TYPE) != _BEFORE_IMAGE)
+            rows = rows.where(col(CHANGE_TYPE) != BEFORE_IMAGE)
         kind = F.lit(None)
         for change, name in _KINDS.items():  # a map would be searched for each row
             kind = F.when(col(CHANGE_TYPE) == change, name.value).otherwise(kind)

@@ -11,19 +11,31 @@ OPTIMIZE, have no changes. See docs/adr/046-small-ranges-are-read-and-sent-by-th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.delta.deletion_vectors.snapshot import Action, Snapshot
-from bridge.delta.logged_files import AskDelta, asking_delta, commits, open_log, read_files
+from bridge.delta.logged_files import AskDelta, asking_delta, commits, open_log, read_files, read_in_driver
 from bridge.delta.table import Table
 
-__all__ = ["CHANGE_TYPE", "COMMIT_VERSION", "INSERT", "VersionFiles", "changed_files", "changed_rows"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "CHANGE_TYPE",
+    "COMMIT_VERSION",
+    "INSERT",
+    "VersionFiles",
+    "changed_files",
+    "changed_rows",
+    "changes_in_driver",
+]
 
 CHANGE_TYPE, COMMIT_VERSION = "_change_type", "_commit_version"
 """Delta's names for what a change is, and for its version."""
@@ -73,6 +85,32 @@ def changed_rows(table: Table, first: int, last: int) -> DataFrame | None:
         with asking_delta():
             parts = [_changes(table, snapshot, files) for files in versions]
             return reduce(DataFrame.unionByName, parts or [_changes(table, snapshot, _NO_FILES)])
+    except AskDelta:
+        return None
+
+
+def changes_in_driver(
+    table: Table, first: int, last: int, columns: Sequence[str], *, most_bytes: int
+) -> pa.Table | None:
+    """Some columns and CHANGE_TYPE of the same changes as Arrow, in ascending order of their versions. None where Delta
+    must be asked, and where their files have more bytes than `most_bytes`."""
+    import pyarrow as pa
+
+    found = changed_files(table, first, last)
+    if found is None or sum(files.bytes for files in found[1]) > most_bytes:
+        return None
+    snapshot, versions = found
+    kind = pa.field(CHANGE_TYPE, pa.string())
+    parts: list[pa.Table] = []
+    try:
+        with asking_delta():
+            for files in versions:
+                more = [kind] if files.of_changes else []
+                rows = read_in_driver(snapshot, files.names, columns, more)
+                if not files.of_changes:
+                    rows = rows.append_column(kind, pa.repeat(pa.scalar(INSERT), rows.num_rows))
+                parts.append(rows)
+            return pa.concat_tables(parts) if parts else read_in_driver(snapshot, (), columns, [kind])
     except AskDelta:
         return None
 

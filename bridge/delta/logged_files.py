@@ -12,17 +12,22 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from bridge.delta.deletion_vectors.data_files import arrow_schema, open_parquet
 from bridge.delta.deletion_vectors.snapshot import Action, Snapshot, open_snapshot
 from bridge.delta.local_log import is_plain, local_folder
 from bridge.delta.merge_contract import UnsupportedByEngine
 from bridge.delta.table import Table
 from bridge.delta.table_checks import CHANGE_FEED_PROPERTY, is_on
 from bridge.session import session_settings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = [
     "MOST_COMMITS",
@@ -108,3 +113,25 @@ def read_files(
         return table.spark.createDataFrame([], schema)
     with session_settings(table.spark, {_LIST_IN_DRIVER: str(MOST_FILES)}):
         return table.spark.read.schema(schema).parquet(*(f"file://{file}" for file in files))
+
+
+def read_in_driver(
+    snapshot: Snapshot, names: Sequence[str], columns: Sequence[str], more: Sequence[pa.Field] = ()
+) -> pa.Table:
+    """These columns of the table, and `more`, of the rows in these files as Arrow, in the table's types; null in files
+    that are older than a column. No order. Raises AskDelta as `paths`, and for files that only Spark reads right."""
+    import pyarrow as pa
+
+    known = arrow_schema(snapshot.metadata)
+    schema = pa.schema([*(known.field(name) for name in columns), *more])
+    tables = []
+    for file in paths(snapshot, names):
+        opened = open_parquet(file)
+        present = set(opened.schema_arrow.names)
+        found = opened.read(columns=[name for name in schema.names if name in present], use_threads=False)
+        parts = [
+            found[f.name].cast(f.type) if f.name in present else pa.nulls(opened.metadata.num_rows, f.type)
+            for f in schema
+        ]
+        tables.append(pa.table(parts, schema=schema))
+    return pa.concat_tables(tables) if tables else schema.empty_table()

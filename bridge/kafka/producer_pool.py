@@ -1,4 +1,4 @@
-"""Producers that outlive their task, in a Python worker that Spark reuses (ADR 015).
+"""Producers that outlive their task, in a Python worker that Spark reuses, or in the driver (ADR 015, ADR 046).
 
 An idempotent producer without transactions waits half a second for its id before it sends its first record, by a timer
 that no setting changes. A batch every second should pay that once, not each time.
@@ -6,6 +6,7 @@ that no setting changes. A batch every second should pay that once, not each tim
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ __all__ = ["ProducerPool", "pooled_producer"]
 IDLE_SECONDS = 60.0
 """As long as Spark keeps an idle Python worker."""
 MAX_IDLE = 8
-"""A worker runs one task at a time, so several idle producers belong to several pipelines."""
+"""A worker runs one task at a time, so several idle producers belong to several pipelines; so do those of a driver."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,14 @@ class _IdleProducer:
 
 
 class ProducerPool:
-    """Keeps producers for reuse, at most MAX_IDLE of them and each for `idle_seconds`."""
+    """Keeps producers for reuse, at most MAX_IDLE of them and each for `idle_seconds`. Threads may share it."""
 
     def __init__(
         self, idle_seconds: float = IDLE_SECONDS, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._idle_seconds, self._clock = idle_seconds, clock
         self._idle: list[_IdleProducer] = []
+        self._lock = threading.Lock()
 
     @property
     def idle_topics(self) -> list[tuple[str, ...]]:
@@ -71,8 +73,11 @@ class ProducerPool:
             )
         with producer:
             yield producer
-        self._idle.append(_IdleProducer(packing, own_settings, checked, producer, self._clock()))
-        del self._idle[:-MAX_IDLE]
+        idle = _IdleProducer(packing, own_settings, checked, producer, self._clock())
+        with self._lock:
+            # A new list: what is left out ends its threads when it is released, outside of the lock.
+            former, self._idle = self._idle, [*self._idle, idle][-MAX_IDLE:]
+        del former
 
     def _take_idle(
         self,
@@ -82,13 +87,21 @@ class ProducerPool:
         partitioner: Partitioner | None,
         partition_counts: Mapping[str, int] | None,
     ) -> RecordProducer | None:
+        while (producer := self._taken(packing, settings, checked)) is not None:
+            if producer.reset(partitioner, partition_counts):
+                return producer
+        return None
+
+    def _taken(self, packing: ArrowRecords, settings: dict[str, Any], checked: bool) -> RecordProducer | None:
+        """Take the oldest idle producer of these topics and settings out of the pool, and those that are too old."""
         oldest = self._clock() - self._idle_seconds
-        self._idle[:] = [idle for idle in self._idle if idle.since > oldest]
-        for idle in list(self._idle):
-            if (idle.packing, idle.settings, idle.checked) == (packing, settings, checked):
-                self._idle.remove(idle)
-                if idle.producer.reset(partitioner, partition_counts):
-                    return idle.producer
+        with self._lock:
+            former, self._idle = self._idle, [idle for idle in self._idle if idle.since > oldest]
+            wanted = (packing, settings, checked)
+            for place, idle in enumerate(self._idle):
+                if (idle.packing, idle.settings, idle.checked) == wanted:
+                    return self._idle.pop(place).producer
+        del former
         return None
 
 

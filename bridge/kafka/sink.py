@@ -43,6 +43,7 @@ __all__ = [
     "counts_batch",
     "needs_no_key",
     "produce",
+    "produce_in_driver",
     "refuse_speculation",
 ]
 
@@ -207,23 +208,11 @@ def produce(
     task and flush. Raises KafkaError when a record cannot be delivered, with topic, partition and reason; other records
     may have been sent or not.
     """
-    guarantee = topic.sink.delivery_guarantee
     spark = records.sparkSession
     refuse_speculation(spark)
-    checked = guarantee is not DeliveryGuarantee.NONE
     assert encoder is None or needs_no_key(topic, unique_keys=unique_keys)
-    packing = ArrowRecords.of(topic, encoder)
     tasks = topic.sink.parallelism or spark.sparkContext.defaultParallelism
-    task = SendTask(
-        settings=producer_settings(for_librdkafka(topic.properties, "producer"), checked=checked),
-        packing=packing,
-        checked=checked,
-        buffer_rows=topic.sink.buffer_rows,
-        buffer_interval_ms=topic.sink.buffer_interval_ms,
-        partitioner=topic.sink.partitioner,
-        partition_counts=partition_counts(topic),
-        tasks=tasks,
-    )
+    task = _send_task(topic, encoder, tasks)
     assigned = records
     if _sends_where_made(topic, unique_keys):
         assigned, order_by = records.coalesce(tasks), ()
@@ -235,8 +224,30 @@ def produce(
         assigned = records.repartition(tasks)  # a partitioner depends on the number of tasks
     if order_by:
         assigned = assigned.sortWithinPartitions(*order_by)
-    columns = packing.columns(records.columns)
+    columns = task.packing.columns(records.columns)
     task_errors = TaskErrors(expected(topic.properties))
     return collect_counts(
         assigned.select(*columns).mapInArrow(task_errors.task(task.run), COUNTS_SCHEMA), task_errors
+    )
+
+
+def produce_in_driver(records: pa.Table, topic: Topic, encoder: RecordEncoder) -> ProduceResult:
+    """Send `records`, as those of `produce` with an `encoder`, from this process and in their order: for as few that
+    starting tasks would take longer than to send them. Guarantees, waits and raises as `produce` does."""
+    task = _send_task(topic, encoder, tasks=1)
+    (counts,) = task.run(records.to_batches())
+    return ProduceResult(**counts.to_pylist()[0])
+
+
+def _send_task(topic: Topic, encoder: RecordEncoder | None, tasks: int) -> SendTask:
+    checked = topic.sink.delivery_guarantee is not DeliveryGuarantee.NONE
+    return SendTask(
+        settings=producer_settings(for_librdkafka(topic.properties, "producer"), checked=checked),
+        packing=ArrowRecords.of(topic, encoder),
+        checked=checked,
+        buffer_rows=topic.sink.buffer_rows,
+        buffer_interval_ms=topic.sink.buffer_interval_ms,
+        partitioner=topic.sink.partitioner,
+        partition_counts=partition_counts(topic),
+        tasks=tasks,
     )

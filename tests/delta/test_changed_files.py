@@ -17,7 +17,13 @@ from pyspark.sql import types as T
 from bridge.columns import col
 from bridge.definition import DeltaTarget
 from bridge.delta import change_feed
-from bridge.delta.changed_files import CHANGE_TYPE, COMMIT_VERSION, changed_files, changed_rows
+from bridge.delta.changed_files import (
+    CHANGE_TYPE,
+    COMMIT_VERSION,
+    changed_files,
+    changed_rows,
+    changes_in_driver,
+)
 from bridge.delta.table import Table, open_table
 from bridge.errors import GapError
 from tests.delta.drawn_commits import MOMENT, WIDE, add_by_hand, counted, play, sql
@@ -54,6 +60,10 @@ def agrees(table: Table, first: int, last: int) -> set[tuple[int, int]]:
                 theirs = change_feed.changes(table, start, end, before_images=before, by_delta=True)
                 assert counted(ours) == counted(theirs)
                 assert ours.schema.simpleString() == theirs.schema.simpleString()
+            arrow = changes_in_driver(table, start, end, table.columns, most_bytes=1 << 30)
+            assert arrow is not None
+            read = table.spark.createDataFrame(arrow, found.drop(COMMIT_VERSION).schema)
+            assert counted(read) == counted(found.drop(COMMIT_VERSION))
     return known
 
 
@@ -126,6 +136,11 @@ def test_files_of_changes_are_told_from_added_ones(spark: SparkSession, lake: Pa
     assert (added.version, added.of_changes, changed.version, changed.of_changes) == (1, False, 2, True)
     assert all(name.startswith("_change_data/") for name in changed.names)
     assert changed.bytes == sum((lake / "t" / name).stat().st_size for name in changed.names)
+    most = added.bytes + changed.bytes
+    kept, left = (changes_in_driver(table, 1, 2, ["id"], most_bytes=size) for size in (most, most - 1))
+    assert left is None and kept is not None
+    assert kept.column_names == ["id", CHANGE_TYPE]
+    assert kept[CHANGE_TYPE].to_pylist()[:2] == ["insert", "insert"], "by ascending version"
 
 
 def test_a_version_that_removed_whole_files_is_left_to_delta(spark: SparkSession, lake: Path) -> None:

@@ -41,14 +41,17 @@ def input_files(rows: DataFrame) -> set[str]:
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_files_are_those_that_rows_come_from(table: Table, version: int) -> None:
     """Of an append and of a MERGE of the bridge's, as changes; and of all rows there are."""
-    for rows in (change_feed.changes(table, version, version), change_feed.snapshot(table, version)):
+    for rows in (
+        change_feed.changes(table, version, version, by_delta=True),
+        change_feed.snapshot(table, version),
+    ):
         files = data_files(rows.where("id % 3 = 0 OR p IS NULL").select("id"))
         assert input_files(rows) == {file.uri for file in files} != set()
         assert all(file.bytes > 0 for file in files)
         assert [file.name for file in files] == sorted(file.name for file in files)
-    assert data_files(change_feed.changes(table, 1, 3)) == tuple(
+    assert data_files(change_feed.changes(table, 1, 3, by_delta=True)) == tuple(
         sorted(
-            (file for v in (1, 2, 3) for file in data_files(change_feed.changes(table, v, v))),
+            (file for v in (1, 2, 3) for file in data_files(change_feed.changes(table, v, v, by_delta=True))),
             key=lambda file: file.name,
         )
     )
@@ -66,12 +69,12 @@ def test_rows_of_elsewhere_have_no_files(table: Table, tmp_path: Path, spark: Sp
 
 
 def test_another_delta_has_no_files(table: Table) -> None:
-    changes = change_feed.changes(table, 1, 1)
+    changes = change_feed.changes(table, 1, 1, by_delta=True)
     assert data_files(changes, delta_package="com.databricks.sql.transaction.tahoe.") == ()
 
 
 def test_too_many_files_are_not_listed(table: Table) -> None:
-    assert data_files(change_feed.changes(table, 1, 1), max_files=1) == ()
+    assert data_files(change_feed.changes(table, 1, 1, by_delta=True), max_files=1) == ()
 
 
 def test_a_moved_table_has_the_same_digest() -> None:

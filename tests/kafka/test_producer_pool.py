@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -201,3 +202,27 @@ def test_a_producer_that_lost_its_broker_is_not_reused(pool: ProducerPool, morta
     mortal.start()
     assert _send(pool, mortal, "t", b"after") is not first
     assert len(_places(mortal, "t", b"after")) == len(_KEYS)
+
+
+def test_threads_share_a_pool_and_no_two_have_one_producer(
+    pool: ProducerPool, broker: Broker, unique: Unique
+) -> None:
+    """Several pipelines of one process send in the driver (docs/adr/046)."""
+    topic = unique("threads")
+    broker.create_topic(topic)
+    in_use: set[int] = set()
+    twice: list[int] = []
+
+    def block(_: int) -> None:
+        with pool.producer(ArrowRecords((topic,)), _settings(broker)) as producer:
+            if id(producer) in in_use:
+                twice.append(id(producer))
+            in_use.add(id(producer))
+            producer.send(Records([topic], [b"k"], [b"v"]))
+            in_use.discard(id(producer))
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(block, range(60)))
+    assert not twice
+    assert len(pool.idle_topics) <= 8
+    assert sum(1 for _ in messages(broker.bootstrap, topic)) == 60

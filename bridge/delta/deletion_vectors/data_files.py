@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
     from pyroaring import BitMap
 
-__all__ = ["DataFile", "arrow_schema", "open_file"]
+__all__ = ["DataFile", "arrow_schema", "open_file", "open_parquet"]
 
 _OLD_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 
@@ -66,14 +66,19 @@ class DataFile:
 
 def open_file(snapshot: Snapshot, name: str, schema: pa.Schema) -> DataFile:
     """Open a data file and read its deletion vector. Raises UnsupportedByEngine where only Spark reads it right."""
+    add, opened = snapshot.files[name], open_parquet(snapshot.path_of(name))
+    return DataFile(name, add, schema, opened, read_vector(snapshot.folder, add.get("deletionVector")))
+
+
+def open_parquet(file: str) -> ParquetFile:
+    """Open a file of Parquet. Raises UnsupportedByEngine where only Spark reads it right."""
     import pyarrow.parquet as pq
 
-    add = snapshot.files[name]
     # Spark writes a TIMESTAMP as INT96 by default; nanoseconds would not cover all of its values.
-    opened = pq.ParquetFile(snapshot.path_of(name), memory_map=True, coerce_int96_timestamp_unit="us")
+    opened = pq.ParquetFile(file, memory_map=True, coerce_int96_timestamp_unit="us")
     if set(_OLD_CALENDAR) & set(opened.metadata.metadata or {}):
         raise UnsupportedByEngine("files of the table have dates in the calendar of Spark 2")
-    return DataFile(name, add, schema, opened, read_vector(snapshot.folder, add.get("deletionVector")))
+    return opened
 
 
 def arrow_schema(metadata: Mapping[str, Any]) -> pa.Schema:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from bridge.arrow_formats.record_encoder import RecordEncoder
@@ -51,8 +52,14 @@ class AtLeastOnce:
         return recorded
 
     def send(
-        self, records: DataFrame, publish_range: PublishRange, encoder: RecordEncoder | None = None
+        self,
+        records: DataFrame | pa.Table,
+        publish_range: PublishRange,
+        encoder: RecordEncoder | None = None,
     ) -> ProduceResult:
+        if isinstance(records, pa.Table):
+            assert encoder is not None
+            return sink.produce_in_driver(records, self._topic, encoder)
         # By the fields of the position: Spark's sort has no binary prefix to compare structs by.
         order = [f"{POSITION}.{part}" for part in members(records, POSITION)]
         unique = is_unique_in_range(self._topic, publish_range)

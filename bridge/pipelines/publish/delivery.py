@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from bridge.arrow_formats.record_encoder import RecordEncoder
@@ -54,11 +55,15 @@ class Delivery(Protocol):
         ...
 
     def send(
-        self, records: DataFrame, publish_range: PublishRange, encoder: RecordEncoder | None = None
+        self,
+        records: DataFrame | pa.Table,
+        publish_range: PublishRange,
+        encoder: RecordEncoder | None = None,
     ) -> ProduceResult:
         """Send the records of a range whose opening is recorded; return when the broker has acknowledged all of them.
 
-        With an `encoder` (see `task_encoding`) its tasks make keys and values.
+        With an `encoder` (see `task_encoding`) its tasks make keys and values, or the driver where they are Arrow
+        (see `driver_records`; not with transactions).
         Raises ConcurrentRunError when another run took over, KafkaError.
         """
         ...

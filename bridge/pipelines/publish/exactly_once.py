@@ -6,6 +6,7 @@ import math
 import time
 from dataclasses import replace
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from bridge import failpoints
@@ -106,8 +107,12 @@ class ExactlyOnce:
         return recorded
 
     def send(
-        self, records: DataFrame, publish_range: PublishRange, encoder: RecordEncoder | None = None
+        self,
+        records: DataFrame | pa.Table,
+        publish_range: PublishRange,
+        encoder: RecordEncoder | None = None,
     ) -> ProduceResult:
+        assert isinstance(records, DataFrame)  # shards send in transactions
         assert encoder is None or publish_range.files  # records of keys are sorted by the bytes of these
         sender = self._sender(publish_range, self._resync)
         if not publish_range.files:

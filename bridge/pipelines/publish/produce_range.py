@@ -30,12 +30,12 @@ def produce_range(
     """
     try:
         try:
-            return delivery.send(records.frame, publish_range, records.encoder)
+            return delivery.send(records.rows, publish_range, records.encoder)
         except ConcurrentRunError:
             if topic.sink.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE:
                 raise
             lease.refresh()
-            return delivery.send(records.frame, publish_range, records.encoder)
+            return delivery.send(records.rows, publish_range, records.encoder)
     except KafkaError as failed:
         versions = f"(versions {publish_range.first} to {publish_range.last} of table {table})"
         raise type(failed)(f"{failed} {versions}") from failed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from bridge import compact
@@ -26,9 +27,10 @@ __all__ = ["RangeRecords", "changes_in_range", "encode_changes_of_range"]
 class RangeRecords:
     """The records of a range, as a Delivery sends them."""
 
-    frame: DataFrame
+    rows: DataFrame | pa.Table
+    """A table of Arrow is sent by the driver, in its order; see `driver_records`."""
     encoder: RecordEncoder | None = None
-    """What makes keys and values of the frame's columns in the tasks; None where the frame has them."""
+    """What makes keys and values of the columns where they are sent; None where a frame has them."""
 
 
 def changes_in_range(planned: PlannedRange, table: Table, definition: Definition) -> DataFrame:

@@ -22,6 +22,7 @@ from bridge.pipelines.changes import row_gate
 from bridge.pipelines.publish.consumer_registration import ConsumerRegistration
 from bridge.pipelines.publish.delivery import Delivery, delivery_for
 from bridge.pipelines.publish.destination import Destination
+from bridge.pipelines.publish.driver_records import driver_records
 from bridge.pipelines.publish.endpoints import Endpoints
 from bridge.pipelines.publish.file_shards import FileShardLimits
 from bridge.pipelines.publish.foreign_write_monitor import ForeignWriteMonitor
@@ -42,6 +43,7 @@ from bridge.publish_progress import PublishProgress
 __all__ = ["publish"]
 
 _POLL_SECONDS = 0.1
+_NO_COUNTS: row_gate.Counts = ()
 
 
 def publish(
@@ -177,9 +179,11 @@ class _Run:
             feed_errors(table, first, last),
             ExitStack() as stack,
         ):
-            changes = changes_in_range(planned, table, self.definition)
-            gate_counts = check_range(self.definition, changes, self.notices, stack)
-            records = encode_changes_of_range(changes, planned.recorded, self.definition, topic)
+            records, gate_counts = driver_records(planned, table, self.definition, topic), _NO_COUNTS
+            if records is None:
+                changes = changes_in_range(planned, table, self.definition)
+                gate_counts = check_range(self.definition, changes, self.notices, stack)
+                records = encode_changes_of_range(changes, planned.recorded, self.definition, topic)
             sent = produce_range(records, planned.recorded, self.delivery, self.lease, topic, table)
         failpoints.hit("publish.sent")
         with explain_errors(self.spark, self.definition, "recording progress"):

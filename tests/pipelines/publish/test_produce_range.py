@@ -37,7 +37,7 @@ def produce(
             raise ConcurrentRunError("another run has taken over")
 
     stand_ins: Any = SimpleNamespace(
-        frame=None,
+        rows=None,
         encoder=None,
         send=send,
         refresh=refresh,

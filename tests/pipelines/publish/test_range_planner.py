@@ -93,7 +93,7 @@ def test_without_transactions_all_versions_are_one_range(planner: Make) -> None:
 def test_large_versions_are_sharded_by_file(planner: Make, table: Table) -> None:
     """Those of an ingest and of others, and snapshots."""
     small = planner(ONE_TASK, SMALL)
-    one, four = (data_files(change_feed.changes(table, v, v)) for v in (1, 4))
+    one, four = (data_files(change_feed.changes(table, v, v, by_delta=True)) for v in (1, 4))
     assert changes(small, 1, 4) == [
         PublishRange(1, 1, shards=len(one), files=digest(one)),
         PublishRange(2, 2, shards=1),

@@ -1,0 +1,72 @@
+"""Which ranges the driver reads, encodes and sends by itself, without a Spark job: small ones (docs/adr/046).
+
+Their records are those of `range_records`, for which Delta plans the change feed and Spark starts tasks: that takes far
+longer than to send a few thousand records.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bridge.arrow_formats.record_encoder import RETRACTS, RecordEncoder
+from bridge.definition import Definition, Topic
+from bridge.delta.change_feed import BEFORE_IMAGE, DELETE
+from bridge.delta.changed_files import CHANGE_TYPE, INSERT, changes_in_driver
+from bridge.delta.table import Table
+from bridge.pipelines.publish.planned_range import Compaction, PlannedRange
+from bridge.pipelines.publish.range_records import RangeRecords
+from bridge.pipelines.publish.task_encoding import task_encoder
+
+__all__ = ["MOST_BYTES", "driver_encoder", "driver_records"]
+
+MOST_BYTES = 4 << 20
+"""Of the files of a range, which are compressed: some ten thousand records. More are sent faster by several tasks."""
+
+
+def driver_records(
+    planned: PlannedRange, table: Table, definition: Definition, topic: Topic
+) -> RangeRecords | None:
+    """Return the records of a small range as Arrow; None where Spark must read or encode them, or say what is wrong.
+
+    They are those of `encode_changes_of_range`, in any order: no key has two of them.
+    """
+    encoder = driver_encoder(planned, table, definition, topic)
+    if isinstance(encoder, str):
+        return None
+    first, last = planned.recorded.first, planned.recorded.last
+    changes = changes_in_driver(table, first, last, list(encoder.sources), most_bytes=MOST_BYTES)
+    if changes is None:
+        return None
+    kinds = changes[CHANGE_TYPE]
+    if planned.compaction is Compaction.INSERTS_ONLY:
+        if pc.any(pc.not_equal(kinds, INSERT)).as_py():
+            return None  # refused, with the operation
+    else:
+        changes = changes.filter(pc.not_equal(kinds, BEFORE_IMAGE))
+    columns = [changes[column] for column in encoder.sources]
+    retracts = pc.equal(changes[CHANGE_TYPE], DELETE)
+    sent = pa.table([*columns, retracts], names=[*encoder.sources.values(), RETRACTS])
+    return RangeRecords(sent, encoder)
+
+
+def driver_encoder(
+    planned: PlannedRange, table: Table, definition: Definition, topic: Topic
+) -> RecordEncoder | str:
+    """Return the encoder of a range that the driver may send, or why it may not, as the end of a sentence."""
+    if not str(table.spark.sparkContext.master).startswith("local"):
+        return "executors send the records of a cluster"
+    if planned.compaction not in (Compaction.WITHOUT_BEFORE_IMAGES, Compaction.INSERTS_ONLY):
+        return "changes of a key are compacted"
+    if definition.gate is not None:
+        return "the gate looks at its rows"
+    if topic.sink.parallelism is not None or topic.sink.partitioner != "default":
+        return "tasks decide where its records go"
+    if topic.sink.headers or any(not column.virtual for column in topic.schema.metadata):
+        return "its records have more than key and value"
+    encoder = task_encoder(planned.recorded, definition, topic)
+    if isinstance(encoder, str):
+        return encoder
+    if encoder.as_texts:
+        return "floating point numbers have Java's texts"
+    return encoder
