@@ -14,12 +14,12 @@ from collections.abc import Iterable
 
 from pyspark.sql import DataFrame
 
-from bridge.delta.deletion_vectors.snapshot import Action
+from bridge.delta.deletion_vectors.snapshot import Action, live_rows
 from bridge.delta.local_log import newest_version
 from bridge.delta.logged_files import AskDelta, asking_delta, commits, open_log, read_files
 from bridge.delta.table import Table
 
-__all__ = ["appended_rows", "has_no_files", "newest_rows", "rows_at"]
+__all__ = ["appended_rows", "count_at", "has_no_files", "newest_rows", "rows_at"]
 
 
 def appended_rows(table: Table, first: int, last: int) -> DataFrame | None:
@@ -50,6 +50,17 @@ def rows_at(table: Table, version: int) -> DataFrame | None:
             return read_files(table, snapshot, list(snapshot.files))
     except AskDelta:
         return None
+
+
+def count_at(table: Table, version: int) -> int | None:
+    """The number of rows of a version by the statistics of its files; None where Delta must be asked, or a file has
+    none. Reads the log only."""
+    try:
+        with asking_delta():
+            counts = [live_rows(add) for add in open_log(table, version).files.values()]
+    except AskDelta:
+        return None
+    return None if None in counts else sum(count for count in counts if count is not None)
 
 
 def newest_rows(table: Table) -> DataFrame | None:

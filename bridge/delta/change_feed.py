@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bridge.columns import KIND, POSITION, col, make_plan, row_fingerprint
+from bridge.delta.appended_files import count_at, rows_at
 from bridge.delta.changed_files import CHANGE_TYPE, COMMIT_VERSION, INSERT, changed_files, changed_rows
 from bridge.delta.columnar_feed import read_as_columns
 from bridge.delta.commit_history import NO_ROWS
@@ -47,19 +48,24 @@ _KINDS = {
 }
 
 
-def snapshot(table: Table, version: int) -> DataFrame:
+def snapshot(table: Table, version: int, *, by_delta: bool = False) -> DataFrame:
     """Read all rows of one version as changes: kind +I, `__position` struct<version bigint>; no order.
 
-    Raises GapError when the log no longer has that version. Wrap actions in `feed_errors`, as its files may have been
-    vacuumed.
+    `by_delta` as in `changes`. Raises GapError when the log no longer has that version. Wrap actions in `feed_errors`,
+    as its files may have been vacuumed.
     """
     with feed_errors(table, version, version):
-        rows = table.read({"versionAsOf": str(version)})
+        rows = None if by_delta else rows_at(table, version)
+        if rows is None:
+            rows = table.read({"versionAsOf": str(version)})
         return _as_changes(table, rows, F.lit(RowKind.INSERT.value), F.lit(version).cast("bigint"))
 
 
 def row_count(table: Table, version: int) -> int:
-    """Count the rows of a version. Delta counts by its statistics where it can, without reading data."""
+    """Count the rows of a version. Its statistics are counted where it has them, without reading data."""
+    known = count_at(table, version)
+    if known is not None:
+        return known
     with feed_errors(table, version, version):
         return table.read({"versionAsOf": str(version)}).count()
 

@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 from bridge.columns import KIND, col
 from bridge.definition import DeltaTarget
 from bridge.delta import change_feed
-from bridge.delta.appended_files import appended_rows, has_no_files, newest_rows, rows_at
+from bridge.delta.appended_files import appended_rows, count_at, has_no_files, newest_rows, rows_at
 from bridge.delta.table import Table, open_table
 from bridge.rows import RowKind
 from bridge.session import child_session
@@ -51,7 +51,9 @@ def agrees(table: Table, first: int, last: int) -> bool:
             assert counted(rows) == inserts and is_all, f"versions {start} to {last}"
             known = True
         whole = rows_at(table, start)
-        assert whole is None or counted(whole) == by_delta(table, start), f"version {start}"
+        right = by_delta(table, start)
+        assert whole is None or counted(whole) == right, f"version {start}"
+        assert count_at(table, start) in (None, right.total()), f"version {start}"
     return known
 
 
@@ -164,6 +166,19 @@ def test_tables_with_more_to_them_are_left_to_delta(spark: SparkSession, lake: P
         sql(spark, table, text)
     last = change_feed.latest_version(table)
     assert appended_rows(table, last, last) is None and rows_at(table, last) is None
+
+
+def test_rows_are_counted_by_statistics(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t", rows=[(1, "a"), (2, "b"), (3, "c")])
+    append(table, [(4, "d")])
+    table.delta().delete("id = 1")
+    assert [count_at(table, version) for version in range(4)] == [0, 3, 4, 3], "marked rows are not counted"
+    file = next((lake / "t").glob("*.parquet"))
+    shutil.copy(file, lake / "t" / "copy.parquet")
+    add_by_hand(table, 4, "copy.parquet", file.stat().st_size)
+    assert count_at(table, 4) is None, "a file without statistics"
+    assert change_feed.row_count(table, 4) == table.delta().toDF().count() > 3
+    assert count_at(table, 5) is None
 
 
 def test_the_newest_rows(spark: SparkSession, lake: Path) -> None:

@@ -43,6 +43,10 @@ def test_a_snapshot_is_all_inserts_of_that_version(table: Table) -> None:
     assert changes.schema[POSITION].dataType.simpleString() == "struct<version:bigint>"
     assert rows(changes) == [(1, "+I", 1, "a"), (1, "+I", 2, "b"), (1, "+I", 3, "c")]
     assert rows(change_feed.snapshot(table, 0)) == []
+    for version in (0, 1, 5):
+        assert rows(change_feed.snapshot(table, version)) == rows(
+            change_feed.snapshot(table, version, by_delta=True)
+        )
     assert rows(change_feed.snapshot(table, 5)) == [(5, "+I", 1, "x"), (5, "+I", 30, "c"), (5, "+I", 4, None)]
 
 

@@ -43,7 +43,7 @@ def test_files_are_those_that_rows_come_from(table: Table, version: int) -> None
     """Of an append and of a MERGE of the bridge's, as changes; and of all rows there are."""
     for rows in (
         change_feed.changes(table, version, version, by_delta=True),
-        change_feed.snapshot(table, version),
+        change_feed.snapshot(table, version, by_delta=True),
     ):
         files = data_files(rows.where("id % 3 = 0 OR p IS NULL").select("id"))
         assert input_files(rows) == {file.uri for file in files} != set()
@@ -59,7 +59,7 @@ def test_files_are_those_that_rows_come_from(table: Table, version: int) -> None
 
 def test_rows_of_elsewhere_have_no_files(table: Table, tmp_path: Path, spark: SparkSession) -> None:
     """Only files of Delta tables are known to be immutable."""
-    rows = change_feed.snapshot(table, 1).select("id")
+    rows = change_feed.snapshot(table, 1, by_delta=True).select("id")
     rows.write.parquet(str(tmp_path / "plain"))
     plain = spark.read.parquet(str(tmp_path / "plain"))
     assert data_files(plain) == ()

@@ -151,7 +151,7 @@ class RangePlanner:
             return publish_range
         version = publish_range.last
         frame = (
-            change_feed.snapshot(self._table, version)
+            change_feed.snapshot(self._table, version, by_delta=True)
             if publish_range.snapshot
             else change_feed.changes(self._table, version, version, by_delta=True)
         )

@@ -72,10 +72,10 @@ def _rows(
     publish_range: PublishRange, table: Table, definition: Definition, before_images: bool
 ) -> DataFrame:
     first, last = publish_range.first, publish_range.last
+    by_delta = bool(publish_range.files)  # the plan is asked for its files again
     if not publish_range.snapshot:
-        by_delta = bool(publish_range.files)  # the plan is asked for its files again
         return change_feed.changes(table, first, last, before_images=before_images, by_delta=by_delta)
-    snapshot = change_feed.snapshot(table, last)
+    snapshot = change_feed.snapshot(table, last, by_delta=by_delta)
     return change_feed.chunk(
         table, snapshot, definition.primary_key, publish_range.chunk, publish_range.chunks
     )

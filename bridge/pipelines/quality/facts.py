@@ -81,8 +81,10 @@ class _FactReader:
             )
         key = list(self.definition.primary_key)
         with change_feed.feed_errors(self.table, first, last), ExitStack() as stack:
-            before, after = (change_feed.snapshot(self.table, number) for number in (first, last))
-            changed = change_feed.changes(self.table, first + 1, last)
+            before, after = (
+                change_feed.snapshot(self.table, number, by_delta=True) for number in (first, last)
+            )
+            changed = change_feed.changes(self.table, first + 1, last, by_delta=True)
             sign = F.when(retracts(), -1).otherwise(1)
             sides = (
                 _signed(self.table, key, before, sign, F.lit(0))

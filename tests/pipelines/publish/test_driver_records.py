@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -18,8 +18,7 @@ from pyspark.sql import types as T
 from bridge import config
 from bridge.arrow_formats.record_encoder import RecordEncoder
 from bridge.definition import Definition
-from bridge.delta.table import Table, open_table
-from bridge.embedded.broker import Broker
+from bridge.delta.table import Table
 from bridge.errors import TableError
 from bridge.pipelines.publish import driver_records as under_test
 from bridge.pipelines.publish.driver_records import driver_encoder, driver_records
@@ -27,11 +26,8 @@ from bridge.pipelines.publish.file_shards import FileShardLimits
 from bridge.pipelines.publish.planned_range import Compaction, PlannedRange
 from bridge.pipelines.publish.range_planner import RangePlanner
 from bridge.pipelines.publish.range_records import changes_in_range, encode_changes_of_range
-from bridge.pipelines.publish.run import publish
 from bridge.publish_progress import PublishRange
 from tests.delta.tables import NO_VECTORS, Merge, append, at, by_delta_rs, by_vectors, frame, made
-from tests.pipelines.world import World
-from tests.reader import messages
 
 COLUMNS = {
     "k": ("BIGINT", T.LongType()),
@@ -252,59 +248,3 @@ def test_which_ranges(
     )
     encoder = driver_encoder(range, table, definition, definition.topic)
     assert isinstance(encoder, RecordEncoder) if reason is None else encoder == reason
-
-
-@pytest.mark.parametrize("key", [True, False], ids=["upserts", "appends"])
-def test_a_topic_has_the_same_records(
-    spark: SparkSession,
-    broker: Broker,
-    lake: Path,
-    unique: Callable[[str], str],
-    monkeypatch: pytest.MonkeyPatch,
-    key: bool,
-) -> None:
-    """Two runs of each, which share a producer in the driver; the topics have several partitions."""
-    columns = "id BIGINT, v STRING" + (", PRIMARY KEY (id) NOT ENFORCED" if key else "")
-    fields = (T.StructField("id", T.LongType()), T.StructField("v", T.StringType()))
-    options = (
-        {} if key else {"connector": "kafka", "key.format": None, "value.format": None, "format": "json"}
-    )
-    worlds = {
-        name: World.make(
-            spark,
-            broker,
-            lake,
-            unique,
-            columns=columns,
-            options=options,
-            cleanup="compact" if key else "delete",
-        )
-        for name in ("auto", "spark")
-    }
-    for name, world in worlds.items():
-        world.sections = f"publish: {{encoder: {name}}}\n"
-    table = made(spark, lake / "table", fields=fields)
-    sent: list[bool] = []
-
-    def noted(*given: Any) -> Any:
-        found = driver_records(*given)
-        sent.append(found is not None)
-        return found
-
-    monkeypatch.setattr("bridge.pipelines.publish.run.driver_records", noted)
-    for number in range(3):
-        rows = [(id, f"v{number}") for id in range(number * 10, number * 10 + 30)]
-        if key:
-            changes = [("-D" if id % 7 == 6 else "+U", id, v) for id, v in rows]
-            by_vectors(table, frame(table, changes), key=["id"], progress=at(number))
-        else:
-            append(open_table(spark, table.target, fields), rows)
-        found = {}
-        for name, world in worlds.items():
-            definition = world.definition(name, run={"checkpoint": f"checkpoint-{name}"})
-            assert publish(spark, definition).records_out > 20
-            records = messages(broker.bootstrap, world.topic)
-            parts = ((m.key(), m.value(), m.headers(), m.partition() if key else None) for m in records)
-            found[name] = sorted(parts, key=str)
-        assert found["auto"] == found["spark"]
-    assert sent == [False, False, True, False, True, False], "the first run sends a snapshot"

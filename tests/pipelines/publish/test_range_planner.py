@@ -101,7 +101,7 @@ def test_large_versions_are_sharded_by_file(planner: Make, table: Table) -> None
         PublishRange(4, 4, shards=len(four), files=digest(four)),
     ]
     assert [p.compaction for p in small.changes(1, 4)] == [DIRECT, NET, NET, DIRECT]
-    files = data_files(change_feed.snapshot(table, 2))
+    files = data_files(change_feed.snapshot(table, 2, by_delta=True))
     snapshot = PublishRange(2, 2, snapshot=True, chunks=2, shards=len(files), files=digest(files))
     assert small.snapshot(2).recorded == snapshot
     nine_tasks = Sharding(9, rows_per_shard=1)
