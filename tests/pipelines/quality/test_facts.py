@@ -119,7 +119,7 @@ def test_a_feed_that_does_not_tell_what_happened_is_found(
     )
     assert replayed.checksum == replayed.other_checksum
     right = change_feed.changes
-    monkeypatch.setattr(change_feed, "changes", lambda *a: right(*a).where("__kind != '-D'"))
+    monkeypatch.setattr(change_feed, "changes", lambda *a, **k: right(*a, **k).where("__kind != '-D'"))
     wrong = alone.get("feed", {"last_versions": 2})
     assert isinstance(wrong, RowDifferences)
     assert (wrong.rows, wrong.other_rows, wrong.differing, wrong.examples) == (2, 1, 1, ({"id": 1},))
