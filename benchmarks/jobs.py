@@ -72,7 +72,7 @@ class Ran:
         """The number of batches by engine, and what read them where the job has printed that."""
         merged = _counted(batch.engine for batch in self.batches)
         read = _counted(_READER.findall(self.said))
-        return f"{merged}, read {read}" if read else merged
+        return ", ".join(filter(None, (merged, read and f"read {read}")))
 
     @property
     def warm_batches(self) -> list[tuple[Commit, Commit]]:

@@ -94,6 +94,7 @@ def test_what_read_and_merged_the_batches_is_named() -> None:
     line = "ingest bench  batch 1  version 2  10 records  by delta-rs  read by consumer  0.1 s\n"
     assert Ran(9.0, batches, []).engines == "2 by delta-rs"
     assert Ran(9.0, batches, [], said=line * 2).engines == "2 by delta-rs, read 2 by consumer"
+    assert Ran(9.0, [], [], said=line).engines == "read 1 by consumer"
 
 
 def test_the_mean_of_warm_batches_is_of_the_same_batches_as_their_median() -> None:
