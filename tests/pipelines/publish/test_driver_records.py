@@ -248,3 +248,12 @@ def test_which_ranges(
     )
     encoder = driver_encoder(range, table, definition, definition.topic)
     assert isinstance(encoder, RecordEncoder) if reason is None else encoder == reason
+
+
+@pytest.mark.parametrize("key", KEY_TYPES)
+def test_lanes_with_faults_play_it(spark: SparkSession, tmp_path: Path, key: str) -> None:
+    lane = Lane("f1", "spark", "at-least-once", key, "json")
+    (tmp_path / "p.yaml").write_text(lane.file("publish", "h:1", "http://r:1"))
+    definition = config.load(tmp_path / "p.yaml")
+    table = made(spark, tmp_path / "t")
+    assert isinstance(driver_encoder(_ONE, table, definition, definition.topic), RecordEncoder)
