@@ -28,6 +28,8 @@ from bridge.pipelines.publish.range_planner import RangePlanner
 from bridge.pipelines.publish.range_records import changes_in_range, encode_changes_of_range
 from bridge.publish_progress import PublishRange
 from tests.delta.tables import NO_VECTORS, Merge, append, at, by_delta_rs, by_vectors, frame, made
+from tests.faults.documents import KEY_TYPES
+from tests.faults.lane import Lane
 
 COLUMNS = {
     "k": ("BIGINT", T.LongType()),
