@@ -24,6 +24,8 @@ __all__ = ["ConsumerGroup"]
 
 _TIMEOUT = 20.0
 _SESSION_TIMEOUT_MS = 6000
+_FIRST_PAUSE_SECONDS, _LAST_PAUSE_SECONDS = 0.001, 0.02
+"""Between looks for the answer to a commit, each pause twice the one before: most answers come within milliseconds."""
 
 _log = logging.getLogger("bridge.kafka")
 
@@ -82,11 +84,12 @@ class ConsumerGroup:
         Raises KafkaError when a commit was refused since the last call (as Kafka does while the group has members), or,
         after a wait, when no response came.
         """
-        deadline = time.monotonic() + seconds
+        deadline, pause = time.monotonic() + seconds, _FIRST_PAUSE_SECONDS
         while True:
             self._commit_error = group_refusal(self._consumer) or self._commit_error
-            if self._commit_error is None and seconds:
-                time.sleep(0.02)
+            if self._commit_error is None and seconds and self._in_flight:
+                time.sleep(pause)
+                pause = min(2 * pause, _LAST_PAUSE_SECONDS)
             if not self._in_flight or self._commit_error is not None or time.monotonic() >= deadline:
                 break
         refused, self._commit_error = self._commit_error, None
