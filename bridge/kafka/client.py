@@ -65,6 +65,15 @@ class LastError:
             self.error = error
 
 
+_NOT_READY = (
+    _Code.NOT_COORDINATOR,
+    _Code.COORDINATOR_NOT_AVAILABLE,
+    _Code.COORDINATOR_LOAD_IN_PROGRESS,
+)
+"""Retriable by Kafka's protocol; librdkafka retries them for commits, but not for every request for offsets."""
+_NOT_READY_SECONDS = 0.1
+
+
 def group_refusal(consumer: Consumer) -> confluent_kafka.KafkaError | None:
     """Return the error of a group that the login may not use; None for others.
 
@@ -83,6 +92,7 @@ def committed_offsets(
     """Return the committed offsets of the consumer's group.
 
     Raises KafkaException, at once for a refused login or a missing right, which librdkafka would retry until `timeout`.
+    A coordinator that is not ready, as in the first seconds of a broker, is asked again.
     """
     deadline = time.monotonic() + timeout
     while True:
@@ -95,8 +105,10 @@ def committed_offsets(
                 refused = last_error.error
             if refused is not None:
                 raise KafkaException(refused) from None
-            if failed.args[0].code() != _Code._TIMED_OUT or time.monotonic() > deadline:
+            if failed.args[0].code() not in (_Code._TIMED_OUT, *_NOT_READY) or time.monotonic() > deadline:
                 raise
+            if failed.args[0].code() in _NOT_READY:
+                time.sleep(_NOT_READY_SECONDS)
 
 
 class AdminSession:
