@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
     from pyroaring import BitMap
 
-__all__ = ["DataFile", "arrow_schema", "open_file"]
+__all__ = ["DataFile", "arrow_schema", "open_added", "open_file"]
 
 _OLD_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 
@@ -65,15 +65,28 @@ class DataFile:
 
 
 def open_file(snapshot: Snapshot, name: str, schema: pa.Schema) -> DataFile:
-    """Open a data file and read its deletion vector. Raises UnsupportedByEngine where only Spark reads it right."""
+    """Open a data file of the snapshot as `open_added`."""
+    return open_added(snapshot, snapshot.files[name], schema)
+
+
+def open_added(
+    snapshot: Snapshot, add: Action, schema: pa.Schema, dictionaries: Sequence[str] = ()
+) -> DataFile:
+    """Open the data file of an `add` action of that table and read its deletion vector. `dictionaries` are columns that
+    are read as dictionaries, which they are in `schema`. Raises UnsupportedByEngine where only Spark reads it right."""
     import pyarrow.parquet as pq
 
-    add = snapshot.files[name]
-    # Spark writes a TIMESTAMP as INT96 by default; nanoseconds would not cover all of its values.
-    opened = pq.ParquetFile(snapshot.path_of(name), memory_map=True, coerce_int96_timestamp_unit="us")
+    opened = pq.ParquetFile(
+        snapshot.path_of(add["path"]),
+        memory_map=True,
+        # Spark writes a TIMESTAMP as INT96 by default; nanoseconds would not cover all of its values.
+        coerce_int96_timestamp_unit="us",
+        read_dictionary=list(dictionaries),
+    )
     if set(_OLD_CALENDAR) & set(opened.metadata.metadata or {}):
         raise UnsupportedByEngine("files of the table have dates in the calendar of Spark 2")
-    return DataFile(name, add, schema, opened, read_vector(snapshot.folder, add.get("deletionVector")))
+    vector = read_vector(snapshot.folder, add.get("deletionVector"))
+    return DataFile(add["path"], add, schema, opened, vector)
 
 
 def arrow_schema(metadata: Mapping[str, Any]) -> pa.Schema:
