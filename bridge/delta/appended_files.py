@@ -87,8 +87,8 @@ class NamedFiles:
 
 
 def appended_files(table: Table, first: int, last: int) -> NamedFiles | None:
-    """The files of the rows that versions first..last, both inclusive and not the table's first one, have added, if they
-    did nothing else to its rows. None where Delta must be asked, which then raises what is wrong."""
+    """The files of the rows that versions first..last, both inclusive and not the table's first one, have added, if
+    they did nothing else to its rows. None where Delta must be asked, which then raises what is wrong."""
     if not 0 < first <= last < first + _MOST_COMMITS:
         return None
     try:

@@ -1,7 +1,7 @@
 """Reads columns of the files that `appended_files` finds into the driver, with Arrow and without Spark.
 
-Only where a file has the values that Spark reads from it: columns of simple types, each written as the table's type. For
-all else the answer is None, and Spark is asked, which then raises what is wrong.
+Only where a file has the values that Spark reads from it: columns of simple types, each written as the table's type.
+For all else the answer is None, and Spark is asked, which then raises what is wrong.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def read_columns(
     files: NamedFiles, columns: Sequence[str], *, most_rows: int, coded: Collection[str] = ()
 ) -> pa.Table | None:
     """The rows of these files without those that are deleted, in no order; `columns`, at least one, in the types of the
-    table, null in files that are older than one. Of the columns `coded` texts come as dictionaries, one for each file or part of it.
+    table, null in files that are older than one. Of the columns `coded` texts come as dictionaries, at least one for each
+    file.
 
     None where Spark must be asked, and for more than `most_rows`, of which none is read.
     """

@@ -6,7 +6,7 @@ A sum that might not fit on the way is not computed: Spark raises an error for s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import localcontext
+from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,8 +40,8 @@ class MightOverflow(Exception):
 def aggregated(
     columns: Mapping[str, tuple[PlainFunction, pa.ChunkedArray | None]], groups: Numbers, count: int
 ) -> dict[str, pa.ChunkedArray]:
-    """The aggregates of columns for the groups 0 to `count` - 1, in this order; `groups` are those of the rows. COUNT(*)
-    has no column; texts are plain.
+    """The aggregates of columns for the groups 0 to `count` - 1, in this order; `groups` are those of the rows, each of
+    which has one. COUNT(*) has no column; texts are plain.
 
     Nulls are passed over; the sum, least and greatest value of none are null. Sums of integers are int64, those of a
     decimal have 38 digits. Raises MightOverflow.
@@ -74,20 +74,16 @@ def _summable(values: pa.ChunkedArray, most: int) -> pa.ChunkedArray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    bounds = pc.min_max(values).as_py()
     with localcontext() as context:
         context.prec = _ANY
-        greatest = max((abs(bound) for bound in bounds.values() if bound is not None), default=0)
+        bounds = [abs(Decimal(bound)) for bound in pc.min_max(values).as_py().values() if bound is not None]
+        greatest = max(bounds, default=Decimal(0)) * most
         if pa.types.is_decimal(values.type):
             digits, scale = values.type.precision, values.type.scale
-            fits = (
-                greatest.scaleb(scale) * most < 10 ** min(digits + _MORE_DIGITS, _MOST_DIGITS)
-                if greatest
-                else True
-            )
             type = pa.decimal128(_MOST_DIGITS, scale)
+            fits = greatest.scaleb(scale) < 10 ** min(digits + _MORE_DIGITS, _MOST_DIGITS)
         else:
-            fits, type = greatest * most < _LONG, pa.int64()
+            fits, type = greatest < _LONG, pa.int64()
     if not fits:
         raise MightOverflow
     return values.cast(type)

@@ -1,6 +1,7 @@
 """Numbers the values and the groups of rows in Arrow, so that numpy can compare and count them.
 
-Values are equal as in Spark for the types of `rows_in_driver`: texts by their bytes, and a null is a value like another.
+Values are equal as in Spark for the types of `rows_in_driver`, DECIMAL aside: texts by their bytes. As in GROUP BY a
+null is a value like another.
 """
 
 from __future__ import annotations
