@@ -45,8 +45,8 @@ def read_columns(
     files: NamedFiles, columns: Sequence[str], *, most_rows: int, coded: Collection[str] = ()
 ) -> pa.Table | None:
     """The rows of these files without those that are deleted, in no order; `columns`, at least one, in the types of the
-    table, null in files that are older than one. Of the columns `coded` texts come as dictionaries, at least one for each
-    file.
+    table, null in files that are older than one. Of the columns `coded` texts come as dictionaries, each file with its
+    own.
 
     None where Spark must be asked, and for more than `most_rows`, of which none is read.
     """

@@ -7,7 +7,8 @@ is left to Spark, which raises the error. See docs/adr/047-few-rows-are-aggregat
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,6 +45,27 @@ _COUNTS = (PlainFunction.COUNT_ROWS, PlainFunction.COUNT)
 _OF_ROWS = (*_COUNTS, PlainFunction.SUM, *_BOUNDS)
 
 
+@dataclass(frozen=True)
+class _Inputs:
+    """The files that a refresh reads."""
+
+    plain: PlainAggregate
+    added: NamedFiles
+    before: NamedFiles | None
+    """Those of the rows before; None where no COUNT(DISTINCT) needs them."""
+    result: NamedFiles
+
+    @property
+    def groups(self) -> list[str]:
+        """The columns of GROUP BY in the source, in the order of `keys`."""
+        return [column.column for column in self.plain.of(_GROUP)]
+
+    @property
+    def keys(self) -> list[str]:
+        """The same columns in the result."""
+        return [column.name for column in self.plain.of(_GROUP)]
+
+
 def driver_groups(plan: InsertPlan, result: Table, ranges: Mapping[str, SourceRange]) -> pa.Table | None:
     """The groups of the rows that the source got, merged with their rows in the result: its columns and `__kind`, which
     is +U, one row for each group, in no order. None where Spark must compute them, and wherever Spark or Delta would
@@ -53,41 +75,42 @@ def driver_groups(plan: InsertPlan, result: Table, ranges: Mapping[str, SourceRa
     """
     import pyarrow as pa
 
-    plain = plan.plain
-    if plain is None or not is_local(result.spark):
+    if plan.plain is None or not is_local(result.spark):
         return None
-    source = ranges[plain.source]
-    types = {field.name: field.dataType for field in source.table.fields}
-    if not source.is_part or not _are_exact(plain, types, result):
-        return None
-    added_files = appended_files(source.table, source.first, source.last)
-    if added_files is None or not are_few_bytes(added_files.bytes):
-        return None
-    used = dict.fromkeys(c.column for c in plain.columns if c.column)
-    added = read_columns(added_files, list(used), most_rows=MOST_ROWS, coded=_coded(plain))
-    if added is None:
-        return None
-    keys = plain.of(_GROUP)
-    groups = Groups(added, [column.column for column in keys])
-    known = _rows(newest_files(result), result.columns, [column.name for column in keys])
-    counted = _new_values(plain, source, groups, added)
-    if known is None or counted is None:
+    inputs = _inputs(plan.plain, result, ranges[plan.plain.source])
+    if inputs is None or not _are_exact(inputs):
         return None
     try:
-        return _merged(plain, _aggregated(plain, added, groups) | counted, known, groups)
-    except (MightOverflow, pa.ArrowInvalid):  # which a cast raises for a sum that its column cannot have
+        return _computed(inputs)
+    except (MightOverflow, pa.ArrowException):  # as for a sum that its column cannot have
         return None
 
 
-def _are_exact(plain: PlainAggregate, types: Mapping[str, T.DataType], result: Table) -> bool:
+def _inputs(plain: PlainAggregate, result: Table, source: SourceRange) -> _Inputs | None:
+    """The files to read; None where they are not known, or too large."""
+    if not source.is_part:
+        return None
+    added = appended_files(source.table, source.first, source.last)
+    if added is None or not are_few_bytes(added.bytes):
+        return None
+    needs_before = bool(plain.of(_DISTINCT))
+    before = files_at(source.table, source.first - 1) if needs_before else None
+    known = newest_files(result)
+    if known is None or (needs_before and before is None):
+        return None
+    if any(files.bytes > MOST_BYTES for files in (known, before) if files is not None):
+        return None
+    return _Inputs(plain, added, before, known)
+
+
+def _are_exact(inputs: _Inputs) -> bool:
     """Whether Arrow computes these columns as Spark does, and the result has their types."""
-    own = {field.name: field.dataType for field in result.fields}
-    if own.keys() != {column.name for column in plain.columns}:
-        return False
-    return all(
+    types = {field.name: field.dataType for field in inputs.added.fields}
+    own = {field.name: field.dataType for field in inputs.result.fields}
+    return own.keys() == {column.name for column in inputs.plain.columns} and all(
         column.function is PlainFunction.COUNT_ROWS
         or (column.column in types and _is_exact(column.function, types[column.column], own[column.name]))
-        for column in plain.columns
+        for column in inputs.plain.columns
     )
 
 
@@ -101,32 +124,38 @@ def _is_exact(function: PlainFunction, type: T.DataType, own: T.DataType) -> boo
     return own == (T.LongType() if function in (*_COUNTS, _DISTINCT) else type)
 
 
-def _coded(plain: PlainAggregate) -> set[str]:
-    return {column.column for column in plain.of(_GROUP, _DISTINCT)}
-
-
-def _rows(files: NamedFiles | None, columns: Sequence[str], coded: Collection[str]) -> pa.Table | None:
-    if files is None or files.bytes > MOST_BYTES:
+def _computed(inputs: _Inputs) -> pa.Table | None:
+    """The groups, merged; None for a file that only Spark reads right, or with too many rows."""
+    plain = inputs.plain
+    coded = {column.column for column in plain.of(_GROUP, _DISTINCT)}
+    used = dict.fromkeys(column.column for column in plain.columns if column.column)
+    added = read_columns(inputs.added, list(used), most_rows=MOST_ROWS, coded=coded)
+    names = [field.name for field in inputs.result.fields]
+    known = read_columns(inputs.result, names, most_rows=MOST_ROWS, coded=inputs.keys)
+    if added is None or known is None:
         return None
-    return read_columns(files, columns, most_rows=MOST_ROWS, coded=coded)
+    groups = Groups(added, inputs.groups)
+    fresh = _aggregated(plain, added, groups)
+    if inputs.before is not None:
+        wanted = list(dict.fromkeys([*inputs.groups, *(column.column for column in plain.of(_DISTINCT))]))
+        before = read_columns(inputs.before, wanted, most_rows=MOST_ROWS, coded=coded)
+        if before is None:
+            return None
+        fresh |= _new_values(inputs, groups, added, before)
+    return _merged(inputs, fresh, known, groups)
 
 
 def _new_values(
-    plain: PlainAggregate, source: SourceRange, groups: Groups, added: pa.Table
-) -> dict[str, pa.ChunkedArray] | None:
+    inputs: _Inputs, groups: Groups, added: pa.Table, before: pa.Table
+) -> dict[str, pa.ChunkedArray]:
     """For each COUNT(DISTINCT) how many values of each group the rows before do not have."""
     import pyarrow as pa
 
-    counted = plain.of(_DISTINCT)
-    if not counted:
-        return {}
-    keys = [column.column for column in plain.of(_GROUP)]
-    names = list(dict.fromkeys([*keys, *(column.column for column in counted)]))
-    before = _rows(files_at(source.table, source.first - 1), names, _coded(plain))
-    if before is None:
-        return None
-    known = groups.numbers(before, keys)
-    found = {c.name: new_values(groups, added[c.column], before[c.column], known) for c in counted}
+    known = groups.numbers(before, inputs.groups)
+    found = {
+        c.name: new_values(groups, added[c.column], before[c.column], known)
+        for c in inputs.plain.of(_DISTINCT)
+    }
     return {name: pa.chunked_array([numbers]) for name, numbers in found.items()}
 
 
@@ -142,31 +171,25 @@ def _aggregated(plain: PlainAggregate, added: pa.Table, groups: Groups) -> dict[
 
 
 def _merged(
-    plain: PlainAggregate, fresh: Mapping[str, pa.ChunkedArray], known: pa.Table, groups: Groups
+    inputs: _Inputs, fresh: Mapping[str, pa.ChunkedArray], known: pa.Table, groups: Groups
 ) -> pa.Table:
     """The groups merged with their rows in the result, of which `known` are all."""
     import pyarrow as pa
 
-    keys = [column.name for column in plain.of(_GROUP)]
-    numbers = groups.numbers(known, keys)
+    numbers = groups.numbers(known, inputs.keys)
     known, numbers = known.filter(pa.array(numbers >= 0)), numbers[numbers >= 0]
-    both = {
-        c.name: (
-            c.function if c.function in _BOUNDS else PlainFunction.SUM,
-            pa.chunked_array(
-                [*known[c.name].chunks, *fresh[c.name].cast(known.schema.field(c.name).type).chunks]
-            ),
-        )
-        for c in plain.columns
-        if c.function is not _GROUP
-    }
-    found = aggregated(both, np.concatenate([numbers, np.arange(groups.count)]), groups.count)
-    kinds = pa.repeat(RowKind.UPDATE_AFTER.value, groups.count)
+    both = {}
+    for column in inputs.plain.of(*_OF_ROWS, _DISTINCT):
+        values, type = known[column.name], known.schema.field(column.name).type
+        chunks = [*values.chunks, *fresh[column.name].cast(type).chunks]
+        function = column.function if column.function in _BOUNDS else PlainFunction.SUM
+        both[column.name] = (function, pa.chunked_array(chunks, type))
+    merged = aggregated(both, np.concatenate([numbers, np.arange(groups.count)]), groups.count)
     columns = {
-        name: fresh[name] if name in keys else found[name].cast(known.schema.field(name).type)
+        name: fresh[name] if name in inputs.keys else merged[name].cast(known.schema.field(name).type)
         for name in known.column_names
     }
-    return pa.table({**columns, KIND: kinds})
+    return pa.table({**columns, KIND: pa.repeat(RowKind.UPDATE_AFTER.value, groups.count)})
 
 
 def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:

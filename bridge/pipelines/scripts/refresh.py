@@ -121,9 +121,9 @@ def refreshed(
     """The changes that bring `result`, which has the rows before `ranges`, to the rows after them.
 
     `closing` are the windows of `Method.WINDOWS`. With `is_new` the result has no rows yet. `result` must not change
-    meanwhile, or its MERGE must fail then. Groups of few added rows come from `driver_groups`, or from a job that brings
-    them into the driver. Runs a job for these and for the parts, no other; the frames belong to a session of their own,
-    in which the sources are views. Wrap actions in `delta_errors.feed_errors`.
+    meanwhile, or its MERGE must fail then. Groups of few added rows come from `driver_groups`, or else from a job that
+    brings them into the driver. Runs a job for these and for the parts, no other; the frames belong to a session of
+    their own, in which the sources are views. Wrap actions in `delta_errors.feed_errors`.
     """
     if method is Method.ADDED_GROUPS and (computed := driver_groups(plan, result, ranges)) is not None:
         return Refresh(computed)
