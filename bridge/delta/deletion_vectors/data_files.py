@@ -76,14 +76,18 @@ def open_added(
     are read as dictionaries, which they are in `schema`. Raises UnsupportedByEngine where only Spark reads it right."""
     import pyarrow.parquet as pq
 
+    path = snapshot.path_of(add["path"])
+    footer = pq.read_metadata(path, memory_map=True)
+    present = {footer.schema.column(n).path for n in range(footer.num_columns)}
     opened = pq.ParquetFile(
-        snapshot.path_of(add["path"]),
+        path,
+        metadata=footer,
         memory_map=True,
         # Spark writes a TIMESTAMP as INT96 by default; nanoseconds would not cover all of its values.
         coerce_int96_timestamp_unit="us",
-        read_dictionary=list(dictionaries),
+        read_dictionary=[name for name in dictionaries if name in present],
     )
-    if set(_OLD_CALENDAR) & set(opened.metadata.metadata or {}):
+    if set(_OLD_CALENDAR) & set(footer.metadata or {}):
         raise UnsupportedByEngine("files of the table have dates in the calendar of Spark 2")
     vector = read_vector(snapshot.folder, add.get("deletionVector"))
     return DataFile(add["path"], add, schema, opened, vector)
