@@ -78,7 +78,7 @@ def _with_dictionaries(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
 
 def _refuse_other_types(file: DataFile, columns: Sequence[str]) -> None:
     """Raise UnsupportedByEngine for a column that the file has in another type than the table, which Spark converts or
-    refuses by its own rules."""
+    refuses by its own rules. Texts have several types in Arrow, of which a file names the one of its writer."""
     import pyarrow as pa
 
     written, leaves = file.parquet.schema_arrow, file.parquet.schema
@@ -90,7 +90,8 @@ def _refuse_other_types(file: DataFile, columns: Sequence[str]) -> None:
         is_instant = pa.types.is_timestamp(expected) and expected.tz is not None
         if is_instant and physical.get(name) == _INT96:
             continue
-        if found != expected:
+        is_text = found in (pa.large_string(), pa.string_view()) and expected == pa.string()
+        if found != expected and not is_text:
             raise UnsupportedByEngine(f"a file has column `{name}` as {found}")
 
 
