@@ -1,4 +1,4 @@
-"""Reads appended rows, and the rows of a version, from the data files that a log on a local disk names.
+"""Finds the data files of appended rows, and of a version, in a log on a local disk, and lets Spark read them.
 
 Delta answers the same from snapshots of the log and a plan of the change feed, which cost several Spark jobs: for a
 batch of a script more than its query. Where this module could read other rows it answers None, and its callers ask
@@ -16,25 +16,64 @@ from pyspark.sql import DataFrame
 
 from bridge.delta.deletion_vectors.snapshot import Action, live_rows
 from bridge.delta.local_log import newest_version
-from bridge.delta.logged_files import AskDelta, asking_delta, commits, open_log, read_files
+from bridge.delta.logged_files import (
+    AskDelta,
+    NamedFiles,
+    asking_delta,
+    commits,
+    named_files,
+    open_log,
+    read_files,
+)
 from bridge.delta.table import Table
 
-__all__ = ["appended_rows", "count_at", "has_no_files", "newest_rows", "rows_at"]
+__all__ = [
+    "appended_files",
+    "appended_rows",
+    "count_at",
+    "files_at",
+    "has_no_files",
+    "newest_files",
+    "newest_rows",
+    "rows_at",
+]
 
 
-def appended_rows(table: Table, first: int, last: int) -> DataFrame | None:
-    """The rows that versions first..last, both inclusive and not the table's first one, have added, if they did nothing
-    else to its rows; no order. None where Delta must be asked, which then raises what is wrong.
-
-    They are the inserts of `change_feed.changes`. Runs no job; wrap actions in `feed_errors`.
-    """
+def appended_files(table: Table, first: int, last: int) -> NamedFiles | None:
+    """The files of the rows that versions first..last, both inclusive and not the table's first one, have added, if
+    they did nothing else to its rows. None where Delta must be asked, which then raises what is wrong."""
     try:
         with asking_delta():
             snapshot = open_log(table, first - 1)
-            names = [name for _, commit in commits(snapshot, first, last) for name in _appended(commit)]
-            return read_files(table, snapshot, names)
+            adds = [add for _, commit in commits(snapshot, first, last) for add in _appended(commit)]
+            return named_files(table, snapshot, adds)
     except AskDelta:
         return None
+
+
+def files_at(table: Table, version: int) -> NamedFiles | None:
+    """The files of a version, some maybe with a deletion vector. None where Delta must be asked, which then raises what
+    is wrong."""
+    try:
+        with asking_delta():
+            snapshot = open_log(table, version)
+            return named_files(table, snapshot, snapshot.files.values())
+    except AskDelta:
+        return None
+
+
+def newest_files(table: Table) -> NamedFiles | None:
+    """The files of the newest version; None as `files_at`."""
+    version = newest_version(table.spark, table.target)
+    return None if version is None else files_at(table, version)
+
+
+def appended_rows(table: Table, first: int, last: int) -> DataFrame | None:
+    """The rows of `appended_files`; no order. None where Delta must be asked, which then raises what is wrong.
+
+    They are the inserts of `change_feed.changes`. Runs no job; wrap actions in `feed_errors`.
+    """
+    return _rows(table, appended_files(table, first, last))
 
 
 def rows_at(table: Table, version: int) -> DataFrame | None:
@@ -42,14 +81,12 @@ def rows_at(table: Table, version: int) -> DataFrame | None:
 
     Runs no job; wrap actions in `feed_errors`, as a file may be vacuumed meanwhile.
     """
-    try:
-        with asking_delta():
-            snapshot = open_log(table, version)
-            if any(add.get("deletionVector") for add in snapshot.files.values()):
-                return None
-            return read_files(table, snapshot, list(snapshot.files))
-    except AskDelta:
-        return None
+    return _rows(table, files_at(table, version))
+
+
+def newest_rows(table: Table) -> DataFrame | None:
+    """All rows of the newest version; None as `rows_at`."""
+    return _rows(table, newest_files(table))
 
 
 def count_at(table: Table, version: int) -> int | None:
@@ -63,12 +100,6 @@ def count_at(table: Table, version: int) -> int | None:
     return None if None in counts else sum(count for count in counts if count is not None)
 
 
-def newest_rows(table: Table) -> DataFrame | None:
-    """All rows of the newest version; None as `rows_at`."""
-    version = newest_version(table.spark, table.target)
-    return None if version is None else rows_at(table, version)
-
-
 def has_no_files(table: Table) -> bool:
     """Whether the newest version is known to have no data file, and so no row; False where Delta must be asked."""
     try:
@@ -78,9 +109,9 @@ def has_no_files(table: Table) -> bool:
         return False
 
 
-def _appended(commit: Iterable[Action]) -> list[str]:
+def _appended(commit: Iterable[Action]) -> list[Action]:
     """The files of the rows that a commit added; none if it changed no rows, such as OPTIMIZE."""
-    names = []
+    adds = []
     for action in commit:
         (name, what), *_ = action.items()
         if name == "cdc":
@@ -88,5 +119,15 @@ def _appended(commit: Iterable[Action]) -> list[str]:
         if name in ("add", "remove") and what["dataChange"]:
             if name == "remove" or what.get("deletionVector"):
                 raise AskDelta
-            names.append(what["path"])
-    return names
+            adds.append(what)
+    return adds
+
+
+def _rows(table: Table, files: NamedFiles | None) -> DataFrame | None:
+    if files is None:
+        return None
+    try:
+        with asking_delta():
+            return read_files(table, files)
+    except AskDelta:
+        return None

@@ -21,7 +21,16 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.delta.deletion_vectors.snapshot import Action, Snapshot
-from bridge.delta.logged_files import AskDelta, asking_delta, commits, open_log, read_files, read_in_driver
+from bridge.delta.logged_files import (
+    AskDelta,
+    NamedFiles,
+    asking_delta,
+    commits,
+    named_files,
+    open_log,
+    read_files,
+)
+from bridge.delta.rows_in_driver import read_columns
 from bridge.delta.table import Table
 
 if TYPE_CHECKING:
@@ -46,13 +55,16 @@ _MOST_VERSIONS = 16
 
 @dataclass(frozen=True)
 class VersionFiles:
-    """The files that have the changes of a version, by their paths in the log."""
+    """The files that have the changes of a version, as the actions that name them."""
 
     version: int
-    names: tuple[str, ...]
-    bytes: int
+    actions: tuple[Action, ...]
     of_changes: bool
     """Whether they say what each change is; if not, all are inserts."""
+
+    @property
+    def bytes(self) -> int:
+        return sum(int(action["size"]) for action in self.actions)
 
 
 def changed_files(table: Table, first: int, last: int) -> tuple[Snapshot, list[VersionFiles]] | None:
@@ -66,7 +78,7 @@ def changed_files(table: Table, first: int, last: int) -> tuple[Snapshot, list[V
         with asking_delta():
             snapshot = open_log(table, first - 1, with_files=False)
             found = [_files_of(version, commit) for version, commit in commits(snapshot, first, last)]
-            return snapshot, [files for files in found if files.names]
+            return snapshot, [files for files in found if files.actions]
     except AskDelta:
         return None
 
@@ -83,44 +95,52 @@ def changed_rows(table: Table, first: int, last: int) -> DataFrame | None:
     snapshot, versions = found
     try:
         with asking_delta():
-            parts = [_changes(table, snapshot, files) for files in versions]
-            return reduce(DataFrame.unionByName, parts or [_changes(table, snapshot, _NO_FILES)])
+            parts = [_changes(table, snapshot, files) for files in versions or [_NO_FILES]]
+            return reduce(DataFrame.unionByName, parts)
     except AskDelta:
         return None
 
 
 def changes_in_driver(
-    table: Table, first: int, last: int, columns: Sequence[str], *, most_bytes: int
+    table: Table, first: int, last: int, columns: Sequence[str], *, most_bytes: int, most_rows: int
 ) -> pa.Table | None:
-    """Some columns and CHANGE_TYPE of the same changes as Arrow, in ascending order of their versions. None where Delta
-    must be asked, and where their files have more bytes than `most_bytes`."""
+    """Some columns and CHANGE_TYPE of the same changes as Arrow, in ascending order of their versions.
+
+    None where Delta or Spark must be asked, and where their files have more bytes or rows than may come."""
     import pyarrow as pa
 
     found = changed_files(table, first, last)
     if found is None or sum(files.bytes for files in found[1]) > most_bytes:
         return None
     snapshot, versions = found
-    kind = pa.field(CHANGE_TYPE, pa.string())
     parts: list[pa.Table] = []
     try:
         with asking_delta():
-            for files in versions:
-                more = [kind] if files.of_changes else []
-                rows = read_in_driver(snapshot, files.names, columns, more)
+            for files in versions or [_NO_FILES]:
+                named = _named(table, snapshot, files)
+                kind = [CHANGE_TYPE] if files.of_changes else []
+                rows = read_columns(named, [*columns, *kind], most_rows=most_rows)
+                if rows is None:
+                    return None
                 if not files.of_changes:
-                    rows = rows.append_column(kind, pa.repeat(pa.scalar(INSERT), rows.num_rows))
+                    rows = rows.append_column(CHANGE_TYPE, pa.repeat(pa.scalar(INSERT), rows.num_rows))
                 parts.append(rows)
-            return pa.concat_tables(parts) if parts else read_in_driver(snapshot, (), columns, [kind])
+                most_rows -= rows.num_rows
     except AskDelta:
         return None
+    return pa.concat_tables(parts)
 
 
-_NO_FILES = VersionFiles(0, (), 0, of_changes=True)
+_NO_FILES = VersionFiles(0, (), of_changes=True)
+
+
+def _named(table: Table, snapshot: Snapshot, files: VersionFiles) -> NamedFiles:
+    kind = [T.StructField(CHANGE_TYPE, T.StringType())] if files.of_changes else []
+    return named_files(table, snapshot, files.actions, kind)
 
 
 def _changes(table: Table, snapshot: Snapshot, files: VersionFiles) -> DataFrame:
-    kind = [T.StructField(CHANGE_TYPE, T.StringType())] if files.of_changes else []
-    rows = read_files(table, snapshot, files.names, kind)
+    rows = read_files(table, _named(table, snapshot, files))
     if not files.of_changes:
         rows = rows.withColumn(CHANGE_TYPE, F.lit(INSERT))
     return rows.withColumn(COMMIT_VERSION, F.lit(files.version).cast("bigint"))
@@ -137,6 +157,4 @@ def _files_of(version: int, commit: Iterable[Action]) -> VersionFiles:
             others = others or name == "remove" or bool(what.get("deletionVector"))
     if not of_changes and others:
         raise AskDelta
-    chosen = of_changes or added
-    names = tuple(str(what["path"]) for what in chosen)
-    return VersionFiles(version, names, sum(int(what["size"]) for what in chosen), bool(of_changes))
+    return VersionFiles(version, tuple(of_changes or added), bool(of_changes))

@@ -1,8 +1,8 @@
-"""Opens the log of a table on a local disk, and reads the data files that it names as Parquet files.
+"""Opens the log of a table on a local disk, and finds the data files that it names.
 
 For `appended_files` and `changed_files`, which answer only where Delta's answer is certain (docs/adr/045). Whatever is
 not is `AskDelta` here: another file system, a table feature, partitions, column mapping, a log or files that are not
-there any more, many files.
+there any more, many files. Spark reads the files as Parquet (`read_files`), or Arrow does (`rows_in_driver`).
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from bridge.delta.deletion_vectors.data_files import arrow_schema, open_parquet
 from bridge.delta.deletion_vectors.snapshot import Action, Snapshot, open_snapshot
 from bridge.delta.local_log import is_plain, local_folder
 from bridge.delta.merge_contract import UnsupportedByEngine
@@ -26,17 +25,15 @@ from bridge.delta.table import Table
 from bridge.delta.table_checks import CHANGE_FEED_PROPERTY, is_on
 from bridge.session import session_settings
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 __all__ = [
     "MOST_COMMITS",
     "MOST_FILES",
     "AskDelta",
+    "NamedFiles",
     "asking_delta",
     "commits",
+    "named_files",
     "open_log",
-    "paths",
     "read_files",
 ]
 
@@ -61,6 +58,28 @@ def asking_delta() -> Iterator[None]:
         yield
     except (UnsupportedByEngine, OSError, ValueError, LookupError, PySparkException) as reason:
         raise AskDelta from reason
+
+
+@dataclass(frozen=True)
+class NamedFiles:
+    """Files that a log names; all of them were there. Their rows, but for those that a deletion vector marks, are the
+    rows that were asked for."""
+
+    snapshot: Snapshot
+    """A version that has the columns of the table."""
+    adds: tuple[Action, ...]
+    """The action that names each file: `add`, or `cdc`."""
+    fields: tuple[T.StructField, ...]
+    """The columns to read, as the log has them; a file lacks those that are newer."""
+
+    @property
+    def bytes(self) -> int:
+        return sum(int(add["size"]) for add in self.adds)
+
+    @property
+    def paths(self) -> list[str]:
+        """The files on this disk."""
+        return [self.snapshot.path_of(add["path"]) for add in self.adds]
 
 
 def open_log(table: Table, version: int | None, *, with_files: bool = True) -> Snapshot:
@@ -90,48 +109,28 @@ def commits(snapshot: Snapshot, first: int, last: int) -> Iterator[tuple[int, li
         yield version, commit
 
 
-def paths(snapshot: Snapshot, names: Sequence[str]) -> list[str]:
-    """Where files are on this disk, by their paths in the log. Raises AskDelta where one is missing, for one that is
-    named twice, for names that Spark would not read, and for many files."""
-    files = [snapshot.path_of(name) for name in names]
-    if len(files) > MOST_FILES or len(set(files)) < len(files):
-        raise AskDelta
-    if any(_NOT_LISTED.search(file) or not os.path.isfile(file) for file in files):
+def named_files(
+    table: Table, snapshot: Snapshot, adds: Iterable[Action], more: Sequence[T.StructField] = ()
+) -> NamedFiles:
+    """The files of these actions, with the table's columns and `more`. Raises AskDelta where a file is missing, for one
+    that is named twice, and for many; LookupError where the table had not all of its columns."""
+    present = {f.name: f for f in T.StructType.fromJson(json.loads(snapshot.metadata["schemaString"]))}
+    fields = (*(present[name] for name in table.columns), *more)
+    files = NamedFiles(snapshot, tuple(adds), fields)
+    paths = files.paths
+    if len(paths) > MOST_FILES or len(set(paths)) < len(paths) or not all(map(os.path.isfile, paths)):
         raise AskDelta
     return files
 
 
-def read_files(
-    table: Table, snapshot: Snapshot, names: Sequence[str], more: Sequence[T.StructField] = ()
-) -> DataFrame:
-    """The table's columns, and `more`, of the rows in these files; null in files that are older than a column. No
-    order. Raises AskDelta as `paths`."""
-    present = {f.name: f for f in T.StructType.fromJson(json.loads(snapshot.metadata["schemaString"]))}
-    schema = T.StructType([*(present[name] for name in table.columns), *more])
-    files = paths(snapshot, names)
-    if not files:
+def read_files(table: Table, files: NamedFiles) -> DataFrame:
+    """The rows of these files, without an order; null in files that are older than a column. Runs no job.
+
+    Raises AskDelta for a file with a deletion vector, and for names that Spark would not read."""
+    schema, paths = T.StructType(list(files.fields)), files.paths
+    if not paths:
         return table.spark.createDataFrame([], schema)
+    if any(add.get("deletionVector") for add in files.adds) or any(map(_NOT_LISTED.search, paths)):
+        raise AskDelta
     with session_settings(table.spark, {_LIST_IN_DRIVER: str(MOST_FILES)}):
-        return table.spark.read.schema(schema).parquet(*(f"file://{file}" for file in files))
-
-
-def read_in_driver(
-    snapshot: Snapshot, names: Sequence[str], columns: Sequence[str], more: Sequence[pa.Field] = ()
-) -> pa.Table:
-    """These columns of the table, and `more`, of the rows in these files as Arrow, in the table's types; null in files
-    that are older than a column. No order. Raises AskDelta as `paths`, and for files that only Spark reads right."""
-    import pyarrow as pa
-
-    known = arrow_schema(snapshot.metadata)
-    schema = pa.schema([*(known.field(name) for name in columns), *more])
-    tables = []
-    for file in paths(snapshot, names):
-        opened = open_parquet(file)
-        present = set(opened.schema_arrow.names)
-        found = opened.read(columns=[name for name in schema.names if name in present], use_threads=False)
-        parts = [
-            found[f.name].cast(f.type) if f.name in present else pa.nulls(opened.metadata.num_rows, f.type)
-            for f in schema
-        ]
-        tables.append(pa.table(parts, schema=schema))
-    return pa.concat_tables(tables) if tables else schema.empty_table()
+        return table.spark.read.schema(schema).parquet(*(f"file://{path}" for path in paths))

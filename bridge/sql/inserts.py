@@ -13,6 +13,7 @@ from bridge.sql.catalogue import Catalogue, View
 from bridge.sql.clauses import refuse_reserved_aliases
 from bridge.sql.connectors import Table
 from bridge.sql.own_columns import own_part
+from bridge.sql.plain_aggregates import plain_aggregate
 from bridge.sql.plan import (
     InsertPlan,
     PartColumn,
@@ -136,6 +137,7 @@ def plan_insert(
         accumulators=accumulators,
         averages=averages,
         counted_values=counted_values(result.spark, result.key, accumulators),
+        plain=None if part else plain_aggregate(result.spark, result.key, accumulators),
         spark_sql=spark_text(result.spark),
         windows=windows,
         fingerprint=fingerprint(query, tables, used, target, _watermarks(windows)),

@@ -12,6 +12,7 @@ from bridge.ddl.tokens import Token
 from bridge.schema import DataType
 from bridge.sql.accumulators import Accumulator, Averages
 from bridge.sql.connectors import Table
+from bridge.sql.plain_aggregates import PlainAggregate
 from bridge.sql.statements import Statement
 from bridge.sql.tree import Substitute
 from bridge.sql.window_span import WindowSpan
@@ -153,6 +154,8 @@ class InsertPlan:
     counted_values: Mapping[str, str]
     """For each COUNT(DISTINCT) among these columns the values that it counts, in Spark SQL, with the columns of the key
     of their groups; not each only once."""
+    plain: PlainAggregate | None
+    """Set if these columns are aggregates of columns of one source as they are, without any expression."""
     spark_sql: str
     """The rows of the result, from tables that have the names of the sources."""
     windows: WindowPlan | None

@@ -60,7 +60,10 @@ def agrees(table: Table, first: int, last: int) -> set[tuple[int, int]]:
                 theirs = change_feed.changes(table, start, end, before_images=before, by_delta=True)
                 assert counted(ours) == counted(theirs)
                 assert ours.schema.simpleString() == theirs.schema.simpleString()
-            arrow = changes_in_driver(table, start, end, table.columns, most_bytes=1 << 30)
+            arrow = changes_in_driver(table, start, end, table.columns, most_bytes=1 << 30, most_rows=10**6)
+            if WIDE[-1].name in table.columns:
+                assert arrow is None, "it has a nested column"
+                continue
             assert arrow is not None
             read = table.spark.createDataFrame(arrow, found.drop(COMMIT_VERSION).schema)
             assert counted(read) == counted(found.drop(COMMIT_VERSION))
@@ -134,12 +137,16 @@ def test_files_of_changes_are_told_from_added_ones(spark: SparkSession, lake: Pa
     assert found is not None
     added, changed = found[1]
     assert (added.version, added.of_changes, changed.version, changed.of_changes) == (1, False, 2, True)
-    assert all(name.startswith("_change_data/") for name in changed.names)
-    assert changed.bytes == sum((lake / "t" / name).stat().st_size for name in changed.names)
+    names = [str(action["path"]) for action in changed.actions]
+    assert names and all(name.startswith("_change_data/") for name in names)
+    assert changed.bytes == sum((lake / "t" / name).stat().st_size for name in names)
     most = added.bytes + changed.bytes
-    kept, left = (changes_in_driver(table, 1, 2, ["id"], most_bytes=size) for size in (most, most - 1))
+    kept, left = (
+        changes_in_driver(table, 1, 2, ["id"], most_bytes=size, most_rows=4) for size in (most, most - 1)
+    )
     assert left is None and kept is not None
     assert kept.column_names == ["id", CHANGE_TYPE]
+    assert changes_in_driver(table, 1, 2, ["id"], most_bytes=most, most_rows=3) is None
     assert kept[CHANGE_TYPE].to_pylist()[:2] == ["insert", "insert"], "by ascending version"
 
 

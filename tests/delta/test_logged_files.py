@@ -1,65 +1,36 @@
-"""Rows that are read in the driver are those that Spark reads from the same files."""
+"""What a log on a local disk names, and when Delta must be asked."""
 
 from __future__ import annotations
 
-from collections import Counter
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from bridge.delta.logged_files import AskDelta, asking_delta, commits, open_log, read_files, read_in_driver
-from bridge.delta.table import open_table
-from tests.delta.drawn_commits import MOMENT, WIDE, counted, sql
-from tests.delta.tables import FIELDS, append, made
+from bridge.delta.logged_files import AskDelta, asking_delta, commits, named_files, open_log, read_files
+from tests.delta.drawn_commits import sql
+from tests.delta.tables import append, made
 
 
-def test_rows_of_all_types(spark: SparkSession, lake: Path) -> None:
-    table = made(spark, lake / "t", fields=WIDE)
-    rows: list[tuple[Any, ...]] = [
-        (1, "é", Decimal("-1.5"), MOMENT, MOMENT, MOMENT.date(), b"\0x", ([{"k": None}, None],)),
-        (None,) * len(WIDE),
-        (2, "", None, None, None, None, b"", (None,)),
-    ]
-    append(table, rows)
-    append(table, rows[:1])
-    snapshot = open_log(table, 2)
-    by_spark = read_files(table, snapshot, list(snapshot.files))
-    found = read_in_driver(snapshot, list(snapshot.files), [f.name for f in WIDE])
-    assert found.num_rows == 4
-    assert counted(spark.createDataFrame(found, T.StructType(list(WIDE)))) == counted(by_spark)
-
-
-def test_columns_are_chosen_and_null_in_older_files(spark: SparkSession, lake: Path) -> None:
-    table = made(spark, lake / "t", rows=[(1, "a")])
-    sql(spark, table, "ALTER TABLE {t} ADD COLUMNS (n INT)")
-    sql(spark, table, "INSERT INTO {t} VALUES (2, 'b', 3)")
-    table = open_table(spark, table.target, (*FIELDS, T.StructField("n", T.IntegerType())))
+def test_files_with_the_columns_of_the_table_and_more(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t", rows=[(1, "a"), (2, "b")])
     snapshot = open_log(table, None)
-    found = read_in_driver(snapshot, list(snapshot.files), ["n", "id"], [pa.field("more", pa.string())])
-    assert found.schema.names == ["n", "id", "more"]
-    assert Counter(map(str, found.to_pylist())) == Counter(
-        str({"n": n, "id": id, "more": None}) for n, id in ((None, 1), (3, 2))
-    )
-    assert read_in_driver(snapshot, [], ["id"]).to_pylist() == []
-    with pytest.raises(AskDelta), asking_delta():
-        read_in_driver(snapshot, list(snapshot.files), ["absent"])
-
-
-def test_dates_of_spark_2_are_left_to_spark(spark: SparkSession, lake: Path) -> None:
-    table = made(spark, lake / "t", rows=[(1, "a")])
-    snapshot = open_log(table, None)
-    (name,) = snapshot.files
-    file = lake / "t" / name
-    rows = pq.read_table(file)
-    pq.write_table(rows.replace_schema_metadata({"org.apache.spark.legacyDateTime": ""}), file)
-    with pytest.raises(AskDelta), asking_delta():
-        read_in_driver(snapshot, [name], ["id"])
+    more = T.StructField("more", T.StringType())
+    files = named_files(table, snapshot, snapshot.files.values(), [more])
+    (file,) = (lake / "t").glob("*.parquet")
+    assert files.paths == [str(file)] and files.bytes == file.stat().st_size
+    assert sorted(map(tuple, read_files(table, files).collect())) == [(1, "a", None), (2, "b", None)]
+    nothing = named_files(table, snapshot, [])
+    assert read_files(table, nothing).collect() == [] and nothing.bytes == 0
+    (add,) = snapshot.files.values()
+    with pytest.raises(AskDelta):
+        named_files(table, snapshot, [add, add])
+    with pytest.raises(AskDelta):
+        read_files(table, named_files(table, snapshot, [{**add, "deletionVector": {"storageType": "u"}}]))
+    file.unlink()
+    with pytest.raises(AskDelta):
+        named_files(table, snapshot, snapshot.files.values())
 
 
 def test_commits_of_a_range(spark: SparkSession, lake: Path) -> None:
@@ -73,3 +44,11 @@ def test_commits_of_a_range(spark: SparkSession, lake: Path) -> None:
     sql(spark, table, "ALTER TABLE {t} SET TBLPROPERTIES ('x' = 'y')")
     with pytest.raises(AskDelta):
         list(commits(snapshot, 1, 3))
+
+
+def test_whatever_is_wrong_is_left_to_delta(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t")
+    with pytest.raises(AskDelta), asking_delta():
+        open_log(table, 5)
+    with pytest.raises(ZeroDivisionError), asking_delta():
+        raise ZeroDivisionError

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
     from pyroaring import BitMap
 
-__all__ = ["DataFile", "arrow_schema", "open_file", "open_parquet"]
+__all__ = ["DataFile", "arrow_schema", "open_added", "open_file"]
 
 _OLD_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 
@@ -65,20 +65,32 @@ class DataFile:
 
 
 def open_file(snapshot: Snapshot, name: str, schema: pa.Schema) -> DataFile:
-    """Open a data file and read its deletion vector. Raises UnsupportedByEngine where only Spark reads it right."""
-    add, opened = snapshot.files[name], open_parquet(snapshot.path_of(name))
-    return DataFile(name, add, schema, opened, read_vector(snapshot.folder, add.get("deletionVector")))
+    """Open a data file of the snapshot as `open_added`."""
+    return open_added(snapshot, snapshot.files[name], schema)
 
 
-def open_parquet(file: str) -> ParquetFile:
-    """Open a file of Parquet. Raises UnsupportedByEngine where only Spark reads it right."""
+def open_added(
+    snapshot: Snapshot, add: Action, schema: pa.Schema, dictionaries: Sequence[str] = ()
+) -> DataFile:
+    """Open the data file of an `add` action of that table and read its deletion vector. `dictionaries` are columns that
+    are read as dictionaries, which they are in `schema`. Raises UnsupportedByEngine where only Spark reads it right."""
     import pyarrow.parquet as pq
 
-    # Spark writes a TIMESTAMP as INT96 by default; nanoseconds would not cover all of its values.
-    opened = pq.ParquetFile(file, memory_map=True, coerce_int96_timestamp_unit="us")
-    if set(_OLD_CALENDAR) & set(opened.metadata.metadata or {}):
+    path = snapshot.path_of(add["path"])
+    footer = pq.read_metadata(path, memory_map=True)
+    present = {footer.schema.column(n).path for n in range(footer.num_columns)}
+    opened = pq.ParquetFile(
+        path,
+        metadata=footer,
+        memory_map=True,
+        # Spark writes a TIMESTAMP as INT96 by default; nanoseconds would not cover all of its values.
+        coerce_int96_timestamp_unit="us",
+        read_dictionary=[name for name in dictionaries if name in present],
+    )
+    if set(_OLD_CALENDAR) & set(footer.metadata or {}):
         raise UnsupportedByEngine("files of the table have dates in the calendar of Spark 2")
-    return opened
+    vector = read_vector(snapshot.folder, add.get("deletionVector"))
+    return DataFile(add["path"], add, schema, opened, vector)
 
 
 def arrow_schema(metadata: Mapping[str, Any]) -> pa.Schema:

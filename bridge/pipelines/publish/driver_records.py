@@ -18,10 +18,10 @@ from bridge.pipelines.publish.planned_range import Compaction, PlannedRange
 from bridge.pipelines.publish.range_records import RangeRecords
 from bridge.pipelines.publish.task_encoding import task_encoder
 
-__all__ = ["MOST_BYTES", "driver_encoder", "driver_records"]
+__all__ = ["MOST_BYTES", "MOST_ROWS", "driver_encoder", "driver_records"]
 
-MOST_BYTES = 4 << 20
-"""Of the files of a range, which are compressed: some ten thousand records. More are sent faster by several tasks."""
+MOST_BYTES, MOST_ROWS = 4 << 20, 100_000
+"""Of the files of a range. Several tasks send more than these faster."""
 
 
 def driver_records(
@@ -35,7 +35,8 @@ def driver_records(
     if isinstance(encoder, str):
         return None
     first, last = planned.recorded.first, planned.recorded.last
-    changes = changes_in_driver(table, first, last, list(encoder.sources), most_bytes=MOST_BYTES)
+    columns = list(encoder.sources)
+    changes = changes_in_driver(table, first, last, columns, most_bytes=MOST_BYTES, most_rows=MOST_ROWS)
     if changes is None:
         return None
     kinds = changes[CHANGE_TYPE]
@@ -44,9 +45,10 @@ def driver_records(
             return None  # refused, with the operation
     else:
         changes = changes.filter(pc.not_equal(kinds, BEFORE_IMAGE))
-    columns = [changes[column] for column in encoder.sources]
     retracts = pc.equal(changes[CHANGE_TYPE], DELETE)
-    sent = pa.table([*columns, retracts], names=[*encoder.sources.values(), RETRACTS])
+    sent = pa.table(
+        [*(changes[column] for column in columns), retracts], names=[*encoder.sources.values(), RETRACTS]
+    )
     return RangeRecords(sent, encoder)
 
 

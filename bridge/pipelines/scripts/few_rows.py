@@ -14,7 +14,7 @@ from bridge.session import session_settings
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FEW_BYTES", "are_few", "collected", "planned_once"]
+__all__ = ["FEW_BYTES", "are_few", "are_few_bytes", "collected", "is_local", "planned_once"]
 
 FEW_BYTES = 8 << 20
 """Of data files, which are compressed: a million rows or two of a few columns. A query over them has no more rows."""
@@ -23,7 +23,12 @@ _ADAPTIVE = "spark.sql.adaptive.enabled"
 
 def are_few(frames: Iterable[DataFrame]) -> bool:
     """Whether all rows of these frames may come into the driver, by Spark's estimate; False where it has none."""
-    return sum(map(estimated_bytes, frames)) <= FEW_BYTES
+    return are_few_bytes(sum(map(estimated_bytes, frames)))
+
+
+def are_few_bytes(size: int) -> bool:
+    """Whether all rows of data files of this size may come into the driver."""
+    return size <= FEW_BYTES
 
 
 def collected(frame: DataFrame) -> DataFrame:
@@ -36,6 +41,9 @@ def collected(frame: DataFrame) -> DataFrame:
 def planned_once(spark: SparkSession) -> AbstractContextManager[None]:
     """Plan queries before they run, and not again after each of their stages: with few rows that takes longer than the
     stages. For local Spark, which has as few partitions as cores."""
-    if not str(spark.sparkContext.master).startswith("local"):
-        return nullcontext()
-    return session_settings(spark, {_ADAPTIVE: "false"})
+    return session_settings(spark, {_ADAPTIVE: "false"}) if is_local(spark) else nullcontext()
+
+
+def is_local(spark: SparkSession) -> bool:
+    """Whether Spark's tasks run in the process of its driver."""
+    return str(spark.sparkContext.master).startswith("local")

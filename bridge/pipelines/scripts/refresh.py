@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -24,6 +25,7 @@ from bridge.delta.table import Table
 from bridge.errors import TableError
 from bridge.pipelines.changes.own_rows import rows_with_values
 from bridge.pipelines.scripts.added_groups import added_groups, merged_groups, query_over
+from bridge.pipelines.scripts.driver_groups import driver_groups
 from bridge.pipelines.scripts.few_rows import are_few, collected
 from bridge.pipelines.scripts.source_tables import SourceRange
 from bridge.rows import RowKind
@@ -32,6 +34,9 @@ from bridge.sql import InsertPlan
 from bridge.sql.plan import WindowPlan
 from bridge.sql.positions import POSITION_COLUMNS
 from bridge.sql.window_tables import AFTER, UNTIL
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["Closing", "Method", "Refresh", "checked_upserts", "method_for", "refreshed"]
 
@@ -57,7 +62,8 @@ class Method(str, Enum):
 class Refresh:
     """The changes of a result: its columns and `__kind`, at most one per key; or the rows to append, if it has none."""
 
-    changes: DataFrame
+    changes: DataFrame | pa.Table
+    """Arrow where they were computed in the driver; then each key has one change, an upsert."""
     persisted: tuple[DataFrame, ...] = ()
     """Frames that the changes are made of more than once; to be unpersisted after the commit."""
     is_few: bool = False
@@ -115,9 +121,12 @@ def refreshed(
     """The changes that bring `result`, which has the rows before `ranges`, to the rows after them.
 
     `closing` are the windows of `Method.WINDOWS`. With `is_new` the result has no rows yet. `result` must not change
-    meanwhile, or its MERGE must fail then. Runs a job for the parts and for the groups of few added rows, no other; the
-    frames belong to a session of their own, in which the sources are views. Wrap actions in `delta_errors.feed_errors`.
+    meanwhile, or its MERGE must fail then. Groups of few added rows come from `driver_groups`, or else from a job that
+    brings them into the driver. Runs a job for these and for the parts, no other; the frames belong to a session of
+    their own, in which the sources are views. Wrap actions in `delta_errors.feed_errors`.
     """
+    if method is Method.ADDED_GROUPS and (computed := driver_groups(plan, result, ranges)) is not None:
+        return Refresh(computed)
     session = child_session(spark)
     before = rows_with_values(_rows_of(result.on(session), method, is_new=is_new), plan.merge_columns)
     held: list[DataFrame] = []

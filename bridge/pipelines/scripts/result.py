@@ -198,14 +198,17 @@ class Result:
             ids[_EVENT_TIMES] = times.to_json()
         at_ms = now_ms() if self.plan.merge_columns else 0
         progress = IngestProgress(self.name, self.run, batch, sources.offsets, ids, at_ms=at_ms)
-        table = self.table.on(refresh.changes.sparkSession)
-        if refresh.is_few:
-            with planned_once(table.spark):
-                rows = collect_changes(table, refresh.changes)
+        table, given = self.table, refresh.changes
+        if isinstance(given, DataFrame):
+            table = table.on(given.sparkSession)
+            if refresh.is_few:
+                with planned_once(table.spark):
+                    given = collect_changes(table, given)
+        if not isinstance(given, DataFrame):
             failpoints.hit("script.before-commit")
-            merged = self._merged(table, rows, rows.num_rows, progress)
+            merged = self._merged(table, given, given.num_rows, progress)
         else:
-            changes = refresh.changes.persist()
+            changes = given.persist()
             try:
                 failpoints.hit("script.before-commit")
                 if self.plan.key:

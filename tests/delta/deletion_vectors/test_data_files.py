@@ -54,4 +54,4 @@ def test_the_calendar_of_old_releases_is_left_to_spark(tmp_path: Path) -> None:
     with pytest.raises(
         UnsupportedByEngine, match=r"^files of the table have dates in the calendar of Spark 2$"
     ):
-        open_file(Snapshot(str(tmp_path), files={"f": {}}), "f", pa.schema([("id", pa.int64())]))
+        open_file(Snapshot(str(tmp_path), files={"f": {"path": "f"}}), "f", pa.schema([("id", pa.int64())]))

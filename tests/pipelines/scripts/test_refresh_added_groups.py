@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from pathlib import Path
@@ -14,10 +14,10 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from bridge.metrics import BatchReport
-from bridge.pipelines.scripts import few_rows
+from bridge.pipelines.scripts import driver_groups, few_rows, refresh
 from bridge.pipelines.scripts.run import run_script
 from bridge.pipelines.scripts.state import ScriptState
-from bridge.sql import Script, load_script
+from bridge.sql import InsertPlan, Script, load_script
 from tests.pipelines.scripts.oracle import Rows, computed
 
 COLUMNS, NAMES = "g STRING, k INT, v INT, p DECIMAL(38, 10)", ("g", "k", "v", "p")
@@ -26,6 +26,16 @@ QUERIES = {
         "g STRING, k INT, n BIGINT, vs BIGINT, total INT, low INT, high STRING, few BIGINT",
         "g, k",
         "SELECT g, k, COUNT(*), COUNT(v), SUM(v), MIN(v), MAX(g), COUNT(*) FILTER (WHERE v < 3) FROM e GROUP BY g, k",
+    ),
+    "plain": (
+        "g STRING, n BIGINT, vs BIGINT, total INT, low INT, high STRING, ks BIGINT, gs BIGINT",
+        "g",
+        "SELECT g, COUNT(*), COUNT(v), SUM(v), MIN(v), MAX(g), COUNT(DISTINCT k), COUNT(DISTINCT g) FROM e GROUP BY g",
+    ),
+    "plain_together": (
+        "k INT, n BIGINT, g STRING, vs BIGINT, low DECIMAL(38, 10)",
+        "g, k",
+        "SELECT k, COUNT(*), g, COUNT(DISTINCT v), MIN(p) FROM e GROUP BY g, k",
     ),
     "priced": ("k INT, price DECIMAL(38, 10)", "k", "SELECT k, SUM(p) FROM e WHERE k > 1 GROUP BY k"),
     "means": (
@@ -162,17 +172,33 @@ def played(
     assert [(r.inserted, r.updated, r.deleted) for r in again] == [(0, 0, 0)] * len(queries)
 
 
-@pytest.fixture(params=["few", "many"])
-def number(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Groups of few rows come into the driver, those of many stay in Spark."""
+@pytest.fixture(params=["driver", "few", "many"])
+def number(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Groups of few rows come into the driver, where plain ones are computed; those of many stay in Spark."""
+    if request.param == "few":
+        monkeypatch.setattr(driver_groups, "MOST_BYTES", -1)
     if request.param == "many":
         monkeypatch.setattr(few_rows, "FEW_BYTES", -1)
-    return str(request.param)
+    computed: list[bool] = []
+
+    def watched(plan: InsertPlan, *given: Any) -> object:
+        found = driver_groups.driver_groups(plan, *given)
+        if plan.plain is not None:
+            computed.append(found is not None)
+        return found
+
+    monkeypatch.setattr(refresh, "driver_groups", watched)
+    yield str(request.param)
+    assert set(computed) == {request.param == "driver"}, "another way than the test is about"
 
 
 def test_added_rows(spark: SparkSession, lake: Path, number: str) -> None:
-    queries = IN_DEFAULT_TESTS if number == "few" else ("different", "means")
-    played(spark, lake, seed=7, batches=2, queries=queries)
+    queries = {
+        "driver": ("plain", "plain_together"),
+        "few": (*IN_DEFAULT_TESTS, "plain"),
+        "many": ("different", "means", "plain"),
+    }
+    played(spark, lake, seed=7, batches=3 if number == "driver" else 2, queries=queries[number])
 
 
 @pytest.mark.slow
