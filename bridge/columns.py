@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache, reduce
+from typing import TYPE_CHECKING
 
 from pyspark import SparkContext
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.rows import RowKind
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType, quote
 from bridge.spark_versions import or_public
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = [
     "AFTER",
@@ -33,6 +37,7 @@ __all__ = [
     "data_type",
     "differs",
     "estimated_bytes",
+    "frame_of",
     "make_plan",
     "members",
     "retracts",
@@ -222,3 +227,12 @@ def make_plan(frame: DataFrame) -> None:
     Raises what planning raises.
     """
     or_public(lambda: frame._jdf.queryExecution().executedPlan(), lambda: frame.rdd)
+
+
+def frame_of(spark: SparkSession, rows: pa.Table, schema: T.StructType) -> DataFrame:
+    """Return all rows of a table of Arrow as a frame, in their order.
+
+    Spark's own `createDataFrame` ends at the first empty batch that has others behind it, without an error (4.1.1):
+    what follows would be lost.
+    """
+    return spark.createDataFrame(rows.combine_chunks(), schema)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -112,3 +113,12 @@ def test_a_plan_is_made_before_it_is_executed(
 def test_a_frame_s_size(spark: SparkSession) -> None:
     assert columns.estimated_bytes(spark.range(1000)) == 8000
     assert columns.estimated_bytes(PublicApi(spark.range(1000))) == columns.UNKNOWN_BYTES  # type: ignore[arg-type]
+
+
+def test_a_frame_has_all_rows_of_a_table_of_arrow(spark: SparkSession) -> None:
+    """Also those behind an empty chunk, at which Spark's createDataFrame ends."""
+    chunks = [[1], [], [2, 3], [], []]
+    rows = pa.table({"a": pa.chunked_array(chunks, pa.int64())})
+    schema = T.StructType([T.StructField("a", T.LongType())])
+    assert [row[0] for row in columns.frame_of(spark, rows, schema).collect()] == [1, 2, 3]
+    assert columns.frame_of(spark, rows.slice(0, 0), schema).collect() == []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from bridge.columns import KIND
+from bridge.columns import KIND, frame_of
 from bridge.definition import Engine, MergeSettings
 from bridge.delta.changes_in_driver import Limits
 from bridge.delta.ingest_progress import IngestProgress
@@ -160,7 +160,7 @@ class Engines:
 
 def _frame(table: Table, changes: pa.Table) -> DataFrame:
     schema = T.StructType([*table.fields, T.StructField(KIND, T.StringType())])
-    return table.spark.createDataFrame(changes, schema)
+    return frame_of(table.spark, changes, schema)
 
 
 def _unsupported(table: Table, engine: Engine, reason: UnsupportedByEngine) -> TableError:

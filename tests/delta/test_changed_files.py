@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from bridge.columns import col
+from bridge.columns import col, frame_of
 from bridge.definition import DeltaTarget
 from bridge.delta import change_feed
 from bridge.delta.changed_files import (
@@ -65,7 +65,7 @@ def agrees(table: Table, first: int, last: int) -> set[tuple[int, int]]:
                 assert arrow is None, "it has a nested column"
                 continue
             assert arrow is not None
-            read = table.spark.createDataFrame(arrow, found.drop(COMMIT_VERSION).schema)
+            read = frame_of(table.spark, arrow, found.drop(COMMIT_VERSION).schema)
             assert counted(read) == counted(found.drop(COMMIT_VERSION))
     return known
 

@@ -181,7 +181,7 @@ def test_types_that_are_left_to_spark(spark: SparkSession, lake: Path) -> None:
     files = newest_files(table)
     assert files is not None
     left = [name for name in table.columns if read_columns(files, [name], most_rows=1) is None]
-    assert left == ["raw", "n"]
+    assert left == ["n"]
     others = (T.DoubleType(), T.FloatType(), T.StringType("UTF8_LCASE"), T.CharType(2), T.NullType())
     assert not any(map(is_simple, others))
 

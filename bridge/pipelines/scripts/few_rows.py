@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bridge.columns import estimated_bytes
+from bridge.columns import estimated_bytes, frame_of
 from bridge.session import session_settings
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def collected(frame: DataFrame) -> DataFrame:
     """The same rows, computed once; a frame of the same session, whose plan holds them."""
     with planned_once(frame.sparkSession):
         rows: pa.Table = frame.toArrow()
-    return frame.sparkSession.createDataFrame(rows, frame.schema)
+    return frame_of(frame.sparkSession, rows, frame.schema)
 
 
 def planned_once(spark: SparkSession) -> AbstractContextManager[None]:
