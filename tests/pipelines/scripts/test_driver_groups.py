@@ -185,8 +185,8 @@ def _changed_result(statement: str) -> Callable[[SparkSession, Path, Script], No
 OTHERS = {
     "optimized": _optimized,
     "optimized result": _changed_result("OPTIMIZE {t}"),
-    "updated result": _changed_result("UPDATE {t} SET {c} = NULL WHERE {c} IS NOT NULL AND rand(1) < 0.5"),
-    "deleted result": _changed_result("DELETE FROM {t} WHERE rand(2) < 0.3"),
+    "updated result": _changed_result("UPDATE {t} SET {c} = NULL WHERE crc32(CAST({c} AS STRING)) % 3 = 0"),
+    "deleted result": _changed_result("DELETE FROM {t} WHERE crc32(CAST({c} AS STRING)) % 3 = 1"),
     "nothing": lambda *_: None,
 }
 
