@@ -33,9 +33,9 @@ QUERIES = {
         "SELECT g, COUNT(*), COUNT(v), SUM(v), MIN(v), MAX(g), COUNT(DISTINCT k), COUNT(DISTINCT g) FROM e GROUP BY g",
     ),
     "plain_together": (
-        "k INT, n BIGINT, g STRING, vs BIGINT, low DECIMAL(38, 10)",
+        "k INT, n BIGINT, g STRING, vs BIGINT, low INT",
         "g, k",
-        "SELECT k, COUNT(*), g, COUNT(DISTINCT v), MIN(p) FROM e GROUP BY g, k",
+        "SELECT k, COUNT(*), g, COUNT(DISTINCT v), MIN(v) FROM e GROUP BY g, k",
     ),
     "priced": ("k INT, price DECIMAL(38, 10)", "k", "SELECT k, SUM(p) FROM e WHERE k > 1 GROUP BY k"),
     "means": (
