@@ -66,7 +66,8 @@ class Views:
                 f'{{"user_id":{user},"page_id":{number % 977},"viewtime":"2026-11-25 10:00:00",'
                 f'"user_region":"r{region}"}}'
             )
-            sender.produce(topic, view.encode())
+            # One producer would send bursts to one partition after the other; many spread their views evenly.
+            sender.produce(topic, view.encode(), partition=number % PARTITIONS)
             if not number % 1000:
                 while len(sender) > 100_000:
                     sender.poll(0.01)
