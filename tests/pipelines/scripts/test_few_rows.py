@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from bridge.columns import estimated_bytes
 from bridge.pipelines.scripts import few_rows
-from bridge.pipelines.scripts.few_rows import are_few, collected, planned_once
+from bridge.pipelines.scripts.few_rows import are_few, are_few_bytes, collected, is_local, planned_once
 from bridge.session import child_session
 
 SCHEMA = (
@@ -38,12 +38,14 @@ def test_few_is_a_sum(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> N
     assert are_few([]) and are_few([frame, frame])
     monkeypatch.setattr(few_rows, "FEW_BYTES", estimated_bytes(frame))
     assert are_few([frame]) and not are_few([frame, frame])
+    assert are_few_bytes(few_rows.FEW_BYTES) and not are_few_bytes(few_rows.FEW_BYTES + 1)
     rdd = spark.createDataFrame(spark.sparkContext.parallelize([(1,)]), "id BIGINT")
     assert not are_few([rdd]), "nobody knows how many rows it has"
 
 
 def test_a_plan_is_not_changed_within(spark: SparkSession) -> None:
     session = child_session(spark)
+    assert is_local(session)
     adaptive = session.conf.get("spark.sql.adaptive.enabled")
     with planned_once(session):
         assert session.conf.get("spark.sql.adaptive.enabled") == "false"
