@@ -58,6 +58,10 @@ class TaskErrors:
                 if check is not None:
                     check.once()
                 yield from run(batches)
+
+                from bridge.kafka.worker_imports import forget_finders_of_spark
+
+                forget_finders_of_spark()
             except ImportError as missing:
                 where = f"host {socket.gethostname()}, {sys.executable}"
                 fields = {"module": missing.name, "why": str(missing), "where": where}

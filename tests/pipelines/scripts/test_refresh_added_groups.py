@@ -198,7 +198,7 @@ def test_added_rows(spark: SparkSession, lake: Path, number: str) -> None:
         "few": (*IN_DEFAULT_TESTS, "plain"),
         "many": ("different", "means", "plain"),
     }
-    played(spark, lake, seed=7, batches=3 if number == "driver" else 2, queries=queries[number])
+    played(spark, lake, seed=7, batches=2, queries=queries[number])
 
 
 @pytest.mark.slow
