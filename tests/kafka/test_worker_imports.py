@@ -19,10 +19,11 @@ from bridge.kafka.worker_imports import forget_finders_of_spark
 pytestmark = pytest.mark.versions
 
 
-def reads(_: Any) -> Iterator[tuple[int, int]]:
+def reads(rows: Any) -> Iterator[tuple[int, int]]:
     """The process, and how often it has read the directory of a zip file since the first call."""
     import zipimport
 
+    list(rows)  # a worker that has read its rows is kept for other tasks
     module: Any = zipimport
     if not hasattr(module, "_counted"):
         right, module._counted = module._read_directory, []
@@ -60,21 +61,22 @@ def test_other_zip_files_are_looked_at_again(tmp_path: Path, monkeypatch: pytest
             file.writestr(f"{module}.py", "found = True\n")
         return str(tmp_path / name)
 
-    own, spark, py4j = (
-        write(name, f"in_{n}") for n, name in enumerate(("x.zip", "pyspark.zip", "py4j-0.10-src.zip"))
+    own, spark, py4j, jar = (
+        write(name, f"in_{n}")
+        for n, name in enumerate(("x.zip", "pyspark.zip", "py4j-0.10-src.zip", "spark-core_2.13-4.1.1.jar"))
     )
-    monkeypatch.setattr(sys, "path", [*sys.path, own, spark, py4j])
-    for name in ("in_0", "in_1", "in_2"):
+    monkeypatch.setattr(sys, "path", [*sys.path, own, spark, py4j, jar])
+    for name in ("in_0", "in_1", "in_2", "in_3"):
         __import__(name)
-    assert {own, spark, py4j} <= set(sys.path_importer_cache)
+    assert {own, spark, py4j, jar} <= set(sys.path_importer_cache)
     forget_finders_of_spark()
-    assert {own, spark, py4j} & set(sys.path_importer_cache) == {own}
+    assert {own, spark, py4j, jar} & set(sys.path_importer_cache) == {own}
     with pytest.raises(ModuleNotFoundError):
         __import__("in_no_zip_file")
     assert __import__("in_1").found and spark in sys.path_importer_cache
-    for name in ("in_0", "in_1", "in_2"):
+    for name in ("in_0", "in_1", "in_2", "in_3"):
         del sys.modules[name]
     assert __import__("in_2").found, "it is found again"
-    for name in ("in_2", own, spark, py4j):
+    for name in ("in_2", own, spark, py4j, jar):
         sys.modules.pop(name, None)
         sys.path_importer_cache.pop(name, None)
