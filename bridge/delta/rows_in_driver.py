@@ -98,8 +98,11 @@ def _refuse_other_types(file: DataFile, columns: Sequence[str]) -> None:
         is_instant = pa.types.is_timestamp(expected) and expected.tz is not None
         if is_instant and physical.get(name) == _INT96:
             continue
-        is_text = found in (pa.large_string(), pa.string_view()) and expected == pa.string()
-        if found != expected and not is_text:
+        of_bytes = {
+            pa.string(): (pa.large_string(), pa.string_view()),
+            pa.binary(): (pa.large_binary(), pa.binary_view()),
+        }
+        if found != expected and found not in of_bytes.get(expected, ()):
             raise UnsupportedByEngine(f"a file has column `{name}` as {found}")
 
 

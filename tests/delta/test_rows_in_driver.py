@@ -66,6 +66,19 @@ def test_rows_of_all_simple_types(spark: SparkSession, lake: Path) -> None:
     assert plain(chosen) == Counter((row[1], row[0]) for row in ROWS)
 
 
+@pytest.mark.parametrize("type", [pa.binary(), pa.large_binary(), pa.binary_view()], ids=str)
+def test_bytes_of_writers_with_arrow(spark: SparkSession, lake: Path, type: pa.DataType) -> None:
+    raw = (T.StructField("raw", T.BinaryType()), T.StructField("f", T.DoubleType()))
+    table = made(spark, lake / "t", fields=raw)
+    file = lake / "t" / "own.parquet"
+    pq.write_table(pa.table({"raw": pa.array([b"\0\xff", None], type), "f": [float("inf"), -0.0]}), file)
+    add_by_hand(table, 1, file.name, file.stat().st_size)
+    given = found(newest_files(table), ["f", "raw"])
+    assert given.schema.types == [pa.float64(), pa.binary()]
+    assert given.to_pylist() == [{"f": float("inf"), "raw": b"\0\xff"}, {"f": -0.0, "raw": None}]
+    assert not any(is_simple(field.dataType) for field in raw)
+
+
 @pytest.mark.parametrize("text", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
 def test_files_of_writers_with_arrow(spark: SparkSession, lake: Path, text: pa.DataType) -> None:
     """The bridge's own, and delta-rs; Spark's files are in the test above."""
