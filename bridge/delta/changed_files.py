@@ -40,6 +40,7 @@ __all__ = [
     "CHANGE_TYPE",
     "COMMIT_VERSION",
     "INSERT",
+    "MOST_VERSIONS",
     "VersionFiles",
     "changed_files",
     "changed_rows",
@@ -49,7 +50,7 @@ __all__ = [
 CHANGE_TYPE, COMMIT_VERSION = "_change_type", "_commit_version"
 """Delta's names for what a change is, and for its version."""
 INSERT = "insert"
-_MOST_VERSIONS = 16
+MOST_VERSIONS = 16
 """With changes, in one frame: each is a part of the plan."""
 
 
@@ -90,7 +91,7 @@ def changed_rows(table: Table, first: int, last: int) -> DataFrame | None:
     Runs no job; wrap actions in `feed_errors`, as a file may be vacuumed meanwhile.
     """
     found = changed_files(table, first, last)
-    if found is None or len(found[1]) > _MOST_VERSIONS:
+    if found is None or len(found[1]) > MOST_VERSIONS:
         return None
     snapshot, versions = found
     try:

@@ -55,7 +55,7 @@ def agrees(table: Table, first: int, last: int) -> set[tuple[int, int]]:
             assert counted(found) == counted(table.read(options).select(*columns)), (
                 f"versions {start} to {end}"
             )
-            for before in (True, False):
+            for before in (True, False) if (start, end) == (first, last) else ():
                 ours = change_feed.changes(table, start, end, before_images=before)
                 theirs = change_feed.changes(table, start, end, before_images=before, by_delta=True)
                 assert counted(ours) == counted(theirs)
@@ -98,7 +98,7 @@ def test_batches_of_an_ingest(
     draw = random.Random(1)
     table = made(spark, lake / "t", properties={"delta.checkpointInterval": "3", **properties})
     append(table, [(key, "a") for key in range(30)])
-    for batch in range(4):
+    for batch in range(2):
         keys = draw.sample(range(40), 8)
         changes = [(draw.choice(["+U", "-D"]), key, draw.choice(["x", "", None])) for key in keys]
         merge(table, frame(table, changes), key=["id"], progress=at(batch))
@@ -209,14 +209,17 @@ def test_a_log_that_is_not_complete_is_left_to_delta(
         change_feed.check_feed(table, 1, 2, table.id)
 
 
-def test_ranges_and_places_that_are_left_to_delta(spark: SparkSession, lake: Path) -> None:
+def test_ranges_and_places_that_are_left_to_delta(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridge.delta.changed_files.MOST_VERSIONS", 2)
     table = made(spark, lake / "t", rows=[(1, "a")])
-    for _ in range(17):
+    for _ in range(2):
         append(table, [(1, "a")])
     assert changed_rows(table, 0, 1) is None, "the first version creates the table"
-    assert changed_rows(table, 2, 1) is None and changed_rows(table, 2, 19) is None
-    assert changed_rows(table, 1, 16) is not None and changed_rows(table, 1, 17) is None
-    assert changed_files(table, 1, 18) is not None
+    assert changed_rows(table, 2, 1) is None and changed_rows(table, 2, 4) is None
+    assert changed_rows(table, 1, 2) is not None and changed_rows(table, 1, 3) is None
+    assert changed_files(table, 1, 3) is not None
     named = replace(table, target=DeltaTarget(table="default.t"))
     assert changed_rows(named, 2, 2) is None
 
