@@ -26,6 +26,7 @@ __all__ = [
     "SESSION_SETTINGS",
     "build_session",
     "child_session",
+    "is_local",
     "log_file",
     "session_settings",
     "submitted_settings",
@@ -182,6 +183,11 @@ def child_session(spark: SparkSession) -> SparkSession:
     if str(spark.sparkContext.master).startswith("local"):
         child.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
     return child
+
+
+def is_local(spark: SparkSession) -> bool:
+    """Whether Spark's tasks run on the driver's machine: `local[*]`, and `local-cluster`."""
+    return str(spark.sparkContext.master).startswith("local")
 
 
 @contextmanager

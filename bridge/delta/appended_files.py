@@ -10,7 +10,7 @@ Formats: "Delta Transaction Log Protocol" (PROTOCOL.md), "Add File and Remove Fi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
@@ -19,6 +19,7 @@ from bridge.delta.local_log import newest_version
 from bridge.delta.logged_files import (
     AskDelta,
     NamedFiles,
+    added_files,
     asking_delta,
     commits,
     named_files,
@@ -109,18 +110,10 @@ def has_no_files(table: Table) -> bool:
         return False
 
 
-def _appended(commit: Iterable[Action]) -> list[Action]:
-    """The files of the rows that a commit added; none if it changed no rows, such as OPTIMIZE."""
-    adds = []
-    for action in commit:
-        (name, what), *_ = action.items()
-        if name == "cdc":
-            raise AskDelta
-        if name in ("add", "remove") and what["dataChange"]:
-            if name == "remove" or what.get("deletionVector"):
-                raise AskDelta
-            adds.append(what)
-    return adds
+def _appended(commit: Sequence[Action]) -> list[Action]:
+    if any("cdc" in action for action in commit):
+        raise AskDelta
+    return added_files(commit)
 
 
 def _rows(table: Table, files: NamedFiles | None) -> DataFrame | None:

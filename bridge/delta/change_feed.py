@@ -11,7 +11,15 @@ from pyspark.sql import functions as F
 
 from bridge.columns import KIND, POSITION, col, make_plan, row_fingerprint
 from bridge.delta.appended_files import count_at, rows_at
-from bridge.delta.changed_files import CHANGE_TYPE, COMMIT_VERSION, INSERT, changed_files, changed_rows
+from bridge.delta.changed_files import (
+    BEFORE_IMAGE,
+    CHANGE_TYPE,
+    COMMIT_VERSION,
+    DELETE,
+    INSERT,
+    changed_files,
+    changed_rows,
+)
 from bridge.delta.columnar_feed import read_as_columns
 from bridge.delta.commit_history import NO_ROWS
 from bridge.delta.delta_errors import SCHEMA_CHANGED, error_names, feed_errors, table_errors
@@ -21,8 +29,6 @@ from bridge.errors import REPUBLISH, DefinitionError, GapError
 from bridge.rows import RowKind
 
 __all__ = [
-    "BEFORE_IMAGE",
-    "DELETE",
     "changed_ms",
     "changes",
     "check_feed",
@@ -38,8 +44,6 @@ __all__ = [
 ]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-BEFORE_IMAGE, DELETE = "update_preimage", "delete"
-"""Delta's names for the row before an update, and for a deleted one."""
 _KINDS = {
     INSERT: RowKind.INSERT,
     BEFORE_IMAGE: RowKind.UPDATE_BEFORE,

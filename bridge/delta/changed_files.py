@@ -11,7 +11,7 @@ OPTIMIZE, have no changes. See docs/adr/046-small-ranges-are-read-and-sent-by-th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ from bridge.delta.deletion_vectors.snapshot import Action, Snapshot
 from bridge.delta.logged_files import (
     AskDelta,
     NamedFiles,
+    added_files,
     asking_delta,
     commits,
     named_files,
@@ -37,8 +38,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "BEFORE_IMAGE",
     "CHANGE_TYPE",
     "COMMIT_VERSION",
+    "DELETE",
     "INSERT",
     "MOST_VERSIONS",
     "VersionFiles",
@@ -49,7 +52,8 @@ __all__ = [
 
 CHANGE_TYPE, COMMIT_VERSION = "_change_type", "_commit_version"
 """Delta's names for what a change is, and for its version."""
-INSERT = "insert"
+INSERT, BEFORE_IMAGE, DELETE = "insert", "update_preimage", "delete"
+"""Delta's names for an inserted row, the row before an update, and a deleted one."""
 MOST_VERSIONS = 16
 """With changes, in one frame: each is a part of the plan."""
 
@@ -147,15 +151,6 @@ def _changes(table: Table, snapshot: Snapshot, files: VersionFiles) -> DataFrame
     return rows.withColumn(COMMIT_VERSION, F.lit(files.version).cast("bigint"))
 
 
-def _files_of(version: int, commit: Iterable[Action]) -> VersionFiles:
-    of_changes, added, others = [], [], False
-    for action in commit:
-        (name, what), *_ = action.items()
-        if name == "cdc":
-            of_changes.append(what)
-        elif name in ("add", "remove") and what["dataChange"]:
-            added.append(what)
-            others = others or name == "remove" or bool(what.get("deletionVector"))
-    if not of_changes and others:
-        raise AskDelta
-    return VersionFiles(version, tuple(of_changes or added), bool(of_changes))
+def _files_of(version: int, commit: Sequence[Action]) -> VersionFiles:
+    of_changes = [action["cdc"] for action in commit if "cdc" in action]
+    return VersionFiles(version, tuple(of_changes or added_files(commit)), bool(of_changes))

@@ -30,6 +30,7 @@ __all__ = [
     "MOST_FILES",
     "AskDelta",
     "NamedFiles",
+    "added_files",
     "asking_delta",
     "commits",
     "named_files",
@@ -107,6 +108,19 @@ def commits(snapshot: Snapshot, first: int, last: int) -> Iterator[tuple[int, li
         if commit is None or any("metaData" in action or "protocol" in action for action in commit):
             raise AskDelta
         yield version, commit
+
+
+def added_files(commit: Iterable[Action]) -> list[Action]:
+    """The `add` actions of the rows that a commit added; none if it changed no rows, such as OPTIMIZE. Raises AskDelta
+    if it removed rows, or added a file with a deletion vector."""
+    adds = []
+    for action in commit:
+        (name, what), *_ = action.items()
+        if name in ("add", "remove") and what["dataChange"]:
+            if name == "remove" or what.get("deletionVector"):
+                raise AskDelta
+            adds.append(what)
+    return adds
 
 
 def named_files(

@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 
 from bridge.arrow_formats.record_encoder import RETRACTS, RecordEncoder
 from bridge.definition import Definition, Topic
-from bridge.delta.change_feed import BEFORE_IMAGE, DELETE
-from bridge.delta.changed_files import CHANGE_TYPE, INSERT, changes_in_driver
+from bridge.delta.changed_files import BEFORE_IMAGE, CHANGE_TYPE, DELETE, INSERT, changes_in_driver
 from bridge.delta.table import Table
 from bridge.pipelines.publish.planned_range import Compaction, PlannedRange
 from bridge.pipelines.publish.range_records import RangeRecords
 from bridge.pipelines.publish.task_encoding import task_encoder
+from bridge.session import is_local
 
 __all__ = ["MOST_BYTES", "MOST_ROWS", "driver_encoder", "driver_records"]
 
@@ -56,7 +56,7 @@ def driver_encoder(
     planned: PlannedRange, table: Table, definition: Definition, topic: Topic
 ) -> RecordEncoder | str:
     """Return the encoder of a range that the driver may send, or why it may not, as the end of a sentence."""
-    if not str(table.spark.sparkContext.master).startswith("local"):
+    if not is_local(table.spark):
         return "executors send the records of a cluster"
     if planned.compaction not in (Compaction.WITHOUT_BEFORE_IMAGES, Compaction.INSERTS_ONLY):
         return "changes of a key are compacted"

@@ -20,10 +20,11 @@ from bridge.delta.logged_files import NamedFiles
 from bridge.delta.rows_in_driver import is_simple, read_columns
 from bridge.delta.table import Table
 from bridge.pipelines.scripts.arrow_aggregates import MightOverflow, aggregated
-from bridge.pipelines.scripts.few_rows import are_few_bytes, is_local
+from bridge.pipelines.scripts.few_rows import are_few_bytes
 from bridge.pipelines.scripts.group_codes import Groups, new_values
 from bridge.pipelines.scripts.source_tables import SourceRange
 from bridge.rows import RowKind
+from bridge.session import is_local
 from bridge.sql import InsertPlan
 from bridge.sql.plain_aggregates import PlainAggregate, PlainFunction
 

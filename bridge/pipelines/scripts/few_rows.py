@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, SparkSession
 
 from bridge.columns import estimated_bytes, frame_of
-from bridge.session import session_settings
+from bridge.session import is_local, session_settings
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FEW_BYTES", "are_few", "are_few_bytes", "collected", "is_local", "planned_once"]
+__all__ = ["FEW_BYTES", "are_few", "are_few_bytes", "collected", "planned_once"]
 
 FEW_BYTES = 8 << 20
 """Of data files, which are compressed: a million rows or two of a few columns. A query over them has no more rows."""
@@ -42,8 +42,3 @@ def planned_once(spark: SparkSession) -> AbstractContextManager[None]:
     """Plan queries before they run, and not again after each of their stages: with few rows that takes longer than the
     stages. For local Spark, which has as few partitions as cores."""
     return session_settings(spark, {_ADAPTIVE: "false"}) if is_local(spark) else nullcontext()
-
-
-def is_local(spark: SparkSession) -> bool:
-    """Whether Spark's tasks run in the process of its driver."""
-    return str(spark.sparkContext.master).startswith("local")

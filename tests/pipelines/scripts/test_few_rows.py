@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from bridge.columns import estimated_bytes
 from bridge.pipelines.scripts import few_rows
-from bridge.pipelines.scripts.few_rows import are_few, are_few_bytes, collected, is_local, planned_once
-from bridge.session import child_session
+from bridge.pipelines.scripts.few_rows import are_few, are_few_bytes, collected, planned_once
+from bridge.session import child_session, is_local
 
 SCHEMA = (
     "id BIGINT NOT NULL, s STRING, d DECIMAL(38, 9), at TIMESTAMP, ntz TIMESTAMP_NTZ, day DATE, raw BINARY, "
