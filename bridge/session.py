@@ -12,6 +12,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
@@ -20,7 +21,17 @@ from pyspark.sql import SparkSession
 from bridge import appcds, jars
 from bridge.errors import BridgeError, DefinitionError
 from bridge.jvm_lookups import remember_lookups
-from bridge.spark_jars import JARS, PACKAGES, add_missing_jars, joined, missing_jars, refuse_jars_after_start
+from bridge.log_store import LOG_STORES, add_log_store, log_store_jar, log_store_settings
+from bridge.spark_jars import (
+    JARS,
+    PACKAGES,
+    add_missing_jars,
+    joined,
+    missing_jars,
+    refuse_jars_after_start,
+    shipped_hadoop,
+)
+from bridge.spark_versions import has_class
 
 __all__ = [
     "SESSION_SETTINGS",
@@ -131,10 +142,14 @@ def _submitted_settings(
         raise DefinitionError(f"--master {master}: under spark-submit give --master to spark-submit")
     refuse_jars_after_start(conf)
     submitted = submitted_settings()
-    added = add_missing_jars(SparkContext._jvm, stores)
+    jvm: Any = SparkContext._jvm
+    added = [*add_missing_jars(jvm, stores), *add_log_store(jvm)]
     # No setting of the bridge replaces one of the user; lists get both.
     own = {key: value for key, value in SESSION_SETTINGS.items() if key not in submitted}
     own[_EXTENSIONS] = joined(submitted.get(_EXTENSIONS), SESSION_SETTINGS[_EXTENSIONS])
+    if has_class(jvm, LOG_STORES["file"]):
+        hadoop = str(jvm.org.apache.hadoop.util.VersionInfo.getVersion())
+        own |= log_store_settings(stores, hadoop, {**submitted, **conf})
     if added:
         own[JARS] = joined(submitted.get(JARS), *added)
     return _merged(own, conf)
@@ -150,8 +165,8 @@ def _started_settings(master: str | None, conf: Mapping[str, str], stores: Colle
     os.environ.setdefault("PYSPARK_PYTHON", conf.get("spark.pyspark.python") or sys.executable)
     settings["spark.driver.memory"] = os.environ.get("SPARK_DRIVER_MEMORY", "2g")
     settings[_JAVA_OPTIONS] = _java_options(conf)
-    if missing := missing_jars(conf, stores):
-        settings[JARS] = ",".join(missing)
+    settings[JARS] = joined(*missing_jars(conf, stores), str(log_store_jar()))
+    settings |= log_store_settings(stores, shipped_hadoop(), conf)
     return _merged(settings, conf)
 
 

@@ -20,7 +20,15 @@ from bridge.errors import BridgeError, DefinitionError
 from bridge.spark_versions import SCALA, TESTED, check_pair, delta_coordinate, has_class, running_versions
 from bridge.store_jars import STORES, fetch_store_jars, hadoop_version
 
-__all__ = ["JARS", "PACKAGES", "add_missing_jars", "joined", "missing_jars", "refuse_jars_after_start"]
+__all__ = [
+    "JARS",
+    "PACKAGES",
+    "add_missing_jars",
+    "joined",
+    "missing_jars",
+    "refuse_jars_after_start",
+    "shipped_hadoop",
+]
 
 JARS, PACKAGES = "spark.jars", "spark.jars.packages"
 
@@ -81,7 +89,7 @@ def missing_jars(conf: Mapping[str, str], stores: Collection[str] = ()) -> list[
     """
     coordinates = jars.spark_coordinates()
     given, packages = _entries(conf.get(JARS)), _entries(conf.get(PACKAGES))
-    shipped = [jar.name for jar in _shipped_jars().glob("*.jar")]
+    shipped = _shipped_jars()
     wanted = [
         coordinate
         for coordinate, extension in zip(coordinates, _EXTENSIONS, strict=True)
@@ -94,7 +102,12 @@ def missing_jars(conf: Mapping[str, str], stores: Collection[str] = ()) -> list[
         if not any(map(_CLIENTS[scheme].is_in_name, (*packages, *shipped)))
         and not any(map(_CLIENTS[scheme].is_in_jar, given))
     ]
-    return _fetched(wanted) + [str(jar) for jar in fetch_store_jars(lacking, hadoop_version(shipped))]
+    return _fetched(wanted) + [str(jar) for jar in fetch_store_jars(lacking, shipped_hadoop())]
+
+
+def shipped_hadoop() -> str:
+    """Return the version of Hadoop in the Spark that PySpark starts; empty if it is not known."""
+    return hadoop_version(_shipped_jars())
 
 
 def add_missing_jars(jvm: Any, stores: Collection[str] = ()) -> list[str]:
@@ -181,10 +194,11 @@ def _entries(text: str | None) -> list[str]:
     return [entry for entry in joined(text).split(",") if entry]
 
 
-def _shipped_jars() -> Path:
-    """The jars of the Spark that PySpark starts: SPARK_HOME's, else those of its own package."""
+def _shipped_jars() -> list[str]:
+    """The names of the jars of the Spark that PySpark starts: SPARK_HOME's, else those of its own package."""
     home = os.environ.get("SPARK_HOME")
-    return Path(home) / "jars" if home else jars.pyspark_jars()
+    folder = Path(home) / "jars" if home else jars.pyspark_jars()
+    return [jar.name for jar in folder.glob("*.jar")]
 
 
 def _names(extensions: Sequence[_Extension]) -> str:

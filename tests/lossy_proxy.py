@@ -1,9 +1,10 @@
-"""An HTTP proxy before a server that loses responses: the server does what was asked, and the client hears nothing."""
+"""An HTTP proxy before a slow server that loses responses: it does what was asked, and the client hears nothing."""
 
 from __future__ import annotations
 
 import http.client
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 
@@ -13,9 +14,9 @@ _HOP = {"connection", "transfer-encoding", "keep-alive"}
 
 
 class LossyProxy:
-    """A context manager. `lose` is how many responses to PUT requests are still to be lost."""
+    """A context manager. `lose`: how many responses to PUT requests are to be lost; `delay`: seconds a request."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, delay: float = 0.0) -> None:
         self.lose = 0
         proxy = self
 
@@ -24,6 +25,7 @@ class LossyProxy:
 
             def _pass_on(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                time.sleep(delay)
                 behind = http.client.HTTPConnection(host, port, timeout=30)
                 behind.request(self.command, self.path, body, dict(self.headers))
                 answer = behind.getresponse()

@@ -1,0 +1,180 @@
+"""Of several drivers that commit one version of a table on S3, one wins."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from bridge.delta.delta_errors import error_names
+from bridge.log_store import JAR, LOG_STORES, log_store_jar, log_store_settings
+from tests.lossy_proxy import LossyProxy
+from tests.object_store import BUCKET, ObjectStore
+
+conditional = pytest.mark.skipif(
+    pyspark.__version__.startswith("4.0."), reason="Hadoop 3.4.1 makes no conditional requests"
+)
+
+
+FILES = {"spark.delta.logStore.file.impl": LOG_STORES["file"]}
+BOTH = FILES | {"spark.delta.logStore.s3a.impl": LOG_STORES["s3a"]}
+DYNAMO = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3DynamoDBLogStore"}
+
+
+@pytest.mark.parametrize(
+    ("stores", "hadoop", "given", "wanted"),
+    [
+        (["s3a"], "3.4.2", {}, BOTH),
+        (["s3a", "gs"], "3.5.0-vendor", {}, BOTH),
+        (["gs"], "3.4.2", {}, FILES),
+        ([], "3.4.2", {}, FILES),
+        (["s3a"], "3.4.1", {}, FILES),
+        (["s3a"], "", {}, FILES),
+        (["s3a"], "3.4.2", DYNAMO, FILES),
+        (["s3a"], "3.4.2", {"spark.delta.logStore.class": "com.example.OfMine"}, {}),
+    ],
+)
+def test_a_log_store_that_a_user_has_chosen_stays(
+    stores: list[str], hadoop: str, given: dict[str, str], wanted: dict[str, str]
+) -> None:
+    assert log_store_settings(stores, hadoop, given) == wanted
+
+
+def test_of_a_bridge_in_a_zip_the_jar_is_unpacked(tmp_path: Path) -> None:
+    """As spark-submit gives it to a driver on a cluster, by --py-files."""
+    root = Path(__file__).parents[2]
+    with zipfile.ZipFile(tmp_path / "bridge.zip", "w") as packed:
+        for file in sorted((root / "bridge").glob("*.py")) + sorted(
+            (root / "bridge" / "log_store").iterdir()
+        ):
+            if file.is_file():
+                packed.write(file, file.relative_to(root))
+    program = "from bridge.log_store import log_store_jar; print(log_store_jar())"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path / "bridge.zip"), "BRIDGE_HOME": str(tmp_path / "home"), "PATH": "/"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    unpacked = Path(done.stdout.strip())
+    assert unpacked.is_relative_to(tmp_path / "home")
+    assert (
+        unpacked.read_bytes()
+        == log_store_jar().read_bytes()
+        == (files("bridge.log_store") / JAR).read_bytes()
+    )
+
+
+def _commit(spark: SparkSession, path: str, *actions: str) -> bool:
+    """Commit by the log store of the path's scheme; False where the version is there already."""
+    jvm: Any = spark._jvm
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
+    name = LOG_STORES[path.partition(":")[0]].rpartition(".")[2]
+    lines = jvm.java.util.ArrayList()
+    for action in actions:
+        lines.add(action)
+    try:
+        getattr(jvm.changelogbridge, name)(conf).write(
+            jvm.org.apache.hadoop.fs.Path(path), lines.iterator(), False, conf
+        )
+    except Py4JJavaError as error:
+        if "FileAlreadyExistsException" in error_names(error):
+            return False
+        raise
+    return True
+
+
+@pytest.fixture(params=["file", pytest.param("s3a", marks=conditional)])
+def place(
+    request: pytest.FixtureRequest, tmp_path: Path, unique: Callable[[str], str]
+) -> tuple[str, Callable[[str], str]]:
+    """The URI of an empty folder, and a function that reads a file in it."""
+    if request.param == "file":
+        return (tmp_path / "ta ble").as_uri().replace("%20", " "), lambda name: (
+            tmp_path / "ta ble" / name
+        ).read_text()
+    server, folder = request.getfixturevalue("store"), unique("race")
+    return f"s3a://{BUCKET}/{folder}", lambda name: str(server.text(f"{folder}/{name}"))
+
+
+def test_of_many_commits_of_a_version_one_wins(
+    spark: SparkSession, place: tuple[str, Callable[[str], str]]
+) -> None:
+    folder, read = place
+    for version in range(5):
+        name = f"_delta_log/{version:020}.json"
+        with ThreadPoolExecutor(4) as pool:
+            won = list(
+                pool.map(
+                    lambda n, name=name: _commit(spark, f"{folder}/{name}", f"größer {n}", "2"), range(4)
+                )
+            )
+        assert won.count(True) == 1
+        assert read(name) == f"größer {won.index(True)}\n2\n"
+        assert not _commit(spark, f"{folder}/{name}", "later")
+
+
+@conditional
+def test_sparks_commits_go_through_it(
+    spark: SparkSession, store: ObjectStore, unique: Callable[[str], str]
+) -> None:
+    folder = unique("table")
+    spark.range(3).write.format("delta").save(f"s3a://{BUCKET}/{folder}")
+    (commit,) = [name for name in store.names(folder) if name.endswith("0.json")]
+    assert "bridge-writer" in store.client().head_object(Bucket=BUCKET, Key=commit)["Metadata"]
+
+
+@pytest.fixture
+def proxy(
+    store: ObjectStore, spark: SparkSession, unique: Callable[[str], str]
+) -> Iterator[tuple[LossyProxy, str]]:
+    """Before a bucket of its own."""
+    bucket = unique("lossy").replace("_", "-").lower()
+    store.client().create_bucket(Bucket=bucket)
+    with LossyProxy("127.0.0.1", store.port) as running:
+        for name, value in store.settings(bucket, running.url).items():
+            spark.conf.set(name, value)
+        yield running, bucket
+
+
+@conditional
+def test_a_commit_whose_response_got_lost_has_succeeded(
+    spark: SparkSession, store: ObjectStore, proxy: tuple[LossyProxy, str]
+) -> None:
+    """The client repeats the request, and S3 answers that the object is there."""
+    lossy, bucket = proxy
+    lossy.lose = 1
+    assert _commit(spark, f"s3a://{bucket}/1.json", "first")
+    assert lossy.lose == 0
+    assert not _commit(spark, f"s3a://{bucket}/1.json", "first")
+    store.client().put_object(Bucket=bucket, Key="2.json", Body=b"of another program")
+    assert not _commit(spark, f"s3a://{bucket}/2.json", "second")
+
+
+@conditional
+def test_without_conditional_requests_it_writes_nothing(
+    spark: SparkSession, store: ObjectStore, proxy: tuple[LossyProxy, str]
+) -> None:
+    _, bucket = proxy
+    spark.conf.set(f"fs.s3a.bucket.{bucket}.create.conditional.enabled", "false")
+    spark.conf.set("fs.s3a.impl.disable.cache", "true")
+    try:
+        with pytest.raises(
+            Py4JJavaError, match="makes no conditional requests, so a commit could overwrite another"
+        ):
+            _commit(spark, f"s3a://{bucket}/3.json", "third")
+    finally:
+        spark.conf.unset("fs.s3a.impl.disable.cache")
+    assert store.client().list_objects_v2(Bucket=bucket)["KeyCount"] == 0
