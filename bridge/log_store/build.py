@@ -46,11 +46,11 @@ def build(target: Path) -> None:
             ) from None
         if done.returncode:
             raise BridgeError(f"the log store does not compile: {done.stderr or done.stdout}")
-        classes = sorted(path for path in Path(scratch).rglob("*.class"))
+        classes = sorted(Path(scratch).rglob("*.class"))
         with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as jar:
-            for path in classes:
-                entry = zipfile.ZipInfo(path.relative_to(scratch).as_posix(), _LONG_AGO)
-                jar.writestr(entry, path.read_bytes())
+            for compiled in classes:
+                entry = zipfile.ZipInfo(compiled.relative_to(scratch).as_posix(), _LONG_AGO)
+                jar.writestr(entry, compiled.read_bytes())
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def test_a_log_store_that_a_user_has_chosen_stays(
 
 def test_of_a_bridge_in_a_zip_the_jar_is_unpacked(tmp_path: Path) -> None:
     """As spark-submit gives it to a driver on a cluster, by --py-files."""
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[1]
     with zipfile.ZipFile(tmp_path / "bridge.zip", "w") as packed:
         for file in sorted((root / "bridge").glob("*.py")) + sorted(
             (root / "bridge" / "log_store").iterdir()
