@@ -78,6 +78,7 @@ SEVERAL_MODULES = {
     "test_layers.py": "the structure of the repository",
     "test_readme.py": "README.md",
     "test_slow_list.py": "slow_tests.txt",
+    "test_threads.py": "every thread and pool of bridge/",
 }
 """Test modules that mirror no module of bridge/, and why."""
 

@@ -92,6 +92,8 @@ def run(spark: SparkSession, folder: Path, screen: Screen, stop: threading.Event
             if report.verb == "publish":
                 screen.info(_line(reader.read()))
 
+        # Shared by threads: events and `views`, whose numbers one thread adds up. The producer is the writer's alone,
+        # the consumer of `reader` that of the thread that runs the script.
         with (
             closing(reader),
             ThreadPoolExecutor(1) as pool,

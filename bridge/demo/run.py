@@ -127,6 +127,8 @@ class _Flow:
 
     def run(self) -> tuple[Mapping[str, int], Summary, Summary]:
         """Returns the written changes by kind, and the summaries of ingest and publish."""
+        # Shared by threads: the SparkContext (each stage has a session of its own), events, the screen. Clients of
+        # Kafka and tables are each stage's own.
         with ThreadPoolExecutor(4) as pool:
             stages = [pool.submit(stage) for stage in (self._write, self._ingest, self._publish, self._check)]
             while not all(stage.done() for stage in stages):

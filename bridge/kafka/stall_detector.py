@@ -28,6 +28,7 @@ class StallDetector:
         self._patience = patience
         self._longest = 0.0
         self._over = threading.Event()
+        # Shared by threads: two numbers. The producer that it guards is its caller's alone.
         self._thread = threading.Thread(target=self._run, name="stall-detector", daemon=True)
 
     def __enter__(self) -> StallDetector:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from bridge.delta.deletion_vectors.snapshot import Action, Snapshot
@@ -22,7 +22,7 @@ _OLD_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyIN
 
 @dataclass(frozen=True)
 class DataFile:
-    """A data file that is open, and the rows in it that are deleted."""
+    """A data file that is open, and the rows in it that are deleted. One thread reads it at a time."""
 
     name: str
     """Its path in the log."""
@@ -31,6 +31,16 @@ class DataFile:
     """Of the table."""
     parquet: ParquetFile = field(repr=False)
     marked: BitMap = field(repr=False)
+    opened: Callable[[], ParquetFile] = field(repr=False)
+    """Opens it once more."""
+
+    def for_another_thread(self) -> DataFile:
+        """The same file, opened once more, footer included: nothing of a ParquetFile is for two threads at once.
+
+        Each read of one replaces the ranges that another one waits for (github.com/apache/arrow/discussions/51369).
+        `marked` is shared: CRoaring allows queries by several threads while nobody modifies a bitmap.
+        """
+        return replace(self, parquet=self.opened())
 
     @property
     def rows(self) -> int:
@@ -77,20 +87,25 @@ def open_added(
     import pyarrow.parquet as pq
 
     path = snapshot.path_of(add["path"])
-    footer = pq.read_metadata(path, memory_map=True)
-    present = {footer.schema.column(n).path for n in range(footer.num_columns)}
-    opened = pq.ParquetFile(
-        path,
-        metadata=footer,
-        memory_map=True,
-        # Spark writes a TIMESTAMP as INT96 by default; nanoseconds would not cover all of its values.
-        coerce_int96_timestamp_unit="us",
-        read_dictionary=[name for name in dictionaries if name in present],
-    )
-    if set(_OLD_CALENDAR) & set(footer.metadata or {}):
+
+    def opened() -> ParquetFile:
+        footer = pq.read_metadata(path, memory_map=True)
+        present = {footer.schema.column(n).path for n in range(footer.num_columns)}
+        return pq.ParquetFile(
+            path,
+            metadata=footer,
+            memory_map=True,
+            pre_buffer=False,  # ranges read ahead are for files that are far away
+            # Spark writes a TIMESTAMP as INT96 by default; nanoseconds would not cover all of its values.
+            coerce_int96_timestamp_unit="us",
+            read_dictionary=[name for name in dictionaries if name in present],
+        )
+
+    file = opened()
+    if set(_OLD_CALENDAR) & set(file.metadata.metadata or {}):
         raise UnsupportedByEngine("files of the table have dates in the calendar of Spark 2")
     vector = read_vector(snapshot.folder, add.get("deletionVector"))
-    return DataFile(add["path"], add, schema, opened, vector)
+    return DataFile(add["path"], add, schema, file, vector, opened)
 
 
 def arrow_schema(metadata: Mapping[str, Any]) -> pa.Schema:

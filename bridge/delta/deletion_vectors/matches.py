@@ -6,7 +6,7 @@ import os
 from bisect import bisect_left
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,12 +128,23 @@ def may_hold(add: Action, keys: Keys) -> bool:
 
 def find_rows(files: Sequence[DataFile], keys: Keys) -> list[Matches]:
     """Find the rows with a key of the batch, in all cores; row groups that cannot have one are not read."""
-    groups = [(file, n) for file in files for n in range(file.parquet.num_row_groups) if _may(file, n, keys)]
+    wanted = [(file, groups) for file in files if (groups := _groups(file, keys))]
     cores = os.cpu_count() or 1
-    few = len(groups) < cores
-    with ThreadPoolExecutor(min(cores, len(groups)) or 1, "find-rows") as pool:
-        found = pool.map(lambda group: _matches(group[0], group[1], keys, use_threads=few), groups)
-        return [matches for matches in found if matches is not None]
+    number = sum(len(groups) for _, groups in wanted)
+    # Two parts for each core, so that none waits long for the last; each part has its file for itself.
+    size = max(1, number // (2 * cores))
+    parts = [(file, groups[at : at + size]) for file, groups in wanted for at in range(0, len(groups), size)]
+    # Shared by threads: `keys`, as Arrow's arrays are immutable and NumPy allows reads of one array by several threads;
+    # the bitmaps of deleted rows (see `DataFile.for_another_thread`). No ParquetFile, and nothing that it returns.
+    with ThreadPoolExecutor(min(cores, len(parts)) or 1, "find-rows") as pool:
+        found = pool.map(lambda part: _found(*part, keys, use_threads=number < cores), parts)
+        return [matches for of_part in found for matches in of_part]
+
+
+def _found(file: DataFile, groups: Sequence[int], keys: Keys, *, use_threads: bool) -> list[Matches]:
+    own = file.for_another_thread()
+    found = [_matches(own, group, keys, use_threads=use_threads) for group in groups]
+    return [replace(matches, file=file) for matches in found if matches is not None]
 
 
 def _matches(file: DataFile, group: int, keys: Keys, *, use_threads: bool) -> Matches | None:
@@ -149,6 +160,10 @@ def _matches(file: DataFile, group: int, keys: Keys, *, use_threads: bool) -> Ma
             return None
     rows = file.read([group], file.schema.names, use_threads=use_threads).take(local)
     return Matches(file, positions, chosen, rows)
+
+
+def _groups(file: DataFile, keys: Keys) -> list[int]:
+    return [n for n in range(file.parquet.num_row_groups) if _may(file, n, keys)]
 
 
 def _may(file: DataFile, group: int, keys: Keys) -> bool:

@@ -45,7 +45,8 @@ def registry_client(settings: RegistrySettings) -> RegistryClient:
 class RegistryClient:
     """A schema registry's client. Every method may raise KafkaError, with the address but never the credentials.
 
-    An id's schema never changes, so it is requested once. Safe to use from several threads.
+    An id's schema never changes, so it is requested once. Safe to use from several threads: so is HTTPX, by which
+    confluent_kafka's client asks ("HTTPX is intended to be thread-safe"), and each dictionary changes in one step.
     """
 
     def __init__(self, settings: RegistrySettings) -> None:
@@ -69,7 +70,8 @@ class RegistryClient:
 
     def schemas_by_id(self, ids: Iterable[int], subject: str | None) -> dict[int, WriterSchema]:
         """Return the schemas of `ids`, without unknown ids."""
-        schemas = {id: schema for id in ids if (schema := self._schema(id)) is not None}
+        # A copy, as another thread may add ids while this one waits for the registry.
+        schemas = {id: schema for id in tuple(ids) if (schema := self._schema(id)) is not None}
         self._ids_by_subject.setdefault(subject or "", {}).update(dict.fromkeys(schemas))
         return schemas
 

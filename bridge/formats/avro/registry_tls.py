@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 import tempfile
 from functools import cache
@@ -48,8 +49,10 @@ def _pem_file(option: str, location: str, password: str | None) -> Path:
     certificates = dict.fromkeys((*store.chain, *store.trusted))  # PKCS#12 lists issuers among both
     if not certificates:
         raise OptionError(f"'{option}.location' holds no certificate")
-    copy = _folder() / f"{option}-{len(list(_folder().iterdir()))}.pem"
-    copy.touch(mode=0o600)
+    # A name of its own, and readable for this user alone: another thread may convert another store meanwhile.
+    number, name = tempfile.mkstemp(".pem", f"{option}-", _folder())
+    os.close(number)
+    copy = Path(name)
     copy.write_text("".join((*certificates, store.key or "")))
     return copy
 

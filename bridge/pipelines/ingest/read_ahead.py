@@ -37,6 +37,11 @@ class ReadAhead(Generic[_Batch]):
 
     def __init__(self, reader: BatchReader[_Batch]) -> None:
         self._reader = reader
+        # Shared by threads, as this one reads while another one commits: what the reader has, which is the SparkContext
+        # (py4j opens a connection for each thread), values that do not change, the client of the schema registry (see
+        # `RegistryClient`), and of a table without a key `FileAppends`, which has a lock. A batch is handed over whole,
+        # and its Arrow tables are immutable. Engines, and the DeltaTables and files that they open, are the other
+        # thread's alone.
         self._pool = ThreadPoolExecutor(1, "read-ahead")
         self._group = f"read-ahead {uuid.uuid4().hex}"
         self._ahead: tuple[Offsets, Offsets] | None = None

@@ -64,6 +64,9 @@ class StreamBatches:
         records = source.stream(
             run.spark, run.topic, progress.offsets, max_offsets=settings.max_offsets_per_batch
         )
+        # Shared by threads, as py4j calls `_on_batch` in one of its own: all of `RunState`, under its lock; so a client
+        # of Kafka has one caller at a time, and librdkafka allows each call from any thread (its INTRODUCTION.md,
+        # "Threads and callbacks").
         writer = (
             records.writeStream.queryName(f"ingest {run.definition.name} {progress.run}")
             .option("checkpointLocation", self._checkpoint)

@@ -30,6 +30,7 @@ def warm_up(spark: SparkSession) -> threading.Thread:
         except Exception:  # the first batch will say so
             _warm.discard(application)
 
+    # Shared by threads: the SparkContext alone (py4j opens a connection for each thread).
     thread = threading.Thread(target=start, name="warm-up", daemon=True)
     thread.start()
     return thread

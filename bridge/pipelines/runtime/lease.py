@@ -124,6 +124,8 @@ class Lease:
         self._owner = current_process(name, verb, uuid.uuid4().hex[:12], since=since, every=every)
         self._successor: LeaseOwner | None = None
         self._ended = threading.Event()
+        # Shared by threads: the lease's file, which any thread may use (`TextFile`), and which only this thread writes
+        # between `take` and `release`. No object of Arrow, delta-rs or librdkafka.
         self._heartbeat = threading.Thread(
             target=self._send_heartbeats, name=f"lease {self._file.name}", daemon=True
         )

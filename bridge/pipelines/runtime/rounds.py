@@ -71,6 +71,10 @@ def run_rounds(
             return definition, failure
 
     total = RoundsSummary()
+    # Shared by threads: the SparkContext (py4j opens a connection for each thread); clients of schema registries (see
+    # `RegistryClient`); idle producers, of which the pool gives each to one thread (`ProducerPool`); results of
+    # functions that are cached for the process: columns of Spark, plans and names of columns, which do not change. All
+    # else is made by each run: clients of Kafka, DeltaTables, Arrow's files, file systems.
     with ThreadPoolExecutor(parallel, thread_name_prefix="pipeline") as pool:
         try:
             while not stop.is_set():

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -87,12 +91,53 @@ def test_files_and_row_groups_without_a_key_are_not_read(tmp_path: Any) -> None:
     file = open_file(snapshot, add["path"], SCHEMA)
     assert file.parquet.num_row_groups == 3
     read: list[int] = []
-    real = file.parquet.read_row_groups
 
-    def watched(groups: list[int], **given: Any) -> pa.Table:
-        read.extend(groups)
-        return real(groups, **given)
+    original = file.opened
 
-    file.parquet.read_row_groups = watched
+    def opened() -> Any:
+        parquet = original()
+        real = parquet.read_row_groups
+        parquet.read_row_groups = lambda groups, **given: read.extend(groups) or real(groups, **given)
+        return parquet
+
+    file = replace(file, opened=opened)
     (matches,) = find_rows([file], Keys(table([(400_000, "a", None, 0), (400_001, "a", None, 0)]), ["a"]))
     assert (matches.positions.tolist(), matches.changes.tolist(), set(read)) == ([200_000], [0], {1})
+
+
+STRESS = """
+import sys, time
+import pyarrow as pa
+from bridge.delta.deletion_vectors import matches
+from bridge.delta.deletion_vectors.data_files import open_file
+from bridge.delta.deletion_vectors.snapshot import Snapshot
+import numpy as np
+import pyarrow.parquet as pq
+
+folder, seconds = sys.argv[1], float(sys.argv[2])
+schema = pa.schema([("a", pa.int64()), ("v", pa.string())])
+snapshot = Snapshot(folder)
+ids = np.random.default_rng(1).permutation(160_000)  # so that each row group may hold the key
+rows = pa.table({"a": ids, "v": [f"value {i}" for i in ids]}, schema)
+pq.write_table(rows, f"{folder}/0.parquet", row_group_size=20_000)
+snapshot.files["0.parquet"] = {"path": "0.parquet", "size": 1}
+keys = matches.Keys(pa.table({"a": [80_000]}), ["a"])
+matches.os.cpu_count = lambda: 4
+until = time.monotonic() + seconds
+while time.monotonic() < until:
+    (found,) = matches.find_rows([open_file(snapshot, "0.parquet", schema)], keys)
+    assert found.rows.to_pylist() == [{"a": 80_000, "v": "value 80000"}]
+"""
+
+
+@pytest.mark.parametrize("seconds", [3, pytest.param(60, marks=pytest.mark.slow)])
+def test_threads_read_one_file(tmp_path: Path, seconds: float) -> None:
+    """When they read one ParquetFile the process crashed or hung within seconds (docs/adr/049)."""
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", STRESS, str(tmp_path), str(seconds)],
+        capture_output=True,
+        text=True,
+        timeout=seconds + 60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
