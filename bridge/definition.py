@@ -172,13 +172,13 @@ class DeltaTarget:
 
 @dataclass(frozen=True)
 class Run:
-    """`run`: the location of the working state, and the trigger of batches."""
+    """`run`: the location of the working state, the trigger of batches, and the bound of a step, 0 for none."""
 
     checkpoint: str
     trigger_seconds: float | None = None
     """None is `available-now`: process all available data, then stop."""
     max_offsets_per_batch: int = 5_000_000
-    """Maximum number of records per batch."""
+    step_timeout_seconds: float = 600.0
 
 
 @dataclass(frozen=True)

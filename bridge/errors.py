@@ -15,6 +15,8 @@
     ├── QualityError                a quality suite failed                     exit 3
     └── DifferenceError             verify found differences                   exit 4
 
+A process whose pipeline makes no progress ends with 5 (STALLED); it raises nothing, as it may hang in native code.
+
 A message says what is wrong, where, and how to resolve it. It never contains a payload or a secret.
 """
 
@@ -26,9 +28,13 @@ REBUILD = "run `bridge resync FILE`, which reads the topic from its beginning an
 REPUBLISH = "run `bridge resync FILE`, which compares the table with the topic and sends the rows that differ"
 """The way out of a gap of an ingest, and of a publish, for all messages."""
 
+STALLED = 5
+"""The exit code of a process that its watchdog has ended. It is the number of SIGTRAP, too: see `watchdog`."""
+
 __all__ = [
     "REBUILD",
     "REPUBLISH",
+    "STALLED",
     "BadRecordError",
     "BridgeError",
     "ConcurrentRunError",

@@ -5,12 +5,14 @@ A file in that folder arms the failpoint of its name. It contains an action, and
     kill     the process dies at once, as by kill -9
     raise    the call raises RuntimeError
     pause    the call waits while `<name>.hit` exists
+    freeze   the call never ends and keeps Python's lock, as native code that hangs may do
 
 A failpoint that fires renames the file to `<name>.hit`, so one of many processes fires, once.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import time
@@ -50,8 +52,10 @@ def _hit(name: str) -> None:
     elif action == "pause":
         while fired.exists():
             time.sleep(0.02)
+    elif action == "freeze":
+        ctypes.PyDLL(None).sleep(1 << 30)
     else:
-        raise ValueError(f"failpoint {name}: {action!r} is unknown; legal are kill, raise, pause")
+        raise ValueError(f"failpoint {name}: {action!r} is unknown; legal are kill, raise, pause, freeze")
 
 
 hit = _hit if os.environ.get(_VARIABLE) else ignore

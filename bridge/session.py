@@ -11,14 +11,13 @@ import os
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from bridge import appcds, jars
+from bridge import appcds
 from bridge.errors import BridgeError, DefinitionError
 from bridge.jvm_lookups import remember_lookups
 from bridge.log_store import LOG_STORES, add_log_store, log_store_jar, log_store_settings
@@ -32,6 +31,7 @@ from bridge.spark_jars import (
     shipped_hadoop,
 )
 from bridge.spark_versions import has_class
+from bridge.watchdog import ends_with, log_file
 
 __all__ = [
     "SESSION_SETTINGS",
@@ -85,11 +85,6 @@ appender.file.strategy.max = 3
 """
 
 
-def log_file() -> Path:
-    """Return the file of Spark's log when the bridge starts Spark: BRIDGE_LOG, or logs/bridge.log in BRIDGE_HOME."""
-    return Path(os.environ.get("BRIDGE_LOG") or jars.home() / "logs" / "bridge.log").absolute()
-
-
 def build_session(
     app_name: str,
     *,
@@ -123,6 +118,8 @@ def build_session(
             raise BridgeError(
                 "Spark does not start with so little memory: set spark.driver.memory to 500m or more"
             ) from failed
+    if (java := getattr(SparkContext._gateway, "proc", None)) is not None:
+        ends_with(java.pid)
     return child_session(session)
 
 

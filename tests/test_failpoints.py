@@ -71,7 +71,7 @@ def test_each_arming_counts_its_own_hits(tmp_path: Path) -> None:
 
 def test_an_unknown_word(tmp_path: Path) -> None:
     (tmp_path / "here").write_text("explode")
-    assert "failpoint here: 'explode' is unknown; legal are kill, raise, pause" in ended(tmp_path)[2]
+    assert "failpoint here: 'explode' is unknown; legal are kill, raise, pause, freeze" in ended(tmp_path)[2]
 
 
 def test_one_of_many_pauses_until_it_is_released(tmp_path: Path) -> None:

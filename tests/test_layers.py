@@ -72,6 +72,7 @@ SEVERAL_MODULES = {
     "peek/test_peek.py": "the whole package with a broker",
     "pipelines/faults/test_broker_stopped.py": "ingest and publish while no broker answers",
     "pipelines/faults/test_orphaned_processes.py": "processes of runs whose driver or JVM has died",
+    "pipelines/faults/test_watchdog.py": "a run that hangs in native code",
     "test_conf.py": "the files of conf/ and expectations/",
     "test_glossary.py": "GLOSSARY.md",
     "test_jobs.py": "the scripts of jobs/",

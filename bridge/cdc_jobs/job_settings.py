@@ -45,6 +45,7 @@ class JobSettings:
 
     name: str
     state: str | None
+    step_timeout: str | None
     parallelism: int | None
     warnings: tuple[str, ...]
 
@@ -63,7 +64,11 @@ def job_settings(document: Document, section: PipelineSection, default_name: str
             warnings.append(f"pipeline: {key} without effect: {_IGNORED[field]}")
     _check_values(document, section)
     return JobSettings(
-        section.name or default_name, section.bridge_state, section.parallelism, tuple(warnings)
+        section.name or default_name,
+        section.bridge_state,
+        section.bridge_step_timeout,
+        section.parallelism,
+        tuple(warnings),
     )
 
 

@@ -26,7 +26,8 @@ from bridge.cdc_jobs.translation import translated_script
 from bridge.config.substitute import Secrets, databricks_secret
 from bridge.config.yaml_errors import explain_invalid
 from bridge.config.yaml_tree import Document, Place, read
-from bridge.definition import PublishStart
+from bridge.definition import PublishStart, Run
+from bridge.options.kinds import duration_ms
 from bridge.user_files import folder_of, location_of, read_text
 
 __all__ = ["is_job", "load_job"]
@@ -79,7 +80,9 @@ def load_job(
     transformed, unused_rules = transformed_tables(document, file.transform, list(tables.values()))
     sinks = JobSinks(document, file.sink, settings.name, settings.parallelism)
     topics = sinks.topics(routed)
-    publishes = JobPublishes(document, references, sinks, settings.name, settings.state, base)
+    timeout = settings.step_timeout
+    seconds = Run.step_timeout_seconds if timeout is None else duration_ms(timeout) / 1000
+    publishes = JobPublishes(document, references, sinks, settings.name, settings.state, base, seconds)
     start = publish_start(document, file.source) if types[0] == "delta" else PublishStart()
     targets = [(transformed[route.table], route, topics[route.sink]) for route in routed]
     definitions = tuple(publishes.definition(*target, start) for target in targets if target[0].is_direct)

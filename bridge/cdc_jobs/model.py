@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from bridge.config import validators
 from bridge.config.section import Properties, Section
@@ -47,6 +47,9 @@ class PipelineSection(Section):
     name: str | None = Field(default=None, min_length=1)
     parallelism: _Count | None = Field(default=None, gt=0)
     bridge_state: str | None = Field(default=None, alias="bridge.state", min_length=1)
+    bridge_step_timeout: Annotated[str, AfterValidator(validators.check_step_timeout)] | None = Field(
+        default=None, alias="bridge.step-timeout"
+    )
     schema_change_behavior: str | None = Field(default=None, alias="schema.change.behavior")
     runtime_mode: str | None = Field(default=None, alias="execution.runtime-mode")
     local_time_zone: str | None = None

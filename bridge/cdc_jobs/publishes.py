@@ -35,6 +35,7 @@ class JobPublishes:
     job: str
     state: str | None
     base: str
+    step_timeout_seconds: float
 
     @property
     def folder(self) -> str:
@@ -57,7 +58,7 @@ class JobPublishes:
             self.base,
             resolved,
             DeltaTarget(path=one.table.delta.path),
-            Run(f"{self.folder}/checkpoints/{name}"),
+            Run(f"{self.folder}/checkpoints/{name}", step_timeout_seconds=self.step_timeout_seconds),
             publish=Publish(start, carry=True),
             warnings=warnings,
         )

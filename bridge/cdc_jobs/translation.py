@@ -67,6 +67,11 @@ class _Translation:
             self.text.add(
                 f"SET 'bridge.state' = {literal(_plain(settings.state))};\n", ("pipeline", "bridge.state")
             )
+        if settings.step_timeout is not None:
+            self.text.add(
+                f"SET 'bridge.step-timeout' = {literal(settings.step_timeout)};\n",
+                ("pipeline", "bridge.step-timeout"),
+            )
         tables = {one.table.id: one for one, _, _ in targets}
         for one in tables.values():
             require_key(self.document, self.sinks, one)

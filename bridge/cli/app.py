@@ -1,7 +1,7 @@
 """Defines the command line: one verb per operation on a pipeline. The scripts in jobs/ call the same `main`.
 
 Exit codes: 0 success, 1 failure at run time, 2 invalid pipeline file or option, 3 quality check failed, 4 verify found
-a difference.
+a difference, 5 no progress.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def _root(
 
     \b
     Exit codes: 0 success, 1 failure at run time, 2 invalid pipeline file or option,
-    3 quality check failed, 4 verify found a difference.
+    3 quality check failed, 4 verify found a difference, 5 no progress.
     """
     use_submitted(context)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 from typer._click.exceptions import ClickException as UsageError  # typer exports no name for it
 
+from bridge import watchdog
 from bridge.cli.store_settings import conf_settings
 from bridge.config.storage_locations import storage_locations
 from bridge.console import Screen
@@ -84,10 +85,11 @@ def stop_signals(screen: Screen) -> Iterator[threading.Event]:
 
 def run_guarded(verb: Callable[[], object]) -> int:
     """Runs a verb and returns its exit code. Prints one message for any exception; the traceback of an unexpected one
-    goes to a log file."""
+    goes to a log file. See `watchdog` for a verb that hangs or crashes."""
     screen = Screen()
     try:
-        verb()
+        with watchdog.armed():
+            verb()
         return 0
     except UsageError as error:
         error.show()

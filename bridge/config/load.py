@@ -152,6 +152,7 @@ def _definition(file: PipelineFile, topic: Topic, base: str) -> Definition:
             resolved_path(base, file.run.checkpoint),
             None if trigger == "available-now" else duration_ms(trigger) / 1000,
             file.run.max_offsets_per_batch,
+            duration_ms(file.run.step_timeout) / 1000,
         ),
         bad_records=BadRecords(file.ingest.bad_records),
         quarantine=_quarantine(file, base),

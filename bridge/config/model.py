@@ -116,6 +116,10 @@ class RunSection(Section):
         gt=0,
         description="Maximum number of records that one batch reads from the topic.",
     )
+    step_timeout: Annotated[str, AfterValidator(validators.check_step_timeout)] = Field(
+        default="10 min",
+        description="Maximum time of one step (read, merge, send ...); then the process ends with 5. 0 s is no bound.",
+    )
 
 
 class QuarantineSection(TableLocation):

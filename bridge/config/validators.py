@@ -15,6 +15,7 @@ __all__ = [
     "check_publish_start",
     "check_retention",
     "check_size",
+    "check_step_timeout",
     "check_trigger",
     "digits_as_int",
     "off_as_text",
@@ -43,6 +44,15 @@ def check_retention(text: str) -> str:
     """Accepts durations with a unit, including 0."""
     if _duration(text) is None:
         raise ValueError("not legal; legal values are durations with a unit, like '7 d' or '36 h'")
+    return text
+
+
+def check_step_timeout(text: str) -> str:
+    """Accepts durations with a unit, including 0, which is no bound."""
+    if _duration(text) is None:
+        raise ValueError(
+            "not legal; legal values are durations with a unit, like '10 min', and '0 s' for no bound"
+        )
     return text
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from bridge.ddl.tokens import Token
+from bridge.definition import Run
 from bridge.schema import DataType
 from bridge.sql.accumulators import Accumulator, Averages
 from bridge.sql.connectors import Table
@@ -201,6 +202,8 @@ class Script:
     """The folder of the script's state, from SET 'bridge.state'."""
     removes_closed: bool = False
     """Whether rows of closed windows are removed from the states, from SET 'bridge.state.closed-windows'."""
+    step_timeout_seconds: float = Run.step_timeout_seconds
+    """See `definition.Run`; from SET 'bridge.step-timeout'."""
     warnings: tuple[str, ...] = ()
 
     @property

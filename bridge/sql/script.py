@@ -54,6 +54,7 @@ def load_script(
         explained=tuple(loading.explained),
         state=given.state,
         removes_closed=given.removes_closed,
+        step_timeout_seconds=given.step_timeout_seconds,
         warnings=(
             *given.warnings,
             *_unused(given.lateness_ms, loading.inserts),

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from bridge.ddl.tokens import Source
+from bridge.definition import Run
 from bridge.errors import DefinitionError, OptionError
 from bridge.options.kinds import DURATION, STRING, choice, duration_ms
 from bridge.options.model import Option, Support
@@ -17,6 +18,7 @@ __all__ = ["ALLOW_LATENESS", "CLOSED_WINDOWS", "KEYS", "Settings", "settings"]
 
 ALLOW_LATENESS = "table.exec.emit.allow-lateness"
 CLOSED_WINDOWS = "bridge.state.closed-windows"
+STEP_TIMEOUT = "bridge.step-timeout"
 
 _INTERVAL = "the interval of `bridge run --every` is the interval of commits; every batch is one checkpoint"
 _SPARK = "Spark decides it; pass --conf to the command"
@@ -37,6 +39,12 @@ KEYS: tuple[Option[Any], ...] = (
         choice("keep", "remove"),
         "What happens to the state's rows of closed windows; --rebuild needs them.",
         default="keep",
+    ),
+    Option(
+        STEP_TIMEOUT,
+        DURATION,
+        "Maximum time of one step (read, merge, INSERT, send); then the process ends with 5. 0 is no bound.",
+        default="10 min",
     ),
     Option(
         "pipeline.name", STRING, "Name of the script; by default the name of its file without its suffix."
@@ -97,6 +105,7 @@ class Settings:
     """How late a row of a window may be."""
     removes_closed: bool = False
     """Whether rows of closed windows are removed from the state."""
+    step_timeout_seconds: float = Run.step_timeout_seconds
     warnings: tuple[str, ...] = ()
 
 
@@ -131,6 +140,7 @@ def settings(statements: Iterable[Statement]) -> Settings:
         values.get("bridge.state"),
         lateness,
         values.get(CLOSED_WINDOWS) == "remove",
+        duration_ms(values[STEP_TIMEOUT]) / 1000 if STEP_TIMEOUT in values else Run.step_timeout_seconds,
         tuple(warnings),
     )
 

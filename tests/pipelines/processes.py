@@ -164,7 +164,8 @@ class Process:
 
     def workers(self) -> list[int]:
         """Spark's Python workers and their daemon."""
-        return [pid for pid in self.pids() if pid != self.pid and _name(pid).startswith("python")]
+        found = [pid for pid in self.pids() if pid != self.pid and _name(pid).startswith("python")]
+        return [pid for pid in found if _parent(pid) != self.pid]  # without the process that watches the driver
 
     def _started(self) -> subprocess.Popen[bytes]:
         assert self._process is not None, "not entered"
@@ -184,6 +185,13 @@ def _name(pid: int) -> str:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return ""
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def session_pids(leader: int) -> list[int]:

@@ -10,6 +10,7 @@ import time
 
 from pyspark.sql import SparkSession
 
+from bridge import watchdog
 from bridge.cdc_jobs import Job
 from bridge.metrics import BatchReport, Listener, ignore
 from bridge.pipelines.publish.run import publish
@@ -60,7 +61,8 @@ class _Run:
             if every_seconds is None:
                 break
             if sum(total.batches for total in self._summary.pipelines.values()) == before:
-                self._stop.wait(every_seconds)
+                with watchdog.waiting():
+                    self._stop.wait(every_seconds)
         self._summary.seconds = time.monotonic() - started
         return self._summary
 

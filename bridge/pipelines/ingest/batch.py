@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from bridge import failpoints
+from bridge import failpoints, watchdog
 from bridge.columns import retracts
 from bridge.compact import TWO_PARTITIONS
 from bridge.definition import Definition, Topic
@@ -108,11 +108,14 @@ def apply_batch(
     with ExitStack() as stack:
         persist = changelog_decode.persist_within(stack)
         records = read(polled, definition.topic, start or Offsets(), progress.offsets, bound)
-        decoded = decode(records, definition, table, persist, fast=fast)
+        with watchdog.step(f"reading and decoding batch {progress.batch}"):
+            decoded = decode(records, definition, table, persist, fast=fast)
         judge_records(decoded, definition)
-        compacted = compact(decoded, definition, persist)
+        with watchdog.step(f"compacting batch {progress.batch}"):
+            compacted = compact(decoded, definition, persist)
         unexpected, warnings = judge_rows(compacted, definition)
-        merged, engine = merge(decoded, compacted, definition, table, engines, progress)
+        with watchdog.step(f"merging batch {progress.batch}"):
+            merged, engine = merge(decoded, compacted, definition, table, engines, progress)
         applied = report(decoded, compacted, merged, engine, unexpected, warnings)
         return replace(applied, reader=f"spark ({reader})" if reader else "spark")
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from bridge import watchdog
 from bridge.definition import Reader
 from bridge.delta.append_files import FileAppends
 from bridge.delta.ingest_progress import IngestProgress
@@ -83,7 +84,8 @@ class ConsumerBatches(Generic[_Batch]):
             if discovery.due() and discovery.topics_changed():
                 return True
             if not trigger.due():
-                time.sleep(_POLL_SECONDS)
+                with watchdog.waiting():
+                    time.sleep(_POLL_SECONDS)
             elif run.repeats and self._look_up_end():
                 return True
             elif (progress := self._next_progress()) is not None:
@@ -103,7 +105,8 @@ class ConsumerBatches(Generic[_Batch]):
         Raises GapError when a topic was created anew, or has lost records.
         """
         run, progress = self._run, self._run.books.progress
-        state = admin.describe(run.topic, timeout=TIMEOUT_SECONDS)
+        with watchdog.step("looking up the end of the topic"):
+            state = admin.describe(run.topic, timeout=TIMEOUT_SECONDS)
         check_offsets_available(progress.offsets, state, progress.topic_ids)
         run.books.topic_end = state.end
         added = set(state.partitions) - set(progress.offsets.by_partition)
@@ -132,14 +135,16 @@ class ConsumerBatches(Generic[_Batch]):
     def _applied(self, start: Offsets, progress: IngestProgress) -> AppliedBatch:
         run = self._run
         try:
-            batch = self._reader.read(start, progress.offsets)
+            with watchdog.step(f"reading batch {progress.batch}"):
+                batch = self._reader.read(start, progress.offsets)
         except GapError:
             raise gap_error(run.definition, run.books.progress) from None
         if isinstance(batch, NotRead):
             applied: AppliedBatch | NotRead = batch
         else:
             self._reader.read_ahead(progress.offsets, self._next_end(progress.offsets))
-            applied = self._apply_batch(batch, progress)
+            with watchdog.step(f"merging batch {progress.batch}"):
+                applied = self._apply_batch(batch, progress)
             if isinstance(applied, NotRead):
                 self._reader.discard()  # what makes this batch useless makes the next one useless
         if not isinstance(applied, NotRead):

@@ -13,6 +13,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from bridge import watchdog
 from bridge.definition import Definition, Reader
 from bridge.errors import DefinitionError
 from bridge.metrics import Listener, Summary, ignore
@@ -51,7 +52,10 @@ def ingest(
     if definition.reader is not Reader.SPARK and unsupported(definition, definition.topic) is None:
         warm_up(spark)
     check_executors(spark, definition, sends=False)
-    with acquire_lease(spark, definition, "ingest") as lease:
+    with (
+        watchdog.watch(f"ingest {definition.name}", definition.run.step_timeout_seconds),
+        acquire_lease(spark, definition, "ingest") as lease,
+    ):
         return _Run(RunState(spark, definition, listener, stop or threading.Event(), lease)).run()
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
+from bridge import watchdog
 from bridge.config import settings_without_effect
 from bridge.definition import Definition
 from bridge.delta.engine_choice import Engines
@@ -97,7 +98,8 @@ class RunState:
     def maintain(self) -> None:
         """Maintain the table and keep the progress in its log, when that is due, while no batch is running."""
         if self.schedule.due():
-            with self.batch_lock:
+            longest = self.schedule.every_seconds
+            with self.batch_lock, watchdog.step("maintaining the table", at_least=longest):
                 self.monitor.notices.add(self.schedule.run())
         if self._progress_is_old():
             with self.batch_lock:

@@ -8,6 +8,7 @@ import uuid
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from bridge import watchdog
 from bridge.kafka import admin, source
 from bridge.offsets import Offsets
 from bridge.pipelines.ingest.batch import apply_batch
@@ -82,19 +83,29 @@ class StreamBatches:
         run = self._run
         topics_changed = False
         discovery = TopicDiscovery(run.definition, run.topic)
-        while query.isActive and not (
-            run.stop.is_set() or run.is_finished() or topics_changed or run.lease.lost
-        ):
-            time.sleep(_POLL_SECONDS)
-            run.maintain()
-            topics_changed = discovery.due() and discovery.topics_changed()
+        with watchdog.waiting():
+            while query.isActive and not (
+                run.stop.is_set() or run.is_finished() or topics_changed or run.lease.lost
+            ):
+                time.sleep(_POLL_SECONDS)
+                watchdog.mark(self._doing(query))
+                run.maintain()
+                if discovery.due():
+                    with watchdog.step("looking for new topics and partitions"):
+                        topics_changed = discovery.topics_changed()
         if query.isActive:
-            with run.batch_lock:  # the running batch commits; a next one sees `_ended` and writes nothing
+            # The running batch commits; a next one sees `_ended` and writes nothing.
+            with watchdog.waiting(), run.batch_lock:
                 self._ended = True
             run.lease.check()
         elif (failure := query.exception()) is not None:
             self._failure = self._failure or failure
         return topics_changed
+
+    def _doing(self, query: StreamingQuery) -> str | None:
+        """What Spark does between two callbacks; None while it waits for records, or a callback runs: it has steps."""
+        status = {"isTriggerActive": False} if self._run.batch_lock.locked() else query.status
+        return f"Spark's query: {status['message']}" if status["isTriggerActive"] else None
 
     def _on_batch(self, records: DataFrame, batch_id: int) -> None:
         """Spark's callback (foreachBatch). Stores the failure as it was raised: Spark would return only its text."""
@@ -105,7 +116,8 @@ class StreamBatches:
                 if self._ended or run.stop.is_set() or run.is_finished():
                     raise _StopRequested
                 run.lease.check()
-                self._process(records, batch_id)
+                with watchdog.watch(f"ingest {run.definition.name}", run.definition.run.step_timeout_seconds):
+                    self._process(records, batch_id)
             except BaseException as failure:
                 self._failure = failure
                 raise

@@ -136,6 +136,11 @@ class Schedule:
         if self._settings is not None:
             self._due_at = time.monotonic() + self._seconds_until_due(self._settings)
 
+    @property
+    def every_seconds(self) -> float:
+        """`maintenance.every`; 0 without maintenance."""
+        return 0.0 if self._settings is None else self._settings.every_seconds
+
     def due(self) -> bool:
         """True if the last maintenance is `maintenance.every` ago. Reads only a clock."""
         return time.monotonic() >= self._due_at

@@ -39,6 +39,7 @@ from bridge.pipelines.runtime.lease import Lease, acquire_lease
 from bridge.pipelines.runtime.monitoring import Notices
 from bridge.pipelines.runtime.spark_errors import explain_errors
 from bridge.publish_progress import PublishProgress
+from bridge.watchdog import step, waiting, watch
 
 __all__ = ["publish"]
 
@@ -75,7 +76,10 @@ def publish(
     before anything is sent; ConcurrentRunError when another run takes over or records its progress meanwhile.
     """
     check_executors(spark, definition, sends=True)
-    with acquire_lease(spark, definition, "publish") as lease:
+    with (
+        watch(f"publish {definition.name}", definition.run.step_timeout_seconds),
+        acquire_lease(spark, definition, "publish") as lease,
+    ):
         limits = file_shard_limits or FileShardLimits.from_environment()
         return _Run(spark, definition, listener, stop or threading.Event(), lease, limits).run()
 
@@ -120,7 +124,8 @@ class _Run:
                 self._publish_new_versions()
                 if interval is None:
                     break
-                self.stop.wait(max(_POLL_SECONDS, interval - (time.monotonic() - turn)))
+                with waiting():
+                    self.stop.wait(max(_POLL_SECONDS, interval - (time.monotonic() - turn)))
         return replace(self.summary, warning=self.notices.all(), seconds=time.monotonic() - started)
 
     def _begin(self, destination: Destination) -> None:
@@ -175,7 +180,8 @@ class _Run:
         topic, table = self.endpoints.topic, self.endpoints.table
         first, last = planned.recorded.first, planned.recorded.last
         with (
-            explain_errors(self.spark, self.definition, f"sending versions {first} to {last}", sends=True),
+            step(sending := f"sending versions {first} to {last}"),
+            explain_errors(self.spark, self.definition, sending, sends=True),
             feed_errors(table, first, last),
             ExitStack() as stack,
         ):
@@ -186,7 +192,7 @@ class _Run:
                 records = encode_changes_of_range(changes, planned.recorded, self.definition, topic)
             sent = produce_range(records, planned.recorded, self.delivery, self.lease, topic, table)
         failpoints.hit("publish.sent")
-        with explain_errors(self.spark, self.definition, "recording progress"):
+        with step("recording progress"), explain_errors(self.spark, self.definition, "recording progress"):
             progress = self.progress.closed(lost=sent.lost)
             ends = self.progress.ends
             repair = self.foreign_writes.repair(topic, table, progress, before=ends, sent=sent.records)
@@ -215,7 +221,8 @@ class _Run:
         if not self.foreign_writes.is_due(self.progress):
             return
         topic, table, ends = self.endpoints.topic, self.endpoints.table, self.progress.ends
-        with explain_errors(self.spark, self.definition, "comparing the topic with the table"):
+        comparing = "comparing the topic with the table"
+        with step(comparing), explain_errors(self.spark, self.definition, comparing):
             repair = self.foreign_writes.repair(topic, table, self.progress, before=ends, sent=0)
             if repair.progress != self.progress:
                 self.progress = self.delivery.record(repair.progress)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
+from bridge import watchdog
 from bridge.definition import Definition
 from bridge.delta.file_removal import remove_files_before
 from bridge.delta.table import Table
@@ -86,9 +87,12 @@ def run_script(
     changed since the last run; TableError and GapError of its tables.
     """
     state = ScriptState(script)
-    with acquire_lease_in(
-        spark, state.folder, "script", name=script.name, verb="run", option="bridge.state"
-    ) as lease:
+    with (
+        watchdog.watch(f"run {script.name}", script.step_timeout_seconds),
+        acquire_lease_in(
+            spark, state.folder, "script", name=script.name, verb="run", option="bridge.state"
+        ) as lease,
+    ):
         return _Run(spark, state, lease, rebuild, listener, out, stop or threading.Event()).run(every_seconds)
 
 
@@ -129,7 +133,8 @@ class _Run:
             elif not is_changed:
                 if self._script.sources and all(s.name in self._ended for s in self._script.sources):
                     break
-                self._stop.wait(every_seconds)
+                with watchdog.waiting():
+                    self._stop.wait(every_seconds)
         self._summary.seconds = time.monotonic() - started
         return self._summary
 
@@ -204,7 +209,8 @@ class _Run:
         """Refresh the result of an INSERT and send its changes, also those of a run that was killed in between."""
         result = self._result(plan)
         sources = open_sources(self._spark, self._state, plan, self._opened, self._ended)
-        report = result.refresh(sources, rebuild=self._rebuild)
+        with watchdog.step(f"computing and committing INSERT {plan.name}"):
+            report = result.refresh(sources, rebuild=self._rebuild)
         if report is not None:
             self._report(report)
             self._print(result, report)

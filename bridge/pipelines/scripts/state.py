@@ -124,7 +124,7 @@ class ScriptState:
         )
 
     def _pipeline(self, part: str, topic: Topic, delta: DeltaTarget) -> Definition:
-        run = Run(checkpoint=f"{self.folder}/checkpoints/{part}")
+        run = Run(f"{self.folder}/checkpoints/{part}", step_timeout_seconds=self.script.step_timeout_seconds)
         return Definition(f"{self.name}.{part}", self.script.base, topic, delta, run)
 
 

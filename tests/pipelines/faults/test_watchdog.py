@@ -1,0 +1,43 @@
+"""A run that hangs in native code ends with 5, and the next one takes over at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.embedded.broker import Broker
+from bridge.pipelines.ingest.run import ingest
+from tests.pipelines.processes import Process
+from tests.pipelines.world import World, upsert
+
+
+def test_the_next_run_takes_over(
+    spark: SparkSession,
+    broker: Broker,
+    lake: Path,
+    unique: Callable[[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It keeps Python's lock, so that none of its threads runs; the JVM, which is idle, ends with it."""
+    world = World.make(spark, broker, lake, unique, partitions=1)
+    world.send([upsert(1, "a")])
+    definition = world.definition(run={"step-timeout": "45 s"})
+    log = tmp_path / "bridge.log"
+    monkeypatch.setenv("BRIDGE_LOG", str(log))
+    with Process("ingest", world.folder / "orders.yaml", tmp_path / "first") as run:
+        run.until(run.arm("ingest.before-merge", "freeze"))
+        assert run.ended(200) == 5, run.output
+        run.alone(20)
+    assert "stalled: ingest orders has not ended this step within 45 s: merging batch 0." in run.output
+    written = log.read_text()
+    assert "not ended this step within 45 s: merging batch 0." in written
+    assert "in _hit" in written and "in apply_latest" in written and "in _send_heartbeats" in written
+    begun = time.monotonic()
+    summary = ingest(spark, definition)
+    assert time.monotonic() - begun < 60 and summary.warning is None
+    assert [row[:2] for row in world.rows()] == [(1, "a")]
