@@ -39,7 +39,7 @@ def test_a_verb_s_row_shows_file_exactly_when_it_takes_one() -> None:
 def test_the_exit_codes_are_those_of_the_errors() -> None:
     classes = [e for _, e in inspect.getmembers(errors, inspect.isclass) if issubclass(e, errors.BridgeError)]
     interrupted = 130
-    codes = {0, interrupted} | {e.exit_code for e in classes}
+    codes = {0, errors.STALLED, interrupted} | {e.exit_code for e in classes}
     assert [int(row[0]) for row in README.rows("Exit code")] == sorted(codes)
 
 

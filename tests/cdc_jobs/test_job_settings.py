@@ -14,7 +14,12 @@ def with_pipeline(lines: str) -> str:
 
 
 def test_name_state_and_parallelism(shop: Path) -> None:
-    job = load(shop, with_pipeline("name: Shop to Kafka\nparallelism: 3\nbridge.state: ../state"))
+    job = load(
+        shop,
+        with_pipeline(
+            "name: Shop to Kafka\nparallelism: 3\nbridge.state: ../state\nbridge.step-timeout: 1 h"
+        ),
+    )
     assert job.name == "Shop to Kafka"
     assert job.folder == f"{shop.parent}/state/Shop_to_Kafka-27f671"
     assert {d.name for d in job.publishes} == {
@@ -22,6 +27,7 @@ def test_name_state_and_parallelism(shop: Path) -> None:
         "Shop_to_Kafka-27f671.shop.orders",
     }
     assert {d.topic.sink.parallelism for d in job.publishes} == {3}
+    assert {d.run.step_timeout_seconds for d in job.publishes} == {3600.0}
     assert {d.run.checkpoint for d in job.publishes} == {
         f"{job.folder}/checkpoints/shop.items",
         f"{job.folder}/checkpoints/shop.orders",

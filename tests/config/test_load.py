@@ -40,7 +40,7 @@ def test_the_smallest_file(tmp_path: Path) -> None:
 def test_every_section(tmp_path: Path) -> None:
     more = """\
 delta: {table: main.shop.orders, properties: {delta.appendOnly: false, delta.checkpointInterval: 20}}
-run: {checkpoint: "s3://bucket/orders", trigger: 10 s, max-offsets-per-batch: "${env:BATCH:500}"}
+run: {checkpoint: "s3://bucket/orders", trigger: 10 s, max-offsets-per-batch: "${env:BATCH:500}", step-timeout: 1 h}
 ingest: {bad-records: skip, base: existing}
 publish: {start: version:12}
 quality: {suite: expectations/orders.json, on-failure: warn, report: /tmp/report.html}
@@ -48,7 +48,7 @@ quality: {suite: expectations/orders.json, on-failure: warn, report: /tmp/report
     definition = loaded(tmp_path, WHOLE.replace(REST, more))
     properties = {"delta.appendOnly": "false", "delta.checkpointInterval": "20"}
     assert definition.delta == DeltaTarget(table="main.shop.orders", properties=properties)
-    assert definition.run == Run("s3://bucket/orders", 10.0, 500)
+    assert definition.run == Run("s3://bucket/orders", 10.0, 500, 3600.0)
     assert definition.bad_records is BadRecords.SKIP
     assert definition.base_is_existing
     assert definition.publish.start == PublishStart("version", "12")

@@ -66,6 +66,12 @@ STARTS = "legal values are snapshot, latest, version:N, timestamp:2024-12-31T23:
             "trigger: '10', checkpoint: work",
             f"run.trigger: '10': it has no unit; {TRIGGERS}",
         ),
+        (
+            "checkpoint: work",
+            "step-timeout: '600', checkpoint: work",
+            "run.step-timeout: '600': not legal; legal values are durations with a unit, like '10 min', and '0 s' for "
+            "no bound",
+        ),
         ("checkpoint: work", "trigger: 0 s, checkpoint: work", f"run.trigger: '0 s': not legal; {TRIGGERS}"),
         (
             "delta:",

@@ -165,7 +165,9 @@ class Process:
     def workers(self) -> list[int]:
         """Spark's Python workers and their daemon."""
         found = [pid for pid in self.pids() if pid != self.pid and _name(pid).startswith("python")]
-        return [pid for pid in found if _parent(pid) != self.pid]  # without the process that watches the driver
+        return [
+            pid for pid in found if _parent(pid) != self.pid
+        ]  # without the process that watches the driver
 
     def _started(self) -> subprocess.Popen[bytes]:
         assert self._process is not None, "not entered"

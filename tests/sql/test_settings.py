@@ -19,6 +19,14 @@ def test_nothing_is_set() -> None:
     assert settings(()) == Settings()
 
 
+def test_the_bound_of_a_step() -> None:
+    for value, seconds in (("2 h", 7200.0), ("0 s", 0.0)):
+        script = load(f"SET 'bridge.step-timeout' = '{value}';")
+        assert script.step_timeout_seconds == seconds
+    assert load("").step_timeout_seconds == 600.0
+    assert "text does not start with a number" in script_refusal("SET 'bridge.step-timeout' = 'long';")
+
+
 def test_a_key_without_effect_is_a_warning() -> None:
     found = settings(parse_script("SET 'parallelism.default' = '4'", "t.sql"))
     assert found.warnings == (
