@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from bridge.bridge_folders import OWNER_FILE, is_owner_file, scratch_name
+from bridge.errors import BridgeError
 
 __all__ = [
     "TextFile",
@@ -22,6 +24,8 @@ __all__ = [
     "is_local",
     "list_names",
     "local_path",
+    "make_folder",
+    "make_local_folder",
     "modified_ms",
     "read_text",
 ]
@@ -30,7 +34,8 @@ __all__ = [
 class TextFile:
     """One small file that is read and written often; its file system is resolved once.
 
-    Any thread may use it. Raises the file system's own errors, which on a local disk are OSErrors.
+    Any thread may use it. Raises the file system's own errors, which on a local disk are OSErrors; BridgeError for a
+    folder that `make_folder` cannot make.
     """
 
     def __init__(self, spark: SparkSession, path: str) -> None:
@@ -63,7 +68,7 @@ class TextFile:
             stream.close()
 
     def _replace(self, text: str) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self._path.parent)
         scratch = self._path.with_name(scratch_name(self._path.name))
         try:
             scratch.write_text(text, encoding="utf-8")
@@ -72,6 +77,33 @@ class TextFile:
             with contextlib.suppress(OSError):
                 scratch.unlink(missing_ok=True)
             raise
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder of a local disk, with those above it, if it is not there.
+
+    Raises BridgeError, which names it and the way out, where it cannot be made or no file can be made in it; OSError
+    for a full disk."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+    except OSError as failed:
+        if failed.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        at = next((f for f in (folder, *folder.parents) if os.path.exists(f)), folder)
+        what = f"{at}: {failed.strerror}" if os.path.isdir(at) else f"{at} is a file"
+        raise BridgeError(
+            f"{folder}: this folder cannot be made or written ({what}). Move the file away, or let the user of the "
+            "bridge write there, or name another path in the pipeline file"
+        ) from failed
+
+
+def make_local_folder(spark: SparkSession, path: str | None) -> None:
+    """Do as `make_folder` for a path that Spark was given, if it is one of a local disk."""
+    place = None if path is None else local_path(spark, path)
+    if place is not None:
+        make_folder(place[1])
 
 
 def _open(spark: SparkSession, path: str) -> tuple[Any, Any]:

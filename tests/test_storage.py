@@ -9,6 +9,8 @@ from pyspark.sql import SparkSession
 
 from bridge import storage
 from bridge.bridge_folders import OWNER_FILE
+from bridge.delta.write_once import link_once
+from bridge.errors import BridgeError
 
 pytestmark = pytest.mark.versions
 
@@ -58,3 +60,22 @@ def test_a_folder_is_deleted_with_everything_in_it(spark: SparkSession, tmp_path
     for _ in range(2):
         storage.delete_folder(spark, str(tmp_path / "state"))
         assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_made_is_named_with_the_way_out(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    in_the_way = tmp_path / "file" / "a b"
+    message = (
+        f"{in_the_way}: this folder cannot be made or written ({tmp_path / 'file'} is a file). Move the file away, or "
+        "let the user of the bridge write there, or name another path in the pipeline file"
+    )
+    for make in (
+        lambda: link_once(in_the_way / "1.json", "{}"),
+        lambda: storage.TextFile(spark, str(in_the_way / "1.json")).write("{}"),
+        lambda: storage.make_local_folder(spark, str(in_the_way)),
+    ):
+        with pytest.raises(BridgeError) as caught:
+            make()
+        assert str(caught.value) == message
+    with pytest.raises(BridgeError, match=r"^/proc/1/a: this folder cannot be made or written \(/proc/1: "):
+        storage.make_folder(Path("/proc/1/a"))

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import types as T
 
@@ -19,7 +18,12 @@ from bridge.delta.deletion_vectors.commit import append_info, write_commit
 from bridge.delta.deletion_vectors.data_files import arrow_schema
 from bridge.delta.deletion_vectors.snapshot import Action, Snapshot, open_snapshot
 from bridge.delta.delta_errors import attempts, conflict_error, replaced_error
-from bridge.delta.delta_rs import open_with_delta_rs, refuse_unsupported_features
+from bridge.delta.delta_rs import (
+    folder_in_driver,
+    open_with_delta_rs,
+    refuse_partitions,
+    refuse_unsupported_features,
+)
 from bridge.delta.ingest_progress import IngestProgress, app_id
 from bridge.delta.log_cleanup import checkpoint_if_due
 from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
@@ -57,14 +61,9 @@ class FileAppends:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        place = urlsplit(table.location)
-        if place.scheme != "file":
-            raise UnsupportedByEngine(
-                f"the table is stored in {place.scheme or 'an unknown file system'}, not in local files"
-            )
         self._lock = threading.Lock()
         """Two threads that follow the log at once would count a version twice."""
-        self._snapshot = open_snapshot(unquote(place.path), with_files=False)
+        self._snapshot = open_snapshot(folder_in_driver(table), with_files=False)
         _refuse_unsupported(self._newest())
 
     def target(self) -> AppendTarget:
@@ -135,8 +134,7 @@ def _description(snapshot: Snapshot) -> Mapping[str, Any]:
 
 def _refuse_unsupported(snapshot: Snapshot) -> None:
     metadata, protocol = snapshot.metadata, snapshot.protocol
-    if metadata["partitionColumns"]:
-        raise UnsupportedByEngine("the table has partitions")
+    refuse_partitions(metadata["partitionColumns"])
     refuse_unsupported_features(
         protocol.get("readerFeatures"),
         protocol.get("writerFeatures"),

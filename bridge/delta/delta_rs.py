@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import types as T
 
@@ -15,6 +15,7 @@ from bridge.delta.int96_timestamps import misread_by_delta_rs
 from bridge.delta.merge_contract import UnsupportedByEngine
 from bridge.delta.object_store import storage_options
 from bridge.delta.table import Table
+from bridge.delta.table_files import local_folder, scheme_of
 from bridge.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 __all__ = [
     "UnsupportedByEngine",
     "all_fields",
+    "folder_in_driver",
     "open_with_delta_rs",
+    "refuse_partitions",
     "refuse_unsupported_features",
     "refuse_unsupported_table",
     "table_errors",
@@ -33,6 +36,8 @@ __all__ = [
 
 _READS = {"deletionVectors", "timestampNtz", "vacuumProtocolCheck"}
 _WRITES = {*_READS, "appendOnly", "changeDataFeed", "invariants"}
+_MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|\\")
+"""In the name of a folder."""
 _OLD_WRITER = 4
 """The last writer version of the protocol without table features, column mapping and identity columns."""
 _NESTED = (T.ArrayType, T.MapType, T.StructType)
@@ -59,20 +64,30 @@ def open_with_delta_rs(table: Table) -> DeltaTable:
         from deltalake import DeltaTable
     except ImportError:
         raise UnsupportedByEngine("the package deltalake is not installed") from None
-    place = urlsplit(table.location)
-    if place.scheme == "file":
-        address, options = unquote(place.path), None
-    elif place.scheme == "s3a":
-        address, options = table.location, storage_options(table.spark, table.location)
+    address = table.location
+    options: dict[str, str] | None = None
+    if scheme_of(table.location) == "s3a":
+        options = storage_options(table.spark, table.location)
     else:
-        raise UnsupportedByEngine(
-            f"the table is stored in {place.scheme or 'an unknown file system'}, not in local files or on s3a://"
-        )
+        address = folder_in_driver(table, "in local files or on s3a://")
     with table_errors(table):
         target = _opened(DeltaTable, address, options)
         if str(target.metadata().id) != table.id:
             raise replaced_error(table)
     return target
+
+
+def folder_in_driver(table: Table, where: str = "in local files") -> str:
+    """The folder of a table on a local disk. Raises UnsupportedByEngine for one that is not stored `where` an engine in
+    the driver needs it, or that delta-rs, which writes the checkpoints, looks for under another name."""
+    folder = local_folder(table.location)
+    if folder is None:
+        raise UnsupportedByEngine(f"the table is stored in {scheme_of(table.location)}, not {where}")
+    if found := _MISREAD.search(folder):
+        raise UnsupportedByEngine(
+            f"the path has {found[0]!r} in a name, which delta-rs takes for another one"
+        )
+    return folder
 
 
 def _opened(open_table: type[DeltaTable], address: str, options: dict[str, str] | None) -> DeltaTable:
@@ -96,6 +111,7 @@ def refuse_unsupported_table(target: DeltaTable, table: Table, key: Sequence[str
     """Raise UnsupportedByEngine unless delta-rs handles all features and types of the table as Spark does."""
     protocol = target.protocol()
     fields = all_fields(target)
+    refuse_partitions(target.metadata().partition_columns)
     refuse_unsupported_features(
         protocol.reader_features,
         protocol.writer_features,
@@ -108,6 +124,13 @@ def refuse_unsupported_table(target: DeltaTable, table: Table, key: Sequence[str
         raise UnsupportedByEngine(
             f"files written by Spark have (INT96) timestamps of column {name!r} that may be before 1678 or after 2261"
         )
+
+
+def refuse_partitions(columns: Collection[str]) -> None:
+    """Raise UnsupportedByEngine for a table with partition columns: delta-rs writes other texts for their values than
+    Spark, by which Spark no longer finds the file to remove (docs/adr/052)."""
+    if columns:
+        raise UnsupportedByEngine(f"the table is partitioned by {', '.join(columns)}")
 
 
 def refuse_unsupported_features(

@@ -55,6 +55,7 @@ class TableDescription:
     location: str
     schema: T.StructType
     clustered_by: tuple[str, ...] = ()
+    partitioned_by: tuple[str, ...] = ()
 
 
 def describe(spark: SparkSession, target: DeltaTarget) -> TableDescription | None:
@@ -74,6 +75,7 @@ def describe(spark: SparkSession, target: DeltaTarget) -> TableDescription | Non
             int(about["createdTime"]),
             location,
             T.StructType.fromJson(json.loads(about["schemaString"])),
+            partitioned_by=tuple(about["partitionColumns"]),
         )
     except Exception:  # whatever is wrong with the log, Delta's own error names it
         return None

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 import numpy as np
 from pyroaring import BitMap
@@ -35,7 +34,12 @@ from bridge.delta.deletion_vectors.new_files import write_change_file, write_dat
 from bridge.delta.deletion_vectors.rewrites import files_to_rewrite
 from bridge.delta.deletion_vectors.snapshot import Action, Snapshot, live_rows, open_snapshot
 from bridge.delta.delta_errors import attempts, conflict_error, replaced_error, table_error
-from bridge.delta.delta_rs import open_with_delta_rs, refuse_unsupported_features
+from bridge.delta.delta_rs import (
+    folder_in_driver,
+    open_with_delta_rs,
+    refuse_partitions,
+    refuse_unsupported_features,
+)
 from bridge.delta.ingest_progress import IngestProgress, app_id
 from bridge.delta.log_cleanup import checkpoint_if_due
 from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
@@ -126,12 +130,7 @@ class DeletionVectorsEngine:
         raise conflict_error(table, progress.batch)
 
     def _newest(self, table: Table) -> Snapshot:
-        place = urlsplit(table.location)
-        if place.scheme != "file":
-            raise UnsupportedByEngine(
-                f"the table is stored in {place.scheme or 'an unknown file system'}, not in local files"
-            )
-        folder = unquote(place.path)
+        folder = folder_in_driver(table)
         known = self._snapshot
         if known is None or known.folder != folder or not known.follow():
             known = self._snapshot = open_snapshot(folder)
@@ -244,8 +243,7 @@ def _refuse_unsupported(snapshot: Snapshot, key: Sequence[str]) -> None:
         properties, "delta.enableDeletionVectors"
     ):
         raise UnsupportedByEngine("the table has no deletion vectors")
-    if metadata["partitionColumns"]:
-        raise UnsupportedByEngine("the table has partitions")
+    refuse_partitions(metadata["partitionColumns"])
     refuse_unsupported_features(
         protocol.get("readerFeatures"),
         protocol.get("writerFeatures"),

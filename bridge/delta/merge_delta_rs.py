@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
 from bridge.definition import Engine
 from bridge.delta.changes_in_driver import Limits, collect_changes, kept_column
+from bridge.delta.deletion_vectors.commit import sync_added
+from bridge.delta.deletion_vectors.snapshot import Snapshot
 from bridge.delta.delta_errors import attempts, conflict_error
 from bridge.delta.delta_rs import (
     all_fields,
@@ -37,7 +40,10 @@ from bridge.delta.merge_semantics import (
 )
 from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit_properties
+from bridge.delta.table_files import local_folder
 from bridge.delta.txn_settings import committed_version
+from bridge.delta.write_once import sync
+from bridge.log_layout import commit_file, log_folder
 from bridge.schema import quote
 
 if TYPE_CHECKING:
@@ -180,8 +186,19 @@ def commit_merge(
             [], "append", target.schema(), commit_properties=commit, post_commithook_properties=hooks
         )
         result = MergeResult(committed_version(table, progress))
+    _sync(table, result.version)
     after_commit(target, table, result.version)
     return result
+
+
+def _sync(table: Table, version: int) -> None:
+    """Put a commit and its files on a local disk, as delta-rs does not: no later loss of power takes the batch back."""
+    folder = local_folder(table.location)
+    commit = None if folder is None else Snapshot(folder).read_commit(version)
+    if folder is not None and commit is not None:
+        sync_added(folder, commit)
+        sync(Path(log_folder(folder), commit_file(version)))
+        sync(Path(log_folder(folder)))
 
 
 def _values(columns: Sequence[str]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from bridge.definition import DeltaTarget
 from bridge.delta.delta_errors import retry_conflicts, table_errors
 from bridge.delta.ingest_progress import committed_by
 from bridge.delta.table import Table, exists, handle
+from bridge.storage import make_local_folder
 
 __all__ = [
     "finish_replays",
@@ -149,6 +150,7 @@ def _same_record() -> str:
 def _create(spark: SparkSession, target: DeltaTarget) -> None:
     if exists(spark, target):
         return
+    make_local_folder(spark, target.path)
     builder = DeltaTable.createIfNotExists(spark)
     builder = builder.tableName(target.table) if target.table else builder.location(str(target.path))
     with table_errors(target):

@@ -69,6 +69,8 @@ class Table:
     """URI of its folder."""
     clustered_by: tuple[str, ...] = field(default=(), compare=False)
     """Its clustering columns when it was opened."""
+    partitioned_by: tuple[str, ...] = field(default=(), compare=False)
+    """Its partition columns; those of one table never change."""
 
     def __str__(self) -> str:
         return str(self.target)
@@ -96,10 +98,7 @@ class Table:
             return self.delta().toDF().limit(1).isEmpty()
 
     def read(self, options: Mapping[str, str]) -> DataFrame:
-        """A lazy batch read of all columns with Delta's reader options.
-
-        Exceptions of Spark are not translated; see `delta_errors`.
-        """
+        """A lazy batch read of all columns with Delta's reader options; see `delta_errors` for Spark's exceptions."""
         reader = self.spark.read.format("delta").options(**options)
         return reader.table(self.target.table) if self.target.table else reader.load(self.target.path)
 
@@ -158,6 +157,7 @@ def create_if_absent(
     """
     properties = new_properties(fields, target.properties, pipeline, appends=appends, mark=mark)
     if not exists(spark, target) and not create_locally(spark, target, fields, properties):
+        storage.make_local_folder(spark, target.path)
         builder = DeltaTable.createIfNotExists(spark)
         builder = builder.tableName(target.table) if target.table else builder.location(str(target.path))
         for f in fields:
@@ -212,6 +212,7 @@ def open_table(
         found.created_ms,
         found.location,
         found.clustered_by,
+        found.partitioned_by,
     )
 
 
@@ -225,9 +226,7 @@ def _described_by_delta(spark: SparkSession, target: DeltaTarget) -> TableDescri
         raise TableError(f"no Delta table at {target}: `bridge ingest` creates it; or check the path or name")
     opened = handle(spark, target)
     with table_errors(target):
-        created = F.unix_millis("createdAt").alias("created_ms")
-        wanted = ("id", "properties", created, "location", "clusteringColumns")
-        detail = opened.detail().select(*wanted).collect()[0]
+        detail = opened.detail().select("*", F.unix_millis("createdAt").alias("created_ms")).collect()[0]
         return TableDescription(
             detail["id"],
             dict(detail["properties"]),
@@ -235,6 +234,7 @@ def _described_by_delta(spark: SparkSession, target: DeltaTarget) -> TableDescri
             detail["location"],
             opened.toDF().schema,
             tuple(detail["clusteringColumns"] or ()),
+            tuple(detail["partitionColumns"] or ()),
         )
 
 

@@ -1,4 +1,4 @@
-"""Gives the files of a table that delta-rs has opened as a file system of Arrow, on local disks and object stores."""
+"""Where the files of a table are: its folder on a local disk, or a file system of Arrow where delta-rs opened it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,24 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyarrow.fs import FileSystem
 
-__all__ = ["table_files"]
+__all__ = ["local_folder", "scheme_of", "table_files"]
+
+
+def local_folder(location: str) -> str | None:
+    """The folder of a table on a local disk by `Table.location`; None for one that is elsewhere.
+
+    The location is a Path of Hadoop as a text, in which no character is escaped: `%20`, `?` and `#` are in a name.
+    """
+    scheme, _, path = location.partition(":")
+    if scheme != "file":
+        return None
+    return f"/{path.lstrip('/')}"
+
+
+def scheme_of(location: str) -> str:
+    """The file system of `Table.location`, for messages."""
+    scheme, colon, _ = location.partition(":")
+    return scheme if colon else "an unknown file system"
 
 
 def table_files(target: DeltaTable) -> FileSystem:

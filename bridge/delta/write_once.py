@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 import uuid
@@ -13,8 +14,9 @@ from pyspark.sql import SparkSession
 from bridge.bridge_folders import scratch_name
 from bridge.delta.delta_errors import error_names
 from bridge.errors import BridgeError
+from bridge.storage import make_folder
 
-__all__ = ["link_once", "write_once"]
+__all__ = ["link_once", "sync", "write_once"]
 
 _CONDITIONAL = "fs.option.create.conditional.overwrite"
 _WRITER = "bridge-writer"
@@ -92,9 +94,14 @@ def _writer_of(system: Any, final: Any) -> str | None:
 
 
 def link_once(final: Path, text: str) -> bool:
-    """Do as `write_once` on a local disk, without Spark."""
+    """Do as `write_once` on a local disk, without Spark. When it returns True the file survives a loss of power.
+
+    Raises BridgeError for a folder that cannot be made or written."""
     # Hadoop's rename replaces an existing file on a local disk; a hard link never does.
-    final.parent.mkdir(parents=True, exist_ok=True)
+    missing = [folder for folder in final.parents if not os.path.exists(folder)]
+    make_folder(final.parent)
+    for folder in missing:
+        sync(folder.parent)
     scratch = final.with_name(scratch_name(final.name))
     try:
         with scratch.open("w", encoding="utf-8") as out:
@@ -106,7 +113,20 @@ def link_once(final: Path, text: str) -> bool:
         return False
     finally:
         scratch.unlink(missing_ok=True)
+    sync(final.parent)
     return True
+
+
+def sync(path: Path) -> None:
+    """Put a file that was closed, or the names in a folder, on the disk, if its file system has a call for that."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    except OSError as failed:
+        if failed.errno not in (errno.EINVAL, errno.ENOTSUP):  # folders of FUSE
+            raise
+    finally:
+        os.close(opened)
 
 
 def _rename(spark: SparkSession, path: str, text: str) -> bool:

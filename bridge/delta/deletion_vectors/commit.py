@@ -6,8 +6,10 @@ import json
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +17,14 @@ from pyroaring import BitMap
 
 from bridge.delta.deletion_vectors.data_files import DataFile
 from bridge.delta.deletion_vectors.snapshot import Action, stats_of
-from bridge.delta.deletion_vectors.vectors import write_vectors
-from bridge.delta.write_once import link_once
+from bridge.delta.deletion_vectors.vectors import vector_file, write_vectors
+from bridge.delta.write_once import link_once, sync
 from bridge.log_layout import commit_file, log_folder
 from bridge.version import own_version
 
-__all__ = ["append_info", "commit_info", "mark_rows", "removed", "write_commit"]
+__all__ = ["append_info", "commit_info", "mark_rows", "removed", "sync_added", "write_commit"]
+
+_SYNCS_AT_ONCE = 8
 
 
 def mark_rows(
@@ -104,9 +108,34 @@ def _info(
 def write_commit(table_folder: str, version: int, actions: Sequence[Mapping[str, Any]]) -> bool:
     """Write the commit, all of it or nothing; False, with nothing written, if another writer has that version.
 
+    The files that it adds are on the disk before it is, so that a loss of power leaves no commit without its rows.
     Raises ValueError, with nothing written, if the log lacks the version before: a log with a gap cannot be read."""
     log = Path(log_folder(table_folder))
     if version > 0 and not (log / commit_file(version - 1)).exists():
         raise ValueError(f"{log}: there is no version {version - 1}, so version {version} would leave a gap")
     text = "".join(json.dumps(action, ensure_ascii=False, separators=(",", ":")) + "\n" for action in actions)
+    sync_added(table_folder, actions)
     return link_once(log / commit_file(version), text)
+
+
+def sync_added(table_folder: str, actions: Sequence[Mapping[str, Any]]) -> None:
+    """Put the new files of a commit, and their names in their folders, on the disk: each file and folder once."""
+    known = {action["remove"]["path"] for action in actions if "remove" in action}
+    files: dict[Path, None] = {}
+    for action in actions:
+        for added in (action[name] for name in ("add", "cdc") if name in action):
+            if added["path"] not in known:
+                files[Path(table_folder, unquote(added["path"]))] = None
+            vector = added.get("deletionVector") or {}
+            if vector.get("storageType") == "u":
+                files[vector_file(table_folder, vector)] = None
+    folders = dict.fromkeys(folder for file in files for folder in _up_to(file.parent, Path(table_folder)))
+    if files:
+        # What a disk is asked for at the same time it writes together; each thread opens a file of its own.
+        with ThreadPoolExecutor(_SYNCS_AT_ONCE) as pool:
+            list(pool.map(sync, (*files, *folders)))
+
+
+def _up_to(folder: Path, top: Path) -> list[Path]:
+    """The folder and those above it, of which each may be new, up to `top`."""
+    return [folder] if folder == top or top not in folder.parents else [folder, *_up_to(folder.parent, top)]

@@ -20,7 +20,7 @@ from pyroaring import BitMap
 
 from bridge.delta.merge_contract import UnsupportedByEngine
 
-__all__ = ["Descriptor", "read_vector", "write_vectors"]
+__all__ = ["Descriptor", "read_vector", "vector_file", "write_vectors"]
 
 Descriptor = Mapping[str, Any]
 """`deletionVector` of an `add` action: storageType, pathOrInlineDv, offset, sizeInBytes, cardinality."""
@@ -46,7 +46,7 @@ def read_vector(table_folder: str, descriptor: Descriptor | None) -> BitMap:
     if descriptor["storageType"] == "i":
         found = _decoded(descriptor["pathOrInlineDv"])[:size]
     else:
-        with open(_file(table_folder, descriptor), "rb") as file:
+        with open(vector_file(table_folder, descriptor), "rb") as file:
             file.seek(int(descriptor.get("offset") or 0))
             (stored,) = struct.unpack(">i", file.read(4))
             found = file.read(size)
@@ -90,7 +90,8 @@ def _parsed(data: bytes) -> BitMap:
     return BitMap.deserialize(data[16:]) if count else BitMap()
 
 
-def _file(table_folder: str, descriptor: Descriptor) -> Path:
+def vector_file(table_folder: str, descriptor: Descriptor) -> Path:
+    """Where the file of a vector is, if it is not inline. Raises UnsupportedByEngine where it is not on this disk."""
     where = str(descriptor["pathOrInlineDv"])
     if descriptor["storageType"] == "u":
         prefix, encoded = where[:-_ENCODED_UUID], where[-_ENCODED_UUID:]

@@ -154,6 +154,8 @@ class Lease:
             is_unchanged = self._read() == text
             if is_unchanged:
                 self._file.write(self._owner.to_json())
+        except BridgeError as failed:
+            raise BridgeError(f"{self._option}: {failed}") from failed
         except Exception as failed:
             first = (str(failed).splitlines() or [""])[0][:300]
             raise BridgeError(

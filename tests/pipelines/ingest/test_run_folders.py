@@ -1,0 +1,84 @@
+"""Folders with names that are no plain text in a URI, and folders that cannot be made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.embedded.broker import Broker
+from bridge.errors import BridgeError
+from bridge.metrics import BatchReport
+from bridge.pipelines.compare.verify import verify
+from bridge.pipelines.ingest.replay import replay
+from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.operations.maintain import maintain
+from bridge.pipelines.operations.status import status
+from bridge.pipelines.publish.run import publish
+from bridge.pipelines.resync.topic_to_table import resync
+from tests.pipelines.world import World, key, tombstone, upsert
+
+ONE = Decimal("1.00")
+FOLDERS = {
+    "a b?c#d+é&=;'%": "delta-rs",
+    "%20 x:y%2F": "spark (the path has '%20' in a name, which delta-rs takes for another one)",
+}
+"""The names of folders, and which engine merges there."""
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_every_verb_finds_a_folder_by_its_name(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], name: str
+) -> None:
+    folder = lake / name
+    folder.mkdir()
+    aside = "ingest: {bad-records: quarantine}\n"
+    for number, sections in enumerate(("", "ingest: {reader: spark}\n", "merge: {engine: spark}\n", aside)):
+        world = World.make(
+            spark, broker, folder, unique, partitions=1, sections=sections, delta=f"path: table{number}"
+        )
+        run = {"checkpoint": f"checkpoint{number}"}
+        definition = world.definition(run=run)
+        world.send([upsert(1, "a"), upsert(2, "b")])
+        reports: list[BatchReport] = []
+        ingest(spark, definition, listener=reports.append)
+        if number == 0:
+            assert next(r.engine for r in reports) == FOLDERS[name]
+        world.send(
+            [upsert(1, "c"), tombstone(2), upsert(3, "d"), *([(key(4), "{")] if sections == aside else [])]
+        )
+        ingest(spark, definition)
+        rows = spark.read.format("delta").load(f"{folder}/table{number}").orderBy("id").collect()
+        assert [tuple(row) for row in rows] == [(1, "c", ONE), (3, "d", ONE)]
+        assert verify(spark, definition).equal
+    assert replay(spark, definition).still_bad == 1
+    assert resync(spark, definition).updated == 0
+    maintain(spark, definition)
+    assert status(spark, definition)
+    back = World.make(spark, broker, folder, unique, partitions=1, delta="path: table0")
+    out = back.definition("back", {"checkpoint": "back"})
+    publish(spark, out)
+    assert sorted(k for k, _ in back.received()) == [key(1).encode(), key(3).encode()]
+    assert verify(spark, out, direction="publish").equal
+    assert [path.name for path in lake.iterdir()] == [name]
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_that_names_it(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+) -> None:
+    world = World.make(spark, broker, lake, unique, partitions=1)
+    world.send([upsert(1, "a"), (key(2), "{")])
+    (lake / "file").touch()
+    for delta, run, sections in (
+        ("path: file/table", "checkpoint", ""),
+        ("path: table", "file/checkpoint", ""),
+        ("path: table", "checkpoint", "ingest: {bad-records: quarantine, quarantine: {path: file/aside}}\n"),
+    ):
+        world.delta, world.sections = delta, sections
+        with pytest.raises(
+            BridgeError, match=rf"{lake}/file/\w+.* cannot be made or written \({lake}/file is a file"
+        ):
+            ingest(spark, world.definition(run={"checkpoint": run}))
