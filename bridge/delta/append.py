@@ -10,6 +10,7 @@ from bridge.columns import col
 from bridge.delta.delta_errors import table_errors
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_contract import MergeResult
+from bridge.delta.partition_values import lost_values, refuse_lost_values
 from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit_properties
 from bridge.delta.txn_settings import committed_version, forget_last_version, last_version, txn_settings
@@ -40,10 +41,11 @@ def append_batch(table: Table, changes: DataFrame, *, rows: int, progress: Inges
 
 def appended(table: Table, rows: DataFrame, progress: IngestProgress) -> int | None:
     """Append `rows` and return the version that holds them and `progress`; None where Delta knows the batch number and
-    skipped the write. Exceptions of Spark and Delta are not translated."""
-    with session_settings(table.spark, txn_settings(table, progress)):
+    skipped the write. Raises TableError for a row that a partition column would change; other exceptions of Spark and
+    Delta are not translated."""
+    with lost_values(table), session_settings(table.spark, txn_settings(table, progress)):
         forget_last_version(table.spark)
-        writer = rows.write.format("delta").mode("append")
+        writer = refuse_lost_values(table, rows).write.format("delta").mode("append")
         if table.target.table:
             writer.saveAsTable(table.target.table)
         else:

@@ -34,6 +34,7 @@ from bridge.delta.merge_semantics import (
     Update,
     upsert_by_key,
 )
+from bridge.delta.partition_values import lost_values, refuse_lost_values
 from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit_properties
 from bridge.delta.txn_settings import committed_version, last_version, txn_settings
@@ -95,7 +96,7 @@ class SparkEngine:
         if persisted:
             predicate = key_predicate(changes, key, TARGET, max_named=self.max_named_keys)
         # Spark makes a Bloom filter only of a side that has a filter; this one is true of every change.
-        changes = changes.where(col(KIND) > "")
+        changes = refuse_lost_values(table, changes.where(col(KIND) > ""))
         if not table.deletion_vectors and not statement.all_effective:
             changes = _effective(table, changes, statement, predicate.condition)
         merge_settings = txn_settings(table, progress.merging(table, key))
@@ -106,7 +107,11 @@ class SparkEngine:
         conflict: Exception | None = None
         for _ in attempts():
             try:
-                with table_errors(table), session_settings(table.spark, merge_settings):
+                with (
+                    lost_values(table),
+                    table_errors(table),
+                    session_settings(table.spark, merge_settings),
+                ):
                     counts = _execute(table, table.delta(), changes, statement, predicate.condition)
                     version = last_version(table.spark) or -1
             except Exception as error:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bridge import compact
-from bridge.columns import BAD, KIND, col
+from bridge.columns import BAD, KIND, col, retracts
 from bridge.decode import BAD_KEY_ID, DROPPED, SKIP, UNAVAILABLE, decode_events, decode_keys, decode_values
 from bridge.definition import Definition
+from bridge.delta.partition_values import lost_reason
 from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.pipelines.changes import row_gate, unavailable_values
 
@@ -46,25 +47,42 @@ def is_good() -> Column:
     return col(BAD).isNull() & ~col(KIND).isin(SKIP, DROPPED)
 
 
-def decode(records: DataFrame, definition: Definition, *, fast: bool = False) -> DataFrame:
+def decode(
+    records: DataFrame, definition: Definition, *, partitioned_by: Sequence[str] = (), fast: bool = False
+) -> DataFrame:
     """Decode records into changes with `__bad`, and divert rows that break the gate; drops no bad record.
 
+    A row that the table, `partitioned_by` these columns, would not hold is a bad one (see `partition_values`); where
+    the topic is compared with a table that was not written from it, there are none.
     Returns one change per key, the last one, where `definition.compacts_first`; otherwise all changes. With `fast`,
     `__bad` may be NEEDS_FULL_DECODE: the frame is then incomplete, and must be decoded again without `fast`.
     """
     if not definition.topic.is_upsert:
-        return row_gate.divert_unexpected(decode_events(records, definition.topic, fast=fast), definition)
+        return _judged(decode_events(records, definition.topic, fast=fast), definition, partitioned_by)
     keyed = decode_keys(records, definition.topic, fast=fast)
     if definition.compacts_first:
         keyed = compact.latest_by_offset(keyed, [*definition.primary_key, BAD_KEY_ID])
-    return row_gate.divert_unexpected(decode_values(keyed, definition.topic, fast=fast), definition)
+    return _judged(decode_values(keyed, definition.topic, fast=fast), definition, partitioned_by)
 
 
-def decode_with_fallback(records: DataFrame, definition: Definition, persist: Persist) -> DataFrame:
+def _judged(changes: DataFrame, definition: Definition, partitioned_by: Sequence[str]) -> DataFrame:
+    lost = lost_reason(changes.schema.fields, partitioned_by)
+    if lost is not None:
+        is_row = is_good()
+        if not definition.topic.appends:  # a retraction finds nothing to delete, as the table has no such row
+            is_row = is_row & ~retracts()
+        reason = F.coalesce(col(BAD), F.when(is_row, lost))
+        changes = changes.withColumns({KIND: F.when(reason.isNull(), col(KIND)), BAD: reason})
+    return row_gate.divert_unexpected(changes, definition)
+
+
+def decode_with_fallback(
+    records: DataFrame, definition: Definition, persist: Persist, partitioned_by: Sequence[str] = ()
+) -> DataFrame:
     """Decode records by the fast path, or by the full decode if the fast path leaves a record open."""
-    changes = persist(decode(records, definition, fast=True))
+    changes = persist(decode(records, definition, partitioned_by=partitioned_by, fast=True))
     if any_row(changes, col(BAD) == NEEDS_FULL_DECODE):
-        return persist(decode(records, definition))
+        return persist(decode(records, definition, partitioned_by=partitioned_by))
     return changes
 
 

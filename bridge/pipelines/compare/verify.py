@@ -89,9 +89,9 @@ def verify(
         persist = changelog_decode.persist_within(stack)
         records = source.read(spark, definition.topic, start, snapshot.end)
         records = with_leader_epochs(records, definition.topic, start, snapshot.end)
-        changes = changelog_decode.resolve_unavailable(
-            changelog_decode.decode_with_fallback(records, definition, persist), definition, persist
-        )
+        parts = table.partitioned_by if direction == "ingest" else ()
+        changes = changelog_decode.decode_with_fallback(records, definition, persist, parts)
+        changes = changelog_decode.resolve_unavailable(changes, definition, persist)
         topic = own_rows(changelog_decode.fold(changes, definition), definition)
         rows = own_rows(change_feed.snapshot(table, version), definition)
         if definition.topic.appends:

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from bridge.arrow_formats.catalog import arrow_decoder, change_arrow_decoder
 from bridge.columns import KIND
 from bridge.definition import Definition, Reader, Topic
+from bridge.delta.partition_values import NULL_FOLDER, suspect_columns
 from bridge.delta.table import Table
 from bridge.kafka.client_settings import for_consumer
 from bridge.kafka.folded_changes import ChangeReading
@@ -51,6 +52,7 @@ class ConsumerReader:
         self._topic, self._table = topic, table
         self._job = ConsumerJob(spark, topic.properties, required=definition.reader is Reader.CONSUMER)
         self._key = definition.primary_key
+        self._suspect = [f.name for f in suspect_columns(table.fields, table.partitioned_by)]
         self._make_task = self._upsert_task() if topic.is_upsert else self._change_task()
         self._limit_bytes = definition.merge.max_batch_bytes
 
@@ -72,6 +74,9 @@ class ConsumerReader:
         keys = changes.select(list(self._key))
         if keys.group_by(list(self._key)).aggregate([]).num_rows < keys.num_rows:
             return NotRead("a key is in two partitions, or written in two ways")
+        for name in self._suspect:
+            if _may_be_lost(changes[name]):
+                return NotRead(f"a partition column, {name!r}, may not hold a value of the batch")
         return LatestBatch(
             changes,
             records=sum(part.records for part in parts),
@@ -132,3 +137,11 @@ def _not_null(schema: TableSchema) -> tuple[str, ...]:
 
 def _is_upsert(table: pa.Table) -> pa.ChunkedArray:
     return pc.equal(table[KIND], RowKind.UPDATE_AFTER.value)
+
+
+def _may_be_lost(values: pa.ChunkedArray) -> bool:
+    """See `partition_values`."""
+    if pa.types.is_binary(values.type):
+        return bool(values.null_count < len(values))
+    is_null = pc.is_in(values, pa.array(["", NULL_FOLDER], values.type))
+    return bool(pc.any(pc.or_(is_null, pc.match_substring(values, "\0"))).as_py())

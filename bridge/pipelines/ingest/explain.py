@@ -86,7 +86,10 @@ def explain(spark: SparkSession, definition: Definition) -> Explained:
         records = with_leader_epochs(source.read(spark, topic, start, until), topic, start, until)
         changes = persist(
             changelog_decode.fold(
-                changelog_decode.decode_with_fallback(records, definition, persist), definition
+                changelog_decode.decode_with_fallback(
+                    records, definition, persist, table.partitioned_by if table else ()
+                ),
+                definition,
             )
         )
         counts = changes.agg(F.count(F.lit(1)), F.count_if(retracts())).first()

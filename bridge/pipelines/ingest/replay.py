@@ -119,7 +119,8 @@ class _Run:
                 return result
             _check_available(self.topic, self.state, first, oldest_ms, force)
             records = with_leader_epochs(records, self.topic, first, through)
-            changes = changelog_decode.decode_with_fallback(records, self.definition, persist)
+            parts = self.table.partitioned_by
+            changes = changelog_decode.decode_with_fallback(records, self.definition, persist, parts)
             good = changes.where(col(BAD).isNull())
             coordinates = persist(good.select(*_coordinates()).distinct())
             result = replace(result, replayed=coordinates.count())
@@ -160,7 +161,7 @@ class _Run:
             *quarantined.columns
         )
         changes = changelog_decode.decode_with_fallback(
-            others.unionByName(quarantined), self.definition, persist
+            others.unionByName(quarantined), self.definition, persist, self.table.partitioned_by
         )
         if UNAVAILABLE in changes.columns:
             rows = own_rows(self.table.delta().toDF(), self.definition)

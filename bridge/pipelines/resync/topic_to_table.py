@@ -173,7 +173,9 @@ class _Run:
     ) -> tuple[DataFrame, BatchStats]:
         try:
             changes = changelog_decode.resolve_unavailable(
-                changelog_decode.decode_with_fallback(records, self.definition, persist),
+                changelog_decode.decode_with_fallback(
+                    records, self.definition, persist, self.table.partitioned_by
+                ),
                 self.definition,
                 persist,
                 rows,
