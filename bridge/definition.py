@@ -1,7 +1,6 @@
 """The resolved definition of a pipeline: all options are checked and typed, and all defaults are applied.
 
-`config` builds these values from a pipeline file, and all other modules read only them. They are frozen and
-comparable by value. Secrets are `secret.Secret`, whose text is masked.
+`config` builds these values from a pipeline file. They are frozen and comparable by value; secrets are masked.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 
 from bridge.enums import BadRecords, DeliveryGuarantee, Encoder, Engine, GateAction, OnFailure, Reader
 from bridge.offsets import Offsets
-from bridge.schema import RowType, TableSchema
+from bridge.schema import RowConstraint, RowType, TableSchema
 
 __all__ = [
     "BadRecords",
@@ -276,6 +275,8 @@ class Definition:
     """`peek.hide`: fields whose values `bridge peek` does not show; "*" hides all."""
     warnings: tuple[str, ...] = ()
     """Warnings, for example of deprecated options and options without effect."""
+    constraints: tuple[RowConstraint, ...] = ()
+    """What the open table asks of each row, for those who decode records into it (`unfit_rows.with_constraints`)."""
 
     @property
     def primary_key(self) -> tuple[str, ...]:
@@ -295,6 +296,5 @@ class Definition:
     def compacts_first(self) -> bool:
         """True where only the last record of each key is decoded, and superseded values are not.
         That needs a key that identifies the row (upsert topics), and no rule by which an earlier record of the key
-        counts instead of a bad last one: neither `bad-records: skip` or `quarantine`, nor `gate: quarantine`.
-        """
+        counts instead of a bad last one: neither `bad-records: skip` or `quarantine`, nor `gate: quarantine`."""
         return self.topic.is_upsert and self.bad_records is BadRecords.FAIL and not self.quarantines_rows

@@ -17,6 +17,7 @@ __all__ = [
     "MapType",
     "MetadataColumn",
     "PhysicalColumn",
+    "RowConstraint",
     "RowField",
     "RowType",
     "ScalarType",
@@ -222,6 +223,20 @@ class Watermark:
     column: str
     expression: str
     delay_seconds: float
+
+
+@dataclass(frozen=True)
+class RowConstraint:
+    """A condition of a Delta table on each of its rows."""
+
+    condition: str
+    """Spark SQL; the table accepts rows for which it is true, not those for which it is NULL."""
+    broken: str
+    """Why a row is not accepted, without its values."""
+    not_null: str | None = None
+    """The column, if the condition is that it has a value."""
+    partition: str | None = None
+    """The partition column, if the condition is that it can hold the value."""
 
 
 @dataclass(frozen=True)

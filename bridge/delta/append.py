@@ -7,10 +7,11 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 
 from bridge.columns import col
-from bridge.delta.delta_errors import table_errors
+from bridge.delta.delta_errors import retry_conflicts
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.partition_values import lost_values, refuse_lost_values
+from bridge.delta.rows_taken_back import checked, following
 from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit_properties
 from bridge.delta.txn_settings import committed_version, forget_last_version, last_version, txn_settings
@@ -23,31 +24,32 @@ def append_batch(table: Table, changes: DataFrame, *, rows: int, progress: Inges
     """Append the table's columns of `changes` and record `progress`, both in one commit or not at all.
 
     `rows` is the number of changes. Delta accepts each batch number only once, so a repeated batch adds nothing. An
-    append conflicts with no other writer's rows. Changes the settings of `table.spark` for this one write and restores
-    them.
+    append conflicts with no other writer's rows, only with a RESTORE or another description of the table. Changes the
+    settings of `table.spark` for this one write and restores them.
 
-    Raises ConcurrentRunError when another run has committed that batch, TableError when the table does not accept the
-    rows.
+    Raises ConcurrentRunError when another run has committed that batch, RowsTakenBack as `following` does, TableError
+    when the table does not accept the rows.
     """
     refuse_unfit_properties(table, table.properties, progress.pipeline, appends=True)
     progress = replace(progress, key=())
-    with table_errors(table):
-        version = appended(table, changes.select(*[col(name) for name in table.columns]), progress)
-    if version is None:
-        # Delta skipped the write, as it knows the number; the table's history has the run that used it.
-        return MergeResult(committed_version(table, progress), skipped=True)
-    return MergeResult(version, inserted=rows)
+    changes = changes.select(*[col(name) for name in table.columns])
+    who, way_out = f"table {table}: batch {progress.batch}", "nothing of it is written. Start again"
+    return retry_conflicts(table, lambda: appended(table, changes, progress, rows), who, way_out)
 
 
-def appended(table: Table, rows: DataFrame, progress: IngestProgress) -> int | None:
-    """Append `rows` and return the version that holds them and `progress`; None where Delta knows the batch number and
-    skipped the write. Raises TableError for a row that a partition column would change; other exceptions of Spark and
-    Delta are not translated."""
+def appended(table: Table, changes: DataFrame, progress: IngestProgress, rows: int) -> MergeResult:
+    """Append the `rows` of `changes` and record `progress`, once, as `append_batch` does. Raises TableError for a row
+    that a partition column would change; other exceptions of Spark and Delta are not translated."""
+    progress = following(table, progress)
     with lost_values(table), session_settings(table.spark, txn_settings(table, progress)):
         forget_last_version(table.spark)
-        writer = refuse_lost_values(table, rows).write.format("delta").mode("append")
+        writer = refuse_lost_values(table, changes).write.format("delta").mode("append")
         if table.target.table:
             writer.saveAsTable(table.target.table)
         else:
             writer.save(str(table.target.path))
-        return last_version(table.spark)
+        version = last_version(table.spark)
+    if version is None:
+        # Delta skipped the write, as it knows the number; the table's history has the run that used it.
+        return MergeResult(committed_version(table, progress), skipped=True)
+    return checked(table, progress, MergeResult(version, inserted=rows))

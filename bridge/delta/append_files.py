@@ -27,6 +27,7 @@ from bridge.delta.delta_rs import (
 from bridge.delta.ingest_progress import IngestProgress, app_id
 from bridge.delta.log_cleanup import checkpoint_if_due
 from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
+from bridge.delta.rows_taken_back import following
 from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit_properties
 from bridge.delta.txn_settings import committed_version
@@ -111,6 +112,7 @@ class FileAppends:
             return MergeResult(committed_version(table, progress), skipped=True)
         if _description(snapshot) != target.description:
             raise UnsupportedByEngine("the columns or properties of the table have changed meanwhile")
+        progress = following(table, progress, snapshot.version)
         version = snapshot.version + 1
         actions: list[Action] = [
             {"commitInfo": append_info(snapshot.version, progress.to_json(table.id), adds, rows)},

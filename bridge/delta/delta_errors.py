@@ -20,6 +20,7 @@ __all__ = [
     "CONFLICTS",
     "SCHEMA_CHANGED",
     "SCHEMA_CHANGED_MEANWHILE",
+    "BrokenConstraint",
     "attempts",
     "conflict_error",
     "error_names",
@@ -87,9 +88,22 @@ _CONSTRAINTS = {
     "DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
 }
 
+_CONSTRAINT = re.compile(
+    r"(?P<CHECK>(?<=CHECK constraint )\S+)|(?P<NULL>(?<=NOT NULL constraint violated for column: )\S+?(?=\.?(?:\s|$)))"
+    r"|(?P<LENGTH>(?<=Failed check: )[^\n]{1,200})"
+)
+_WORDS = {"CHECK": "the constraint", "NULL": "NOT NULL of column", "LENGTH": "the length"}
+"""What Delta's messages say of a constraint; the values of the row stand elsewhere."""
+_BROKEN = "broken: "
+
+
+class BrokenConstraint(TableError):
+    """Raised if Delta refuses a row because of a constraint of the table."""
+
 
 def error_names(error: BaseException) -> frozenset[str]:
-    """The error conditions (DELTA_...) and simple class names of a Java exception and its causes.
+    """The error conditions (DELTA_...) and simple class names of a Java exception and its causes, and the constraint
+    that a row has broken, without its values.
 
     Empty for an exception that does not come from Java.
     """
@@ -97,9 +111,12 @@ def error_names(error: BaseException) -> frozenset[str]:
     java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     while java is not None:
         names.add(java.getClass().getSimpleName())
-        condition = _CONDITION.match(java.getMessage() or "")
+        text = java.getMessage() or ""
+        condition = _CONDITION.match(text)
         if condition:
             names.add(condition[1])
+        if (broken := _CONSTRAINT.search(text)) is not None and names & _CONSTRAINTS:
+            names.add(f"{_BROKEN}{_WORDS[str(broken.lastgroup)]} {broken[0]}")
         java = java.getCause()
     return frozenset(names)
 
@@ -206,10 +223,14 @@ def table_error(target: object, names: frozenset[str]) -> BridgeError | None:
             f"table {target} uses Delta features that this version of Delta cannot handle; use a newer "
             "delta-spark, or drop the feature (ALTER TABLE ... DROP FEATURE, see DESCRIBE DETAIL)"
         )
-    if names & _CONSTRAINTS:
-        return TableError(
-            f"a row of this batch breaks a constraint of table {target} (NOT NULL, CHECK or a length); "
-            "see DESCRIBE DETAIL and SHOW TBLPROPERTIES; drop the constraint or correct the source"
+    broken = next((name for name in names if name.startswith(_BROKEN)), None)
+    if broken is not None or names & _CONSTRAINTS:
+        which = (
+            "a constraint (NOT NULL, CHECK or a length)" if broken is None else broken.removeprefix(_BROKEN)
+        )
+        return BrokenConstraint(
+            f"table {target}: a row of this batch breaks {which}; nothing of it is written. Correct the source, or "
+            "drop the constraint (SHOW CREATE TABLE shows it)"
         )
     if "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE" in names:
         return BridgeError(f"the changes for table {target} contain a key twice: compact them before merging")

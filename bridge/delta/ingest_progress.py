@@ -15,6 +15,7 @@ from pyspark.sql import Row
 
 from bridge.delta.delta_errors import table_errors
 from bridge.delta.local_log import newest_commits
+from bridge.delta.newest_snapshot import newest_snapshot
 from bridge.delta.table import Table
 from bridge.delta.table_checks import PIPELINE_PROPERTY, belongs_to
 from bridge.errors import REBUILD, GapError, TableError
@@ -62,6 +63,11 @@ class IngestProgress:
 
     at_ms: int = field(default=0, compare=False)
     """When the batch began, in epoch milliseconds, in a table with columns of several pipelines; else 0."""
+    after: int | None = field(default=None, compare=False)
+    """The newest version that was known to have the rows of these offsets: of a commit the one before it, or an earlier
+    one if others committed meanwhile; else the newest one that was looked at. None where that is not known."""
+    starts: bool = field(default=False, compare=False)
+    """The commit has no records: it is where a first run began that does not read its topic from the beginning."""
 
     def to_json(self, table_id: str) -> str:
         """Return the text for userMetadata of a commit to the table with that id."""
@@ -79,6 +85,8 @@ class IngestProgress:
                     **({"resync": True} if self.resync else {}),
                     **({"key": self.key} if self.key is not None else {}),
                     **({"columns": self.columns, "at": self.at_ms} if self.columns else {}),
+                    **({"after": self.after} if self.after is not None else {}),
+                    **({"starts": True} if self.starts else {}),
                 }
             }
         )
@@ -115,6 +123,8 @@ class IngestProgress:
             None if key is None else tuple(key),
             tuple(fields.get("columns", ())),
             fields.get("at", 0),
+            fields.get("after"),
+            fields.get("starts", False),
         )
         return progress, fields["table"]
 
@@ -129,32 +139,54 @@ def read_progress(table: Table, pipeline: str) -> tuple[IngestProgress, int] | N
 
     None before the first batch, and for a table that belongs to another pipeline. Commits of others (OPTIMIZE, a user's
     UPDATE) may be newer. After a RESTORE it is the progress of the restored rows, so that the ingest continues there;
-    `batch` is still the highest ever used. Offsets are empty if the table was restored to a version before the first
-    batch.
+    `batch` is still the highest ever used, and `after` the newest version. Offsets are empty if the table was restored
+    to a version before the first batch, or those at which a first run started that did not begin at the earliest ones.
+    A commit whose batch began before a RESTORE and that is after it does not count (see `IngestProgress.after`).
 
-    Raises GapError when progress is not known: the log has been cleaned past it, or the table was replaced, cloned or
-    restored by timestamp.
+    Raises GapError when progress is not known: the log has been cleaned past it, the table was replaced, cloned or
+    restored by timestamp, or rows were appended by a commit that does not count.
     """
     if table.properties.get(PIPELINE_PROPERTY, pipeline) != pipeline:
         return None
     newest: IngestProgress | None = None
+    """Of all commits, those that a RESTORE took back included."""
+    first: IngestProgress | None = None
     restored_to: int | None = None
-    oldest = None
+    found: tuple[IngestProgress, int] | None = None
+    """The progress, unless a RESTORE lies between its version and its `after`."""
+    last, oldest = None, None
     for commit in newest_first(table):
-        oldest = commit
+        version, oldest = commit["version"], commit
+        last = version if last is None else last
+        if found is not None and version <= (found[0].after or 0):
+            break
         parsed = IngestProgress.from_json(commit["userMetadata"])
+        is_present = restored_to is None or version <= restored_to
         if parsed and parsed[0].pipeline == pipeline:
-            progress, table_id = parsed
+            first, table_id = parsed
             if table_id != table.id:
-                raise _gap(table, f"it was replaced by another table after version {commit['version']}")
-            newest = newest or progress
-            if restored_to is None or commit["version"] <= restored_to:
-                return replace(progress, batch=newest.batch), commit["version"]
-        elif commit["operation"] == "RESTORE" and (restored_to is None or commit["version"] <= restored_to):
-            restored_to = _restored_to(table, commit)
+                raise _gap(table, f"it was replaced by another table after version {version}")
+            newest = newest or first
+            if found is not None:
+                break
+            if is_present:
+                found = first, version
+                if first.after is None or first.after >= version - 1:
+                    break
+        elif commit["operation"] == "RESTORE" and is_present:
+            if found is not None and found[0].key == ():
+                raise _gap(
+                    table,
+                    f"version {found[1]} appended rows that were read before version {version} restored it; RESTORE "
+                    f"it to version {found[1] - 1} and start again",
+                )
+            restored_to, found = _restored_to(table, commit), None
     assert oldest is not None
-    if oldest["version"] == 0 and newest is not None:
-        return replace(newest, offsets=Offsets(), topic_ids={}), 0
+    if found is not None and newest is not None:
+        return replace(found[0], batch=newest.batch, after=last, starts=False), found[1]
+    if oldest["version"] == 0 and newest is not None and first is not None:
+        begin = first if first.starts else replace(first, offsets=Offsets(), topic_ids={})
+        return replace(begin, batch=newest.batch, run=newest.run, after=last, starts=False), 0
     if _has_ingested(table, pipeline) or newest is not None:
         if oldest["version"] > 0:
             raise _gap(table, f"its log begins at version {oldest['version']} and has no progress any more")
@@ -182,10 +214,7 @@ def last_batch(table: Table, pipeline: str) -> int:
 
 
 def _last_transaction(table: Table, pipeline: str) -> int:
-    log = table.delta()._jdt.deltaLog()
-    jvm: Any = table.spark._jvm
-    none = jvm.scala.Option.empty()
-    batch = log.update(False, none, none).transactions().get(app_id(pipeline))
+    batch = newest_snapshot(table.spark, table.delta()).transactions().get(app_id(pipeline))
     return int(batch.get()) if batch.isDefined() else -1
 
 
@@ -239,12 +268,10 @@ def history(table: Table) -> Iterator[Row]:
 
 
 def newest_first(table: Table) -> Iterator[Mapping[str, Any]]:
-    """Yield the commits as `history` does; the newest without asking Delta, where that is possible: without their
-    `operationParameters`, and with numbers among their `operationMetrics` where their writer wrote some."""
+    """Yield the commits as `history` does; the newest without asking Delta, where that is possible: with numbers among
+    their `operationParameters` and `operationMetrics` where their writer wrote some."""
     below = None
     for commit in newest_commits(table.spark, table.target):
-        if commit["operation"] == "RESTORE":  # its parameters matter
-            break
         below = commit["version"]
         yield commit
     if below != 0:

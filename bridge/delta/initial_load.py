@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -50,9 +52,8 @@ def initial_load(
     inserted = changes.alias(SOURCE).where(F.expr(insert.when)).select(*map(col, insert.columns))
     try:
         with table_errors(table):
-            version = appended(
-                table, inserted.crossJoin(F.broadcast(row_count)).where(is_empty).drop(_ROWS), progress
-            )
+            into_empty = inserted.crossJoin(F.broadcast(row_count)).where(is_empty).drop(_ROWS)
+            result = appended(table, into_empty, progress, rows)
     except Exception as error:
         reasons = error_names(error)
         if "ConcurrentTransactionException" in reasons:
@@ -60,6 +61,6 @@ def initial_load(
         if reasons & CONFLICTS or _NOT_EMPTY in str(error):
             raise NotEmpty from error
         raise
-    if version is None:
-        return MergeResult(committed_version(table, progress), skipped=True)
-    return MergeResult(version, inserted=rows if insert.when == ADDS else inserted.count())
+    if result.skipped or insert.when == ADDS:
+        return result
+    return replace(result, inserted=inserted.count())

@@ -22,7 +22,9 @@ from pyspark.sql import types as T
 
 from bridge import storage
 from bridge.definition import DeltaTarget
+from bridge.delta.row_constraints import row_constraints
 from bridge.log_layout import commit_file, log_folder, version_of
+from bridge.schema import RowConstraint
 
 __all__ = ["TableDescription", "describe", "is_plain", "local_folder", "newest_commits", "newest_version"]
 
@@ -56,6 +58,7 @@ class TableDescription:
     schema: T.StructType
     clustered_by: tuple[str, ...] = ()
     partitioned_by: tuple[str, ...] = ()
+    constraints: tuple[RowConstraint, ...] = ()
 
 
 def describe(spark: SparkSession, target: DeltaTarget) -> TableDescription | None:
@@ -69,24 +72,24 @@ def describe(spark: SparkSession, target: DeltaTarget) -> TableDescription | Non
         if actions is None or not is_plain(actions["protocol"], actions["metaData"]):
             return None
         about = actions["metaData"]
+        schema = T.StructType.fromJson(json.loads(about["schemaString"]))
+        properties = dict(about["configuration"])
         return TableDescription(
             str(about["id"]),
-            dict(about["configuration"]),
+            properties,
             int(about["createdTime"]),
             location,
-            T.StructType.fromJson(json.loads(about["schemaString"])),
+            schema,
             partitioned_by=tuple(about["partitionColumns"]),
+            constraints=row_constraints(schema, properties, about["partitionColumns"]),
         )
     except Exception:  # whatever is wrong with the log, Delta's own error names it
         return None
 
 
 def newest_commits(spark: SparkSession, target: DeltaTarget) -> Iterator[Mapping[str, Any]]:
-    """Yield the `version`, `operation`, `operationMetrics` and `userMetadata` of some of the newest commits, from the
-    newest to the oldest.
-
-    It ends early at a commit that it cannot read, or one of which more must be known; the commits from there on must be
-    asked from Delta.
+    """Yield the `version`, `operation`, `operationParameters`, `operationMetrics` and `userMetadata` of some of the
+    newest commits, from the newest to the oldest. It ends early at a commit that it cannot read.
     """
     place = local_folder(spark, target)
     if place is None:
@@ -104,6 +107,7 @@ def newest_commits(spark: SparkSession, target: DeltaTarget) -> Iterator[Mapping
         yield {
             "version": version,
             "operation": about.get("operation"),
+            "operationParameters": about.get("operationParameters"),
             "operationMetrics": about.get("operationMetrics"),
             "userMetadata": about.get("userMetadata"),
         }

@@ -44,6 +44,7 @@ from bridge.delta.ingest_progress import IngestProgress, app_id
 from bridge.delta.log_cleanup import checkpoint_if_due
 from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
 from bridge.delta.merge_semantics import KEPT, MergeSemantics, upsert_by_key
+from bridge.delta.rows_taken_back import following
 from bridge.delta.table import Table
 from bridge.delta.table_checks import CHANGE_FEED_PROPERTY, is_on, refuse_unfit_properties
 from bridge.delta.txn_settings import committed_version
@@ -123,6 +124,7 @@ class DeletionVectorsEngine:
             if committed is not None and committed >= progress.batch:
                 return MergeResult(committed_version(table, progress), skipped=True)
             _refuse_unsupported(snapshot, key)
+            progress = following(table, progress, snapshot.version)
             with _unreadable_files():
                 result = self._merge(table, snapshot, changes, key, progress)
             if result is not None:

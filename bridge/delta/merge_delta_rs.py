@@ -38,6 +38,7 @@ from bridge.delta.merge_semantics import (
     Update,
     upsert_by_key,
 )
+from bridge.delta.rows_taken_back import checked, following
 from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit_properties
 from bridge.delta.table_files import local_folder
@@ -128,9 +129,11 @@ class DeltaRsEngine:
             if committed_batch is not None and committed_batch >= progress.batch:
                 return MergeResult(committed_version(table, progress), skipped=True)
             self._refuse_many_files(target, source, statement.key)
+            progress = following(table, progress, target.version())
             try:
                 with table_errors(table):
-                    return commit_merge(target, source, table, statement, progress)
+                    result = commit_merge(target, source, table, statement, progress)
+                return checked(table, progress, result)
             except _commit_failed() as error:
                 if "Concurrent transaction" in str(error):
                     return MergeResult(committed_version(table, progress), skipped=True)

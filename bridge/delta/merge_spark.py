@@ -35,6 +35,7 @@ from bridge.delta.merge_semantics import (
     upsert_by_key,
 )
 from bridge.delta.partition_values import lost_values, refuse_lost_values
+from bridge.delta.rows_taken_back import checked, following
 from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit_properties
 from bridge.delta.txn_settings import committed_version, last_version, txn_settings
@@ -99,19 +100,15 @@ class SparkEngine:
         changes = refuse_lost_values(table, changes.where(col(KIND) > ""))
         if not table.deletion_vectors and not statement.all_effective:
             changes = _effective(table, changes, statement, predicate.condition)
-        merge_settings = txn_settings(table, progress.merging(table, key))
-        if persisted:
-            merge_settings |= self._settings_for(changes, predicate)
+        merge_settings = self._settings_for(changes, predicate) if persisted else {}
         if table.deletion_vectors and persisted:
             merge_settings |= MERGE_OF_CACHED_SOURCE
         conflict: Exception | None = None
         for _ in attempts():
+            progress = following(table, progress)
+            settings = merge_settings | txn_settings(table, progress.merging(table, key))
             try:
-                with (
-                    lost_values(table),
-                    table_errors(table),
-                    session_settings(table.spark, merge_settings),
-                ):
+                with lost_values(table), table_errors(table), session_settings(table.spark, settings):
                     counts = _execute(table, table.delta(), changes, statement, predicate.condition)
                     version = last_version(table.spark) or -1
             except Exception as error:
@@ -124,10 +121,11 @@ class SparkEngine:
                 continue
             if counts is None or not counts["num_affected_rows"]:
                 # Either the batch had no effect, or Delta knew its number: only the table's history can tell which.
-                return MergeResult(committed_version(table, progress), skipped=counts is None)
-            return MergeResult(
-                version, counts["num_inserted_rows"], counts["num_updated_rows"], counts["num_deleted_rows"]
-            )
+                result = MergeResult(committed_version(table, progress), skipped=counts is None)
+            else:
+                effects = (counts[f"num_{what}_rows"] for what in ("inserted", "updated", "deleted"))
+                result = MergeResult(version, *effects)
+            return checked(table, progress, result)
         raise conflict_error(table, progress.batch) from conflict
 
     def _settings_for(self, changes: DataFrame, predicate: KeyPredicate) -> dict[str, str]:

@@ -6,6 +6,7 @@ table = claim(open_table(spark, definition.delta, fields), "orders")      # a ta
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +20,8 @@ from bridge.definition import DeltaTarget
 from bridge.delta.delta_errors import error_names, table_errors
 from bridge.delta.local_log import TableDescription, describe
 from bridge.delta.new_table import create_locally
+from bridge.delta.newest_snapshot import newest_snapshot
+from bridge.delta.row_constraints import row_constraints
 from bridge.delta.table_checks import (
     CHANGE_FEED_PROPERTY,
     OWN_COLUMNS_PREFIX,
@@ -35,6 +38,8 @@ from bridge.delta.table_checks import (
 from bridge.errors import TableError
 from bridge.formats.sql import literal
 from bridge.log_layout import LOG_FOLDER
+from bridge.schema import RowConstraint
+from bridge.spark_versions import or_public
 
 __all__ = [
     "Table",
@@ -71,6 +76,7 @@ class Table:
     """Its clustering columns when it was opened."""
     partitioned_by: tuple[str, ...] = field(default=(), compare=False)
     """Its partition columns; those of one table never change."""
+    constraints: tuple[RowConstraint, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         return str(self.target)
@@ -203,17 +209,14 @@ def open_table(
             f"  ALTER TABLE {sql_name(target)} SET TBLPROPERTIES ({CHANGE_FEED_PROPERTY} = true)\n"
             "(changes made before that cannot be published; start from a snapshot)"
         )
-    return Table(
-        spark,
-        target,
-        found.id,
-        tuple(fields),
-        found.properties,
-        found.created_ms,
-        found.location,
-        found.clustered_by,
-        found.partitioned_by,
-    )
+    return _table(spark, target, found, tuple(fields))
+
+
+def _table(
+    spark: SparkSession, target: DeltaTarget, found: TableDescription, fields: tuple[T.StructField, ...]
+) -> Table:
+    about = found.properties, found.created_ms, found.location, found.clustered_by, found.partitioned_by
+    return Table(spark, target, found.id, fields, *about, found.constraints)
 
 
 def described(spark: SparkSession, target: DeltaTarget) -> TableDescription:
@@ -226,15 +229,23 @@ def _described_by_delta(spark: SparkSession, target: DeltaTarget) -> TableDescri
         raise TableError(f"no Delta table at {target}: `bridge ingest` creates it; or check the path or name")
     opened = handle(spark, target)
     with table_errors(target):
-        detail = opened.detail().select("*", F.unix_millis("createdAt").alias("created_ms")).collect()[0]
+        created = F.unix_millis("createdAt").alias("created_ms")
+        wanted = ("id", "properties", created, "location", "clusteringColumns", "partitionColumns")
+        id, properties, created_ms, location, clustered, partitions = (
+            opened.detail().select(*wanted).collect()[0]
+        )
+        schema = opened.toDF().schema
+        logged = or_public(lambda: newest_snapshot(spark, opened).metadata().schemaString(), schema.json)
+        logged_schema = T.StructType.fromJson(json.loads(logged))
         return TableDescription(
-            detail["id"],
-            dict(detail["properties"]),
-            detail["created_ms"],
-            detail["location"],
-            opened.toDF().schema,
-            tuple(detail["clusteringColumns"] or ()),
-            tuple(detail["partitionColumns"] or ()),
+            id,
+            dict(properties),
+            created_ms,
+            location,
+            schema,
+            tuple(clustered or ()),
+            tuple(partitions or ()),
+            row_constraints(logged_schema, properties, partitions or ()),
         )
 
 

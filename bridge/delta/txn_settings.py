@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from bridge.delta.ingest_progress import IngestProgress, app_id, read_progress
+from bridge.delta.ingest_progress import IngestProgress, app_id, newest_first
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError
 
@@ -40,15 +40,18 @@ def last_version(spark: SparkSession) -> int | None:
 
 
 def committed_version(table: Table, progress: IngestProgress) -> int:
-    """The version that holds `progress`. Raises ConcurrentRunError when another run has committed that batch number."""
-    newest = read_progress(table, progress.pipeline)
-    if newest and newest[0] == progress:
-        return newest[1]
-    other = (
-        f"run {newest[0].run!r} has committed batch {newest[0].batch}"
-        if newest
-        else "the log has no commit of it"
-    )
+    """The version that holds `progress`, also if a RESTORE has taken its rows back since.
+
+    Raises ConcurrentRunError when another run has committed that batch number.
+    """
+    other = "the log has no commit of it"
+    for commit in newest_first(table):
+        parsed = IngestProgress.from_json(commit["userMetadata"])
+        if parsed and parsed[0].pipeline == progress.pipeline:
+            if parsed[0] == progress:
+                return int(commit["version"])
+            other = f"run {parsed[0].run!r} has committed batch {parsed[0].batch}"
+            break
     raise ConcurrentRunError(
         f"table {table}: batch {progress.batch} of pipeline {progress.pipeline!r} was not applied: {other}, this is "
         f"run {progress.run!r}. Make sure that only one run is alive, then start it again: it continues from the table"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,44 @@ def test_after_a_restore_it_is_the_progress_of_the_restored_rows(spark: SparkSes
     assert read_progress(table, "p") == (IngestProgress("p", "run-1", 2, Offsets(), {}), 0)
     commit_by_hand(table, 7, operation="RESTORE", parameters={"version": 5})
     assert read_progress(table, "p") == (at(2, offset=5), 5)
+
+
+def test_a_commit_of_a_batch_that_began_before_a_restore_does_not_count(
+    spark: SparkSession, lake: Path
+) -> None:
+    """Its rows are there twice if it has appended them. The other pipeline's progress goes back, too."""
+    table = made(spark, lake / "t")
+    other = IngestProgress("q", "run-1", 0, at(0).offsets, {"t": "topic-id"})
+    keyed = replace(at(2), after=3, key=("id",))
+    commit_by_hand(table, 1, at(0).to_json(table.id), "MERGE")
+    commit_by_hand(table, 2, at(1).to_json(table.id), "MERGE")
+    commit_by_hand(table, 3, other.to_json(table.id), "MERGE")
+    commit_by_hand(table, 4, operation="OPTIMIZE")
+    commit_by_hand(table, 5, keyed.to_json(table.id), "MERGE")
+    assert read_progress(table, "p") == (at(2), 5)
+    commit_by_hand(table, 4, operation="RESTORE", parameters={"version": 1})
+    assert read_progress(table, "p") == (replace(at(0), batch=2), 1)
+    shared = replace(table, properties={})
+    assert read_progress(shared, "q") == (replace(other, offsets=Offsets(), topic_ids={}), 0)
+    commit_by_hand(table, 5, replace(keyed, key=()).to_json(table.id), "WRITE")
+    with pytest.raises(
+        GapError, match=r"version 5 appended rows .* version 4 restored it; RESTORE it to version 4"
+    ):
+        read_progress(table, "p")
+    commit_by_hand(table, 6, operation="RESTORE", parameters={"version": 4})
+    assert read_progress(table, "p") == (replace(at(0), batch=2), 1)
+
+
+def test_restored_to_a_version_before_it_began_a_run_begins_where_it_did(
+    spark: SparkSession, lake: Path
+) -> None:
+    """Its first commit says so, if that was not the earliest offset."""
+    table = made(spark, lake / "t")
+    start = replace(at(0, offset=7), starts=True)
+    commit_by_hand(table, 1, start.to_json(table.id), "MERGE")
+    commit_by_hand(table, 2, at(1).to_json(table.id), "MERGE")
+    commit_by_hand(table, 3, operation="RESTORE", parameters={"version": 0})
+    assert read_progress(table, "p") == (replace(start, batch=1), 0)
 
 
 def test_a_restore_by_timestamp_cannot_be_followed(spark: SparkSession, lake: Path) -> None:

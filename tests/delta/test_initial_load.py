@@ -62,9 +62,9 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]
     """Calls a function after the table was seen to be empty, before it is written."""
 
     def arm(what: Callable[[], object]) -> None:
-        def written(table: Table, rows: DataFrame, progress: IngestProgress) -> int | None:
+        def written(table: Table, changes: DataFrame, progress: IngestProgress, rows: int) -> MergeResult:
             what()
-            return appended(table, rows, progress)
+            return appended(table, changes, progress, rows)
 
         monkeypatch.setattr("bridge.delta.initial_load.appended", written)
 

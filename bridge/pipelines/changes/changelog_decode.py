@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bridge import compact
-from bridge.columns import BAD, KIND, col, retracts
+from bridge.columns import BAD, KIND, col
 from bridge.decode import BAD_KEY_ID, DROPPED, SKIP, UNAVAILABLE, decode_events, decode_keys, decode_values
 from bridge.definition import Definition
-from bridge.delta.partition_values import lost_reason
 from bridge.formats.base import NEEDS_FULL_DECODE
-from bridge.pipelines.changes import row_gate, unavailable_values
+from bridge.pipelines.changes import row_gate, unavailable_values, unfit_rows
 
 __all__ = [
     "Persist",
@@ -47,50 +46,34 @@ def is_good() -> Column:
     return col(BAD).isNull() & ~col(KIND).isin(SKIP, DROPPED)
 
 
-def decode(
-    records: DataFrame, definition: Definition, *, partitioned_by: Sequence[str] = (), fast: bool = False
-) -> DataFrame:
-    """Decode records into changes with `__bad`, and divert rows that break the gate; drops no bad record.
+def decode(records: DataFrame, definition: Definition, *, fast: bool = False) -> DataFrame:
+    """Decode records into changes with `__bad`; drops no bad record. Rows that the table does not accept are bad, and
+    rows that break the gate are diverted.
 
-    A row that the table, `partitioned_by` these columns, would not hold is a bad one (see `partition_values`); where
-    the topic is compared with a table that was not written from it, there are none.
     Returns one change per key, the last one, where `definition.compacts_first`; otherwise all changes. With `fast`,
     `__bad` may be NEEDS_FULL_DECODE: the frame is then incomplete, and must be decoded again without `fast`.
     """
     if not definition.topic.is_upsert:
-        return _judged(decode_events(records, definition.topic, fast=fast), definition, partitioned_by)
+        return _judged(decode_events(records, definition.topic, fast=fast), definition)
     keyed = decode_keys(records, definition.topic, fast=fast)
     if definition.compacts_first:
         keyed = compact.latest_by_offset(keyed, [*definition.primary_key, BAD_KEY_ID])
-    return _judged(decode_values(keyed, definition.topic, fast=fast), definition, partitioned_by)
+    return _judged(decode_values(keyed, definition.topic, fast=fast), definition)
 
 
-def _judged(changes: DataFrame, definition: Definition, partitioned_by: Sequence[str]) -> DataFrame:
-    lost = lost_reason(changes.schema.fields, partitioned_by)
-    if lost is not None:
-        is_row = is_good()
-        if not definition.topic.appends:  # a retraction finds nothing to delete, as the table has no such row
-            is_row = is_row & ~retracts()
-        reason = F.coalesce(col(BAD), F.when(is_row, lost))
-        changes = changes.withColumns({KIND: F.when(reason.isNull(), col(KIND)), BAD: reason})
-    return row_gate.divert_unexpected(changes, definition)
-
-
-def decode_with_fallback(
-    records: DataFrame, definition: Definition, persist: Persist, partitioned_by: Sequence[str] = ()
-) -> DataFrame:
+def decode_with_fallback(records: DataFrame, definition: Definition, persist: Persist) -> DataFrame:
     """Decode records by the fast path, or by the full decode if the fast path leaves a record open."""
-    changes = persist(decode(records, definition, partitioned_by=partitioned_by, fast=True))
+    changes = persist(decode(records, definition, fast=True))
     if any_row(changes, col(BAD) == NEEDS_FULL_DECODE):
-        return persist(decode(records, definition, partitioned_by=partitioned_by))
+        return persist(decode(records, definition))
     return changes
 
 
 def fill_unavailable(changes: DataFrame, table: DataFrame, definition: Definition) -> DataFrame:
-    """Fill the unavailable values of decoded `changes`, then apply the gate to the changes that had some."""
+    """Fill the unavailable values of decoded `changes`, then judge the rows of the changes that had some."""
     key = definition.primary_key
     columns = [c.name for c in definition.topic.schema.physical if c.name not in key]
-    return row_gate.divert_unexpected(
+    return _judged(
         unavailable_values.fill_unavailable_values(changes, table, key=key, columns=columns), definition
     )
 
@@ -118,6 +101,10 @@ def resolve_unavailable(
     rows = changes.limit(0) if table is None else table
     table_rows = rows.select(*[col(c.name) for c in definition.topic.schema.physical])
     return persist(fill_unavailable(changes, table_rows, definition))
+
+
+def _judged(changes: DataFrame, definition: Definition) -> DataFrame:
+    return row_gate.divert_unexpected(unfit_rows.mark_unfit(changes, definition), definition)
 
 
 def any_row(frame: DataFrame, condition: Column) -> bool:

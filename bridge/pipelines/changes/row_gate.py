@@ -17,9 +17,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.columns import BAD, KIND, POSITION, col, members, retracts
-from bridge.decode import DROPPED, SKIP, UNAVAILABLE
 from bridge.definition import Definition, Gate, GateAction
 from bridge.errors import DefinitionError, QualityError, TableError
+from bridge.pipelines.changes.unfit_rows import is_judged
 from bridge.pipelines.runtime.check_results import store_gate_results
 from bridge.quality.gate_rules import RuleCount, Rules, compile_rules
 from bridge.quality.suite import parse
@@ -160,10 +160,7 @@ def divert_unexpected(changes: DataFrame, definition: Definition) -> DataFrame:
     )
     if rules is None:
         return changes
-    is_complete = col(BAD).isNull() & ~col(KIND).isin(SKIP, DROPPED) & ~retracts()
-    if UNAVAILABLE in changes.columns:
-        is_complete = is_complete & ~F.coalesce(F.size(UNAVAILABLE) > 0, F.lit(False))
-    reason = F.coalesce(col(BAD), F.when(is_complete, F.concat(F.lit(_REASON), rules.reason())))
+    reason = F.coalesce(col(BAD), F.when(is_judged(changes), F.concat(F.lit(_REASON), rules.reason())))
     return changes.withColumns({KIND: F.when(reason.isNull(), col(KIND)), BAD: reason})
 
 

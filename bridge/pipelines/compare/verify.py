@@ -23,6 +23,7 @@ from bridge.kafka.offset_availability import check_offsets_available
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
 from bridge.pipelines.changes.own_rows import own_rows
+from bridge.pipelines.changes.unfit_rows import with_constraints
 from bridge.pipelines.compare.row_comparison import Comparison, compare, compare_bags
 from bridge.pipelines.runtime.preflight import open_ingested_table, open_whole_table, published_table
 from bridge.publish_progress import NOTHING
@@ -85,13 +86,15 @@ def verify(
     snapshot, direction = _choose_snapshot(spark, definition, direction, resolved, state)
     start = _start_of_topic(state.earliest, snapshot.end)
     table, version = snapshot.table, snapshot.version
+    if direction == "ingest":
+        definition = with_constraints(definition, table)
     with ExitStack() as stack, feed_errors(table, version, version):
         persist = changelog_decode.persist_within(stack)
         records = source.read(spark, definition.topic, start, snapshot.end)
         records = with_leader_epochs(records, definition.topic, start, snapshot.end)
-        parts = table.partitioned_by if direction == "ingest" else ()
-        changes = changelog_decode.decode_with_fallback(records, definition, persist, parts)
-        changes = changelog_decode.resolve_unavailable(changes, definition, persist)
+        changes = changelog_decode.resolve_unavailable(
+            changelog_decode.decode_with_fallback(records, definition, persist), definition, persist
+        )
         topic = own_rows(changelog_decode.fold(changes, definition), definition)
         rows = own_rows(change_feed.snapshot(table, version), definition)
         if definition.topic.appends:

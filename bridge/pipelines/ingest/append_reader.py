@@ -17,6 +17,7 @@ from bridge.delta.append_files import AppendTarget, FileAppends
 from bridge.delta.deletion_vectors.new_files import delete_data_files
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
+from bridge.delta.rows_taken_back import RowsTakenBack
 from bridge.kafka.client_settings import for_consumer
 from bridge.kafka.latest_rows import NotRead
 from bridge.offsets import Offsets, TopicPartition
@@ -105,8 +106,10 @@ def apply_appended(
     failpoints.hit("ingest.before-merge")
     try:
         merged: MergeResult = appends.commit(batch.target, batch.adds, rows=batch.rows, progress=progress)
-    except UnsupportedByEngine as reason:
+    except (UnsupportedByEngine, RowsTakenBack) as reason:
         delete_data_files(batch.target.folder, batch.adds)
+        if isinstance(reason, RowsTakenBack):
+            raise
         return NotRead(str(reason))
     failpoints.hit("ingest.after-merge")
     return AppliedBatch(

@@ -137,12 +137,11 @@ def decode(
     With `fast`, the full decode runs only if the fast path left a record open.
     """
     observed, counter = count_rows(records)
-    parts = table.partitioned_by
-    changes = persist(changelog_decode.decode(observed, definition, partitioned_by=parts, fast=fast))
+    changes = persist(changelog_decode.decode(observed, definition, fast=fast))
     stats = collect_batch_stats(definition, changes)
     needed_full_decode = stats.needs_full_decode > 0
     if needed_full_decode:
-        changes = persist(changelog_decode.decode(records, definition, partitioned_by=parts))
+        changes = persist(changelog_decode.decode(records, definition))
         stats = collect_batch_stats(definition, changes)
     if stats.unavailable:
         rows = own_rows(table.on(records.sparkSession).delta().toDF(), definition)

@@ -60,6 +60,17 @@ class Bookkeeping:
         self.topic_end = state.end
         self.monitor.watch(state.partitions)
 
+    def go_back(self, progress: IngestProgress, state: TopicState) -> None:
+        """Take over the progress of a table whose rows were taken back."""
+        self.progress = replace(
+            self.progress,
+            batch=progress.batch,
+            offsets=progress.offsets,
+            at_ms=progress.at_ms,
+            after=progress.after,
+        )
+        self.start_query(state)
+
     def next_progress(self, end: Offsets) -> IngestProgress | None:
         """The progress of a batch that ends at `end`; None when it has no offsets: then there is nothing to commit."""
         offsets = self.progress.offsets.advanced(end)
@@ -74,7 +85,7 @@ class Bookkeeping:
 
         `newest_end` is the end of the topic now, `started` the time.monotonic() at which the batch began.
         """
-        self._advance(progress, applied)
+        self._advance(replace(progress, after=applied.merged.version), applied)
         health = self.monitor.after_batch(
             progress.offsets, newest_end, applied.newest_event_ms, applied.warnings
         )

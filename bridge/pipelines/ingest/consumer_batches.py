@@ -40,6 +40,9 @@ _NOT_READ_IN_A_ROW = 2
 def consumer_batches(run: RunState) -> ConsumerBatches[Any] | str:
     """Return the batches of a pipeline that `consumer_support.unsupported` does not refuse; why its table refuses the
     files of tasks, as the end of a sentence, if it does."""
+    checks = [c.broken for c in run.definition.constraints if c.not_null is None and c.partition is None]
+    if checks:
+        return f"only Spark judges a row by what the table asks of it ({checks[0]})"
     if not run.topic.appends:
         reader = ConsumerReader(run.spark, run.definition, run.topic, run.table)
         return ConsumerBatches(
@@ -81,6 +84,8 @@ class ConsumerBatches(Generic[_Batch]):
         discovery = TopicDiscovery(run.definition, run.topic)
         while not (run.stop.is_set() or run.is_finished() or run.lease.lost):
             run.maintain()
+            if run.moved is not None:
+                return False
             if discovery.due() and discovery.topics_changed():
                 return True
             if not trigger.due():

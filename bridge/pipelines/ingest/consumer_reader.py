@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from bridge.arrow_formats.catalog import arrow_decoder, change_arrow_decoder
 from bridge.columns import KIND
 from bridge.definition import Definition, Reader, Topic
-from bridge.delta.partition_values import NULL_FOLDER, suspect_columns
+from bridge.delta.row_constraints import NULL_FOLDER
 from bridge.delta.table import Table
 from bridge.kafka.client_settings import for_consumer
 from bridge.kafka.folded_changes import ChangeReading
@@ -26,9 +26,8 @@ from bridge.offsets import Offsets, TopicPartition
 from bridge.pipelines.ingest.consumer_job import TIMEOUT_SECONDS, ConsumerJob, ranges_between
 from bridge.pipelines.ingest.writer_schemas import with_writer_schemas
 from bridge.rows import RowKind
-from bridge.schema import TableSchema
 
-__all__ = ["ConsumerReader", "LatestBatch", "NotRead"]
+__all__ = ["ConsumerReader", "LatestBatch", "NotRead", "not_null_columns"]
 
 _Task: TypeAlias = LatestRowsTask | LatestChangesTask
 
@@ -52,7 +51,8 @@ class ConsumerReader:
         self._topic, self._table = topic, table
         self._job = ConsumerJob(spark, topic.properties, required=definition.reader is Reader.CONSUMER)
         self._key = definition.primary_key
-        self._suspect = [f.name for f in suspect_columns(table.fields, table.partitioned_by)]
+        self._not_null = not_null_columns(definition)
+        self._partitions = {c.partition for c in definition.constraints if c.partition is not None}
         self._make_task = self._upsert_task() if topic.is_upsert else self._change_task()
         self._limit_bytes = definition.merge.max_batch_bytes
 
@@ -74,7 +74,7 @@ class ConsumerReader:
         keys = changes.select(list(self._key))
         if keys.group_by(list(self._key)).aggregate([]).num_rows < keys.num_rows:
             return NotRead("a key is in two partitions, or written in two ways")
-        for name in self._suspect:
+        for name in sorted(self._partitions):
             if _may_be_lost(changes[name]):
                 return NotRead(f"a partition column, {name!r}, may not hold a value of the batch")
         return LatestBatch(
@@ -102,7 +102,7 @@ class ConsumerReader:
             key_columns=key.columns,
             value_columns=value.columns,
             columns=self._table.columns,
-            not_null=_not_null(schema),
+            not_null=self._not_null,
             watermark=schema.watermark.column if schema.watermark else None,
             timeout=TIMEOUT_SECONDS,
             limit_bytes=limit_bytes,
@@ -123,7 +123,7 @@ class ConsumerReader:
                 if key is None or key_decoder is None
                 else with_writer_schemas(key_decoder, key),
                 key=schema.primary_key,
-                not_null=_not_null(schema),
+                not_null=self._not_null,
                 watermark=schema.watermark.column if schema.watermark else None,
             ),
             timeout=TIMEOUT_SECONDS,
@@ -131,8 +131,11 @@ class ConsumerReader:
         )
 
 
-def _not_null(schema: TableSchema) -> tuple[str, ...]:
-    return tuple(c.name for c in schema.physical if not c.type.nullable)
+def not_null_columns(definition: Definition) -> tuple[str, ...]:
+    """The columns that are NOT NULL in the DDL or in the table."""
+    of_table = (c.not_null for c in definition.constraints if c.not_null is not None)
+    of_ddl = (c.name for c in definition.topic.schema.physical if not c.type.nullable)
+    return tuple(dict.fromkeys((*of_ddl, *of_table)))
 
 
 def _is_upsert(table: pa.Table) -> pa.ChunkedArray:
@@ -140,7 +143,7 @@ def _is_upsert(table: pa.Table) -> pa.ChunkedArray:
 
 
 def _may_be_lost(values: pa.ChunkedArray) -> bool:
-    """See `partition_values`."""
+    """Whether a partition column may not hold one of the values, see `row_constraints`."""
     if pa.types.is_binary(values.type):
         return bool(values.null_count < len(values))
     is_null = pc.is_in(values, pa.array(["", NULL_FOLDER], values.type))

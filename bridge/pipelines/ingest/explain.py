@@ -21,6 +21,7 @@ from bridge.kafka.leader_epochs import with_leader_epochs
 from bridge.kafka.offset_availability import check_offsets_available
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
+from bridge.pipelines.changes.unfit_rows import with_constraints
 from bridge.pipelines.runtime.preflight import open_whole_table
 
 __all__ = ["Explained", "explain", "next_end"]
@@ -74,6 +75,7 @@ def explain(spark: SparkSession, definition: Definition) -> Explained:
     topic = admin.resolve(definition.topic)
     state = admin.describe(topic)
     table = open_whole_table(spark, definition) if exists(spark, definition.delta) else None
+    definition = with_constraints(definition, table) if table else definition
     progress = read_progress(table, definition.name) if table else None
     start = progress[0].offsets if progress else admin.start_offsets(topic, state)
     if progress:
@@ -86,10 +88,7 @@ def explain(spark: SparkSession, definition: Definition) -> Explained:
         records = with_leader_epochs(source.read(spark, topic, start, until), topic, start, until)
         changes = persist(
             changelog_decode.fold(
-                changelog_decode.decode_with_fallback(
-                    records, definition, persist, table.partitioned_by if table else ()
-                ),
-                definition,
+                changelog_decode.decode_with_fallback(records, definition, persist), definition
             )
         )
         counts = changes.agg(F.count(F.lit(1)), F.count_if(retracts())).first()

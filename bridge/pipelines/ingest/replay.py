@@ -32,6 +32,7 @@ from bridge.kafka.leader_epochs import with_leader_epochs
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
 from bridge.pipelines.changes.own_rows import own_rows
+from bridge.pipelines.changes.unfit_rows import with_constraints
 from bridge.pipelines.runtime.preflight import ingest_table
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 
@@ -81,6 +82,7 @@ def replay(spark: SparkSession, definition: Definition, *, force: bool = False) 
         )
     check_storage_locations(spark, definition)
     table = ingest_table(spark, definition)
+    definition = with_constraints(definition, table)
     warning = repair_statistics(table)
     last = read_progress(table, definition.name)
     if last is None:
@@ -119,8 +121,7 @@ class _Run:
                 return result
             _check_available(self.topic, self.state, first, oldest_ms, force)
             records = with_leader_epochs(records, self.topic, first, through)
-            parts = self.table.partitioned_by
-            changes = changelog_decode.decode_with_fallback(records, self.definition, persist, parts)
+            changes = changelog_decode.decode_with_fallback(records, self.definition, persist)
             good = changes.where(col(BAD).isNull())
             coordinates = persist(good.select(*_coordinates()).distinct())
             result = replace(result, replayed=coordinates.count())
@@ -161,7 +162,7 @@ class _Run:
             *quarantined.columns
         )
         changes = changelog_decode.decode_with_fallback(
-            others.unionByName(quarantined), self.definition, persist, self.table.partitioned_by
+            others.unionByName(quarantined), self.definition, persist
         )
         if UNAVAILABLE in changes.columns:
             rows = own_rows(self.table.delta().toDF(), self.definition)

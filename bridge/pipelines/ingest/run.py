@@ -15,6 +15,8 @@ from pyspark.sql import SparkSession
 
 from bridge import watchdog
 from bridge.definition import Definition, Reader
+from bridge.delta.delta_errors import BrokenConstraint
+from bridge.delta.rows_taken_back import RowsTakenBack
 from bridge.errors import DefinitionError
 from bridge.metrics import Listener, Summary, ignore
 from bridge.pipelines.ingest.consumer_batches import ConsumerBatches, consumer_batches
@@ -96,18 +98,33 @@ class _Run:
         return f"batch {state.running.batch} ({offsets})"
 
     def _apply_batches(self) -> None:
-        """Apply batches until the run ends. A change of the topics, their partitions or the reader begins anew."""
+        """Apply batches until the run ends. A change of the topics, their partitions or the reader begins anew, and so
+        does a commit of another writer that took rows back."""
         state = self._state
         if state.books.progress.batch < 0 and state.topic.startup.mode != "earliest-offset":
             self._commit_start()
         batches = self._batches()
         if state.is_finished() or (not state.repeats and state.is_at_end()):
             return
-        while batches.apply():
-            if isinstance(batches, ConsumerBatches):
-                self._gave_up = batches.gave_up
-            state.look_up_topics()
+        while self._goes_on(batches):
             batches = self._batches()
+
+    def _goes_on(self, batches: ConsumerBatches[Any] | StreamBatches) -> bool:
+        """Apply batches until the run ends; True if it goes on with other ones."""
+        state = self._state
+        try:
+            goes_on = batches.apply()
+            moved: RowsTakenBack | BrokenConstraint | None = state.moved
+        except (RowsTakenBack, BrokenConstraint) as reopen:
+            moved = reopen
+        if isinstance(batches, ConsumerBatches):
+            self._gave_up = batches.gave_up
+        if moved is not None:
+            state.go_back(moved)
+            return True
+        if goes_on:
+            state.look_up_topics()
+        return goes_on
 
     def _batches(self) -> ConsumerBatches[Any] | StreamBatches:
         """What gets the next batches. Raises DefinitionError where the configured reader is not possible."""
@@ -134,4 +151,4 @@ class _Run:
         Otherwise a run without records would leave no progress, and the next run would start at a later end and miss
         the records in between.
         """
-        self._state.commit_progress()
+        self._state.commit_progress(starts=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
@@ -10,24 +11,31 @@ from pyspark.sql import SparkSession
 from bridge import watchdog
 from bridge.config import settings_without_effect
 from bridge.definition import Definition
+from bridge.delta.delta_errors import BrokenConstraint
 from bridge.delta.engine_choice import Engines
 from bridge.delta.file_statistics import repair_statistics
 from bridge.delta.ingest_progress import IngestProgress, read_progress
 from bridge.delta.merge_semantics import semantics_of
+from bridge.delta.rows_taken_back import RowsTakenBack, following, overwrites
 from bridge.kafka import admin, source
 from bridge.kafka.offset_availability import check_offsets_available
 from bridge.metrics import Listener, now_ms
 from bridge.pipelines.changes import row_gate
+from bridge.pipelines.changes.unfit_rows import with_constraints
 from bridge.pipelines.ingest.batch import apply_batch
 from bridge.pipelines.ingest.bookkeeping import Bookkeeping
 from bridge.pipelines.operations.maintain import Schedule
 from bridge.pipelines.runtime.lease import Lease
 from bridge.pipelines.runtime.preflight import ingest_table
 
-__all__ = ["PROGRESS_MS", "RunState"]
+__all__ = ["LOOK_SECONDS", "PROGRESS_MS", "RunState"]
 
 PROGRESS_MS = 6 * 3_600_000
 """After this time without records a pipeline commits its progress again, where other pipelines write the table."""
+
+
+LOOK_SECONDS = 10.0
+"""So often a run without new records looks whether another writer took rows back."""
 
 
 class RunState:
@@ -38,6 +46,8 @@ class RunState:
 
     running: IngestProgress | None = None
     """The progress of the batch that is being applied."""
+    moved: RowsTakenBack | None = None
+    """Why the progress is to be read anew, if `maintain` has found that another writer took rows back."""
 
     def __init__(
         self,
@@ -52,6 +62,7 @@ class RunState:
         self.topic = admin.resolve(definition.topic)
         state = admin.describe(self.topic)
         self.table = ingest_table(spark, definition)
+        self.definition = definition = with_constraints(definition, self.table)
         last = read_progress(self.table, definition.name)
         if last is None:
             offsets, batch = admin.start_offsets(self.topic, state), -1
@@ -61,7 +72,8 @@ class RunState:
         self.end = admin.end_offsets(self.topic, state)
         self.books = Bookkeeping(definition, self.topic, self.table, listener, offsets, batch, state)
         if last is not None:
-            self.books.progress = replace(self.books.progress, at_ms=last[0].at_ms)
+            self.books.progress = replace(self.books.progress, at_ms=last[0].at_ms, after=last[0].after)
+        self._look_at = time.monotonic() + LOOK_SECONDS
         self.engines = Engines(definition.merge, semantics_of(definition.delta))
         self.schedule = Schedule(definition, self.table)
         self.monitor = self.books.monitor
@@ -73,6 +85,8 @@ class RunState:
         )
         if last is not None:
             self.monitor.check_retention(offsets, self.end or state.end)
+            if not definition.topic.appends:
+                self.monitor.notices.add(*overwrites(self.table, last[1]))
 
     @property
     def repeats(self) -> bool:
@@ -87,6 +101,23 @@ class RunState:
         check_offsets_available(progress.offsets, state, progress.topic_ids)
         self.books.start_query(state)
 
+    def go_back(self, moved: RowsTakenBack | BrokenConstraint) -> None:
+        """Do as a new run does after another writer took rows back, or gave the table a constraint: open the table, and
+        continue from its offsets. Raises a BrokenConstraint that was known."""
+        self.running = self.moved = None
+        self.table = ingest_table(self.spark, self.definition)
+        known, self.definition = self.definition.constraints, with_constraints(self.definition, self.table)
+        self.engines = Engines(self.definition.merge, semantics_of(self.definition.delta))
+        if isinstance(moved, BrokenConstraint) and known == self.definition.constraints:
+            raise moved
+        last = read_progress(self.table, self.definition.name)
+        if last is not None:  # else no batch is committed yet
+            state = admin.describe(self.topic)
+            check_offsets_available(last[0].offsets, state, last[0].topic_ids)
+            self.books.go_back(last[0], state)
+        if isinstance(moved, RowsTakenBack):
+            self.monitor.notices.add(moved.notice(self.table))
+
     def is_finished(self) -> bool:
         """True where the run has reached its bound."""
         return self.end is not None and self.books.progress.offsets.reaches(self.end)
@@ -96,7 +127,11 @@ class RunState:
         return self.books.progress.offsets.reaches(self.books.topic_end)
 
     def maintain(self) -> None:
-        """Maintain the table and keep the progress in its log, when that is due, while no batch is running."""
+        """Maintain the table, keep the progress in its log and look for commits that took rows back, when that is due,
+        while no batch is running."""
+        if time.monotonic() >= self._look_at:
+            with self.batch_lock:
+                self._look()
         if self.schedule.due():
             longest = self.schedule.every_seconds
             with self.batch_lock, watchdog.step("maintaining the table", at_least=longest):
@@ -105,7 +140,22 @@ class RunState:
             with self.batch_lock:
                 if self._progress_is_old():
                     self.lease.check()
-                    self.commit_progress()
+                    try:
+                        self.commit_progress()
+                    except RowsTakenBack as moved:
+                        self.moved = moved
+
+    def _look(self) -> None:
+        self._look_at = time.monotonic() + LOOK_SECONDS
+        progress = self.books.progress
+        if progress.after is not None:
+            key = () if self.definition.topic.appends else None
+            try:
+                self.books.progress = replace(
+                    following(self.table, replace(progress, key=key)), key=progress.key
+                )
+            except RowsTakenBack as moved:
+                self.moved = moved
 
     def _progress_is_old(self) -> bool:
         """Whether the log, which the commits of other pipelines let Delta clean, may lose the progress of this one."""
@@ -116,10 +166,11 @@ class RunState:
             and now_ms() - progress.at_ms > PROGRESS_MS
         )
 
-    def commit_progress(self) -> None:
-        """Commit the progress as it is, as the next batch, without records."""
-        progress = replace(self.books.progress, batch=self.books.progress.batch + 1, at_ms=now_ms())
-        apply_batch(
+    def commit_progress(self, *, starts: bool = False) -> None:
+        """Commit the progress as it is, as the next batch, without records. `starts`: a first run begins there."""
+        known = self.books.progress
+        progress = replace(known, batch=known.batch + 1, at_ms=now_ms(), starts=starts)
+        applied = apply_batch(
             self.definition,
             self.table,
             self.spark.createDataFrame([], source.RECORDS),
@@ -127,4 +178,4 @@ class RunState:
             engines=self.engines,
             start=progress.offsets,
         )
-        self.books.progress = progress
+        self.books.progress = replace(progress, after=applied.merged.version, starts=False)

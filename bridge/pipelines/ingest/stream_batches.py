@@ -85,7 +85,7 @@ class StreamBatches:
         discovery = TopicDiscovery(run.definition, run.topic)
         with watchdog.waiting():
             while query.isActive and not (
-                run.stop.is_set() or run.is_finished() or topics_changed or run.lease.lost
+                run.stop.is_set() or run.is_finished() or topics_changed or run.lease.lost or run.moved
             ):
                 time.sleep(_POLL_SECONDS)
                 watchdog.mark(self._doing(query))

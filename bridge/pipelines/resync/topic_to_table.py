@@ -28,6 +28,7 @@ from bridge.pipelines.changes import changelog_decode, row_gate
 from bridge.pipelines.changes.bad_records import quarantine_bad_records, refuse_bad_records
 from bridge.pipelines.changes.batch_stats import BatchStats, collect_batch_stats
 from bridge.pipelines.changes.own_rows import own_rows
+from bridge.pipelines.changes.unfit_rows import with_constraints
 from bridge.pipelines.resync.report import Resync, refuse_appends
 from bridge.pipelines.runtime.executors import check_executors
 from bridge.pipelines.runtime.kafka_read_errors import explained_read_error
@@ -69,9 +70,11 @@ def resync(
     state = admin.describe(topic)
     keep_missing = _keeps_missing(topic, state, missing)
     if dry_run:
-        return _Run(definition, topic, state, open_whole_table(spark, definition), keep_missing, None).run()
+        table = open_whole_table(spark, definition)
+        return _Run(with_constraints(definition, table), topic, state, table, keep_missing, None).run()
     with acquire_lease(spark, definition, "ingest", verb="resync") as lease:
-        return _Run(definition, topic, state, ingest_table(spark, definition), keep_missing, lease).run()
+        table = ingest_table(spark, definition)
+        return _Run(with_constraints(definition, table), topic, state, table, keep_missing, lease).run()
 
 
 def _refuse_rows_from_elsewhere(definition: Definition) -> None:
@@ -122,7 +125,7 @@ class _Run:
         end = admin.end_offsets(self.topic, self.state)
         end = self.state.end if end is None else end.capped(self.state.end)
         progress = IngestProgress(
-            definition.name, uuid.uuid4().hex[:12], batch, end, self.state.ids, resync=True
+            definition.name, uuid.uuid4().hex[:12], batch, end, self.state.ids, resync=True, after=version
         )
         with ExitStack() as stack, feed_errors(table, version, version):
             persist = changelog_decode.persist_within(stack)
@@ -173,9 +176,7 @@ class _Run:
     ) -> tuple[DataFrame, BatchStats]:
         try:
             changes = changelog_decode.resolve_unavailable(
-                changelog_decode.decode_with_fallback(
-                    records, self.definition, persist, self.table.partitioned_by
-                ),
+                changelog_decode.decode_with_fallback(records, self.definition, persist),
                 self.definition,
                 persist,
                 rows,

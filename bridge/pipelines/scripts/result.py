@@ -29,6 +29,7 @@ from bridge.delta.engine_choice import Engines
 from bridge.delta.ingest_progress import IngestProgress, read_progress
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_semantics import semantics_of
+from bridge.delta.rows_taken_back import following
 from bridge.delta.table import Table, claim, create_table, described, exists, open_table
 from bridge.errors import REPUBLISH, DefinitionError, GapError, TableError
 from bridge.metrics import BatchReport, now_ms
@@ -85,8 +86,8 @@ class Result:
 
         With `rebuild` all rows are computed again, whatever the progress says. Raises DefinitionError if the query is
         another one than that of the progress; GapError if a source was replaced, or its changes are gone;
-        ConcurrentRunError if another run has committed this refresh; TableError for rows that
-        the table does not accept.
+        ConcurrentRunError if another run has committed this refresh; RowsTakenBack if another writer took rows of the
+        result back, which is to be opened anew then; TableError for rows that the table does not accept.
         """
         if self.plan.windows is None:
             sources.check_complete(self.table)
@@ -97,6 +98,8 @@ class Result:
             self._check_query()
             sources.check_same(_source_ids(self.progress), self.table)
         started = time.monotonic()
+        if self.progress is not None:
+            self.progress = following(self.table, self.progress)
         ranges = sources.ranges(since)
         is_same = self.progress is not None and not rebuild and since == sources.offsets
         if is_same and self.event_times is None:
@@ -197,7 +200,8 @@ class Result:
             times = closing.progress if closing is not None else _event_times(self.progress)
             ids[_EVENT_TIMES] = times.to_json()
         at_ms = now_ms() if self.plan.merge_columns else 0
-        progress = IngestProgress(self.name, self.run, batch, sources.offsets, ids, at_ms=at_ms)
+        after = None if self.progress is None else self.progress.after
+        progress = IngestProgress(self.name, self.run, batch, sources.offsets, ids, at_ms=at_ms, after=after)
         table, given = self.table, refresh.changes
         if isinstance(given, DataFrame):
             table = table.on(given.sparkSession)
@@ -218,7 +222,7 @@ class Result:
             finally:
                 changes.unpersist()
         failpoints.hit("script.after-commit")
-        self.progress = progress
+        self.progress = replace(progress, after=merged.version)
         return merged
 
     def _merged(

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from bridge import watchdog
 from bridge.definition import Definition
 from bridge.delta.file_removal import remove_files_before
+from bridge.delta.rows_taken_back import RowsTakenBack
 from bridge.delta.table import Table
 from bridge.errors import TableError
 from bridge.kafka.topic_creation import prepare_topics
@@ -210,7 +211,13 @@ class _Run:
         result = self._result(plan)
         sources = open_sources(self._spark, self._state, plan, self._opened, self._ended)
         with watchdog.step(f"computing and committing INSERT {plan.name}"):
-            report = result.refresh(sources, rebuild=self._rebuild)
+            try:
+                report = result.refresh(sources, rebuild=self._rebuild)
+            except RowsTakenBack:
+                del self._results[plan.name]
+                self._sent.discard(self._state.sent_by(plan))
+                result = self._result(plan)
+                report = result.refresh(sources, rebuild=self._rebuild)
         if report is not None:
             self._report(report)
             self._print(result, report)

@@ -1,0 +1,17 @@
+"""Delta's own snapshot of the newest version, for what its Python API does not tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+
+__all__ = ["newest_snapshot"]
+
+
+def newest_snapshot(spark: SparkSession, table: DeltaTable) -> Any:
+    """Return the JVM's Snapshot. It is no public API: call it within `spark_versions.or_public`."""
+    jvm: Any = spark._jvm
+    none = jvm.scala.Option.empty()
+    return table._jdt.deltaLog().update(False, none, none)

@@ -1,0 +1,64 @@
+"""Rows that the table does not accept are bad records, like those that cannot be decoded.
+
+Each change is judged alone, as it is decoded, and one with unavailable values once these are filled. So the error names
+the record, `bad-records` decides about it, and verify, resync and replay agree with the ingest (docs/adr/055).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from bridge.columns import BAD, KIND, col, retracts
+from bridge.decode import DROPPED, SKIP, UNAVAILABLE
+from bridge.definition import Definition
+from bridge.delta.table import Table
+from bridge.schema import RowConstraint
+
+__all__ = ["is_judged", "mark_unfit", "with_constraints"]
+
+
+def with_constraints(definition: Definition, table: Table) -> Definition:
+    """Return the definition for decoding records into `table`.
+
+    A constraint that names columns of other pipelines (`delta.merge-columns`) is left to Delta, as a change has only
+    its own columns.
+    """
+    fitting = tuple(c for c in table.constraints if _resolves(table, c))
+    return definition if fitting == definition.constraints else replace(definition, constraints=fitting)
+
+
+def mark_unfit(changes: DataFrame, definition: Definition) -> DataFrame:
+    """Mark decoded `changes` whose row the table does not accept as bad; `__bad` names the first constraint."""
+    if not definition.constraints:
+        return changes
+    unfit = [
+        F.when(~F.coalesce(F.expr(c.condition), F.lit(False)), F.lit(c.broken))
+        for c in definition.constraints
+    ]
+    judged = is_judged(changes, retractions=definition.topic.appends)
+    reason = F.coalesce(col(BAD), F.when(judged, F.coalesce(*unfit)))
+    return changes.withColumns({KIND: F.when(reason.isNull(), col(KIND)), BAD: reason})
+
+
+def is_judged(changes: DataFrame, *, retractions: bool = False) -> Column:
+    """True for good changes that have a row whose values are all known; `retractions`: those are rows, too, as in a
+    table without a key."""
+    is_complete = col(BAD).isNull() & ~col(KIND).isin(SKIP, DROPPED)
+    if not retractions:
+        is_complete = is_complete & ~retracts()
+    if UNAVAILABLE in changes.columns:
+        is_complete = is_complete & ~F.coalesce(F.size(UNAVAILABLE) > 0, F.lit(False))
+    return is_complete
+
+
+def _resolves(table: Table, constraint: RowConstraint) -> bool:
+    try:
+        table.spark.createDataFrame([], T.StructType(list(table.fields))).select(F.expr(constraint.condition))
+    except PySparkException:
+        return False
+    return True

@@ -1,0 +1,165 @@
+"""A RESTORE between what a run knows and what it commits: no engine merges into rows that the run does not know."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from bridge.delta import append, append_files, merge_deletion_vectors, merge_delta_rs, merge_spark
+from bridge.delta.append import append_batch
+from bridge.delta.append_files import FileAppends
+from bridge.delta.ingest_progress import IngestProgress, read_progress
+from bridge.delta.rows_taken_back import RowsTakenBack, following, newest_version, overwrites
+from bridge.delta.table import Table, open_table
+from bridge.errors import TableError
+from bridge.offsets import Offsets
+from tests.delta.tables import ENGINES, FIELDS, Merge, at, by_spark, content, frame, log_file, made
+
+RESTORED = r"version \d \(RESTORE\) took rows back .* while this run was at work; start it again"
+
+
+def restore(table: Table, version: int) -> None:
+    DeltaTable(str(table.target.path)).restore(version, protocol_downgrade_allowed=True)
+
+
+def following_batch(table: Table, offset: int) -> IngestProgress:
+    """What a run commits next that has read the progress anew."""
+    found = read_progress(table, "p")
+    assert found is not None
+    return replace(found[0], batch=found[0].batch + 1, offsets=Offsets({("t", 0): offset}))
+
+
+def test_nothing_is_merged_after_a_restore_that_the_run_does_not_know(
+    merge: Merge, spark: SparkSession, lake: Path
+) -> None:
+    table = made(spark, lake / "t")
+    merge(table, frame(table, [("+U", 1, "a")]), key=["id"], progress=at(0))
+    known = merge(table, frame(table, [("+U", 2, "b")]), key=["id"], progress=replace(at(1), after=1)).version
+    restore(table, 1)
+    with pytest.raises(RowsTakenBack, match=RESTORED):
+        merge(table, frame(table, [("+U", 3, "c")]), key=["id"], progress=replace(at(2), after=known))
+    assert not log_file(table, 4).exists()
+    assert following_batch(table, 20).after == 3
+
+
+@pytest.mark.parametrize("engine", ["spark", "delta-rs", "deletion-vectors"])
+def test_a_restore_while_a_batch_is_merged(
+    engine: str, spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes after the engine has looked and before it commits. Then the commit fails, or does not count; all changes
+    since the restored version are applied again."""
+    modules = {"spark": merge_spark, "delta-rs": merge_delta_rs, "deletion-vectors": merge_deletion_vectors}
+    merge, table, pending = ENGINES[engine].merge, made(spark, lake / "t"), [1]
+    merge(table, frame(table, [("+U", 1, "a"), ("+U", 2, "b")]), key=["id"], progress=at(0))
+    known = merge(table, frame(table, [("+U", 1, "x"), ("-D", 2, None)]), key=["id"], progress=at(1)).version
+
+    def looked(*given: Any) -> IngestProgress:
+        found = following(*given)
+        if pending:
+            restore(table, pending.pop())
+        return found
+
+    monkeypatch.setattr(modules[engine], "following", looked)
+    third = frame(table, [("+U", 3, "c")])
+    with pytest.raises(RowsTakenBack, match=RESTORED):
+        merge(table, third, key=["id"], progress=replace(at(2), after=known))
+    again = following_batch(table, 20)
+    assert read_progress(table, "p") == (replace(at(0), batch=again.batch - 1), 1)
+    changes = frame(table, [("+U", 1, "x"), ("-D", 2, None), ("+U", 3, "c")])
+    merge(table, changes, key=["id"], progress=again)
+    assert content(table) == {(1, "x"), (3, "c")}
+
+
+def test_a_restore_while_a_batch_is_appended(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Delta refuses an append whose table has been described anew, as a RESTORE does it; so nothing is there twice."""
+    table, pending = made(spark, lake / "t"), [1]
+    first, second, third = (frame(table, [("+I", n, "r")]) for n in range(3))
+    append_batch(table, first, rows=1, progress=at(0))
+    known = append_batch(table, second, rows=1, progress=at(1)).version
+
+    def looked(*given: Any) -> IngestProgress:
+        found = following(*given)
+        if pending:
+            place = f"delta.`{table.target.path}`"
+            spark.newSession().sql(f"RESTORE TABLE {place} TO VERSION AS OF {pending.pop()}").collect()
+        return found
+
+    monkeypatch.setattr(append, "following", looked)
+    with pytest.raises(RowsTakenBack, match=RESTORED):
+        append_batch(table, third, rows=1, progress=replace(at(2), after=known))
+    assert content(table) == {(0, "r")}
+    append_batch(table, second.union(third), rows=2, progress=following_batch(table, 20))
+    assert content(table) == {(0, "r"), (1, "r"), (2, "r")}
+
+
+def test_a_restore_while_files_are_appended(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, pending = made(spark, lake / "t"), [0]
+    appends = FileAppends(table)
+    append_batch(table, frame(table, [("+I", 1, "r")]), rows=1, progress=at(0))
+
+    def looked(*given: Any) -> IngestProgress:
+        found = following(*given)
+        if pending:
+            restore(table, pending.pop())
+        return found
+
+    monkeypatch.setattr(append_files, "following", looked)
+    with pytest.raises(RowsTakenBack, match=RESTORED):
+        appends.commit(appends.target(), [], rows=0, progress=replace(at(1), after=1))
+    assert not log_file(table, 3).exists()
+
+
+@pytest.mark.parametrize(
+    ("operation", "parameters", "keyed", "appends"),
+    [
+        ("RESTORE", {"version": 1}, True, True),
+        ("CREATE OR REPLACE TABLE AS SELECT", {}, True, True),
+        ("WRITE", {"mode": "Overwrite"}, True, False),
+        ("WRITE", {"mode": "Overwrite", "predicate": "id > 1"}, False, False),
+        ("WRITE", {"mode": "Append"}, False, False),
+        ("DELETE", {"predicate": "[]"}, True, False),
+        ("DELETE", {"predicate": '["(id > 1)"]'}, False, False),
+        ("OPTIMIZE", {}, False, False),
+        ("UPDATE", {}, False, False),
+    ],
+)
+def test_which_commits_take_rows_back(
+    spark: SparkSession, lake: Path, operation: str, parameters: Mapping[str, Any], keyed: bool, appends: bool
+) -> None:
+    """Rows that another writer has only changed, or appended and taken again, are that writer's matter."""
+    table = made(spark, lake / "t")
+    about = {"timestamp": 1, "operation": operation, "operationParameters": parameters}
+    log_file(table, 1).write_text(json.dumps({"commitInfo": about}) + "\n")
+    for key, takes_back in ((("id",), keyed), ((), appends)):
+        progress = replace(at(0), after=0, key=key)
+        if takes_back:
+            with pytest.raises(RowsTakenBack):
+                following(table, progress, 1)
+        else:
+            assert following(table, progress, 1).after == 1
+    warned = keyed and operation != "RESTORE"
+    assert [("replaced or deleted all rows" in text) for text in overwrites(table, 0)] == (
+        [True] if warned else []
+    )
+
+
+def test_another_table_in_the_same_place_is_not_merged_into(spark: SparkSession, lake: Path) -> None:
+    table = made(spark, lake / "t")
+    other = made(spark, lake / "u")
+    replaced = replace(table, target=other.target)
+    with pytest.raises(TableError, match="was replaced by another one during this run"):
+        newest_version(replaced)
+    with pytest.raises(TableError, match="was replaced by another one during this run"):
+        by_spark(replaced, frame(table, [("+U", 1, "a")]), key=["id"], progress=at(0))
+    assert content(open_table(spark, other.target, FIELDS)) == set()

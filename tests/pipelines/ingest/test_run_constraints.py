@@ -1,0 +1,117 @@
+"""NOT NULL and CHECK of the table: a row that breaks one is a bad record, by each reader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+
+from bridge.embedded.broker import Broker
+from bridge.errors import BadRecordError, TableError
+from bridge.metrics import BatchReport
+from bridge.pipelines.compare.verify import verify
+from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.resync.topic_to_table import resync
+from tests.pipelines.world import World, tombstone, upsert
+
+Make = Callable[..., World]
+ONE = Decimal("1.00")
+NOT_NULL = "column 'name' is NOT NULL in the table, and the row has no value for it"
+CHECK = r"the row breaks the constraint 'short' of the table: CHECK \(length\(name\) < 3\)"
+APPENDS = {
+    "columns": "id BIGINT, name STRING, amount DECIMAL(10, 2)",
+    "options": {
+        "connector": "kafka",
+        "key.format": None,
+        "value.format": None,
+        "format": "json",
+        "scan.startup.mode": "earliest-offset",
+    },
+}
+
+
+@pytest.fixture
+def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+    return lambda **more: World.make(spark, broker, lake, unique, partitions=1, **more)
+
+
+def constrain(world: World, *, not_null: bool = False, check: bool = False) -> None:
+    """Create the table, or give the one that is there a constraint."""
+    place = f"delta.`{world.folder}/table`"
+    name = "name STRING NOT NULL" if not_null else "name STRING"
+    world.spark.sql(
+        f"CREATE TABLE IF NOT EXISTS {place} (id BIGINT, {name}, amount DECIMAL(10, 2)) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    if check:
+        world.spark.sql(f"ALTER TABLE {place} ADD CONSTRAINT short CHECK (length(name) < 3)")
+
+
+@pytest.mark.parametrize("reader", ["spark", "consumer"])
+@pytest.mark.parametrize("appends", [False, True], ids=["keyed", "appended"])
+def test_null_in_a_column_that_is_not_null_is_a_bad_record(make: Make, reader: str, appends: bool) -> None:
+    """Consumers leave it to Spark's source, which names the record."""
+    if appends and reader == "consumer":
+        reader = "auto"
+    world = make(sections=f"ingest: {{reader: {reader}}}\n", **(APPENDS if appends else {}))
+    constrain(world, not_null=True)
+    world.send([upsert(1, "a"), upsert(2, None), *([] if appends else [tombstone(3)])])
+    with pytest.raises(BadRecordError, match=f"{world.topic}-0 at offset 1: {NOT_NULL}") as stopped:
+        ingest(world.spark, world.definition())
+    assert "bad-records: quarantine" in str(stopped.value)
+    assert world.rows() == []
+
+
+@pytest.mark.parametrize("bad_records", ["quarantine", "skip"])
+def test_bad_records_decides_about_a_row_that_breaks_a_check(make: Make, bad_records: str) -> None:
+    """NULL breaks a CHECK, too. The last good record of a key counts, also for verify and resync."""
+    world = make(sections=f"ingest: {{bad-records: {bad_records}}}\n")
+    constrain(world, check=True)
+    world.send([upsert(1, "ok"), upsert(2, "b"), upsert(1, "secret"), upsert(3, None), tombstone(2)])
+    reports: list[BatchReport] = []
+    ingest(world.spark, world.definition(), listener=reports.append)
+    assert world.rows() == [(1, "ok", ONE)]
+    assert reports[0].bad_records == 2
+    assert verify(world.spark, world.definition()).comparison.equal
+    assert resync(world.spark, world.definition()).bad == 2
+    quarantined = world.folder / "_quarantine"
+    if bad_records == "quarantine":
+        rows = DeltaTable.forPath(world.spark, str(quarantined)).toDF().select("offset", "reason").collect()
+        assert {row[0] for row in rows} == {2, 3}
+        assert {row[1] for row in rows} == {CHECK.replace("\\", "")}
+    else:
+        assert not quarantined.exists()
+
+
+def test_a_check_that_is_added_during_a_run_names_the_record(make: Make) -> None:
+    """Consumers do not judge rows by a CHECK; the run opens the table anew when Delta has refused the batch."""
+    world = make()
+    world.send([upsert(1, "a"), upsert(2, "secret")])
+
+    def add(report: BatchReport) -> None:
+        constrain(world, check=True)
+
+    with pytest.raises(BadRecordError, match=f"{world.topic}-0 at offset 1: {CHECK}") as stopped:
+        ingest(world.spark, world.definition(run={"max-offsets-per-batch": 1}), listener=add)
+    assert "secret" not in str(stopped.value)
+    assert world.rows() == [(1, "a", ONE)]
+
+
+def test_a_check_on_columns_of_other_pipelines_is_named_without_the_record(make: Make) -> None:
+    """A change has its own columns only, so Delta judges the whole row."""
+    world = make(delta="path: table, merge-columns: all")
+    world.send([upsert(1, "a")])
+    ingest(world.spark, world.definition())
+    place = f"delta.`{world.folder}/table`"
+    world.spark.sql(f"ALTER TABLE {place} ADD COLUMN more STRING")
+    world.spark.sql(f"ALTER TABLE {place} ADD CONSTRAINT pair CHECK (more IS NOT NULL OR length(name) < 3)")
+    world.send([upsert(2, "secret")])
+    with pytest.raises(
+        TableError, match="a row of this batch breaks the constraint pair; nothing"
+    ) as stopped:
+        ingest(world.spark, world.definition())
+    assert "secret" not in str(stopped.value)

@@ -1,0 +1,150 @@
+"""Another writer takes rows back while a run is at work: the run goes back, too, so the table is the topic's fold."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from bridge.embedded.broker import Broker
+from bridge.metrics import BatchReport, Summary
+from bridge.pipelines.ingest.run import ingest
+from tests.pipelines.world import World, tombstone, upsert
+
+Make = Callable[..., World]
+ONE = Decimal("1.00")
+RECORDS = [
+    upsert(1, "a"),
+    upsert(2, "b"),
+    upsert(5, "e"),
+    upsert(1, "a2"),
+    tombstone(2),
+    upsert(3, "c"),
+    upsert(4, "d"),
+]
+FOLD = [(1, "a2", ONE), (3, "c", ONE), (4, "d", ONE), (5, "e", ONE)]
+BY_THREE = {"max-offsets-per-batch": 3}
+APPENDS = {
+    "columns": "id BIGINT, name STRING, amount DECIMAL(10, 2)",
+    "options": {
+        "connector": "kafka",
+        "key.format": None,
+        "value.format": None,
+        "format": "json",
+        "scan.startup.mode": "earliest-offset",
+    },
+}
+
+
+@pytest.fixture
+def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+    return lambda **more: World.make(spark, broker, lake, unique, **more)
+
+
+def restore(world: World, version: int, *, by_spark: bool = False) -> None:
+    """RESTORE as another program does it."""
+    if by_spark:
+        place = f"delta.`{world.folder}/table`"
+        world.spark.newSession().sql(f"RESTORE TABLE {place} TO VERSION AS OF {version}").collect()
+    else:
+        DeltaTable(str(world.folder / "table")).restore(version, protocol_downgrade_allowed=True)
+
+
+def restored_run(world: World, after: int, take_back: Callable[[int], object]) -> Summary:
+    """An ingest during which `take_back` is called with the version of the first batch, after that many batches."""
+    versions: list[int] = []
+
+    def listener(report: BatchReport) -> None:
+        versions.append(report.version or 0)
+        if len(versions) == after:
+            take_back(versions[0])
+
+    return ingest(world.spark, world.definition(run=BY_THREE), listener=listener)
+
+
+@pytest.mark.parametrize(
+    ("reader", "engine"),
+    [
+        ("spark", "spark"),
+        ("spark", "delta-rs"),
+        ("consumer", "delta-rs"),
+        ("spark", "deletion-vectors"),
+        ("consumer", "deletion-vectors"),
+    ],
+)
+def test_after_a_restore_between_two_batches_all_changes_are_applied_again(
+    make: Make, reader: str, engine: str
+) -> None:
+    world = make(partitions=1, sections=f"ingest: {{reader: {reader}}}\nmerge: {{engine: {engine}}}\n")
+    world.send(RECORDS)
+    summary = restored_run(world, 2, lambda first: restore(world, first, by_spark=engine == "spark"))
+    assert world.rows() == FOLD
+    assert summary.records_in == len(RECORDS) + 3
+    assert "restored it while this run was at work: the run has gone back to the offsets" in str(
+        summary.warning
+    )
+
+
+@pytest.mark.parametrize("reader", ["spark", "consumer"])
+def test_a_table_without_a_key_has_each_row_once_after_a_restore(make: Make, reader: str) -> None:
+    world = make(partitions=1, cleanup="delete", sections=f"ingest: {{reader: {reader}}}\n", **APPENDS)
+    world.send([(None, upsert(n, "r")[1]) for n in range(7)])
+    summary = restored_run(world, 2, lambda first: restore(world, first))
+    assert world.rows() == [(n, "r", ONE) for n in range(7)]
+    assert summary.records_in == 10
+
+
+def test_a_run_goes_back_to_the_beginning_of_the_topic(make: Make) -> None:
+    """Restored by Spark to the version before the first batch, twice, and back to the last one in between."""
+    world = make(partitions=1)
+    world.send(RECORDS)
+    versions: list[int] = []
+
+    def listener(report: BatchReport) -> None:
+        versions.append(report.version or 0)
+        if len(versions) in (1, 3):
+            restore(world, 0)
+        if len(versions) == 2:
+            restore(world, versions[0])
+
+    summary = ingest(world.spark, world.definition(run=BY_THREE), listener=listener)
+    assert world.rows() == FOLD
+    assert len(versions) == 6 and summary.records_in == 16
+
+
+def test_a_run_without_new_records_goes_back_by_itself(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bridge.pipelines.ingest.run_state.LOOK_SECONDS", 0.2)
+    world = make(partitions=1)
+    world.send(RECORDS)
+    stop, reports = threading.Event(), list[BatchReport]()
+
+    def listener(report: BatchReport) -> None:
+        reports.append(report)
+        if len(reports) == 3:
+            restore(world, reports[0].version or 0)
+        elif len(reports) == 5:
+            stop.set()
+
+    run = {"trigger": "200 ms", **BY_THREE}
+    ingest(world.spark, world.definition(run=run), listener=listener, stop=stop)
+    assert [r.records_in for r in reports] == [3, 3, 1, 3, 1]
+    assert world.rows() == FOLD
+
+
+def test_all_rows_deleted_by_another_writer_stay_so_with_a_warning(make: Make) -> None:
+    """It may be meant, as any other DELETE; the run and the next one say so."""
+    world = make(partitions=1)
+    world.send(RECORDS)
+    place = str(world.folder / "table")
+    summary = restored_run(world, 2, lambda _: DeltaTable(place).delete())
+    assert world.rows() == [(4, "d", ONE)]
+    assert "(DELETE) of another writer replaced or deleted all rows. The ingest goes on" in str(
+        summary.warning
+    )
+    DeltaTable(place).delete()
+    assert "run `bridge resync FILE`" in str(ingest(world.spark, world.definition()).warning)
