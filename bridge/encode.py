@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import reduce
 from typing import cast
 
 from pyspark.sql import Column, DataFrame
@@ -12,9 +13,10 @@ from pyspark.sql import functions as F
 from bridge.arrow_formats.record_encoder import RETRACTS, RecordEncoder
 from bridge.columns import AFTER, BEFORE, POSITION, ROUTE, col, members, retracts
 from bridge.definition import FormatSpec, Topic
+from bridge.format_rules.invalid_texts import carries_invalid_texts, invalid_text
 from bridge.formats import catalog
 from bridge.formats.base import ChangeEncoder, Encoder, FrameChangeEncoder, FrameEncoder
-from bridge.schema import MetadataColumn
+from bridge.schema import ArrayType, DataType, MapType, MetadataColumn, RowType, ScalarType
 
 __all__ = ["encode", "encode_changes", "leave_to_tasks"]
 
@@ -145,10 +147,49 @@ def _encoder(spec: FormatSpec) -> Encoder:
 
 
 def _document(spec: FormatSpec, of: Callable[[str], Column]) -> Column:
-    fields = [
-        of(column).alias(field.name) for column, field in zip(spec.columns, spec.row.fields, strict=True)
-    ]
-    return F.struct(*fields)
+    fields = zip(spec.columns, spec.row.fields, strict=True)
+    return F.struct(
+        *(_checked(of(column), column, field.type, spec).alias(field.name) for column, field in fields)
+    )
+
+
+def _checked(value: Column, column: str, type: DataType, spec: FormatSpec) -> Column:
+    """Return the value, which fails when it is evaluated where the format cannot carry a text of it."""
+    invalid = None if carries_invalid_texts(spec) else _has_invalid_text(value, type)
+    if invalid is None:
+        return value
+    failure = F.raise_error(F.lit(invalid_text(spec.name, column))).cast(type.spark())
+    return F.when(F.coalesce(invalid, F.lit(False)), failure).otherwise(value)
+
+
+def _has_invalid_text(value: Column, type: DataType) -> Column | None:
+    """Return whether a text in `value` is no valid UTF-8, null or false where none is; None for types without texts."""
+    if isinstance(type, RowType):
+        found = [_has_invalid_text(value.getField(f.name), f.type) for f in type.fields]
+        parts = [F.coalesce(condition, F.lit(False)) for condition in found if condition is not None]
+        return reduce(Column.__or__, parts) if parts else None
+    if isinstance(type, ArrayType):
+        return _any_invalid(value, type.element)
+    if isinstance(type, MapType):
+        keys, values = (
+            _any_invalid(F.map_keys(value), type.key),
+            _any_invalid(F.map_values(value), type.value),
+        )
+        return keys if values is None else values if keys is None else keys | values
+    assert isinstance(type, ScalarType)
+    return ~F.is_valid_utf8(value) if type.is_string else None
+
+
+def _any_invalid(items: Column, type: DataType) -> Column | None:
+    if _has_invalid_text(F.lit(None), type) is None:
+        return None
+
+    def invalid(item: Column) -> Column:
+        condition = _has_invalid_text(item, type)
+        assert condition is not None
+        return F.coalesce(condition, F.lit(False))
+
+    return F.exists(items, invalid)
 
 
 _HEADERS = "array<struct<key:string,value:binary>>"

@@ -10,6 +10,7 @@
     │   └── MissingPackageError     Spark's executors lack a Python package
     ├── BadRecordError              a record cannot be applied, with `bad-records: fail`
     ├── TableError                  the pipeline cannot use the Delta table
+    │   └── UnwritableRowError      a format cannot write a row of it
     ├── GapError                    something that the progress needs is gone
     ├── ConcurrentRunError          another run of the same pipeline wrote at the same time
     ├── QualityError                a quality suite failed                     exit 3
@@ -49,6 +50,7 @@ __all__ = [
     "TableError",
     "TopicMissingError",
     "UnsupportedError",
+    "UnwritableRowError",
 ]
 
 
@@ -111,6 +113,10 @@ class BadRecordError(BridgeError):
 
 class TableError(BridgeError):
     """Raised if the pipeline cannot use the Delta table, or what exists in its place."""
+
+
+class UnwritableRowError(TableError):
+    """Raised if a format cannot write a row; the message has its column, and neither table nor version."""
 
 
 class GapError(BridgeError):

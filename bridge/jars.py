@@ -55,9 +55,9 @@ def spark_coordinates(versions: tuple[str, str] | None = None) -> list[str]:
     ]
 
 
-def broker_coordinates() -> list[str]:
-    """Return the coordinates of the Kafka broker and its storage tool."""
-    return [f"org.apache.kafka:kafka_{SCALA}:{KAFKA_BROKER}", f"org.apache.kafka:kafka-tools:{KAFKA_BROKER}"]
+def broker_coordinates(version: str = KAFKA_BROKER) -> list[str]:
+    """Return the coordinates of a Kafka broker and its storage tool."""
+    return [f"org.apache.kafka:kafka_{SCALA}:{version}", f"org.apache.kafka:kafka-tools:{version}"]
 
 
 def registry_coordinate() -> str:

@@ -162,7 +162,7 @@ _NO_COUNTERPART = {
     "RAW": "RAW is Flink's own serialisation; declare BYTES",
     "NULL": "a column of type NULL has no values; leave it out",
     "TIMESTAMP_TZ": "Flink's formats do not support TIMESTAMP WITH TIME ZONE; declare TIMESTAMP_LTZ",
-    "VARIANT": "Flink's formats do not support VARIANT; declare STRING",
+    "VARIANT": "the bridge does not read or write VARIANT (in Flink since 2.1); declare STRING, which has the JSON",
 }
 
 

@@ -6,11 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pyspark.errors import SparkException
 from pyspark.sql import SparkSession
 
 from bridge.columns import AFTER, BEFORE, KIND, POSITION
 from bridge.definition import FormatSpec, Sink, Topic
 from bridge.encode import encode, encode_changes
+from bridge.options import FORMATS
+from bridge.pipelines.runtime.spark_errors import raised_reason
 from bridge.schema import (
     ArrayType,
     DataType,
@@ -184,3 +187,53 @@ def test_constants_end_every_message(
     )
     records = encode_changes(frame, topic).orderBy(f"{POSITION}.version").collect()
     assert [bytes(record.value).decode() for record in records] == documents
+
+
+@pytest.mark.parametrize(
+    "format", ["json", "csv", "avro", "canal-json", "debezium-json", "maxwell-json", "ogg-json"]
+)
+def test_texts_that_are_not_utf_8_are_refused(spark: SparkSession, format: str) -> None:
+    """Java would replace their bytes, and the topic would have another text than the table."""
+    nested = RowType((RowField("x", ArrayType(_STRING)),)) if format != "csv" else ArrayType(_STRING)
+    columns = (PhysicalColumn("id", _STRING), PhysicalColumn("v", _STRING), PhysicalColumn("n", nested))
+    schema = TableSchema(columns, ("id",))
+    topic = _topic(schema, ("id",), ("id", "v", "n"))
+    topic = replace(topic, value=replace(topic.value, name=format))
+    bad, array = "CAST(X'61ff' AS STRING)", "array('é', {})".format
+    wrapped = "named_struct('x', {})".format if format != "csv" else str
+    rows = [("'a'", "'é'", "'a'"), (bad, "'a'", "'a'"), ("'a'", bad, "'a'"), ("'a'", "'a'", bad)]
+    for at, (id, v, n) in enumerate(rows):
+        row = f"named_struct('id', {id}, 'v', {v}, 'n', {wrapped(array(n))})"
+        position = f"named_struct('version', 7L) AS {POSITION}"
+        if FORMATS[format].insert_only:
+            frame = spark.sql(f"SELECT r.*, '+U' AS {KIND}, {position} FROM (SELECT {row} AS r)")
+            records = encode(frame, topic)
+        else:
+            records = encode_changes(
+                spark.sql(f"SELECT {row} AS {BEFORE}, {row} AS {AFTER}, {position}"), topic
+            )
+        if not at:
+            assert records.collect()[0].value
+            continue
+        with pytest.raises(SparkException) as refused:
+            records.collect()
+        column, named = ("id", "v", "n")[at - 1], "json" if at == 1 else format
+        assert (raised_reason(refused.value) or "").startswith(
+            f"column '{column}' of a row holds a text that is not valid UTF-8, which format '{named}' cannot carry. "
+            "Correct the row in the table; where it has a PRIMARY KEY, `bridge resync FILE` then sends"
+        )
+
+
+def test_raw_has_the_bytes_of_any_text_and_gone_rows_send_none(spark: SparkSession) -> None:
+    schema = TableSchema((PhysicalColumn("id", _INT), PhysicalColumn("v", _STRING)), ("id",))
+    topic = _topic(schema, ("id",), ("v",))
+    frame = spark.sql(
+        f"SELECT 1 AS id, CAST(X'61ff' AS STRING) AS v, k AS {KIND}, named_struct('version', 1L) AS {POSITION} "
+        "FROM VALUES ('-D'), ('+U') AS t(k)"
+    )
+    assert [r.value for r in encode(frame.where(f"{KIND} = '-D'"), topic).collect()] == [None]
+    raw = replace(topic, value=replace(topic.value, name="raw"))
+    assert [r.value and bytes(r.value) for r in encode(frame, raw).collect()] == [None, b"a\xff"]
+    as_utf_16 = replace(raw, value=replace(raw.value, options={"charset": "UTF-16BE"}))
+    with pytest.raises(SparkException, match="not valid UTF-8, which format 'raw' cannot carry"):
+        encode(frame, as_utf_16).collect()

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 __all__ = [
     "ArrowChanges",
@@ -28,6 +30,7 @@ __all__ = [
     "Places",
     "RowColumns",
     "SchemaArrowDecoder",
+    "check_keys",
 ]
 
 _Self = TypeVar("_Self")
@@ -36,6 +39,15 @@ Places: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 
 class NeedsFullDecode(Exception):
     """A payload that Spark's path may read otherwise, or refuse; the message says which kind, and has no payload."""
+
+
+def check_keys(keys: Mapping[str, pa.Array]) -> None:
+    """Raise NeedsFullDecode where all columns of a decoded key are null, as of a document that has none of them."""
+    if not keys or not all(column.null_count for column in keys.values()):
+        return
+    missing = reduce(pc.and_, [pc.is_null(column) for column in keys.values()])
+    if pc.any(missing).as_py():
+        raise NeedsFullDecode("a key has no value in any of its columns")
 
 
 class ArrowDecoder(Protocol):
@@ -115,5 +127,6 @@ class ArrowEncoder(Protocol):
 
     def encode(self, given: RowColumns) -> pa.Array:
         """Return one document for each row, in their order, none of them null: the bytes that Spark's path
-        (`formats.base.Encoder`) gives for the row, whatever its values are. The type is binary or large_binary."""
+        (`formats.base.Encoder`) gives for the row. The type is binary or large_binary. Raises UnwritableRowError,
+        with the column, for a text that is not valid UTF-8."""
         ...

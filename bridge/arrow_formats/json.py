@@ -6,9 +6,12 @@ so does it most bad documents. `json_documents` looks for the rest in the bytes,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import json
 
 from bridge.arrow_formats import json_documents, json_values
@@ -16,7 +19,7 @@ from bridge.arrow_formats.arrow_types import arrow_schema
 from bridge.arrow_formats.base import ArrowDecoder, NeedsFullDecode
 from bridge.definition import FormatSpec
 from bridge.format_rules.json_options import JsonOptions
-from bridge.format_rules.json_rows import types
+from bridge.format_rules.json_rows import CONNECT_ENVELOPE, types
 from bridge.schema import DataType, MapType, RowType, ScalarType
 
 __all__ = ["JsonArrowDecoder", "decoder", "unread_field"]
@@ -73,7 +76,16 @@ class JsonArrowDecoder:
         if not self.row.fields:
             return values.select([])
         conversion = json_values.Conversion(lines.data, self.iso_8601, self.no_nulls)
-        return pa.table(conversion.columns(values, self.row), schema=arrow_schema(self.row))
+        columns = conversion.columns(values, self.row)
+        if all(column.null_count for column in columns) and b'"schema"' in lines.data:
+            _check_not_foreign(payloads, columns)
+        return pa.table(columns, schema=arrow_schema(self.row))
+
+
+def _check_not_foreign(payloads: pa.BinaryArray, columns: Sequence[pa.Array]) -> None:
+    empty = payloads.filter(reduce(pc.and_, [column.is_null() for column in columns])).cast(pa.string())
+    if pc.any(pc.match_substring_regex(empty, CONNECT_ENVELOPE)).as_py():
+        raise NeedsFullDecode("a document has none of the row's fields, and is an envelope of Kafka Connect")
 
 
 def _read(lines: json_documents.Lines, schema: pa.Schema) -> pa.Table:

@@ -19,6 +19,8 @@ from bridge.arrow_formats.java_decimals import decimal_texts
 from bridge.arrow_formats.java_times import date_texts, moment_texts
 from bridge.arrow_formats.json_strings import escaped, quoted
 from bridge.definition import FormatSpec
+from bridge.errors import UnwritableRowError
+from bridge.format_rules.invalid_texts import invalid_text
 from bridge.format_rules.json_options import JsonOptions
 from bridge.schema import DataType, RowType, ScalarType
 
@@ -37,7 +39,7 @@ def encoder(spec: FormatSpec) -> ArrowEncoder | str:
     for field in spec.row.fields:
         if not _is_written(field.type):
             return f"field {field.name!r} of a json document is {field.type.flink()}"
-    return JsonArrowEncoder(spec.row, spec.columns, JsonOptions.of(spec.options))
+    return JsonArrowEncoder(spec.row, spec.columns, JsonOptions.of(spec.options), spec.name)
 
 
 def _is_written(type: DataType) -> bool:
@@ -53,6 +55,8 @@ class JsonArrowEncoder:
     row: RowType
     columns: tuple[str, ...]
     options: JsonOptions
+    format: str
+    """The format's name, for messages."""
 
     @cached_property
     def as_texts(self) -> frozenset[str]:
@@ -111,13 +115,17 @@ class JsonArrowEncoder:
             values = given.columns[column]
             if given.wide and type.is_string:
                 values = values.cast(pa.large_string())
-            texts = self._made(values, type)
+            texts = self._escaped(values, column) if type.is_string else self._made(values, type)
             given.texts[made] = texts.cast(pa.large_string()) if given.wide else texts
         return given.texts[made]
 
-    def _made(self, values: pa.Array, type: ScalarType) -> pa.Array:
-        if type.is_string:
+    def _escaped(self, values: pa.Array, column: str) -> pa.Array:
+        try:
             return escaped(values)
+        except pa.ArrowInvalid:  # its text has payload
+            raise UnwritableRowError(invalid_text(self.format, column)) from None
+
+    def _made(self, values: pa.Array, type: ScalarType) -> pa.Array:
         if type.is_binary:
             return pa.array(map(_base64, values.to_pylist()), pa.string())
         if type.name == "DECIMAL":

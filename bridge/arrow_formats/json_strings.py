@@ -1,12 +1,10 @@
-"""Texts as JSON strings, byte for byte as Java's writer (Jackson) has them after Java has read the bytes as UTF-8."""
+"""Texts as JSON strings, byte for byte as Java's writer (Jackson) has them."""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from bridge.arrow_formats.java_utf8 import java_text
 
 __all__ = ["escaped", "quoted"]
 
@@ -26,12 +24,12 @@ def quoted(text: str) -> str:
 
 
 def escaped(texts: pa.Array) -> pa.Array:
-    """Return texts as JSON strings without their quotes; null stays null. Bad UTF-8 is replaced as Java replaces it."""
+    """Return texts as JSON strings without their quotes; null stays null. Raises ArrowInvalid for bad UTF-8."""
     data = _bytes(texts)
     if not len(data):
         return texts
     if data.max() >= _ASCII:
-        texts = _valid(texts)
+        _check(texts)
     # Three comparisons of all bytes at once cost less than looking each of them up.
     if data.min() < _FIRST_PLAIN or (data == ord('"')).any() or (data == ord("\\")).any():
         found = np.bincount(data, minlength=256)
@@ -50,12 +48,7 @@ def _bytes(texts: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     return np.frombuffer(data, np.uint8, last)[first:] if last > first else np.empty(0, np.uint8)
 
 
-def _valid(texts: pa.Array) -> pa.Array:
-    """Return the texts with valid UTF-8, which Arrow's casts check and its strings of other origin need not have."""
+def _check(texts: pa.Array) -> None:
+    """Raise ArrowInvalid for bad UTF-8, which Arrow's casts find and its strings of other origin may have."""
     large = pa.types.is_large_string(texts.type)
-    data = texts.cast(pa.large_binary() if large else pa.binary())
-    try:
-        return data.cast(texts.type)
-    except pa.ArrowInvalid:
-        read = [None if value is None else java_text(value) for value in data.to_pylist()]
-        return pa.array(read, texts.type)
+    texts.cast(pa.large_binary() if large else pa.binary()).cast(texts.type)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from bridge.arrow_formats.base import ArrowEncoder, RowColumns
 from bridge.arrow_formats.catalog import arrow_encoder
 from bridge.definition import Topic
+from bridge.errors import UnwritableRowError
 
 __all__ = ["RETRACTS", "RecordEncoder", "record_encoder"]
 
@@ -41,16 +42,21 @@ class RecordEncoder:
 
     def documents(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
         """Return key and value of each row of a batch of what `bridge.encode.leave_to_tasks` gives: those that
-        `bridge.encode.encode` gives for the same changes."""
+        `bridge.encode.encode` gives for the same changes. Raises UnwritableRowError as the encoders do."""
         columns = {name: batch.column(source) for name, source in self.sources.items()}
         # A setting of Spark's (arrow.useLargeVarTypes) gives the large types for all batches.
         wide = batch.nbytes > MOST_BYTES or any(map(pa.types.is_large_string, batch.schema.types))
         given = RowColumns(columns, batch.num_rows, wide=wide)
         keys = pa.nulls(batch.num_rows, pa.binary()) if self.key is None else self.key.encode(given)
-        values, retracts = self.value.encode(given), batch.column(RETRACTS)
-        if pc.any(retracts).as_py():
-            values = pc.if_else(retracts, pa.scalar(None, values.type), values)
-        return keys, values
+        retracts = batch.column(RETRACTS)
+        if not pc.any(retracts).as_py():
+            return keys, self.value.encode(given)
+        try:
+            values = self.value.encode(given)
+        except UnwritableRowError:  # it may be of a row that is gone, whose values are not sent
+            nulled = {n: pc.if_else(retracts, pa.scalar(None, c.type), c) for n, c in columns.items()}
+            values = self.value.encode(RowColumns(nulled, batch.num_rows, wide=wide))
+        return keys, pc.if_else(retracts, pa.scalar(None, values.type), values)
 
 
 def record_encoder(topic: Topic) -> RecordEncoder | str:

@@ -85,8 +85,8 @@ def find_tables(path: str, selector: TableSelector | None) -> tuple[FoundTable, 
 def read_columns(path: str) -> tuple[tuple[str, DataType], ...]:
     """Returns the columns of the newest version of a table, all nullable, as Flink's types.
 
-    Raises TableError if there is no table or its log cannot be read, and UnsupportedError for a type that Flink does
-    not have.
+    Raises TableError if there is no table or its log cannot be read, and UnsupportedError for a type that the bridge
+    does not have.
     """
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
@@ -102,7 +102,7 @@ def read_columns(path: str) -> tuple[tuple[str, DataType], ...]:
         if found is None:
             what = f"column '{field['name']}' of type {json.dumps(field['type'])}"
             raise UnsupportedError(
-                f"the Delta table {path}: {what} has no counterpart in Flink's formats; leave the table out, or "
+                f"the Delta table {path}: {what} is not read or written by the bridge; leave the table out, or "
                 "publish it with a pipeline file whose DDL does not have the column",
                 what,
             )
@@ -112,7 +112,7 @@ def read_columns(path: str) -> tuple[tuple[str, DataType], ...]:
 
 def delta_type(type: Any) -> DataType | None:
     """Returns a type of the Delta protocol ("Schema Serialization Format") as Flink's, nullable in all its parts; None
-    if Flink has none."""
+    for a type that the bridge does not have (VARIANT, intervals, types of databases)."""
     if isinstance(type, str):
         if type.startswith("decimal(") and type.endswith(")"):
             precision, scale = type[8:-1].split(",")

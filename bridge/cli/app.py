@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bridge import cdc_jobs, config, sql
-from bridge.cli import check_command, ops_commands, process, run_command, txn_commands
+from bridge.cli import check_command, ops_commands, process, run_command, topics_command, txn_commands
 from bridge.cli.arguments import Conf, Every, FileOrScript, Files, Json, Master, Parallel, Quiet, seconds
 from bridge.cli.many_pipelines import Pipeline, load_all, run_all
 from bridge.cli.script_pipelines import is_script
@@ -114,6 +114,7 @@ for _verb in (
     ops_commands.status,
     ops_commands.peek,
     ops_commands.maintain,
+    topics_command.topics,
 ):
     app.command()(_verb)
 
@@ -170,14 +171,20 @@ def broker(
     registry: Annotated[bool, typer.Option("--registry", help="Also run a schema registry.")] = False,
     registry_port: Annotated[int, typer.Option(help="Port of the registry on 127.0.0.1.")] = 8081,
 ) -> None:
-    """Run a Kafka broker (KRaft, a single process) on this machine until Ctrl-C."""
+    """Run a Kafka broker (KRaft, a single process) on this machine until Ctrl-C.
+
+    It creates a topic when a client first writes to it, as Kafka does by default, with one
+    partition and not compacted; `bridge topics FILE --create` creates those of a file.
+    """
     from bridge.embedded.broker import Broker
     from bridge.embedded.schema_registry import SchemaRegistryServer
 
     screen = Screen()
     with ExitStack() as servers:
         with screen.busy("starting Kafka"):
-            running = servers.enter_context(Broker(folder, port=port))
+            running = servers.enter_context(
+                Broker(folder, port=port, settings={"auto.create.topics.enable": "true"})
+            )
         if registry:
             with screen.busy("starting the schema registry"):
                 schemas = servers.enter_context(SchemaRegistryServer(folder / "registry", port=registry_port))

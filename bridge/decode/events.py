@@ -44,7 +44,11 @@ def decode_events(records: DataFrame, topic: Topic, *, fast: bool = False) -> Da
     frame, by_value = with_decoded(records, value, col("value"), _VALUE, key=identity, fast=fast)
     by_key = None
     if key is not None:
-        frame, by_key = with_decoded(frame, key, col("key"), _KEY, fast=fast)
+        # Where the value has a column, too, what the key document says of it does not count.
+        needed = [
+            f for f, column in zip(key.row.names, key.columns, strict=True) if column not in value.columns
+        ]
+        frame, by_key = with_decoded(frame, key, col("key"), _KEY, key=needed, fast=fast)
     rows = col(_VALUE).getField(_PARTS.rows)
     entries = frame.select("*", F.posexplode_outer(rows).alias("__row", _ENTRY))
     kind, bad = _kind_or_error(topic, by_value, by_key)

@@ -36,9 +36,9 @@ def decode_keys(records: DataFrame, topic: Topic, *, fast: bool = False) -> Data
     """Return one row per record, with its key decoded and its value as it is.
 
     Columns: the key's table columns, `__kind` (null, or 'dropped' for a key that ignore-parse-errors drops), `__bad`
-    (the error of a key that is null, undecodable, or not exactly one row), `__bad_key_id`, `__position`
-    struct<topic, partition, offset, timestamp>, and the columns that `decode_values` needs. With `fast`, `__bad` may be
-    NEEDS_FULL_DECODE (see formats.base.FastPathDecoder).
+    (the error of a key that is null, undecodable, without any field of the key, or not exactly one row),
+    `__bad_key_id`, `__position` struct<topic, partition, offset, timestamp>, and the columns that `decode_values`
+    needs. With `fast`, `__bad` may be NEEDS_FULL_DECODE (see formats.base.FastPathDecoder).
     """
     spec = _key_spec(topic)
     parts = PARTS[:4]
@@ -48,7 +48,7 @@ def decode_keys(records: DataFrame, topic: Topic, *, fast: bool = False) -> Data
         F.col("value").alias(_VALUE),
         *[F.col(part).alias(f"__{part}") for part in parts_of(records)[len(parts) :]],
     )
-    keyed, decoder = with_decoded(keyed, spec, col("__key"), _DECODED, fast=fast)
+    keyed, decoder = with_decoded(keyed, spec, col("__key"), _DECODED, key=spec.row.names, fast=fast)
     error, rows = col(_DECODED).getField(_PARTS.error), col(_DECODED).getField(_PARTS.rows)
     dropped = error.isNotNull() & (error != NEEDS_FULL_DECODE) if decoder.skips_errors else F.lit(False)
     bad = (

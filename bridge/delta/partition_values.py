@@ -1,6 +1,6 @@
 """Stops a write of rows whose value a partition column cannot hold, which Delta would change without an error.
 
-Rows of topics are judged before, as records (`row_constraints`); this is for those that come from elsewhere, such as the
+Rows of topics are judged before, as records (`row_constraints`); this is for those from elsewhere, such as the
 result of a script.
 """
 

@@ -30,7 +30,11 @@ __all__ = ["Broker"]
 _START_SECONDS = 60.0
 _STOP_SECONDS = 15.0
 # Kafka's pom has no slf4j binding, which its distribution adds; Spark ships one, so nothing else is fetched.
-_LOGGING = ("slf4j-api-2.*.jar", "log4j-slf4j2-impl-*.jar", "log4j-api-2.*.jar", "log4j-core-2.*.jar")
+# Brokers before 4.0 need classes of log4j 1.2, too.
+_LOGGING = (
+    *("slf4j-api-2.*.jar", "log4j-slf4j2-impl-*.jar", "log4j-api-2.*.jar", "log4j-core-2.*.jar"),
+    "log4j-1.2-api-2.*.jar",
+)
 _JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 # Retention uses the records' own timestamps, so old ones of tests and demos would expire.
 _SERVER = """\
@@ -76,9 +80,9 @@ class Broker:
     """A broker on 127.0.0.1 with its data in `folder`, which ends with this process, however that ends.
 
     `port` None uses the folder's port if that is still free, else a free one. Use it as a context manager, or call
-    start() and stop(). Topics are not created automatically: see `create_topic`. `listeners` are added to the one
-    without authentication; their users are those of the folder's first start. `settings` override the broker settings
-    of this module.
+    start() and stop(). Topics are not created automatically, unless `settings` say so: see `create_topic`. `listeners`
+    are added to the one without authentication; their users are those of the folder's first start. `settings` override
+    the broker settings of this module. `version` is Kafka's: 2.8, the first with KRaft, or later.
     """
 
     def __init__(
@@ -89,6 +93,7 @@ class Broker:
         heap_mb: int = 512,
         listeners: Listeners | None = None,
         settings: Mapping[str, str] | None = None,
+        version: str = jars.KAFKA_BROKER,
     ) -> None:
         self.folder = Path(folder).absolute()
         self.log = self.folder / "broker.log"
@@ -96,6 +101,7 @@ class Broker:
         self._heap_mb = heap_mb
         self._listeners = listeners
         self._settings = settings or {}
+        self._version = version
         self._process: subprocess.Popen[bytes] | None = None
         self._watchdog: subprocess.Popen[bytes] | None = None
 
@@ -200,7 +206,7 @@ class Broker:
         folders = (shipped.submodule_search_locations if shipped else None) or []
         spark_jars = Path(next(iter(folders))) / "jars"
         class_path = [p for pattern in _LOGGING for p in sorted(spark_jars.glob(pattern))]
-        class_path += jars.fetch("broker", jars.broker_coordinates())
+        class_path += jars.fetch("broker", jars.broker_coordinates(self._version))
         logging = (self.folder / "log4j2.properties").as_uri()
         heap = f"-Xmx{self._heap_mb}m"
         return [

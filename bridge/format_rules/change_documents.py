@@ -34,16 +34,52 @@ class Operations:
     update: str
     delete: str
     skipped: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    """What the tool also writes, and what is no change of a row: the error of such a document names it."""
 
     @property
     def known(self) -> tuple[str, ...]:
         return (*self.insert, self.update, self.delete, *self.skipped)
 
 
-DEBEZIUM = Operations("op", ("c", "r"), "u", "d")
-OGG = Operations("op_type", ("I",), "U", "D")
-CANAL = Operations("type", ("INSERT",), "UPDATE", "DELETE", skipped=("CREATE",))
-MAXWELL = Operations("type", ("insert",), "update", "delete")
+DEBEZIUM = Operations("op", ("c", "r"), "u", "d", others=("t", "m"))
+OGG = Operations("op_type", ("I",), "U", "D", others=("T",))
+CANAL = Operations(
+    "type",
+    ("INSERT",),
+    "UPDATE",
+    "DELETE",
+    skipped=("CREATE",),
+    others=(
+        "ALTER",
+        "CINDEX",
+        "DINDEX",
+        "ERASE",
+        "GTID",
+        "QUERY",
+        "RENAME",
+        "TRUNCATE",
+        "XACOMMIT",
+        "XAROLLBACK",
+    ),
+)
+MAXWELL = Operations(
+    "type",
+    ("insert",),
+    "update",
+    "delete",
+    others=(
+        *(
+            "bootstrap-start",
+            "bootstrap-insert",
+            "bootstrap-complete",
+            "table-create",
+            "table-alter",
+            "table-drop",
+        ),
+        *("database-create", "database-alter", "database-drop"),
+    ),
+)
 
 
 def before_image_type(row: RowType, key: Sequence[str]) -> RowType:

@@ -10,11 +10,12 @@ from pyspark.sql import functions as F
 
 from bridge.format_rules.avro_schema import Node
 from bridge.format_rules.avro_table_schema import envelope, event_schema
-from bridge.format_rules.change_documents import before_image_type
+from bridge.format_rules.change_documents import DEBEZIUM, before_image_type
 from bridge.formats.avro.framing import FramedDecoder, FramedEncoder, Subject
 from bridge.formats.avro.registry_client import WriterSchema
 from bridge.formats.base import NOTHING
 from bridge.formats.before_image import as_row
+from bridge.formats.cdc.operation_types import unknown_operation
 from bridge.formats.sql import Names, apply, let, literal, null, struct, with_sql_column
 from bridge.schema import RowType
 
@@ -25,7 +26,6 @@ _REPLICA_IDENTITY = (
     "Postgres table has been set REPLICA IDENTITY to FULL level."
 )
 _NO_AFTER = 'The "after" field of {} message is null'
-_UNKNOWN = 'Unknown "op" value; known are c, r, u, d'
 _NULL = "the envelope is null"
 
 
@@ -95,13 +95,13 @@ class _ChangeDecoder(FramedDecoder):
             (f"{after} IS NULL AND {op} IN ('c', 'r')", _NO_AFTER.format("INSERT")),
             (f"{after} IS NULL AND {op} = 'u'", _NO_AFTER.format("UPDATE")),
             (f"{before} IS NULL AND {op} = 'd'", _REPLICA_IDENTITY.format("DELETE")),
-            (f"coalesce({op}, '') NOT IN ('c', 'r', 'u', 'd')", _UNKNOWN),
         ]
         if not self.keyed:
             branches.append((f"{before} IS NULL AND {op} = 'u'", _REPLICA_IDENTITY.format("UPDATE")))
-        return (
-            f"CASE {' '.join(f'WHEN {condition} THEN {literal(words)}' for condition, words in branches)} END"
-        )
+        cases = " ".join(f"WHEN {condition} THEN {literal(words)}" for condition, words in branches)
+        known = ", ".join(map(literal, DEBEZIUM.known))
+        unknown = unknown_operation(DEBEZIUM, DEBEZIUM.field, op)
+        return f"CASE {cases} WHEN coalesce({op}, '') NOT IN ({known}) THEN {unknown} END"
 
 
 class _ChangeEncoder(FramedEncoder):

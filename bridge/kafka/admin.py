@@ -22,7 +22,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from bridge.definition import Topic
 from bridge.errors import KafkaError, OptionError, TopicMissingError
 from bridge.kafka.client import AdminSession
-from bridge.kafka.group_offsets import ConsumerGroup
+from bridge.kafka.group_offsets import ConsumerGroup, starts_at_latest
 from bridge.offsets import Offsets, TopicPartition
 
 __all__ = [
@@ -122,8 +122,9 @@ def log_end_offsets(topic: Topic, *, timeout: float = _TIMEOUT) -> Offsets:
 def start_offsets(topic: Topic, state: TopicState, *, timeout: float = _TIMEOUT) -> Offsets:
     """Return where `scan.startup.mode` starts, for every partition of `state`.
 
-    As in Flink, group-offsets without a committed offset uses `auto.offset.reset` (none: an error), a timestamp selects
-    the first record at or after it (no such record: the end), and partitions that specific-offsets does not name start
+    Without a committed offset, group-offsets uses `auto.offset.reset`: none is an error, as is no setting for
+    upsert-kafka; for kafka the default is Kafka's own, latest (docs/adr/061). As in Flink, a timestamp selects the
+    first record at or after it (no such record: the end), and partitions that specific-offsets does not name start
     at the group's committed offset, else at the earliest. Unlike in Flink, a specific offset that the topic does not
     have (any more) is an error unless `auto.offset.reset` is earliest or latest.
     """
@@ -136,7 +137,8 @@ def start_offsets(topic: Topic, state: TopicState, *, timeout: float = _TIMEOUT)
         return _at_timestamp(topic, state, topic.startup.timestamp_ms, prefix, timeout)
     if mode == "group-offsets":
         committed = _committed(topic, state, timeout)
-        return _completed(committed, _reset(topic, state), state, f"'{prefix}.mode' = 'group-offsets'")
+        default = state.end if starts_at_latest(topic) else _reset(topic, state)
+        return _completed(committed, default, state, f"'{prefix}.mode' = 'group-offsets'")
     if mode == "specific-offsets":
         specific = _specific(topic, state, f"'{prefix}.specific-offsets'")
         if "group.id" in topic.properties and len(specific) < len(state.end):

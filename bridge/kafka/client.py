@@ -221,9 +221,9 @@ class AdminSession:
     def _error(self, action: str, error: confluent_kafka.KafkaError, name: Any = None) -> KafkaError:
         if error.code() in (_Code.UNKNOWN_TOPIC_OR_PART, _Code._UNKNOWN_TOPIC) and isinstance(name, str):
             return TopicMissingError(
-                f"topic '{name}' does not exist on {self.servers}; create it, for instance with: "
-                f"kafka-topics.sh --bootstrap-server {self.servers} --create --topic {name} "
-                "--config cleanup.policy=compact (a publish creates it if the pipeline file has topic.create)"
+                f"topic '{name}' does not exist on {self.servers}; create it with `bridge topics FILE --create`, "
+                "which compacts the topics of upsert-kafka tables (a publish creates it if the pipeline file has "
+                "topic.create)"
             )
         if error.code() in _NO_ANSWER and self._last_error.error is not None:
             error = self._last_error.error

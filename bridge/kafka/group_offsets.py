@@ -20,7 +20,7 @@ from bridge.kafka.client import LastError, committed_offsets, error_text, group_
 from bridge.kafka.client_settings import for_consumer
 from bridge.offsets import Offsets, TopicPartition
 
-__all__ = ["ConsumerGroup"]
+__all__ = ["ConsumerGroup", "starts_at_latest"]
 
 _TIMEOUT = 20.0
 _SESSION_TIMEOUT_MS = 6000
@@ -28,6 +28,12 @@ _FIRST_PAUSE_SECONDS, _LAST_PAUSE_SECONDS = 0.001, 0.02
 """Between looks for the answer to a commit, each pause twice the one before: most answers come within milliseconds."""
 
 _log = logging.getLogger("bridge.kafka")
+
+
+def starts_at_latest(topic: Topic) -> bool:
+    """Return whether partitions without a committed offset start at the latest because no setting says otherwise."""
+    is_default = topic.startup.mode == "group-offsets" and "auto.offset.reset" not in topic.properties
+    return is_default and not topic.is_upsert
 
 
 class ConsumerGroup:

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.arrow_formats.base import ArrowDecoder, NeedsFullDecode
+from bridge.arrow_formats.base import ArrowDecoder, NeedsFullDecode, check_keys
 from bridge.kafka.folded_changes import ChangeReading, FoldedChanges
 from bridge.kafka.range_consumer import read_latest, read_ranges
 from bridge.kafka.range_parts import LatestValues, PartitionRange
@@ -109,7 +109,9 @@ class LatestRowsTask:
         if None in keys:
             raise NeedsFullDecode("a key is null")
         decoded = self.key.decode(pa.array(keys, pa.binary()))
-        return dict(zip(self.key_columns, decoded.columns, strict=True))
+        columns = dict(zip(self.key_columns, decoded.columns, strict=True))
+        check_keys(columns)
+        return columns
 
     def _upserts(self, keys: Sequence[bytes | None], values: Sequence[bytes]) -> pa.Table:
         decoded = self.value.decode(pa.array(values, pa.binary()))

@@ -13,6 +13,7 @@ from bridge.errors import OptionError
 from bridge.key_stores import KeyStore, KeyStoreError, WrongPasswordError, read_key_store, store_type
 from bridge.options.properties import login
 from bridge.options.properties.jaas import jaas_text
+from bridge.options.properties.login import EXTENSION
 from bridge.options.properties.sasl import HANDLER
 
 __all__ = ["for_java", "for_librdkafka"]
@@ -114,6 +115,13 @@ def _login(plain: Mapping[str, str]) -> dict[str, str]:
             "clientSecret": "sasl.oauthbearer.client.secret",
             "scope": "sasl.oauthbearer.scope",
         }
+        extensions = [
+            f"{name.removeprefix(EXTENSION)}={value}"
+            for name, value in credentials.options.items()
+            if name.startswith(EXTENSION)
+        ]
+        if extensions:
+            settings["sasl.oauthbearer.extensions"] = ",".join(extensions)
     else:
         settings, names = {}, {"username": "sasl.username", "password": "sasl.password"}
     return settings | {

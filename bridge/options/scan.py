@@ -37,7 +37,8 @@ STARTUP_MODE = Option(
     "scan.startup.mode",
     _STARTS,
     "Where reading starts if the table contains no progress of the pipeline. For partitions without a committed "
-    "offset, 'group-offsets' uses 'properties.auto.offset.reset'.",
+    "offset, 'group-offsets' uses 'properties.auto.offset.reset', by default latest as in Kafka (Flink fails); a run "
+    "warns of what it leaves out.",
     default="group-offsets",
     connectors=(KAFKA,),
     side=Side.SOURCE,

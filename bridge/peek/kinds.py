@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from bridge.definition import Topic
+from bridge.format_rules.change_documents import CANAL, DEBEZIUM, MAXWELL, OGG
 from bridge.options import FORMATS
 
 __all__ = ["kind_of"]
@@ -21,10 +22,12 @@ _OPERATIONS = {
     "d": "-D",
     "delete": "-D",
 }
+_OTHERS = {word for words in (CANAL, DEBEZIUM, MAXWELL, OGG) for word in words.others}
 
 
 def kind_of(topic: Topic, value: bytes | None, document: str | None) -> str:
     """Return the row kind of a record by its value's bytes and its decoded `document`; "" for an unknown operation.
+    An operation of the tool that is no change of a row (a truncate) is shown as it is.
 
     upsert-kafka: +U (an insert or an update, which only the table can distinguish), or -D for a tombstone. Insert-only
     formats of `kafka`: +I. CDC formats: the operation of the document; an update is -U +U.
@@ -44,4 +47,6 @@ def kind_of(topic: Topic, value: bytes | None, document: str | None) -> str:
     if not isinstance(event, dict):
         return ""
     operation = event.get(format.operation_field)
-    return _OPERATIONS.get(operation.lower(), "") if isinstance(operation, str) else ""
+    if not isinstance(operation, str):
+        return ""
+    return operation if operation in _OTHERS else _OPERATIONS.get(operation.lower(), "")

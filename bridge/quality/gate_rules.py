@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.errors import DefinitionError
+from bridge.quality.bounds import with_comparable_bounds
 from bridge.quality.gx import quiet
 from bridge.quality.run import columns_of, reason_of, run, title_of
 from bridge.quality.suite import Suite
@@ -161,7 +162,8 @@ def compile_rules(
             why = _unsupported_reason(config.type, config.kwargs, each_row_alone)
             if why is None:
                 try:
-                    rules.append(_compile_rule(expectation, title, engine, empty.schema))
+                    comparable = with_comparable_bounds(expectation, empty.schema)
+                    rules.append(_compile_rule(comparable, title, engine, empty.schema))
                 except Exception as error:
                     raise DefinitionError(
                         f"{at}: {reason_of(error, config.kwargs, empty.columns)}"

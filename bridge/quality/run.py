@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from bridge.errors import BridgeError, TableError
+from bridge.quality.bounds import with_comparable_bounds
 from bridge.quality.facts import NO_FACTS, Facts
 from bridge.quality.gx import quiet
 from bridge.quality.suite import Suite
@@ -93,11 +94,12 @@ class _Check:
         micros = newest[0] if newest else None
         return rows, None if micros is None else _EPOCH + timedelta(microseconds=micros)
 
-    def outcomes(self, expectations: Sequence[Expectation]) -> tuple[Outcome, ...]:
+    def outcomes(self, written: Sequence[Expectation]) -> tuple[Outcome, ...]:
+        expectations = [with_comparable_bounds(e, self.frame.schema) for e in written]
         # Without examples the first pass consists of counts only.
         counts = {"result_format": "BASIC", "partial_unexpected_count": 0}
         answers = self._answers(expectations, counts)
-        outcomes = [self._outcome(e, a) for e, a in zip(expectations, answers, strict=True)]
+        outcomes = [self._outcome(e, a) for e, a in zip(written, answers, strict=True)]
         failed = [
             i for i, o in enumerate(outcomes) if not o.success and o.unexpected_count and not o.example_keys
         ]
@@ -230,7 +232,15 @@ def title_of(expectation: Expectation) -> str:
         return expectation.description
     shown = expectation.copy()
     shown.render()
-    return sentence(shown.rendered_content)
+    title = sentence(shown.rendered_content)
+    condition = getattr(expectation, "row_condition", None)
+    written = getattr(condition, "pass_through_filter", None)
+    # A condition in SQL is shown as it was written, without the class that holds it.
+    return (
+        title
+        if written is None
+        else title.replace(" ".join(repr(condition).split()), " ".join(written.split()))
+    )
 
 
 def columns_of(kwargs: Mapping[str, Any]) -> tuple[str, ...]:

@@ -90,6 +90,8 @@ def drawn_rows(spark: SparkSession, rng: random.Random, types: dict[str, DataTyp
     for n, (name, type) in enumerate(types.items()):
         assert isinstance(type, ScalarType)
         drawn = [None if rng.random() < nulls else _value(rng, type, odd) for _ in range(rows)]
+        if type.is_string:  # others are refused
+            drawn = [text and text.decode(errors="replace").encode() for text in drawn]
         made[f"c{n}"] = pa.array(drawn, _transport(type))
         columns.append(f"{_as(type).format(f'c{n}')} AS {quote(name)}")
     kinds = [rng.choices(["+I", "+U", "-D"], [5, 4, 1])[0] for _ in range(rows)]
@@ -99,7 +101,7 @@ def drawn_rows(spark: SparkSession, rng: random.Random, types: dict[str, DataTyp
 
 
 def _transport(type: ScalarType) -> pa.DataType:
-    """How values come to Spark: numbers for moments that Python lacks, bytes for texts that are bad UTF-8."""
+    """How values come to Spark: numbers for moments that Python lacks."""
     if type.name == "DECIMAL":
         return pa.decimal128(*type.parameters)
     if type.is_string or type.is_binary:

@@ -31,7 +31,9 @@ def test_a_part_of_a_column() -> None:
     assert escaped(pa.nulls(2, pa.string())).to_pylist() == [None, None]
 
 
-def test_bad_utf_8_is_replaced() -> None:
+def test_bad_utf_8_is_refused() -> None:
     data = pa.array([b"\xed\xa0\x80\\", None, "é".encode()], pa.binary())
     texts = pa.Array.from_buffers(pa.string(), 3, data.buffers(), data.null_count)
-    assert escaped(texts).to_pylist() == ["\ufffd\\\\", None, "é"]
+    with pytest.raises(pa.ArrowInvalid):
+        escaped(texts)
+    assert escaped(texts.slice(1)).to_pylist() == [None, "é"]

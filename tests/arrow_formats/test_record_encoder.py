@@ -16,6 +16,7 @@ from bridge.arrow_formats.record_encoder import RETRACTS, record_encoder
 from bridge.columns import POSITION
 from bridge.definition import FormatSpec, Topic
 from bridge.encode import encode, leave_to_tasks
+from bridge.errors import UnwritableRowError
 from bridge.schema import PhysicalColumn, RowField, RowType, TableSchema
 from tests.arrow_formats.drawing import times
 from tests.arrow_formats.drawn_rows import TYPES, drawn_rows
@@ -116,6 +117,24 @@ def test_documents_of_many_bytes_have_the_large_type(monkeypatch: pytest.MonkeyP
     )
     monkeypatch.setattr(module, "MOST_BYTES", 0)
     assert encoder.documents(batch)[1] == made
+
+
+def test_texts_that_are_not_utf_8_are_refused_unless_their_row_is_gone() -> None:
+    texts = pa.array([b"a", b"\xff"])
+    bad = pa.Array.from_buffers(pa.string(), 2, texts.buffers())
+    encoder = record_encoder(_topic(["int", "text"], _spec(["int"], {}), _spec(["text"], {})))
+    assert not isinstance(encoder, str)
+
+    def documents(gone: bool) -> tuple[pa.Array, pa.Array]:
+        columns = {"__0": pa.array([1, 2], pa.int32()), "__1": bad, RETRACTS: pa.array([False, gone])}
+        return encoder.documents(pa.RecordBatch.from_pydict(columns))
+
+    keys, values = documents(gone=True)
+    assert keys.to_pylist() == [b'{"int":1}', b'{"int":2}'] and values.to_pylist() == [b'{"text":"a"}', None]
+    with pytest.raises(
+        UnwritableRowError, match="column 'text' of a row holds a text that is not valid UTF-8, which "
+    ):
+        documents(gone=False)
 
 
 def test_why_there_is_none() -> None:

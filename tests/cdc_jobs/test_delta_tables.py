@@ -148,7 +148,7 @@ def test_types_are_those_that_a_publish_sees(type: T.DataType) -> None:
     assert delta_type(json.loads(type.json())) == data_type(type)
 
 
-def test_a_type_that_flink_does_not_have() -> None:
+def test_a_type_that_the_bridge_does_not_have() -> None:
     field = {"name": "v", "type": "variant", "nullable": True, "metadata": {}}
     assert delta_type("variant") is None
     assert delta_type({"type": "struct", "fields": [field]}) is None

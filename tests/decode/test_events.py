@@ -100,6 +100,15 @@ def test_key_columns_come_from_the_key_and_where_both_have_one_the_value_wins(sp
     assert [row[4:] for row in actual] == [(9, 1), (None, 2), (3, 3), (None, None)]
 
 
+def test_a_key_document_must_have_a_column_that_the_value_has_not(spark: SparkSession) -> None:
+    records = _records(spark, ('{"K":1}', '{"k":2,"a":1}'))
+    apart = _topic("k INT, a INT", key__format="json", key__fields="k", value__fields_include="EXCEPT_KEY")
+    [row] = _changes(decode_events(records, apart), "k")
+    assert row[2] is None and row[3].startswith("key: the document has none of the key's fields 'k'")
+    both = _topic("k INT, a INT", key__format="json", key__fields="k")
+    assert [row[2:] for row in _changes(decode_events(records, both), "k")] == [("+I", None, 2)]
+
+
 def test_a_bad_key_document_is_named(spark: SparkSession) -> None:
     topic = _topic("k INT, a INT", key__format="json", key__fields="k", value__fields_include="EXCEPT_KEY")
     actual = _changes(

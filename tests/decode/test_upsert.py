@@ -95,6 +95,16 @@ def test_a_null_value_in_the_raw_format_deletes_too(spark: SparkSession) -> None
         assert all(r[BAD].startswith("null key") for r in actual[2:])
 
 
+def test_keys_without_any_column_of_the_key_are_no_row(spark: SparkSession) -> None:
+    """They would all be the row of NULL, and each would replace the one before."""
+    envelopes = [b'{"schema":{},"payload":{"id":%d}}' % id for id in (1, 2)]
+    changes = _latest(_records(spark, *[(e, e) for e in envelopes], (b'{"Id":3}', None)), _topic())
+    actual = _in_order(changes)
+    assert [(row["id"], row[KIND]) for row in actual] == [(None, None)] * 3
+    assert all(row[BAD].startswith("key: the document has none of the ") for row in actual)
+    assert ["'payload'" in row[BAD] for row in actual] == [True, True, False]
+
+
 def test_key_and_value_may_have_fields_of_one_name(spark: SparkSession) -> None:
     topic = _topic(PhysicalColumn("k_v", _INT), key=("k_v",), prefix="k_")
     [row] = _every(_records(spark, (b'{"v":7}', b'{"id":1,"v":"x","k_v":8}')), topic).collect()

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from bridge.formats import catalog
 from bridge.formats.base import NEEDS_FULL_DECODE, Decoder, Encoder, FastPathDecoder, Format
 from bridge.options import FORMATS
 from bridge.schema import ArrayType, MapType, RowType
 from tests.formats.shapes import SHAPES, Sample, Shape, options_of
-from tests.formats.support import decode_all, encode_all, encode_changes, plain
+from tests.formats.support import decode_all, encode_all, encode_changes, plain, row_type, scalar
 
 _FEW = settings(
     max_examples=1,
@@ -108,6 +109,34 @@ def test_changes_that_are_written_are_read_back(
                 if row is not None
             ]
             assert (actual or [], error) == (expected, None)
+
+
+def test_days_and_moments_of_all_years_are_read_back(spark: SparkSession, subject: _Subject) -> None:
+    """Of those that Spark has; Java writes years beyond 9999 with a sign."""
+    if subject.format.name == "raw":
+        pytest.skip("raw has no dates")
+    shape = row_type(d=scalar("DATE"), t=scalar("TIMESTAMP", 3), z=scalar("TIMESTAMP_LTZ", 3))
+    days = [-(2**31), -800_000, -719_529, -719_528, -719_162, 2_932_896, 2_932_897, 2**31 - 1]
+    moments = [
+        -(2**62),
+        -62_167_219_200_001_000,
+        -62_135_596_800_000_000,
+        253_402_300_800_000_000,
+        2**62 - 904,
+    ]
+    values = [(day, moments[n % len(moments)]) for n, day in enumerate(days)]
+    moment = "timestamp_micros(m)"
+    row = f"struct(date_from_unix_date(d) AS d, CAST({moment} AS TIMESTAMP_NTZ) AS t, {moment} AS z)"
+    written = spark.createDataFrame(values, "d int, m bigint").selectExpr("d", "m", f"{row} AS row")
+    format, given = subject.format, subject.given
+    written = written.withColumn("payload", format.encoder(shape, given).encode(F.col("row")))
+    read = written.withColumn("read", format.decoder(shape, given).decode(F.col("payload")))
+    same = (
+        read.selectExpr("read.rows[0].row <=> row AS same", "d", "m", "read.error")
+        .where("NOT same")
+        .collect()
+    )
+    assert same == []
 
 
 def test_null_is_no_document_and_no_row_gives_no_bytes(spark: SparkSession, subject: _Subject) -> None:

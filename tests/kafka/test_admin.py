@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import Producer
@@ -131,7 +132,7 @@ def commit(topic: Topic, offsets: Offsets) -> None:
 
 
 def test_group_offsets_start_and_end(broker: Broker, unique: Unique, filled: str) -> None:
-    """Committed offsets decide; a partition without one goes by auto.offset.reset (default: none)."""
+    """Committed offsets decide; a partition without one goes by auto.offset.reset (default: latest)."""
 
     def topic(**more: str) -> Topic:
         properties = {"group.id": group, **{k.replace("_", "."): v for k, v in more.items()}}
@@ -144,8 +145,12 @@ def test_group_offsets_start_and_end(broker: Broker, unique: Unique, filled: str
     commit(topic(), Offsets({(filled, 0): 2}))
     assert admin.start_offsets(topic(auto_offset_reset="earliest"), state) == _at(filled, 2, 0)
     assert admin.start_offsets(topic(auto_offset_reset="latest"), state) == _at(filled, 2, 0)
-    with pytest.raises(KafkaError, match=f"committed no offset for {filled}-1"):
-        admin.start_offsets(topic(), state)
+    kafka = replace(topic(), connector="kafka")
+    assert admin.start_offsets(kafka, state) == _at(filled, 2, 0)
+    assert admin.start_offsets(replace(kafka, startup=Startup("group-offsets")), state) == _at(filled, 2, 0)
+    for strict in (topic(), replace(topic(auto_offset_reset="none"), connector="kafka")):
+        with pytest.raises(KafkaError, match=f"committed no offset for {filled}-1"):
+            admin.start_offsets(strict, state)
     with pytest.raises(KafkaError, match=f"committed no offset for {filled}-1"):
         admin.end_offsets(topic(), state)
     with pytest.raises(OptionError, match=r"'never' is not legal; .* accepts one of earliest, latest, none"):

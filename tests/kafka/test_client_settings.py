@@ -13,6 +13,7 @@ from bridge.secret import Secret
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 _HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+_EXTENSIONS = 'extension_logicalCluster="lkc-1" extension_identityPoolId="pool-2"'
 _BEARER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
 
 
@@ -96,7 +97,7 @@ def test_spark_gets_the_settings_of_a_reader(given: dict[str, str], made: dict[s
         ),
         (
             {
-                **_sasl("OAUTHBEARER", f'{_BEARER} clientId="c" clientSecret="s" scope="k";'),
+                **_sasl("OAUTHBEARER", f'{_BEARER} clientId="c" clientSecret="s" scope="k" {_EXTENSIONS};'),
                 "sasl.oauthbearer.token.endpoint.url": "https://login.example/token",
                 "sasl.login.callback.handler.class": _HANDLER,
             },
@@ -108,6 +109,7 @@ def test_spark_gets_the_settings_of_a_reader(given: dict[str, str], made: dict[s
                 "sasl.oauthbearer.client.id": "c",
                 "sasl.oauthbearer.client.secret": "s",
                 "sasl.oauthbearer.scope": "k",
+                "sasl.oauthbearer.extensions": "logicalCluster=lkc-1,identityPoolId=pool-2",
                 "sasl.oauthbearer.token.endpoint.url": "https://login.example/token",
             },
         ),

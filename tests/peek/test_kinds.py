@@ -31,6 +31,8 @@ def test_a_null_value_of_an_upsert_topic_is_a_delete(tmp_path: Path) -> None:
         ("maxwell-json", {"type": "insert"}, "+I"),
         ("ogg-json", {"op_type": "D"}, "-D"),
         ("debezium-json", {"op": "x"}, ""),
+        ("debezium-json", {"op": "t"}, "t"),
+        ("canal-json", {"type": "ALTER"}, "ALTER"),
         ("debezium-json", [1], ""),
     ],
 )

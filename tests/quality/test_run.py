@@ -147,3 +147,41 @@ def test_spark_settings_and_cache_are_left_alone(orders: DataFrame) -> None:
     run(orders, load(ORDERS), key=["order_id"])
     assert dict(orders.sparkSession.conf.getAll) == before
     assert not orders.storageLevel.useMemory
+
+
+def test_bounds_of_days_and_moments_are_compared_and_titles_show_what_was_written(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A day is its first moment, and conditions are shown in SQL."""
+    frame = spark.sql(
+        "SELECT 1 AS id, TIMESTAMP '2024-05-06 00:00:00Z' AS at, TIMESTAMP_NTZ '2024-05-06 00:00:00' AS local, "
+        "DATE '2024-05-06' AS day"
+    )
+    bounds = [
+        {"min_value": "2024-05-06", "max_value": "2024-05-06T12:00:00"},
+        {"min_value": "2024-05-06", "max_value": "2024-05-06T12:00:00Z"},
+        {"min_value": "2024-05-06T00:00:00", "max_value": "2024-05-07"},
+    ]
+    suite = [
+        {"type": f"expect_{kind}_to_be_between", "kwargs": {"column": column, **pair}}
+        for column in ("at", "local", "day")
+        for pair in (bounds if column != "day" else bounds[2:])
+        for kind in ("column_values", "column_max")
+    ]
+    late = {"column": "at", "min_value": "2024-05-07"}
+    condition = {"row_condition": "id  > 0 AND day = '2024-05-06'", "condition_parser": "spark"}
+    suite += [
+        {"type": "expect_column_values_to_be_between", "kwargs": late},
+        {
+            "type": "expect_column_values_to_be_between",
+            "kwargs": {"column": "id", "min_value": 1, **condition},
+        },
+    ]
+    file = tmp_path / "suite.json"
+    file.write_text(json.dumps({"name": "bounds", "expectations": suite}))
+    *alike, late_outcome, conditional = run(frame, load(file)).expectations
+    assert [(o.title, o.reason) for o in alike if not o.success] == []
+    assert not late_outcome.success and late_outcome.reason is None
+    assert conditional.success and conditional.title == (
+        "If id > 0 AND day = '2024-05-06', then id values must be greater than or equal to 1."
+    )

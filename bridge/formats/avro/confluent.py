@@ -32,7 +32,7 @@ class AvroConfluentFormat:
     ) -> _RowDecoder:
         """See Format.decoder."""
         own, _ = framed_schema(self.name, row, options)
-        return _RowDecoder(row, row.required(), own, Subject(self.name, options))
+        return _RowDecoder(row, row.required(), own, Subject(self.name, options), key=key)
 
     def encoder(self, row: RowType, options: Mapping[str, Any]) -> _RowEncoder:
         """See Format.encoder. Raises OptionError without a subject."""
@@ -44,7 +44,7 @@ class _RowDecoder(FramedDecoder):
         return struct(rows=f"array({struct(kind=literal('+I'), row=value)})", error=null("STRING"))
 
     def with_schemas(self, writers: Mapping[int, WriterSchema]) -> _RowDecoder:
-        return _RowDecoder(self.row, self.type, self.own, self.subject, writers)
+        return _RowDecoder(self.row, self.type, self.own, self.subject, writers, self.key)
 
 
 class _RowEncoder(FramedEncoder):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,8 +67,11 @@ class FramedDecoder(ABC):
         own: Node,
         subject: Subject,
         writers: Mapping[int, WriterSchema] | None = None,
+        key: Sequence[str] = (),
     ) -> None:
         self.row, self.type, self.own, self.subject, self.writers = row, type, own, subject, writers
+        self.key = tuple(key)
+        """Fields of which a writer's schema must have one: without, all documents would have one key."""
 
     @abstractmethod
     def good(self, value: str, names: Names) -> str:
@@ -139,6 +142,7 @@ class FramedDecoder(ABC):
                 def good(value: str) -> str:
                     return self.good(value, names)
 
+                self._check_key(schema)
                 reader = resolve(self.type, self.own, schema)
                 plain = _record(id, schema) if fast else None
                 if plain is not None:
@@ -152,6 +156,14 @@ class FramedDecoder(ABC):
             except (DefinitionError, Incompatible) as error:
                 problem = f"does not fit the table: {error}"
         return self.bad(literal(f"schema id {id} {problem}"))
+
+    def _check_key(self, writer: Node) -> None:
+        records = [branch for branch in writer.branches if branch.kind == "record"]
+        if self.key and records and not {f.name for r in records for f in r.fields} & set(self.key):
+            listed = ", ".join(f"'{name}'" for name in self.key)
+            raise Incompatible(
+                f"it has none of the key's fields {listed} (fields are matched by their exact names)"
+            )
 
 
 class FramedEncoder:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from bridge.format_rules.change_documents import Operations
 from bridge.formats.cdc.common import ChangeDecoder, envelope
 from bridge.formats.cdc.metadata import STRING
+from bridge.formats.cdc.operation_types import unknown_operation
 from bridge.formats.json.fast_path import FastPath
 from bridge.formats.json.full_decode import FullDecode
 from bridge.formats.sql import Names, let, literal, member, null, struct
@@ -137,8 +138,7 @@ class BeforeAfterDecoder(ChangeDecoder):
         deleted = self.rows(f"array({retraction('-D')})")
         without_before = updated if self.keyed else self.failed(self._no_before("UPDATE"))
         no_after = self.failed(f"field '{self._path(AFTER)}' is null or missing")
-        known = ", ".join(words.known)
-        unknown = self.failed(f"field '{self._path(words.field)}' has an unknown value; known are {known}")
+        unknown = self.none(unknown_operation(words, self._path(words.field), operation))
         return (
             f"CASE WHEN {operation} IS NULL THEN {self.failed(self._no_operation())} "
             f"WHEN {operation} IN ({', '.join(literal(w) for w in words.insert)}) "

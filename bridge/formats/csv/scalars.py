@@ -14,7 +14,8 @@ from bridge.schema import ScalarType
 
 __all__ = ["usual_value", "value"]
 
-_DATE = r"\A(?!0000)[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\z"
+# Flink reads days of the years 1 to 9999 only. Those that it writes of other years are read here, too.
+_DATE = r"\A(?:[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|(?:-[0-9]{4}|[+-][0-9]{5,7})-[0-9]{2}-[0-9]{2})\z"
 # Longer numbers and exponents would take BigDecimal minutes.
 _DECIMAL = r"\A(?=[\s\S]{1,1000}\z)[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})?\z"
 _NOT_FINITE = r"\A[\x00-\x20]*[+-]?(NaN|Infinity)[\x00-\x20]*\z"

@@ -30,7 +30,7 @@ class JsonFormat:
     ) -> JsonDecoder:
         """See Format.decoder."""
         check(row)
-        return JsonDecoder(row, JsonOptions.of(options))
+        return JsonDecoder(row, JsonOptions.of(options), key)
 
     def encoder(self, row: RowType, options: Mapping[str, Any]) -> JsonEncoder:
         """See Format.encoder."""

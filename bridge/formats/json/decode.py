@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bridge.format_rules.json_options import JsonOptions
 from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.formats.json.fast_path import FastPath
+from bridge.formats.json.foreign_documents import may_be_foreign
 from bridge.formats.json.full_decode import FullDecode
 from bridge.formats.sql import Names, apply, let, literal, null, struct
 from bridge.schema import RowType
@@ -23,16 +26,18 @@ class JsonDecoder:
 
     has_unavailable = False
 
-    def __init__(self, row: RowType, options: JsonOptions) -> None:
+    def __init__(self, row: RowType, options: JsonOptions, key: Sequence[str] = ()) -> None:
         self.row = row
         self.options = options
+        self.key = tuple(key)
         self.skips_errors = options.ignore_parse_errors
         self._rows_type = f"ARRAY<STRUCT<kind: STRING, row: {row.spark()}>>"
 
     def decode(self, payload: Column) -> Column:
         """See Decoder.decode. Under ignore-parse-errors a bad field is null; a bad document is still an error."""
         names = Names()
-        fast, full = FastPath(self.row, self.options, names), FullDecode(self.row, self.options, names)
+        fast = FastPath(self.row, self.options, names)
+        full = FullDecode(self.row, self.options, names, self.key)
 
         def full_decode(text: str) -> str:
             def outcome(node: str) -> str:
@@ -44,7 +49,9 @@ class JsonDecoder:
         def fast_or_full(text: str) -> str:
             def outcome(parsed: str, converted: str) -> str:
                 rows = struct(rows=f"array({struct(kind=_INSERT, row=converted)})", error=null("STRING"))
-                return f"IF({fast.needs_full_decode(text, parsed, converted)}, {full_decode(text)}, {rows})"
+                foreign = may_be_foreign(text, parsed, self.row, self.key)
+                needs_full_decode = f"{foreign} OR {fast.needs_full_decode(text, parsed, converted)}"
+                return f"IF({needs_full_decode}, {full_decode(text)}, {rows})"
 
             def convert(parsed: str) -> str:
                 if not fast.converts:
@@ -70,7 +77,10 @@ class JsonDecoder:
             frame = frame.withColumn(converted, F.expr(fast.convert(parsed)))
         row = converted if fast.converts else fast.convert(parsed)
         rows = struct(rows=f"array({struct(kind=_INSERT, row=row)})", error=null("STRING"))
-        needs_full_decode = f"NOT is_valid_utf8({text}) OR {fast.needs_full_decode(text, parsed, row)}"
+        foreign = may_be_foreign(text, parsed, self.row, self.key)
+        needs_full_decode = (
+            f"NOT is_valid_utf8({text}) OR {foreign} OR {fast.needs_full_decode(text, parsed, row)}"
+        )
         outcome = (
             f"CASE WHEN {text} IS NULL THEN {self._none(null('STRING'))} "
             f"WHEN {needs_full_decode} THEN {self._none(literal(NEEDS_FULL_DECODE))} ELSE {rows} END"

@@ -11,11 +11,12 @@ The unmarked text is read, too: there Spark's compact form of a container is Fli
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from bridge.format_rules.json_options import JsonOptions
 from bridge.formats.json.fast_path import FROM_JSON, corrupt_name
+from bridge.formats.json.foreign_documents import foreign_or_null
 from bridge.formats.json.scalars import NULL, STRING, Scalar
 from bridge.formats.sql import Names, first, let, literal, member, null, struct
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType, quote
@@ -38,8 +39,12 @@ _BLANK, _DOCUMENT, _OBJECT = r"^\s*$", r"^\s*[{\[]", r"^\s*\{"
 class FullDecode:
     """SQL of documents of one shape. Every node is a struct of `v` (value) and `e` (error)."""
 
-    def __init__(self, row: RowType, options: JsonOptions, names: Names) -> None:
+    def __init__(
+        self, row: RowType, options: JsonOptions, names: Names, key: Sequence[str] | None = None
+    ) -> None:
         self.row, self.options, self.names = row, options, names
+        self._key = key
+        """See foreign_documents; None where `row` is no document of its own."""
         self.scalar = Scalar(options, names)
 
     def rows(self, text: str) -> str:
@@ -115,7 +120,8 @@ class FullDecode:
 
         def body(m: str, p: str) -> str:
             failed = struct(v=null(row.spark()), e=literal(MALFORMED))
-            return f"IF({broken(m)} OR {broken(p)}, {failed}, {self._fields(m, p, row, path)})"
+            fields = self._fields(m, p, row, path, plain)
+            return f"IF({broken(m)} OR {broken(p)}, {failed}, {fields})"
 
         return let(
             self.names,
@@ -123,8 +129,10 @@ class FullDecode:
             lambda m: let(self.names, read(plain, ""), lambda p: body(m, p)),
         )
 
-    def _fields(self, marked: str, plain: str, row: RowType, path: str) -> str:
-        """Return the node of a row. Fields of one type share an expression, so that planning many fields stays fast."""
+    def _fields(self, marked: str, plain: str, row: RowType, path: str, text: str) -> str:
+        """Return the node of a row, an object with this `text`.
+
+        Fields of one type share an expression, so that planning many fields stays fast."""
         groups: dict[DataType, list[RowField]] = {}
         for f in row.fields:
             groups.setdefault(replace(f.type, nullable=True), []).append(f)
@@ -143,6 +151,9 @@ class FullDecode:
         def assemble(n: str) -> str:
             pairs = [f"{literal(f.name)}, {n}.g{g}[{i}].v" for f in row.fields for g, i in [places[f.name]]]
             errors = [first(f"transform({n}.g{g}, node -> node.e)") for g in range(len(groups))]
+            if path == _TOP and self._key is not None:
+                left_out = self.options.ignore_null_fields
+                errors.insert(0, foreign_or_null(marked, text, row, self._key, nulls_left_out=left_out))
             return struct(
                 v=f"named_struct({', '.join(pairs)})", e=f"coalesce({', '.join([*errors, _NO_ERROR])})"
             )

@@ -7,7 +7,7 @@ from bridge.schema import DataType, ScalarType
 __all__ = ["is_temporal", "temporal_pattern", "usual_temporal_pattern"]
 
 # ISO_LOCAL_DATE: a year of more than four digits has a sign.
-_DATE = "(?:-?[0-9]{4}|[+-][0-9]{5,6})-[0-9]{2}-[0-9]{2}"
+_DATE = "(?:-?[0-9]{4}|[+-][0-9]{5,7})-[0-9]{2}-[0-9]{2}"
 _TIME = "[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.][0-9]{0,9})?"
 # ISO_LOCAL_TIME leaves the seconds out or gives at least one digit after the point.
 _ISO_TIME = "[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,9})?)?"

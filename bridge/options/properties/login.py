@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from bridge.errors import OptionError
 from bridge.options.properties.jaas import parse_jaas
 
-__all__ = ["Login", "login"]
+__all__ = ["EXTENSION", "Login", "login"]
+
+EXTENSION = "extension_"
+"""What begins the names of OAUTHBEARER's extensions in a JAAS configuration (a logical cluster, an identity pool)."""
 
 _MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -17,7 +20,9 @@ _MODULES = {
     "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
 }
 _DATABRICKS = "kafkashaded."  # package of Kafka's classes on Databricks
+_USER = ("username", "password")
 _NEEDED = {"OAUTHBEARER": ("clientId", "clientSecret")}
+_KNOWN = {"OAUTHBEARER": ("clientId", "clientSecret", "scope")}
 _ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 
 
@@ -59,11 +64,29 @@ def login(settings: Mapping[str, str]) -> Login | None:
             f"'properties.sasl.jaas.config' names {module}, but 'properties.sasl.mechanism' = '{mechanism}' "
             f"requires {_MODULES[mechanism]}"
         )
-    for name in _NEEDED.get(mechanism, ("username", "password")):
+    for name in _NEEDED.get(mechanism, _USER):
         if not options.get(name):
             raise OptionError(f"'properties.sasl.jaas.config' has no '{name}', which {mechanism} requires")
+    _check_options(mechanism, options)
     if mechanism == "OAUTHBEARER" and _ENDPOINT not in settings:
         raise OptionError(
             f"'properties.{_ENDPOINT}' is missing; set it to the endpoint from which OAUTHBEARER fetches its token"
         )
     return Login(mechanism, options)
+
+
+def _check_options(mechanism: str, options: Mapping[str, str]) -> None:
+    known, extensions = _KNOWN.get(mechanism, _USER), mechanism == "OAUTHBEARER"
+    for name, value in options.items():
+        if extensions and name.startswith(EXTENSION):
+            if "," in value:
+                raise OptionError(
+                    f"'properties.sasl.jaas.config': the value of '{name}' has a comma, with which librdkafka "
+                    "separates extensions; the bridge cannot pass it on"
+                )
+        elif name not in known:
+            legal = ", ".join((*known, f"{EXTENSION}...") if extensions else known)
+            raise OptionError(
+                f"'properties.sasl.jaas.config': option '{name}' is refused, because librdkafka, with which the bridge "
+                f"sends records and looks up offsets, has nothing like it; {mechanism} takes {legal}; remove it"
+            )

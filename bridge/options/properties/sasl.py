@@ -86,7 +86,8 @@ SASL: tuple[Setting, ...] = (
         NAME,
         Treatment.TRANSLATED,
         ALL_CLIENTS,
-        reason="librdkafka receives its options: user name and password, or client id, client secret and scope",
+        reason="librdkafka receives its options: user name and password, or client id, client secret, scope and "
+        "extension_...; others are refused",
     ),
     Setting(
         "sasl.login.callback.handler.class",

@@ -7,7 +7,7 @@ are never committed (a task that is repeated, a run that is killed) are removed 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
-from bridge.arrow_formats.base import ArrowDecoder, NeedsFullDecode
+from bridge.arrow_formats.base import ArrowDecoder, NeedsFullDecode, check_keys
 from bridge.delta.deletion_vectors.new_files import delete_data_files, write_data_file
 from bridge.kafka.latest_rows import NotRead
 from bridge.kafka.range_consumer import read_ranges
@@ -159,7 +159,9 @@ class _Rows:
         messages, self._messages, self._bytes = self._messages, [], 0
         if not messages:
             return
-        keys = _decoded(self.task.key, self.task.key_columns, [message.key() for message in messages])
+        given_keys = [message.key() for message in messages]
+        needed = set(self.task.key_columns) - set(self.task.value_columns)
+        keys = _decoded(self.task.key, self.task.key_columns, given_keys, needed)
         values = [message.value() for message in messages]
         has_row = np.fromiter((value is not None for value in values), np.bool_, len(values))
         if not (has_row.all() or self.task.null_is_row):
@@ -195,13 +197,17 @@ class _Rows:
 
 
 def _decoded(
-    decoder: ArrowDecoder | None, columns: Sequence[str], payloads: Sequence[bytes | None]
+    decoder: ArrowDecoder | None,
+    columns: Sequence[str],
+    payloads: Sequence[bytes | None],
+    key: Collection[str] = (),
 ) -> dict[str, pa.ChunkedArray]:
-    """The columns of documents; null where a payload is."""
+    """The columns of documents; null where a payload is. Raises NeedsFullDecode for one without values in `key`."""
     if decoder is None:
         return {}
     given = pa.array(payloads, pa.binary())
     decoded = decoder.decode(given.drop_null() if given.null_count else given)
+    check_keys({name: values for name, values in zip(columns, decoded.columns, strict=True) if name in key})
     if given.null_count:
         is_valid = given.is_valid().to_numpy(zero_copy_only=False)
         decoded = decoded.take(pa.array(np.cumsum(is_valid) - 1, mask=~is_valid))

@@ -18,6 +18,7 @@ from bridge.delta.ingest_progress import IngestProgress, read_progress
 from bridge.delta.merge_semantics import semantics_of
 from bridge.delta.rows_taken_back import RowsTakenBack, following, overwrites
 from bridge.kafka import admin, source
+from bridge.kafka.group_offsets import starts_at_latest
 from bridge.kafka.offset_availability import check_offsets_available
 from bridge.metrics import Listener, now_ms
 from bridge.pipelines.changes import row_gate
@@ -36,6 +37,11 @@ PROGRESS_MS = 6 * 3_600_000
 
 LOOK_SECONDS = 10.0
 """So often a run without new records looks whether another writer took rows back."""
+_SKIPPED = (
+    "{:,} earlier offsets of the topic are not read: 'scan.startup.mode' is 'group-offsets', and partitions of which "
+    "the group has committed no offset start at the latest (Kafka's default); to read them, remove the table and set "
+    "'scan.startup.mode' = 'earliest-offset', or 'properties.auto.offset.reset' = 'earliest'"
+)
 
 
 class RunState:
@@ -66,9 +72,11 @@ class RunState:
         last = read_progress(self.table, definition.name)
         if last is None:
             offsets, batch = admin.start_offsets(self.topic, state), -1
+            skipped = state.earliest.lag(offsets) if starts_at_latest(self.topic) else 0
         else:
             offsets, batch = last[0].offsets, last[0].batch
             check_offsets_available(offsets, state, last[0].topic_ids)
+            skipped = 0
         self.end = admin.end_offsets(self.topic, state)
         self.books = Bookkeeping(definition, self.topic, self.table, listener, offsets, batch, state)
         if last is not None:
@@ -82,6 +90,7 @@ class RunState:
             row_gate.check_ready(spark, definition, self.table.fields),
             repair_statistics(self.table),
             *settings_without_effect(definition.topic, "ingest"),
+            _SKIPPED.format(skipped) if skipped else None,
         )
         if last is not None:
             self.monitor.check_retention(offsets, self.end or state.end)

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from bridge.definition import Definition
 from bridge.delta.delta_errors import error_names
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, TableError, UnwritableRowError
 from bridge.offsets import Offsets
 from bridge.session import log_file
 
@@ -28,6 +28,7 @@ __all__ = [
     "is_engine_error",
     "is_out_of_memory_or_space",
     "offsets_between",
+    "raised_reason",
 ]
 
 _NO_SPACE = ("No space left on device", "Disk quota exceeded")
@@ -35,6 +36,7 @@ _MEMORY = ("OutOfMemoryError", "SparkOutOfMemoryError", "ExecutorLostFailure", "
 _CLASS = re.compile(r"\b(?:[a-z]\w*\.)+([A-Z]\w*(?:Error|Exception))\b|^\s*([A-Z]\w*Error): ", re.MULTILINE)
 """Classes of exceptions in a trace of Java, and in one of a Python worker."""
 _CRASHED = "Python worker exited unexpectedly"
+_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] ([^\n]*?)(?: SQLSTATE|$)", re.MULTILINE)
 _RUST = ("_internal", "deltalake.exceptions", "pyo3_runtime")
 """Modules of delta-rs's exceptions."""
 _WRAPPERS = {
@@ -58,13 +60,24 @@ _FULL_BELOW_BYTES = 4 << 20
 def explain_errors(
     spark: SparkSession, definition: Definition, doing: str, *, sends: bool = False
 ) -> Iterator[None]:
-    """Raise `explained_error` for errors of Spark, Java and the file system inside the block; others pass unchanged."""
+    """Raise `explained_error` for errors of Spark, Java and the file system inside the block; others pass unchanged.
+
+    Raises TableError, with the table, for a row that a format cannot write.
+    """
     try:
         yield
+    except UnwritableRowError as row:
+        raise _unwritable(definition, doing, str(row)) from None
     except Exception as failure:
         if not is_engine_error(failure):
             raise
         raise explained_error(spark, failure, definition, doing, sends=sends) from failure
+
+
+def raised_reason(failure: BaseException) -> str | None:
+    """Return the text of a raise_error in an error of Spark's, which only the bridge's own SQL contains; else None."""
+    raised = _RAISED.search(str(failure))
+    return raised and raised[1]
 
 
 def is_engine_error(failure: BaseException) -> bool:
@@ -86,6 +99,8 @@ def explained_error(
 
     `sends`: tasks send records meanwhile, some of which may have arrived.
     """
+    if raised := raised_reason(failure):
+        return _unwritable(definition, doing, raised)
     text = f"{type(failure).__name__} {failure}"
     what = f"{definition.name!r}: {doing} failed"
     if isinstance(failure, OSError) or any(sign in text for sign in _NO_SPACE):
@@ -107,6 +122,10 @@ def explained_error(
         f"{reasons}. {left}. Start it again: it begins with the same offsets or versions; if that fails, too, find the "
         f"cause with smaller batches (`run.max-offsets-per-batch`). {log}"
     )
+
+
+def _unwritable(definition: Definition, doing: str, reason: str) -> TableError:
+    return TableError(f"{definition.name!r}: {doing} failed, table {definition.delta}: {reason}")
 
 
 def offsets_between(start: Offsets, end: Offsets) -> str:

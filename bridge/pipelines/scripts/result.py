@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -36,6 +35,7 @@ from bridge.metrics import BatchReport, now_ms
 from bridge.offsets import Offsets
 from bridge.pipelines.changes.own_rows import rows_with_values
 from bridge.pipelines.ingest import run_state
+from bridge.pipelines.runtime.spark_errors import raised_reason
 from bridge.pipelines.scripts.closing import ClosingWindows, close_windows
 from bridge.pipelines.scripts.event_times import EventTimeProgress, EventTimes
 from bridge.pipelines.scripts.few_rows import planned_once
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Result", "open_result"]
 
-_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] ([^\n]*?)(?: SQLSTATE|$)", re.MULTILINE)
-"""What a query itself raises, such as that of a window for a row without a time; users' queries cannot."""
 _RECOMPUTE = "run the script with --rebuild, which computes the result again and sends what differs"
 _SOURCE, _QUERY, _EVENT_TIMES = "source ", "query", "event times"
 """The names of the progress: the ids of the sources, the fingerprint of the query, and an EventTimeProgress."""
@@ -285,7 +283,7 @@ def _source_errors(name: str, ranges: Mapping[str, SourceRange]) -> Iterator[Non
     except GapError as gap:
         raise GapError(f"INSERT {name}: {str(gap).replace(REPUBLISH, _RECOMPUTE)}") from gap
     except (PySparkException, Py4JJavaError) as error:  # of two stages that fail at once py4j raises its own
-        raised = _RAISED.search(str(error))
+        raised = raised_reason(error)  # such as that of a window for a row without a time
         if raised is None:
             raise
-        raise TableError(f"INSERT {name}: {raised.group(1)}") from error
+        raise TableError(f"INSERT {name}: {raised}") from error

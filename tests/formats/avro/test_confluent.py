@@ -249,3 +249,22 @@ def test_requests_to_a_failing_registry_are_retried_and_not_for_ever(
     with pytest.raises(KafkaError, match=r"schema registry http://127.0.0.1:9: .*cannot be reached") as down:
         _FORMAT.decoder(_ROW, gone).decode(F.col("x"))
     assert "secret" not in str(down.value)
+
+
+def test_a_key_s_schema_must_have_a_field_of_the_key(
+    spark: SparkSession, client: SchemaRegistryClient, registry_options: dict[str, Any]
+) -> None:
+    """All of its documents would have one key, of nulls."""
+    schema = Schema(_record({"name": "A", "type": "long"}), "AVRO")
+    id = int(client.register_schema(registry_options["subject"], schema))
+    document = _framed(id, b"\x0e")
+    for fast in (False, True):
+        [(rows, error)] = decode_all(
+            spark, _FORMAT.decoder(_ROW, registry_options, key=("a", "b")), [document], fast=fast
+        )
+        assert rows is None and error == (
+            f"schema id {id} does not fit the table: it has none of the key's fields 'a', 'b' (fields are matched by "
+            "their exact names)"
+        )
+    [(rows, error)] = decode_all(spark, _FORMAT.decoder(_ROW, registry_options), [document])
+    assert (error, rows) == (None, [("+I", {"a": None, "b": None})])

@@ -48,7 +48,10 @@ def test_each_type_gives_its_changes_row_by_row(spark: SparkSession) -> None:
         _document(b"CREATE", b"null", b',"isDdl":true,"sql":"secret"'): [],
         None: [],
         b"": [],
-        _document(b"ALTER", b"null", b',"isDdl":true,"sql":"secret"'): "field 'type' has an unknown value",
+        _document(b"ALTER", b"null", b',"isDdl":true,"sql":"secret"'): (
+            "field 'type' is 'ALTER', which is no change of a row; known are INSERT, UPDATE, DELETE, CREATE"
+        ),
+        _document(b"secret", b"null"): "field 'type' has an unknown value",
         b'{"data":[%s]}' % ONE: "field 'type' is null or missing",
         _document(b"INSERT", b"null"): "field 'data' is null or missing",
         _document(b"DELETE", b"[null]"): "field 'data' is null or missing",

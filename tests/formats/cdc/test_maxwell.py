@@ -38,7 +38,11 @@ def test_each_type_gives_its_changes(spark: SparkSession) -> None:
         _document(b"update", ROW, b',"old":{"name":2.50}'): [("-U", 1, "2.50", 1.5), ("+U", *A)],
         None: [],
         b"": [],
-        _document(b"bootstrap-insert"): "field 'type' has an unknown value; known are insert, update, delete",
+        _document(
+            b"bootstrap-insert"
+        ): "field 'type' is 'bootstrap-insert', which is no change of a row; known are",
+        _document(b"table-alter", b"null"): "field 'type' is 'table-alter', which is no change of a row",
+        _document(b"secret"): "field 'type' has an unknown value; known are insert, update, delete",
         b'{"data":{"id":1}}': "field 'type' is null or missing",
         _document(b"insert", b"null"): "field 'data' is null or missing",
         _document(b"insert", b"[%s]" % ROW): "field 'data' cannot be read as ROW",

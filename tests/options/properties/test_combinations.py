@@ -27,6 +27,12 @@ _LEAST = "at-least-once"
             "requires org.apache.kafka.common.security.plain.PlainLoginModule",
         ),
         ({**_SASL, "sasl.jaas.config": f'{_PLAIN} username="u" password="";'}, _LEAST, "has no 'password'"),
+        (
+            {**_SASL, "sasl.jaas.config": f'{_PLAIN} username="u" password="p" tokenauth="true";'},
+            _LEAST,
+            "option 'tokenauth' is refused, because librdkafka, with which the bridge sends records and looks up "
+            "offsets, has nothing like it; PLAIN takes username, password; remove it",
+        ),
         ({"acks": "1", "enable.idempotence": "true"}, _LEAST, "requires 'properties.acks' = 'all'"),
         ({"max.in.flight.requests.per.connection": "6"}, _LEAST, "must be at most 5"),
         ({"retries": "0"}, _LEAST, "must be at least 1"),

@@ -145,6 +145,13 @@ def test_records_of_which_consumers_do_not_know_all(tmp_path: Path, monkeypatch:
         assert found == NotRead(reason)
 
 
+def test_a_key_without_its_columns_is_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = run(task(tmp_path), [_Record(0, {"name": "a"}, {"Id": 1})], [1], monkeypatch)
+    assert found == NotRead("a key has no value in any of its columns")
+    null_key = run(task(tmp_path), [_Record(0, {"name": "a"})], [1], monkeypatch)
+    assert [row["id"] for row in rows(tmp_path, null_key)] == [None]
+
+
 def test_a_null_value_is_a_row_where_the_format_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -124,6 +124,8 @@ def test_a_key_written_in_two_ways_is_left_to_spark(make: Make) -> None:
         ((key(1), "no json"), ""),
         (('{"id": "1"}', '{"id": 1}'), ""),
         ((None, '{"id": 1}'), "a key is null"),
+        (('{"schema": {}, "payload": {"id": 1}}', '{"id": 1}'), "a document has none of the row's fields"),
+        (('{"ID": 1}', None), "a key has no value in any of its columns"),
     ],
 )
 def test_what_arrow_may_read_otherwise_is_left_to_spark(make: Make, record: Record, reason: str) -> None:

@@ -185,10 +185,17 @@ def test_a_topic_that_comes_later_is_found_while_it_runs(make: Make) -> None:
     assert [r[0] for r in world.rows()] == [1, 2]
 
 
-def test_a_start_at_the_latest_is_remembered_by_a_run_that_found_nothing(make: Make) -> None:
-    world = make(options={"scan.startup.mode": "latest-offset"})
+@pytest.mark.parametrize("mode", ["latest-offset", None])
+def test_a_start_at_the_latest_is_remembered_by_a_run_that_found_nothing(
+    make: Make, mode: str | None
+) -> None:
+    """By default it is where a group starts that has committed nothing, and a run says what it leaves out."""
+    world = make(options={"scan.startup.mode": mode})
     world.send(plain(row(1)))
-    assert ingest(world.spark, world.definition()).batches == 0
+    first = ingest(world.spark, world.definition())
+    assert first.batches == 0
+    left_out = "1 earlier offsets of the topic are not read: 'scan.startup.mode' is 'group-offsets'"
+    assert (left_out in (first.warning or "")) == (mode is None)
     world.send(plain(row(2)))
     ingest(world.spark, world.definition())
     assert world.rows() == [(2, None, None)]

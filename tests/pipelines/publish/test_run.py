@@ -241,3 +241,18 @@ def test_a_snapshot_goes_on_in_the_chunk_where_it_was_stopped(
     assert rest.batches == 3 and before + rest.records_out == len(world.received())
     assert 60 < len(world.received()) < 90  # one chunk twice: at least once
     assert publish(world.spark, world.definition()).batches == 0
+
+
+@pytest.mark.parametrize("encoder", ["auto", "spark"])
+def test_a_text_that_is_not_utf_8_is_not_sent(make: Make, encoder: str) -> None:
+    """By the driver, and by Spark."""
+    world = make(sections=f"publish: {{start: snapshot, encoder: {encoder}}}\n")
+    publish(world.spark, world.definition())
+    sql(world, "INSERT INTO t VALUES (1, CAST(X'61ff' AS STRING), 1.5)")
+    with pytest.raises(TableError) as refused:
+        publish(world.spark, world.definition())
+    assert str(refused.value).startswith(
+        f"'{world.definition().name}': sending versions 1 to 1 failed, table {world.folder}/table: column 'name' "
+        "of a row holds a text that is not valid UTF-8, which format 'json' cannot carry"
+    )
+    assert world.received() == []
