@@ -158,7 +158,7 @@ def _checked(value: Column, column: str, type: DataType, spec: FormatSpec) -> Co
     invalid = None if carries_invalid_texts(spec) else _has_invalid_text(value, type)
     if invalid is None:
         return value
-    failure = F.raise_error(F.lit(invalid_text(spec.name, column))).cast(type.spark())
+    failure = F.raise_error(F.lit(invalid_text(spec.name, column)))
     return F.when(F.coalesce(invalid, F.lit(False)), failure).otherwise(value)
 
 

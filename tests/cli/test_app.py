@@ -13,11 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from bridge.cli.app import main
 from bridge.embedded.broker import Broker
+from bridge.embedded.processes import free_port
 from tests.pipelines.world import World, upsert
+from tests.reader import messages
 
 VERBS = [
     "ingest",
@@ -33,6 +36,7 @@ VERBS = [
     "schema",
     "broker",
     "demo",
+    "topics",
 ]
 
 DDL = """\
@@ -170,3 +174,18 @@ def test_ctrl_c_stops_after_the_running_batch(
     text = "".join(said)
     assert "stopping after the current batch" in text and "ingest orders: stopped" in text
     assert world.rows()[0][:2] == (1, "a")
+
+
+@pytest.mark.slow
+def test_the_broker_creates_topics_when_they_are_first_written(tmp_path: Path) -> None:
+    port = free_port()
+    command = [sys.executable, "-m", "bridge", "broker", "--folder", str(tmp_path), "--port", str(port)]
+    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        producer = Producer({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0})
+        producer.produce("first", b"v", b"k")
+        assert producer.flush(120) == 0
+        assert [m.value() for m in messages(f"127.0.0.1:{port}", "first")] == [b"v"]
+    finally:
+        running.send_signal(signal.SIGINT)
+        assert running.wait(60) == 0
