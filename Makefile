@@ -51,7 +51,7 @@ faults: $(READY) ## Play ROUNDS=100 rounds of faults drawn by SEED, judge what i
 	$(BIN)/python -m tests.faults --rounds $(ROUNDS) --seed $(SEED) --where $(WHERE) \
 	  --ledger docs/reliability$(if $(filter cluster,$(WHERE)),-cluster).jsonl
 
-faults-short: $(READY) ## Twelve lanes of other configurations each, each hit at least once, in minutes; nothing is written
+faults-short: $(READY) ## Twelve lanes of other configurations each, each hit at least once, in minutes; nothing is written. Draws a seed and prints it (SEED=7 repeats one)
 	$(BIN)/python -m tests.faults --episodes 2 --lanes 6 --blows 1 --seed $(SEED)
 
 cases: $(READY) ## Run the acceptance cases in CASES (default ../shared/cases)

@@ -17,7 +17,13 @@ from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.shard_rows import RANK, SHARD, VERSION
 from bridge.kafka.shard_state import ShardSpec
 from bridge.kafka.shard_task import ShardTask
-from bridge.kafka.sink import COUNTS_SCHEMA, ProduceResult, collect_counts, refuse_speculation
+from bridge.kafka.sink import (
+    COUNTS_SCHEMA,
+    ProduceResult,
+    UnencodedRecords,
+    collect_counts,
+    refuse_speculation,
+)
 from bridge.kafka.task_errors import TaskErrors
 from bridge.kafka.topic_creation import partition_counts
 from bridge.kafka.transactions import consumer_settings
@@ -79,7 +85,7 @@ class TransactionalSink:
 
 
 def produce_once(
-    records: DataFrame,
+    records: DataFrame | UnencodedRecords,
     topic: Topic,
     publish_range: PublishRange,
     sink: TransactionalSink,
@@ -99,14 +105,15 @@ def produce_once(
     `records` must be the same rows on each call; the result counts what this call sent. Raises ConcurrentRunError when
     another run took over, KafkaError as sink.produce; what shards have committed stays.
     """
+    frame = records if isinstance(records, DataFrame) else records.encoded()
     task = _task(topic, publish_range, sink, unique=unique and topic.key is not None)
-    columns = task.packing.columns(records.columns)
-    routed_by = ["key"] if topic.key is not None else [ROUTE] if ROUTE in records.columns else columns
+    columns = task.packing.columns(frame.columns)
+    routed_by = ["key"] if topic.key is not None else [ROUTE] if ROUTE in frame.columns else columns
     version = F.col(f"{POSITION}.version")
     # Spark sorts fastest by one number. Where it does not distinguish all records, it distinguishes most.
     hashed = F.xxhash64(*routed_by).bitwiseAND(hash_mask) if routed_by != columns else F.lit(0)
     rank = F.shiftleft(version - publish_range.first, _HASH_BITS).bitwiseOR(hashed)
-    rows = records.withColumn(RANK, rank)
+    rows = frame.withColumn(RANK, rank)
     order = [RANK]
     if task.unique:
         rows = rows.drop(POSITION)
@@ -116,42 +123,41 @@ def produce_once(
     # The same hash that Spark's repartitioning uses; every task verifies that it has its own rows.
     shard = F.pmod(F.hash(*routed_by), F.lit(publish_range.shards))
     version = F.shiftright(RANK, _HASH_BITS) + publish_range.first
-    refuse_speculation(records.sparkSession)
+    refuse_speculation(frame.sparkSession)
     task_errors = TaskErrors(expected(topic.properties))
     assigned = rows.select(*columns, RANK, version.alias(VERSION), shard.alias(SHARD))
     return collect_counts(assigned.mapInArrow(task_errors.task(task.run), COUNTS_SCHEMA), task_errors)
 
 
 def produce_files(
-    records: DataFrame,
+    records: DataFrame | UnencodedRecords,
     topic: Topic,
     publish_range: PublishRange,
     sink: TransactionalSink,
     files: Sequence[str],
     *,
-    encoder: RecordEncoder | None = None,
     read_settings: Mapping[str, str] = WHOLE_FILES,
 ) -> ProduceResult:
     """Send `records` as `produce_once` does, without a shuffle: file i of `files` is shard i, in the order of its rows.
 
     `records` are the rows of these files (URIs, as Spark names them), one record for each row and no others; no key has
-    two among them, since there is no order between files. With an `encoder` they have what `encode.leave_to_tasks`
-    gives in place of key and value. Raises KafkaError as `produce_once`, and where Spark splits a file despite
-    `read_settings`.
+    two among them, since there is no order between files. The tasks that send them encode what is not encoded yet.
+    Raises KafkaError as `produce_once`, and where Spark splits a file despite `read_settings`.
     """
+    frame, encoder = (records, None) if isinstance(records, DataFrame) else records.for_tasks()
     task = _task(topic, publish_range, sink, task_per_shard=False, encoder=encoder)
-    columns = task.packing.columns(records.columns)
+    columns = task.packing.columns(frame.columns)
     # Files are compared by a hash, which costs less for each row than the name.
     begin = F.lit(0).cast("bigint")
     file_hashes = F.array(*(F.xxhash64(F.lit(file), begin) for file in files))
     row_hash = F.xxhash64(F.input_file_name(), F.input_file_block_start())
     shard = F.array_position(file_hashes, row_hash) - 1
     version = F.lit(publish_range.first).cast("bigint")
-    refuse_speculation(records.sparkSession)
+    refuse_speculation(frame.sparkSession)
     task_errors = TaskErrors(expected(topic.properties))
-    assigned = records.select(*columns, version.alias(VERSION), shard.alias(SHARD))
+    assigned = frame.select(*columns, version.alias(VERSION), shard.alias(SHARD))
     counts = assigned.mapInArrow(task_errors.task(task.run), COUNTS_SCHEMA)
-    with session_settings(records.sparkSession, read_settings):
+    with session_settings(frame.sparkSession, read_settings):
         # Makes the plan that collecting executes.
         or_public(
             lambda: counts._jdf.queryExecution().toRdd().getNumPartitions(),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import confluent_kafka
 import pyarrow as pa
@@ -17,6 +17,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
 
 from bridge import failpoints
 from bridge.arrow_formats.record_encoder import RecordEncoder
@@ -39,6 +40,7 @@ from bridge.partitioners import BUILT_IN, opened
 __all__ = [
     "COUNTS_SCHEMA",
     "ProduceResult",
+    "UnencodedRecords",
     "collect_counts",
     "counts_batch",
     "needs_no_key",
@@ -62,6 +64,18 @@ class ProduceResult:
     tombstones: int = 0
     bytes: int = 0
     lost: int = 0
+
+
+class UnencodedRecords(Protocol):
+    """Records without key and value: whoever sends them chooses where these are made, by whether it needs the keys."""
+
+    def encoded(self) -> DataFrame:
+        """The records with key and value, which Spark SQL makes before they are moved or sorted."""
+        ...
+
+    def for_tasks(self) -> tuple[DataFrame, RecordEncoder]:
+        """What `encode.leave_to_tasks` gives, and what makes key and value of it in the tasks that send the records."""
+        ...
 
 
 def counts_batch(counts: SendCounts) -> pa.RecordBatch:
@@ -186,21 +200,19 @@ def _sends_where_made(topic: Topic, unique_keys: bool) -> bool:
 
 
 def produce(
-    records: DataFrame,
+    records: DataFrame | UnencodedRecords,
     topic: Topic,
     *,
     order_by: Sequence[str] = (),
     unique_keys: bool = False,
-    encoder: RecordEncoder | None = None,
 ) -> ProduceResult:
     """Send `records` (key, value; optional timestamp, headers, topic; columns of `order_by`) and wait for it.
 
     One task sends all records of a key, in the order of `order_by`, to the partition that Java's default partitioner
     (or `sink.partitioner`) chooses for it by the topic's number of partitions at the time of this call. Without a key
     format `__route` takes the key's place, and without that any task sends any record. `unique_keys` promises that no
-    key has two records: where the key alone decides the partition, the tasks that make the records send them. With an
-    `encoder`, for which `needs_no_key` must be true, `records` have what `encode.leave_to_tasks` gives in place of
-    key and value.
+    key has two records: where the key alone decides the partition, the tasks that make the records send them. Records
+    that are not encoded yet are by the tasks that send them where `needs_no_key` is true, else before.
 
     Returns after the broker has acknowledged every record (with the guarantee `none`: after all have been tried,
     failures counted). A repeated task sends its records again, in order. A task that was stopped for seconds discards
@@ -208,31 +220,44 @@ def produce(
     task and flush. Raises KafkaError when a record cannot be delivered, with topic, partition and reason; other records
     may have been sent or not.
     """
-    spark = records.sparkSession
+    encoder: RecordEncoder | None = None
+    if isinstance(records, DataFrame):
+        frame = records
+    elif needs_no_key(topic, unique_keys=unique_keys):
+        frame, encoder = records.for_tasks()
+    else:
+        frame = records.encoded()
+    spark = frame.sparkSession
     refuse_speculation(spark)
-    assert encoder is None or needs_no_key(topic, unique_keys=unique_keys)
     tasks = topic.sink.parallelism or spark.sparkContext.defaultParallelism
     task = _send_task(topic, encoder, tasks)
-    assigned = records
+    assigned = frame
     if _sends_where_made(topic, unique_keys):
-        assigned, order_by = records.coalesce(tasks), ()
+        assigned, order_by = frame.coalesce(tasks), ()
     elif topic.key is not None:
-        assigned = records.repartition(tasks, "key")
-    elif ROUTE in records.columns:
-        assigned = records.repartition(tasks, ROUTE)
+        assigned = frame.repartition(tasks, "key")
+    elif ROUTE in frame.columns:
+        assigned = frame.repartition(tasks, ROUTE)
     elif topic.sink.parallelism or topic.sink.partitioner not in BUILT_IN:
-        assigned = records.repartition(tasks)  # a partitioner depends on the number of tasks
+        assigned = frame.repartition(tasks)  # a partitioner depends on the number of tasks
     if order_by:
-        assigned = assigned.sortWithinPartitions(*order_by)
-    columns = task.packing.columns(records.columns)
+        # By the fields of a position: Spark's sort has no binary prefix to compare structs by.
+        order = [part for name in order_by for part in _fields(frame, name)]
+        assigned = assigned.sortWithinPartitions(*order)
+    columns = task.packing.columns(frame.columns)
     task_errors = TaskErrors(expected(topic.properties))
     return collect_counts(
         assigned.select(*columns).mapInArrow(task_errors.task(task.run), COUNTS_SCHEMA), task_errors
     )
 
 
+def _fields(frame: DataFrame, name: str) -> list[str]:
+    type = frame.schema[name].dataType
+    return [f"{name}.{part}" for part in type.names] if isinstance(type, T.StructType) else [name]
+
+
 def produce_in_driver(records: pa.Table, topic: Topic, encoder: RecordEncoder) -> ProduceResult:
-    """Send `records`, as those of `produce` with an `encoder`, from this process and in their order: for as few that
+    """Send `records`, as `UnencodedRecords.for_tasks` has them, from this process and in their order: for as few that
     starting tasks would take longer than to send them. Guarantees, waits and raises as `produce` does."""
     task = _send_task(topic, encoder, tasks=1)
     (counts,) = task.run(records.to_batches())

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pyarrow as pa
-from pyspark.sql import DataFrame
-
-from bridge.arrow_formats.record_encoder import RecordEncoder
-from bridge.columns import POSITION, members
-from bridge.definition import Topic
+from bridge.columns import POSITION
 from bridge.delta.publish_log import PublishLog
 from bridge.kafka import sink
 from bridge.kafka.sink import ProduceResult
 from bridge.pipelines.publish.destination import Destination
-from bridge.pipelines.publish.plan_fingerprint import is_unique
+from bridge.pipelines.publish.plan_fingerprint import is_unique_in_range
+from bridge.pipelines.publish.range_records import DriverRecords, Records
 from bridge.pipelines.publish.take_over import last_readable_progress
 from bridge.publish_progress import PublishProgress, PublishRange
 
-__all__ = ["AtLeastOnce", "is_unique_in_range"]
+__all__ = ["AtLeastOnce"]
 
 
 class AtLeastOnce:
@@ -51,21 +47,9 @@ class AtLeastOnce:
         self._log.write(recorded)
         return recorded
 
-    def send(
-        self,
-        records: DataFrame | pa.Table,
-        publish_range: PublishRange,
-        encoder: RecordEncoder | None = None,
-    ) -> ProduceResult:
-        if isinstance(records, pa.Table):
-            assert encoder is not None
-            return sink.produce_in_driver(records, self._topic, encoder)
-        # By the fields of the position: Spark's sort has no binary prefix to compare structs by.
-        order = [f"{POSITION}.{part}" for part in members(records, POSITION)]
+    def send(self, records: Records, publish_range: PublishRange) -> ProduceResult:
         unique = is_unique_in_range(self._topic, publish_range)
-        return sink.produce(records, self._topic, order_by=order, unique_keys=unique, encoder=encoder)
+        return sink.produce(records, self._topic, order_by=[POSITION], unique_keys=unique)
 
-
-def is_unique_in_range(topic: Topic, publish_range: PublishRange) -> bool:
-    """Whether no key has two records in the range: a range of one version, to an upsert topic."""
-    return is_unique(topic) and publish_range.first == publish_range.last
+    def send_in_driver(self, records: DriverRecords) -> ProduceResult:
+        return sink.produce_in_driver(records.rows, self._topic, records.encoder)

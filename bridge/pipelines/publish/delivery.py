@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from bridge.arrow_formats.record_encoder import RecordEncoder
 from bridge.definition import Definition
 from bridge.delta.publish_log import PublishLog
 from bridge.kafka.control import Control
@@ -17,6 +15,7 @@ from bridge.kafka.sink import ProduceResult
 from bridge.pipelines.publish.at_least_once import AtLeastOnce
 from bridge.pipelines.publish.destination import Destination
 from bridge.pipelines.publish.exactly_once import ExactlyOnce
+from bridge.pipelines.publish.range_records import DriverRecords, Records
 from bridge.pipelines.publish.sharding import sharding_for
 from bridge.publish_progress import PublishProgress, PublishRange
 
@@ -54,18 +53,17 @@ class Delivery(Protocol):
         """
         ...
 
-    def send(
-        self,
-        records: DataFrame | pa.Table,
-        publish_range: PublishRange,
-        encoder: RecordEncoder | None = None,
-    ) -> ProduceResult:
+    def send(self, records: Records, publish_range: PublishRange) -> ProduceResult:
         """Send the records of a range whose opening is recorded; return when the broker has acknowledged all of them.
 
-        With an `encoder` (see `task_encoding`) its tasks make keys and values, or the driver where they are Arrow
-        (see `driver_records`; not with transactions).
         Raises ConcurrentRunError when another run took over, KafkaError.
         """
+        ...
+
+    @property
+    def send_in_driver(self) -> Callable[[DriverRecords], ProduceResult] | None:
+        """What sends the records of a range from the driver, and raises as `send` does; None with transactions, whose
+        shards are tasks."""
         ...
 
 

@@ -14,7 +14,7 @@ from bridge.definition import Definition, Topic
 from bridge.delta.changed_files import BEFORE_IMAGE, CHANGE_TYPE, DELETE, INSERT, changes_in_driver
 from bridge.delta.table import Table
 from bridge.pipelines.publish.planned_range import Compaction, PlannedRange
-from bridge.pipelines.publish.range_records import RangeRecords
+from bridge.pipelines.publish.range_records import DriverRecords
 from bridge.pipelines.publish.task_encoding import task_encoder
 from bridge.session import is_local
 
@@ -26,7 +26,7 @@ MOST_BYTES, MOST_ROWS = 4 << 20, 100_000
 
 def driver_records(
     planned: PlannedRange, table: Table, definition: Definition, topic: Topic
-) -> RangeRecords | None:
+) -> DriverRecords | None:
     """Return the records of a small range as Arrow; None where Spark must read or encode them, or say what is wrong.
 
     They are those of `encode_changes_of_range`, in any order: no key has two of them.
@@ -49,7 +49,7 @@ def driver_records(
     sent = pa.table(
         [*(changes[column] for column in columns), retracts], names=[*encoder.sources.values(), RETRACTS]
     )
-    return RangeRecords(sent, encoder)
+    return DriverRecords(sent, encoder)
 
 
 def driver_encoder(

@@ -6,11 +6,9 @@ import math
 import time
 from dataclasses import replace
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from bridge import failpoints
-from bridge.arrow_formats.record_encoder import RecordEncoder
 from bridge.definition import Definition
 from bridge.delta.data_files import data_files, digest
 from bridge.delta.publish_log import PublishLog
@@ -21,6 +19,7 @@ from bridge.kafka.exactly_once import TransactionalSink, produce_files, produce_
 from bridge.kafka.sink import ProduceResult
 from bridge.pipelines.publish.destination import Destination
 from bridge.pipelines.publish.plan_fingerprint import is_unique, plan_fingerprint
+from bridge.pipelines.publish.range_records import Records
 from bridge.pipelines.publish.sharding import Sharding
 from bridge.pipelines.publish.take_over import last_readable_progress, reconcile
 from bridge.publish_progress import PublishProgress, PublishRange
@@ -106,18 +105,11 @@ class ExactlyOnce:
         self._resync, self._open_range = recorded.resync, recorded.open
         return recorded
 
-    def send(
-        self,
-        records: DataFrame | pa.Table,
-        publish_range: PublishRange,
-        encoder: RecordEncoder | None = None,
-    ) -> ProduceResult:
-        assert isinstance(records, DataFrame)  # shards send in transactions
-        assert encoder is None or publish_range.files  # records of keys are sorted by the bytes of these
+    def send(self, records: Records, publish_range: PublishRange) -> ProduceResult:
         sender = self._sender(publish_range, self._resync)
         if not publish_range.files:
             return produce_once(records, self._topic, publish_range, sender, unique=is_unique(self._topic))
-        files = data_files(records)
+        files = data_files(records if isinstance(records, DataFrame) else records.for_tasks()[0])
         if digest(files) != publish_range.files:
             raise GapError(
                 f"version {publish_range.last} was being sent file by file, and Spark now plans other files for it (is "
@@ -125,7 +117,11 @@ class ExactlyOnce:
                 f"were sent. Finish it with the former release, or {REPUBLISH}"
             )
         uris = [file.uri for file in files]
-        return produce_files(records, self._topic, publish_range, sender, uris, encoder=encoder)
+        return produce_files(records, self._topic, publish_range, sender, uris)
+
+    @property
+    def send_in_driver(self) -> None:
+        return None
 
     def _opening(
         self, progress: PublishProgress, publish_range: PublishRange

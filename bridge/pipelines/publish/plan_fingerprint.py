@@ -7,8 +7,9 @@ import json
 
 from bridge.definition import Definition, Topic
 from bridge.options import FORMATS
+from bridge.publish_progress import PublishRange
 
-__all__ = ["is_unique", "plan_fingerprint"]
+__all__ = ["is_unique", "is_unique_in_range", "plan_fingerprint"]
 
 _ORDER = 3
 """Increased whenever produce_once orders the records of a shard in another way: cursors count records in that order."""
@@ -17,6 +18,11 @@ _ORDER = 3
 def is_unique(topic: Topic) -> bool:
     """Whether no key has two records in a version: true of an upsert topic."""
     return bool(topic.schema.primary_key) and FORMATS[topic.value.name].insert_only
+
+
+def is_unique_in_range(topic: Topic, publish_range: PublishRange) -> bool:
+    """Whether no key has two records in the range: a range of one version, to an upsert topic."""
+    return is_unique(topic) and publish_range.first == publish_range.last
 
 
 def plan_fingerprint(definition: Definition, topic: Topic) -> str:

@@ -1,4 +1,8 @@
-"""The rows and records of a publish range: the feed's changes, compacted as planned, then encoded."""
+"""The rows and records of a publish range: the feed's changes, compacted as planned, then encoded.
+
+A range has records of one of three kinds: encoded by Spark SQL, a frame; encoded by the tasks that send them, where
+these need no keys, `UnencodedRecords`; or read and encoded by the driver, `DriverRecords` (see `driver_records`).
+"""
 
 from __future__ import annotations
 
@@ -14,23 +18,41 @@ from bridge.definition import Definition, Topic
 from bridge.delta import change_feed
 from bridge.delta.table import Table
 from bridge.encode import encode, encode_changes, leave_to_tasks
+from bridge.kafka.sink import UnencodedRecords
 from bridge.options import FORMATS
 from bridge.pipelines.publish.planned_range import Compaction, PlannedRange
 from bridge.pipelines.publish.task_encoding import task_encoder
 from bridge.pipelines.runtime.preflight import refuse_retractions
 from bridge.publish_progress import PublishRange
 
-__all__ = ["RangeRecords", "changes_in_range", "encode_changes_of_range"]
+__all__ = ["DriverRecords", "Records", "changes_in_range", "encode_changes_of_range"]
 
 
 @dataclass(frozen=True)
-class RangeRecords:
-    """The records of a range, as a Delivery sends them."""
+class _LeftToTasks:
+    """See `UnencodedRecords`."""
 
-    rows: DataFrame | pa.Table
-    """A table of Arrow is sent by the driver, in its order; see `driver_records`."""
-    encoder: RecordEncoder | None = None
-    """What makes keys and values of the columns where they are sent; None where a frame has them."""
+    rows: DataFrame
+    topic: Topic
+    encoder: RecordEncoder
+
+    def encoded(self) -> DataFrame:
+        return encode(self.rows, self.topic)
+
+    def for_tasks(self) -> tuple[DataFrame, RecordEncoder]:
+        return leave_to_tasks(self.rows, self.topic, self.encoder), self.encoder
+
+
+Records = DataFrame | UnencodedRecords
+"""The records of a range that Spark's tasks send."""
+
+
+@dataclass(frozen=True)
+class DriverRecords:
+    """The records of a small range, which the driver sends in the order of the rows."""
+
+    rows: pa.Table
+    encoder: RecordEncoder
 
 
 def changes_in_range(planned: PlannedRange, table: Table, definition: Definition) -> DataFrame:
@@ -57,15 +79,13 @@ def changes_in_range(planned: PlannedRange, table: Table, definition: Definition
 
 def encode_changes_of_range(
     changes: DataFrame, publish_range: PublishRange, definition: Definition, topic: Topic
-) -> RangeRecords:
+) -> Records:
     """Encode what `changes_in_range` gives as the records of `topic`, or leave that to the tasks that send them."""
     if not FORMATS[topic.value.name].insert_only:
-        return RangeRecords(encode_changes(changes, topic, pair=definition.publish.pair))
+        return encode_changes(changes, topic, pair=definition.publish.pair)
     rows = compact.upserts(changes) if AFTER in changes.columns else changes
     encoder = task_encoder(publish_range, definition, topic)
-    if isinstance(encoder, str):
-        return RangeRecords(encode(rows, topic))
-    return RangeRecords(leave_to_tasks(rows, topic, encoder), encoder)
+    return encode(rows, topic) if isinstance(encoder, str) else _LeftToTasks(rows, topic, encoder)
 
 
 def _rows(

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -17,6 +19,7 @@ from bridge import failpoints
 from bridge.definition import Definition
 from bridge.delta import change_feed
 from bridge.delta.delta_errors import feed_errors
+from bridge.kafka.sink import ProduceResult
 from bridge.metrics import BatchReport, Listener, Summary, ignore
 from bridge.pipelines.changes import row_gate
 from bridge.pipelines.publish.consumer_registration import ConsumerRegistration
@@ -185,12 +188,13 @@ class _Run:
             feed_errors(table, first, last),
             ExitStack() as stack,
         ):
-            records, gate_counts = driver_records(planned, table, self.definition, topic), _NO_COUNTS
-            if records is None:
+            send, gate_counts = self._send_in_driver(planned), _NO_COUNTS
+            if send is None:
                 changes = changes_in_range(planned, table, self.definition)
                 gate_counts = check_range(self.definition, changes, self.notices, stack)
                 records = encode_changes_of_range(changes, planned.recorded, self.definition, topic)
-            sent = produce_range(records, planned.recorded, self.delivery, self.lease, topic, table)
+                send = partial(self.delivery.send, records, planned.recorded)
+            sent = produce_range(send, planned.recorded, self.lease, topic, table)
         failpoints.hit("publish.sent")
         with step("recording progress"), explain_errors(self.spark, self.definition, "recording progress"):
             progress = self.progress.closed(lost=sent.lost)
@@ -215,6 +219,14 @@ class _Run:
                 seconds=time.monotonic() - started,
             )
         )
+
+    def _send_in_driver(self, planned: PlannedRange) -> Callable[[], ProduceResult] | None:
+        """What sends the range from the driver; None where Spark's tasks send it."""
+        send = self.delivery.send_in_driver
+        if send is None:
+            return None
+        records = driver_records(planned, self.endpoints.table, self.definition, self.endpoints.topic)
+        return None if records is None else partial(send, records)
 
     def _check_foreign_writes(self) -> None:
         """Repair foreign writes while there is nothing to publish."""

@@ -6,7 +6,7 @@ from bridge.arrow_formats.record_encoder import RecordEncoder, record_encoder
 from bridge.definition import Definition, DeliveryGuarantee, Encoder, Topic
 from bridge.kafka.sink import needs_no_key
 from bridge.options import FORMATS
-from bridge.pipelines.publish.at_least_once import is_unique_in_range
+from bridge.pipelines.publish.plan_fingerprint import is_unique_in_range
 from bridge.publish_progress import PublishRange
 
 __all__ = ["task_encoder"]

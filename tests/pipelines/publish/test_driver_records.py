@@ -81,8 +81,8 @@ def by_spark(range: PlannedRange, table: Table, definition: Definition) -> Count
     records = encode_changes_of_range(
         changes_in_range(range, table, definition), range.recorded, definition, definition.topic
     )
-    encoder, rows = records.encoder, records.rows
-    assert isinstance(encoder, RecordEncoder) and isinstance(rows, DataFrame)
+    assert not isinstance(records, DataFrame), "its tasks encode them"
+    rows, encoder = records.for_tasks()
 
     def documents(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -96,7 +96,6 @@ def in_driver(range: PlannedRange, table: Table, definition: Definition) -> Coun
     records = driver_records(range, table, definition, definition.topic)
     if records is None:
         return None
-    assert isinstance(records.rows, pa.Table) and records.encoder is not None
     found: Counter[Any] = Counter()
     for batch in records.rows.to_batches():
         keys, values = records.encoder.documents(batch)

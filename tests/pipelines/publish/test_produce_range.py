@@ -26,7 +26,7 @@ def produce(
     """Send versions 4 to 5 with these outcomes; the result, and how many outcomes are left."""
     left = list(outcomes)
 
-    def send(*_: Any) -> ProduceResult:
+    def send() -> ProduceResult:
         outcome = left.pop(0)
         if isinstance(outcome, Exception):
             raise outcome
@@ -36,16 +36,8 @@ def produce(
         if taken_over:
             raise ConcurrentRunError("another run has taken over")
 
-    stand_ins: Any = SimpleNamespace(
-        rows=None,
-        encoder=None,
-        send=send,
-        refresh=refresh,
-        sink=SimpleNamespace(delivery_guarantee=guarantee),
-    )
-    done = produce_range(
-        stand_ins, PublishRange(4, 5), delivery=stand_ins, lease=stand_ins, topic=stand_ins, table=stand_ins
-    )
+    stand_ins: Any = SimpleNamespace(refresh=refresh, sink=SimpleNamespace(delivery_guarantee=guarantee))
+    done = produce_range(send, PublishRange(4, 5), lease=stand_ins, topic=stand_ins, table=stand_ins)
     return done, len(left)
 
 
