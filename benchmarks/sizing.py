@@ -110,6 +110,7 @@ def page(costs: Sequence[Cost], *, command: str, commit: str, date: str, machine
             sizes="\n".join(sizes),
             command=command,
             commit=commit,
+            since=performance.since(commit),
             date=date,
             machine=machine,
             peak=_PEAK,

@@ -34,6 +34,7 @@ def test_goals_alone() -> None:
     assert "| ingest | 100 | 399 | records/s | 3.99 | ≥ 4 |  | missed |" in text
     assert "| wrong | 1 | 1 | records/s | – | ≥ 1 |  | VOID: torn |" in text
     assert "| commit | `0123456789ab` |" in text
+    assert "| commits of `bridge/` since | `git rev-list --count 0123456789ab..HEAD -- bridge` |" in text
     assert "| duration | 10 min: batches 7.2, start 1.0 |" in text
     assert "more than 10 % of the job's own CPU" in text
     assert "in any order" not in text

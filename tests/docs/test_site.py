@@ -67,6 +67,15 @@ def test_every_page_is_built(site: Path) -> None:
     assert not (site / "reliability.jsonl").exists()
 
 
+def test_commits_since_a_measurement_are_counted(site: Path) -> None:
+    """Where the site is built beside a repository; elsewhere the page keeps the command."""
+    for page in ("performance-sql", "reliability", "sizing"):
+        text = (site / f"{page}.html").read_text("utf-8")
+        counted = re.search(r"since(</td>\n?<td>|: )\d+(</td>|\.)", text)
+        assert bool(counted) is (ROOT / ".git").exists(), page
+        assert ("git rev-list" in text) is not bool(counted), page
+
+
 def test_no_page_loads_from_the_network(site: Path) -> None:
     for name, page in pages(site).items():
         outside = [address for address in page.addresses if re.match(r"(\w+:)?//", address)]

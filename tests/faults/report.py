@@ -25,6 +25,8 @@ def render(play: Play) -> str:
     """Returns the document, whose tables `parsed` reads."""
     facts = {
         "commit": ", ".join(play.commits),
+        # A number would soon be wrong; on the site the result takes its place (docs/hooks.py).
+        "commits of `bridge/` since": f"`git rev-list --count {play.commits[-1]}..HEAD -- bridge`",
         "digest of the code": play.tree,
         "date": ", ".join(play.dates),
         "machine": "; ".join(play.machines),
