@@ -26,6 +26,7 @@ from tests.faults.plan import Episode, plan
 from tests.faults.plays import (
     CLUSTER,
     LOCAL,
+    NOT_PLAYED,
     Play,
     append_play,
     code_version,
@@ -55,6 +56,7 @@ def main() -> int:
         help="play this many sets of lanes instead, with each fault on all lanes of a set",
     )
     parser.add_argument("--where", choices=[LOCAL, CLUSTER], default=LOCAL, help="what the jobs run on")
+    parser.add_argument("--restore", action="store_true", help="users also run RESTORE")
     parser.add_argument("--ledger", type=Path)
     parser.add_argument("--keep", action="store_true", help="keep the working folder even without findings")
     asked = parser.parse_args()
@@ -66,7 +68,9 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="bridge-faults-"))
     say(f"SEED={seed} ROUNDS={asked.rounds}, in {folder}")
     today = datetime.now(timezone.utc).strftime("%Y-%m-%d")
-    play = Play([there.commit], there.tree, [today], [seed], [machine()], where=asked.where)
+    play = Play(
+        [there.commit], there.tree, [today], [seed], [machine()], where=asked.where, left_out=list(NOT_PLAYED)
+    )
     whole = _played(asked, seed, folder, play)
     play.seconds = time.monotonic() - _began
     _tell(play)
@@ -91,7 +95,14 @@ def _played(asked: argparse.Namespace, seed: int, folder: Path, play: Play) -> b
         cluster = asked.where == CLUSTER
         with world(folder, cluster=cluster) as there:
             all_of_them = bool(asked.episodes)
-            for episode in plan(seed, asked.lanes, asked.blows, all_of_them=all_of_them, cluster=cluster):
+            for episode in plan(
+                seed,
+                asked.lanes,
+                asked.blows,
+                all_of_them=all_of_them,
+                cluster=cluster,
+                restore=asked.restore,
+            ):
                 _episode(there, folder / f"episode-{episode.number}", episode, seed, play)
                 enough = episode.number >= asked.episodes if asked.episodes else play.count >= asked.rounds
                 if enough or not play.clean:
@@ -148,6 +159,10 @@ def _judged(here: Ground, episode: Episode, play: Play) -> None:
             play.rows_appended += verdict.records_out
             play.append_batches += verdict.commits
             play.appended_by_consumers += history.by_consumers
+    for observer in here.derived:
+        verdict = observer.judged()
+        _count(verdict, observer.lane, play)
+        play.records_derived += verdict.records_out
     play.found.update(find_leaks(here, say))
     _vacuumed(here, episode, play)
     for verb, job in here.jobs.items():
@@ -193,7 +208,7 @@ def _tell(play: Play) -> None:
     )
     say(
         f"appended: {play.rows_appended} rows in {play.append_batches} batches, {play.appended_by_consumers} of them "
-        f"by consumers; uncommitted files {play.orphaned_appends}"
+        f"by consumers; uncommitted files {play.orphaned_appends}; by scripts and jobs: {play.records_derived} records"
     )
     say(f"ranges by file: {play.by_file}; found: {dict(play.found)}")
 

@@ -21,6 +21,7 @@ from typing import Any
 __all__ = ["carry"]
 
 _AGAIN_SECONDS = 0.3
+_PAUSE_SECONDS = 15.0
 
 
 def carry(verb: str, files: Mapping[str, str], folder: Path, conf: Mapping[str, str], master: str) -> int:
@@ -60,17 +61,9 @@ class _Carrier:
             (folder / name).mkdir(exist_ok=True)
 
     def lane(self, lane: str, file: str) -> None:
-        import bridge
-
-        run = bridge.ingest if self.verb == "ingest" else bridge.publish
         while not self.stop.is_set():
             try:
-                run(
-                    self.spark,
-                    bridge.load(Path(file)),
-                    listener=lambda _: self._progress(lane),
-                    stop=self.stop,
-                )
+                self._run(lane, Path(file))
                 if self.stop.is_set():
                     break
                 raise RuntimeError("ended though nobody has asked it to")
@@ -79,6 +72,30 @@ class _Carrier:
                     break
             self.stop.wait(_AGAIN_SECONDS)
         (self.folder / "ended" / lane).touch()
+
+    def _run(self, lane: str, file: Path) -> None:
+        """Runs a pipeline file, a script or a job until `stop`."""
+        import bridge
+
+        def paced(report: Any) -> None:
+            """Scripts and jobs have no trigger: while there is something new, round follows round."""
+            self._progress(lane)
+            if report.verb == "publish":
+                self.stop.wait(_PAUSE_SECONDS)
+
+        if file.suffix == ".sql":
+            from bridge.pipelines.scripts.run import run_script
+            from bridge.sql import load_script
+
+            run_script(self.spark, load_script(file), every_seconds=1, listener=paced, stop=self.stop)
+        elif file.stem == "job":
+            from bridge.cdc_jobs import load_job
+            from bridge.pipelines.cdc_jobs.run import run_job
+
+            run_job(self.spark, load_job(file), every_seconds=1, listener=paced, stop=self.stop)
+        else:
+            run = bridge.ingest if self.verb == "ingest" else bridge.publish
+            run(self.spark, bridge.load(file), listener=lambda _: self._progress(lane), stop=self.stop)
 
     def _progress(self, lane: str) -> None:
         with (self.folder / "progress" / lane).open("ab") as out:

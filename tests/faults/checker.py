@@ -7,9 +7,10 @@ at the offsets of successive commits. So it finds each record that is additional
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tests.faults.history import Commit, History, Record, Row, changes, fold
+from tests.faults.history import Commit, History, Record, Row, UserCommit, changes, fold
 
 __all__ = ["FAULTS", "Verdict", "check_batches", "judge"]
 
@@ -63,7 +64,7 @@ def judge(history: History, *, drained: bool, exactly_once: bool = True, grown: 
         records_in=len(history.topic_in), records_out=len(history.topic_out), commits=len(history.commits)
     )
     _check_sends(history, verdict)
-    check_batches(history.commits, verdict)
+    check_batches(history.commits, verdict, history.user_commits)
     expected, rows = changes(history)
     _check_table(history, rows, verdict)
     _check_quarantine(history, verdict)
@@ -111,10 +112,14 @@ def _check_sends(history: History, verdict: Verdict) -> None:
             verdict.add("aborted read", f"topic in: aborted key {sent.key} seq {sent.seq} at {place}")
 
 
-def check_batches(commits: list[Commit], verdict: Verdict) -> None:
-    """Each batch is one version; batch numbers increase by one, and no offset decreases."""
+def check_batches(commits: list[Commit], verdict: Verdict, user_commits: Sequence[UserCommit] = ()) -> None:
+    """Each batch is one version; batch numbers increase by one, and no offset decreases; a RESTORE takes back both."""
     before: Commit | None = None
+    restores = [user for user in user_commits if user.restored is not None]
     for commit in commits:
+        while restores and restores[0].version < commit.version:
+            back = restores.pop(0).restored or 0
+            before = next((c for c in reversed(commits) if c.version <= back), None)
         if commit.batch != commit.named:
             verdict.add(
                 "batches not once", f"version {commit.version}: txn {commit.batch}, progress {commit.named}"

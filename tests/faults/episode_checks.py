@@ -38,6 +38,7 @@ def check_appends(ground: Ground, lane: Lane) -> tuple[Verdict, AppendHistory]:
 def find_leaks(ground: Ground, say: Callable[[str], None]) -> Counter[str]:
     """Returns what ended jobs left over; `say` receives each."""
     jobs, topics = ground.jobs.values(), {topic for lane in ground.lanes for topic in lane.topics}
+    topics |= {output.topic for observer in ground.derived for output in observer.outputs}
     left = {
         path
         for lane in ground.lanes

@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[att
 
 from bridge.embedded.broker import Broker
 from bridge.embedded.schema_registry import SchemaRegistryServer
+from tests.faults.derived_reading import DerivedObserver
 from tests.faults.jobs import Job
 from tests.faults.lane import Lane
 from tests.faults.nodes import Nodes, nodes
@@ -62,6 +63,8 @@ class Ground:
             policy = {"cleanup.policy": "compact" if lane.is_upsert else "delete"}
             for topic in lane.topics:
                 world.broker.create_topic(topic, PARTITIONS, policy)
+            for output in (output for outputs in lane.derived.values() for output in outputs):
+                world.broker.create_topic(output.topic, PARTITIONS, {"cleanup.policy": "compact"})
         files: dict[str, dict[str, Path]] = {"ingest": {}, "publish": {}}
         for lane in lanes:
             for name, verb in lane.pipelines.items():
@@ -71,6 +74,11 @@ class Ground:
         }
         self.observers = {lane.name: self._observer(lane) for lane in lanes}
         self.append_observers = {lane.name: self._append_observer(lane) for lane in lanes if lane.appends}
+        self.derived = [
+            DerivedObserver(world.broker.bootstrap, self.observers[lane.name], lane, kind, folder / lane.name)
+            for lane in lanes
+            for kind in lane.derived
+        ]
         self._writer = self._writing(seed)
 
     def table(self, lane: Lane) -> Path:
@@ -87,17 +95,17 @@ class Ground:
         return self.folder / lane.name / f"{verb}s"
 
     def checkpoints(self, lane: Lane, verb: str) -> dict[str, Path]:
-        """Returns the checkpoints of the lane's pipelines of a verb, by their names in its job."""
+        """Returns the checkpoints of the lane's pipelines of a verb, by their names in its job. Scripts and jobs
+        have no checkpoint that they could do without: their progress is in their tables."""
         found = {lane.name: self.checkpoint(lane, verb)}
         if lane.appends and verb == "ingest":
-            found[lane.pipeline("rows")] = self.folder / lane.name / "rows-ingests"
+            found[lane.pipeline("rows.yaml")] = self.folder / lane.name / "rows-ingests"
         return found
 
     def _file(self, lane: Lane, name: str) -> Path:
-        file = self.folder / lane.name / f"{name}.yaml"
+        file = self.folder / lane.name / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        there = self.world.broker.bootstrap, self.world.registry
-        file.write_text(lane.rows_file(*there) if name == "rows" else lane.file(name, *there))
+        file.write_text(lane.text(name, self.world.broker.bootstrap, self.world.registry))
         return file
 
     def _observer(self, lane: Lane) -> Observer:
@@ -193,6 +201,8 @@ class Ground:
         for what, done in (("ingest", self._ingested), ("publish", self._published)):
             for lane in self.lanes:
                 self.until(lambda d=done, x=lane: d(x), seconds, f"the {what} of {lane.name} catches up")  # type: ignore[misc]
+        for observer in self.derived:
+            self.until(observer.is_final, seconds, f"the {observer.kind} of {observer.lane.name} catches up")
 
     def _ingested(self, lane: Lane) -> bool:
         """Whether the logs of its tables have all offsets."""

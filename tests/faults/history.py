@@ -5,11 +5,26 @@ A row is (seq, writer, seed); None is a tombstone, or an absent key.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["Acked", "Commit", "History", "Record", "Row", "changes", "fold", "last_of"]
+__all__ = [
+    "USERS_NAME",
+    "USERS_SHARE",
+    "Acked",
+    "Commit",
+    "History",
+    "Record",
+    "Row",
+    "UserCommit",
+    "changes",
+    "fold",
+    "last_of",
+    "states",
+    "written_by_a_user",
+]
 
 Row = tuple[int, str, int]
 Vector = Mapping[int, int]
@@ -47,6 +62,23 @@ class Commit(NamedTuple):
     offsets: Vector
 
 
+class UserCommit(NamedTuple):
+    """A version of the table's log by which a user changed rows."""
+
+    version: int
+    restored: int | None = None
+    """The version that a RESTORE went back to; None for the UPDATE that `written_by_a_user` describes."""
+
+
+USERS_SHARE, USERS_NAME = 5, "user"
+"""A user's UPDATE gives this name to the rows whose number can be divided by the share."""
+
+
+def written_by_a_user(row: Row) -> Row:
+    """What the UPDATE of a user makes of a row."""
+    return (row[0], USERS_NAME, row[2]) if row[0] % USERS_SHARE == 0 else row
+
+
 @dataclass
 class History:
     """A complete history. Parts that were read later may be further ahead."""
@@ -56,6 +88,7 @@ class History:
     """Records that a read_committed consumer sees, in offset order per partition."""
     commits: list[Commit] = field(default_factory=list)
     """In version order."""
+    user_commits: list[UserCommit] = field(default_factory=list)
     table: list[tuple[int, Row]] = field(default_factory=list)
     """(key, row) at the version of the last commit; a key may occur twice."""
     topic_out: list[Record] = field(default_factory=list)
@@ -88,30 +121,56 @@ def last_of(records: Iterable[Record]) -> dict[int, Row | None]:
 
 
 def changes(history: History) -> tuple[dict[int, list[Row | None]], dict[int, Row]]:
-    """Returns the changes of each key by commit, and the fold at the offsets of the last commit.
+    """Returns the changes of each key by commit, and the rows of the table at the last commit.
 
-    A commit contains the records between the offsets of the previous commit and its own. A key whose row is the same
-    before and after has not changed. The output topic must contain exactly these changes.
+    A key whose row is the same before and after a commit has not changed. The output topic must contain exactly these
+    changes.
     """
-    by_partition: dict[int, list[Record]] = {}
-    for record in history.topic_in:
-        by_partition.setdefault(record.partition, []).append(record)
-    taken = dict.fromkeys(by_partition, 0)
     rows: dict[int, Row] = {}
     expected: dict[int, list[Row | None]] = {}
-    for commit in history.commits:
-        batch: list[Record] = []
-        for partition, records in by_partition.items():
-            end, at = commit.offsets.get(partition, 0), taken[partition]
-            while at < len(records) and records[at].offset < end:
-                batch.append(records[at])
-                at += 1
-            taken[partition] = at
-        for key, row in last_of(batch).items():
-            if rows.get(key) != row:
-                expected.setdefault(key, []).append(row)
-            if row is None:
-                rows.pop(key, None)
-            else:
-                rows[key] = row
+    for now in states(history.topic_in, history.commits, history.user_commits):
+        for key in rows.keys() | now.keys():
+            if rows.get(key) != now.get(key):
+                expected.setdefault(key, []).append(now.get(key))
+        rows = now
     return expected, rows
+
+
+def states(
+    topic: Iterable[Record], commits: Sequence[Commit], user_commits: Sequence[UserCommit] = ()
+) -> Iterator[dict[int, Row]]:
+    """Yields the rows of a table after each commit.
+
+    A commit of an ingest applies the records between the offsets of the commit before it and its own. A RESTORE takes
+    back rows and offsets: the next batch begins where the restored version ended.
+    """
+    by_partition: dict[int, list[Record]] = {}
+    for record in topic:
+        by_partition.setdefault(record.partition, []).append(record)
+    rows: dict[int, Row] = {}
+    begins: Vector = {}
+    past: dict[int, tuple[dict[int, Row], Vector]] = {}
+    for commit in sorted((*commits, *user_commits), key=lambda c: c.version):
+        if isinstance(commit, UserCommit):
+            if commit.restored is None:
+                rows = {key: written_by_a_user(row) for key, row in rows.items()}
+            else:
+                at = max((v for v in past if v <= commit.restored), default=None)
+                rows, begins = past[at] if at is not None else ({}, {})
+        else:
+            rows = {**rows}
+            for key, row in last_of(_between(by_partition, begins, commit.offsets)).items():
+                if row is None:
+                    rows.pop(key, None)
+                else:
+                    rows[key] = row
+            begins = commit.offsets
+        past[commit.version] = rows, begins
+        yield rows
+
+
+def _between(topic: Mapping[int, Sequence[Record]], begins: Vector, ends: Vector) -> Iterator[Record]:
+    for partition, end in ends.items():
+        records = topic.get(partition, ())
+        first = bisect_left(records, begins.get(partition, 0), key=lambda r: r.offset)
+        yield from records[first : bisect_left(records, end, key=lambda r: r.offset)]

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
+from tests.faults.derived import JOB, SCRIPT, Output, job_file, outputs, script_file
 from tests.faults.documents import KEY_TYPES
 
 __all__ = ["APPENDS", "CHOICES", "DELIVERIES", "ENGINES", "FORMATS", "READERS", "Lane", "draw_lanes"]
@@ -29,7 +30,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "delivery": DELIVERIES,
     "key": tuple(KEY_TYPES),
     "format": FORMATS,
-    "with": (*_EXTRAS, APPENDS),
+    "with": (*_EXTRAS, APPENDS, SCRIPT, JOB),
 }
 """The choices of which docs/reliability.md must have rounds."""
 
@@ -73,8 +74,14 @@ class Lane:
 
     @property
     def pipelines(self) -> dict[str, str]:
-        """The verbs of its pipelines by their files' names."""
-        return {"ingest": "ingest", "publish": "publish", **({"rows": "ingest"} if self.appends else {})}
+        """The verbs of its pipelines by their files' names. What reads the topic runs in the process of the ingests,
+        what reads the table in that of the publishes."""
+        more = {"rows.yaml": APPENDS, "script.sql": SCRIPT, "job.yaml": JOB}
+        verbs = {"ingest.yaml": "ingest", "publish.yaml": "publish"}
+        for file, extra in more.items():
+            if extra in self.extras:
+                verbs[file] = "publish" if extra == JOB else "ingest"
+        return verbs
 
     @property
     def appends(self) -> bool:
@@ -88,7 +95,43 @@ class Lane:
 
     def pipeline(self, file: str) -> str:
         """Returns the name of a pipeline among those of its verb."""
-        return f"{self.name}-rows" if file == "rows" else self.name
+        name = file.partition(".")[0]
+        return self.name if name in ("ingest", "publish") else f"{self.name}-{name}"
+
+    def text(self, file: str, bootstrap: str, registry: str) -> str:
+        """Returns the text of one of the files of `pipelines`."""
+        match file:
+            case "rows.yaml":
+                return self.rows_file(bootstrap, registry)
+            case "script.sql":
+                return self._script(bootstrap, registry)
+            case "job.yaml":
+                once, projected = self.exactly_once, self._is_projected
+                return job_file(self.name, self.key, bootstrap, exactly_once=once, projected=projected)
+        return self.file(file.partition(".")[0], bootstrap, registry)
+
+    @property
+    def derived(self) -> dict[str, tuple[Output, ...]]:
+        """The outputs of its script and its job."""
+        projected = self._is_projected
+        found = [kind for kind in (SCRIPT, JOB) if kind in self.extras]
+        return {kind: outputs(self.name, kind, projected=projected) for kind in found}
+
+    @property
+    def _is_projected(self) -> bool:
+        """Whether its job has a projection and a filter."""
+        return int(self.name.lstrip("abcdefghijklmnopqrstuvwxyz")) % 2 == 0
+
+    def _script(self, bootstrap: str, registry: str) -> str:
+        sink = {
+            "connector": "upsert-kafka",
+            "properties.bootstrap.servers": bootstrap,
+            "key.format": "json",
+            "value.format": "json",
+        }
+        if self.exactly_once:
+            sink["sink.delivery-guarantee"] = "exactly-once"
+        return script_file(self.name, self.key, self._options("ingest", bootstrap, registry), sink)
 
     @property
     def exactly_once(self) -> bool:
@@ -220,7 +263,7 @@ def draw_lanes(seed: int, prefix: str = "f") -> Iterator[Lane]:
         _Deck(draw, cards) for cards in (list(product(ENGINES, DELIVERIES)), KEY_TYPES, FORMATS)
     )
     seen: dict[tuple[str, ...], set[str]] = {}
-    number = appendable = 0
+    number = appendable = others = jobs = scripts = 0
     while True:
         number += 1
         engine, delivery = ways.next()
@@ -238,5 +281,11 @@ def draw_lanes(seed: int, prefix: str = "f") -> Iterator[Lane]:
         had.add(key := keys.next(lambda k, h=had: k not in h))  # type: ignore[misc]
         lane = Lane(f"{prefix}{number}", engine, delivery, key, format, tuple(extras))
         appendable += lane.is_appendable
-        # Every second one, so that a set of lanes has about one such table more.
-        yield replace(lane, extras=(*extras, APPENDS)) if lane.is_appendable and appendable % 2 else lane
+        if lane.is_appendable and appendable % 2:  # so that a set of lanes has about one such table more
+            extras.append(APPENDS)
+        else:  # two of three, as each costs as much as an ingest and a publish together
+            others += 1
+            if others % 3:  # a script stops at a record that nobody can decode
+                extras.append(JOB if scripts > jobs or "quarantine" in extras else SCRIPT)
+            jobs, scripts = jobs + (JOB in extras), scripts + (SCRIPT in extras)
+        yield replace(lane, extras=tuple(extras))

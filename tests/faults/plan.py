@@ -9,10 +9,10 @@ from itertools import islice
 
 from tests.faults.lane import Lane, draw_lanes
 
-__all__ = ["KINDS", "ON_CLUSTER", "PLACES", "Blow", "Episode", "plan"]
+__all__ = ["KINDS", "ON_CLUSTER", "PLACES", "USERS", "Blow", "Episode", "plan"]
 
 PLACES = {
-    "ingest": ("ingest.before-merge", "ingest.after-merge"),
+    "ingest": ("ingest.before-merge", "ingest.after-merge", "script.before-commit", "script.after-commit"),
     "publish": (
         "publish.opened",
         "publish.sent",
@@ -60,6 +60,16 @@ kill executor   one of the two executors of a job
 kill node       a worker with all executors on it, of both jobs; another worker comes in its place
 """
 
+USERS = {"OPTIMIZE": 7, "UPDATE": 7, "WRITE": 7, "ADD COLUMN": 5}
+"""The weights of what users do to the tables of a lane, out of a hundred.
+
+OPTIMIZE    rewrites files
+UPDATE      rewrites rows to what they were: nothing of it may be published
+WRITE       changes rows between two batches of the ingest; published, and overwritten by the next change of the key
+ADD COLUMN  that the pipelines do not know
+RESTORE     takes the table back to a version of a minute ago: the ingest begins there once more
+"""
+
 _ALONE = {"kill worker": "publish", "old checkpoint": "ingest"}
 """Ingest has no workers; the log of a publish is not a cache, see docs/adr/001 and 009."""
 
@@ -79,7 +89,7 @@ class Blow:
     passes: int
     """How often the failpoint is passed before it fires."""
     user: str
-    """What a user does to a table meanwhile: OPTIMIZE, UPDATE, or nothing."""
+    """What a user does to a table meanwhile, one of USERS, RESTORE, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -92,21 +102,29 @@ class Episode:
 
 
 def plan(
-    seed: int, lanes: int, blows: int, *, all_of_them: bool = False, cluster: bool = False
+    seed: int,
+    lanes: int,
+    blows: int,
+    *,
+    all_of_them: bool = False,
+    cluster: bool = False,
+    restore: bool = False,
 ) -> Iterator[Episode]:
-    """Yields episodes endlessly, the same for the same seed. `all_of_them`: no fault that hits a single lane.
-    `cluster`: also the kinds that only a cluster has."""
+    """Yields episodes endlessly, the same for the same seed. `all_of_them`: no fault that hits a single lane, and a
+    user at each, as there are few. `cluster`: also the kinds that only a cluster has. `restore`: users also take the
+    table back."""
     weights = {**KINDS, **(ON_CLUSTER if cluster else {})}
     if all_of_them:
         del weights["failpoint: raise"]
+    users = {**USERS, **({"RESTORE": 6} if restore else {}), "": 0 if all_of_them else 74}
     draw, configurations, number = random.Random(seed), draw_lanes(seed), 0
     while True:
         number += 1
         chosen = tuple(islice(configurations, lanes))
-        yield Episode(number, chosen, tuple(_blow(draw, n, weights) for n in range(blows)))
+        yield Episode(number, chosen, tuple(_blow(draw, n, weights, users) for n in range(blows)))
 
 
-def _blow(draw: random.Random, number: int, weights: Mapping[str, int]) -> Blow:
+def _blow(draw: random.Random, number: int, weights: Mapping[str, int], users: Mapping[str, int]) -> Blow:
     (kind,) = draw.choices(list(weights), list(weights.values()))
     # Alternately: while one recovers the other is hit.
     verb = _ALONE.get(kind, ("ingest", "publish")[number % 2])
@@ -117,5 +135,5 @@ def _blow(draw: random.Random, number: int, weights: Mapping[str, int]) -> Blow:
         length=draw.uniform(1, 4),
         place=draw.choice(PLACES[verb]),
         passes=draw.randrange(4),
-        user=draw.choices(("OPTIMIZE", "UPDATE", ""), (8, 8, 84))[0],
+        user=draw.choices(list(users), list(users.values()))[0],
     )

@@ -35,9 +35,11 @@ __all__ = [
 FOUND = (*FAULTS, *LEAKS)
 LOCAL, CLUSTER = "local", "cluster"
 ROOT = Path(__file__).parents[2]
-NOT_PLAYED = ("cli", "demo", "peek", "pipelines/scripts", "sql")
-"""Folders of bridge/ that neither an ingest nor a publish imports: plays before and after a change in them are plays of
-the same code."""
+NOT_PLAYED = ("cli", "demo", "peek")
+"""Folders of bridge/ that no ingest, publish, script or job imports: plays before and after a change in them are plays
+of the same code."""
+_ONCE_NOT_PLAYED = (*NOT_PLAYED, "pipelines/scripts", "sql")
+"""Those of the plays that do not say it: they had no scripts and no jobs."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,10 @@ class Play:
     """Of these batches; the others were written by Spark's path."""
     orphaned_appends: int = 0
     """Data files of such tables without a commit."""
+    records_derived: int = 0
+    """In the topics of scripts and jobs."""
+    left_out: list[str] = field(default_factory=lambda: list(_ONCE_NOT_PLAYED))
+    """The folders of bridge/ that are not in the digest."""
     where: str = LOCAL
     """What the jobs ran on: LOCAL or CLUSTER."""
     judged_again: list[str] = field(default_factory=list)
@@ -170,7 +176,7 @@ def _sum(tree: str, plays: Iterable[Play]) -> Play:
     whole = Play([], tree, [], [], [])
     for play in plays:
         whole.commits += [c for c in play.commits if c not in whole.commits]
-        whole.where = play.where
+        whole.where, whole.left_out = play.where, play.left_out
         whole.dates += [d for d in play.dates if d not in whole.dates]
         whole.machines += [m for m in play.machines if m not in whole.machines]
         whole.seeds += play.seeds
@@ -193,6 +199,7 @@ def _sum(tree: str, plays: Iterable[Play]) -> Play:
             "append_batches",
             "appended_by_consumers",
             "orphaned_appends",
+            "records_derived",
         ):
             setattr(whole, name, getattr(whole, name) + getattr(play, name))
         for verb, times in play.recoveries.items():

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from tests.faults.appended import AppendHistory
 from tests.faults.documents import KEY_TYPES, Documents
-from tests.faults.history import Acked, Commit, History, Record
+from tests.faults.history import Acked, Commit, History, Record, UserCommit
 from tests.faults.parquet import Log, rows
 from tests.reader import messages
 
@@ -21,6 +21,7 @@ __all__ = [
     "AppendObserver",
     "Observer",
     "Stall",
+    "commit_of",
     "ends",
     "leftovers",
     "log_scratch",
@@ -78,13 +79,16 @@ class Observer:
     def _commits(self) -> Iterator[Commit]:
         """Reads the versions that an ingest wrote."""
         for version, actions in self.log.commits():
-            progress = progress_of(actions)
-            txns = [a["txn"]["version"] for a in actions if "txn" in a]
-            if progress is not None:
-                (offsets,) = progress["offsets"].values() or ({},)
-                vector = {int(partition): offset for partition, offset in offsets.items()}
+            commit = commit_of(version, actions)
+            if commit is not None:
                 self._note(version, actions)
-                yield Commit(version, txns[0] if txns else -1, progress["batch"], vector)
+                yield commit
+            elif (user := _user_commit(version, actions)) is not None:
+                self.history.user_commits.append(user)
+
+    def newest_version(self) -> int:
+        """The newest version of the table in its log."""
+        return max((int(file.stem) for file in (self.log.table / "_delta_log").glob("*.json")), default=0)
 
     def _note(self, version: int, actions: Sequence[Mapping[str, Any]]) -> None:
         """Called with each version that an ingest wrote."""
@@ -146,6 +150,17 @@ def _naive(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(v.replace(tzinfo=None) if hasattr(v, "tzinfo") else v for v in values)
 
 
+def commit_of(version: int, actions: Sequence[Mapping[str, Any]]) -> Commit | None:
+    """Returns a version as the commit of an ingest; None for commits of other writers."""
+    progress = progress_of(actions)
+    if progress is None or not isinstance(progress.get("offsets"), dict):
+        return None
+    (offsets,) = progress["offsets"].values() or ({},)
+    txns = [a["txn"]["version"] for a in actions if "txn" in a]
+    vector = {int(partition): offset for partition, offset in offsets.items()}
+    return Commit(version, txns[0] if txns else -1, progress["batch"], vector)
+
+
 def progress_of(actions: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Returns the progress that an ingest stored in a commit; None for commits of other writers."""
     info: Mapping[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
@@ -154,6 +169,17 @@ def progress_of(actions: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
     except (ValueError, TypeError, KeyError):
         return None
     return progress if isinstance(progress, dict) and "batch" in progress else None
+
+
+def _user_commit(version: int, actions: Iterable[Mapping[str, Any]]) -> UserCommit | None:
+    """Returns the commit of a user that changed rows: none for OPTIMIZE, a new column, an UPDATE to what is there."""
+    info: Mapping[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+    asked = info.get("operationParameters", {})
+    if info.get("operation") == "RESTORE":
+        return UserCommit(version, int(asked["version"]))
+    if info.get("operation") == "UPDATE" and "hash" not in asked.get("predicate", ""):
+        return UserCommit(version)
+    return None
 
 
 def ends(

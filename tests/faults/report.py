@@ -8,8 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.faults.derived import JOB, SCRIPT
 from tests.faults.lane import APPENDS, CHOICES
-from tests.faults.plays import CLUSTER, FOUND, NOT_PLAYED, Play
+from tests.faults.plays import CLUSTER, FOUND, Play
 
 __all__ = ["parse_tables", "percentile", "render", "write"]
 
@@ -38,7 +39,7 @@ def render(play: Play) -> str:
         "records published": f"{play.records_out:,}",
         "ingest batches": f"{play.batches:,}",
         "ranges sent file by file, in the current logs": f"{play.by_file:,}",
-        "users' OPTIMIZE and UPDATE": f"{len(play.users)}, {_lost(play)} of them lost a conflict with the ingest",
+        "statements of users": f"{len(play.users)}, {_lost(play)} of them lost a conflict with the ingest",
         "pipelines ended without a fault": str(len(play.unasked)),
         "aborted plays": str(len(play.broken)),
         "longest wait of a read_committed consumer": f"{play.stall:.1f} s",
@@ -52,9 +53,16 @@ def render(play: Play) -> str:
             "batches of these": f"{play.append_batches:,}, {play.appended_by_consumers:,} of them by consumers",
             "data files of these without a commit, deleted by VACUUM": str(play.orphaned_appends),
         }
+    has_derived = bool(play.by("with")[SCRIPT] + play.by("with")[JOB])
+    if has_derived:
+        facts["records of scripts and jobs"] = f"{play.records_derived:,}"
+    left_out = {APPENDS: not has_appends, SCRIPT: not has_derived, JOB: not has_derived}
     parts = [
-        _ON_CLUSTER if play.where == CLUSTER else _HEAD,
+        (_ON_CLUSTER if play.where == CLUSTER else _HEAD).format(
+            left_out=", ".join(f"`{folder}`" for folder in play.left_out)
+        ),
         *([_APPENDED] if has_appends else []),
+        *([_DERIVED] if has_derived else []),
         _table(("runs", ""), facts),
         "\n## What was found\n",
     ]
@@ -65,7 +73,7 @@ def render(play: Play) -> str:
     for dimension, choices in CHOICES.items():
         told = play.by(dimension)
         parts.append(f"\n## Rounds by {dimension}\n")
-        shown = [name for name in choices if name != APPENDS or has_appends]
+        shown = [name for name in choices if not left_out.get(name)]
         parts.append(_table((dimension, "rounds"), {name: f"{told[name]:,}" for name in shown}))
     kinds = sorted(play.by("kind").items(), key=lambda x: (-x[1], x[0]))
     parts += ["\n## Rounds by fault\n", _table(("fault", "rounds"), {name: f"{n:,}" for name, n in kinds})]
@@ -131,10 +139,10 @@ the changes that the second topic must contain, and their order, and accepts no 
 is there once. With at-least-once the changes of a key may go back to an earlier one and repeat; none may be skipped
 that was not there before, and the last record is the newest. Undecodable records are in the quarantine once, and
 nowhere else. Each play is a line in `docs/reliability.jsonl`, whatever it found; this page sums up those of one state
-of the code: of `bridge/` without the folders that neither an ingest nor a publish imports
+of the code: of `bridge/` without the folders that nothing of what is played imports
 ({left_out}). A play is aborted when a pipeline does not recover within ten
 minutes, or when the player fails: its last set of lanes is then not checked, and its rounds are not counted.
-""".format(left_out=", ".join(f"`{folder}`" for folder in NOT_PLAYED))
+"""
 _ON_CLUSTER = (
     _HEAD.replace("# Reliability\n", "# Reliability on a cluster\n")
     .replace("`make faults`, which plays rounds of faults on one machine", _CLUSTER_FIRST)
@@ -143,6 +151,12 @@ _ON_CLUSTER = (
 _APPENDED = """\
 Some lanes have a further ingest, which appends the rows of the same topic to a table without a key. There the checker
 requires the row of each record once, by partition and offset, in the commit with these offsets, and no other rows.
+"""
+_DERIVED = """\
+Some lanes also run a script in Flink SQL, which filters and counts the rows of the same topic, and some a job of Flink
+CDC from the table, every second one with a projection and a filter. The checker computes from each state that the
+source went through what their topics may contain: some of these results in their order, each once with exactly-once,
+and in the end the last one.
 """
 _FOOT = """
 Recovery is the time from the fault until the pipeline's next batch is committed. Most of it is the start of the JVM

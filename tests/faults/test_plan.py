@@ -6,12 +6,18 @@ import re
 from itertools import islice
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from bridge import config
+from bridge.cdc_jobs import load_job
 from bridge.pipelines.ingest.consumer_support import unsupported
+from bridge.sql import load_script
+from tests.cdc_jobs.jobs import write_table
+from tests.faults.derived import JOB, SCRIPT
+from tests.faults.documents import KEY_TYPES
 from tests.faults.lane import CHOICES, DELIVERIES, ENGINES, READERS, draw_lanes
-from tests.faults.plan import KINDS, ON_CLUSTER, PLACES, plan
+from tests.faults.plan import KINDS, ON_CLUSTER, PLACES, USERS, plan
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +40,7 @@ def test_a_few_lanes_have_every_configuration_and_two_hundred_blows_every_kind(s
     blows = [blow for episode in islice(plan(seed, 4, 12), 25) for blow in episode.blows]
     assert {b.kind for b in blows} == set(KINDS)
     assert {b.verb for b in blows} == set(PLACES)
-    assert {b.user for b in blows} == {"OPTIMIZE", "UPDATE", ""}
+    assert {b.user for b in blows} == {*USERS, ""}
     assert all(b.place in PLACES[b.verb] for b in blows)
 
 
@@ -44,6 +50,12 @@ def test_only_a_cluster_loses_executors_and_nodes() -> None:
         assert {b.kind for b in blows} == {*KINDS, *(ON_CLUSTER if cluster else {})}
 
 
+def test_a_short_play_has_a_user_at_each_fault_and_takes_tables_back_where_asked() -> None:
+    for restore in (False, True):
+        short = islice(plan(3, 6, 1, all_of_them=True, restore=restore), 60)
+        assert {b.user for e in short for b in e.blows} == {*USERS, *(["RESTORE"] if restore else [])}
+
+
 def test_the_places_are_in_the_code() -> None:
     code = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "bridge").rglob("*.py"))
     there = set(re.findall(r'failpoints\.hit\("([^"]+)"\)', code))
@@ -51,12 +63,40 @@ def test_the_places_are_in_the_code() -> None:
 
 
 def test_the_bridge_takes_the_pipeline_files(tmp_path: Path) -> None:
+    kinds: set[tuple[str, str]] = set()
     for lane in islice(draw_lanes(7), 40):
-        for verb in ("ingest", "publish"):
-            file = tmp_path / lane.name / f"{verb}.yaml"
+        for name in lane.pipelines:
+            file = tmp_path / lane.name / name
             file.parent.mkdir(exist_ok=True)
-            file.write_text(lane.file(verb, "127.0.0.1:1", "http://127.0.0.1:1"))
-            assert config.load(file).topic.names == (lane.topics[verb == "publish"],)
+            file.write_text(lane.text(name, "127.0.0.1:1", "http://127.0.0.1:1"))
+            if name in ("ingest.yaml", "publish.yaml"):
+                assert config.load(file).topic.names == (lane.topics[name == "publish.yaml"],)
+            elif name == "script.sql":
+                script = load_script(file)
+                assert len(script.inserts) == 2 and len(script.sources) == 1
+                kinds |= {(SCRIPT, lane.key), (SCRIPT, lane.format), (SCRIPT, lane.delivery)}
+            elif name == "job.yaml":
+                write_table(file.parent / "table", _columns(lane.key))
+                job = load_job(file, environ={})
+                projected = job.script is not None
+                assert len(job.publishes) == 1 - projected
+                kinds |= {(JOB, lane.key), (JOB, lane.delivery), (JOB, f"{projected}")}
+    for kind, dimensions in ((SCRIPT, ("key", "format", "delivery")), (JOB, ("key", "delivery"))):
+        assert kinds >= {(kind, choice) for dimension in dimensions for choice in CHOICES[dimension]}
+    assert {(JOB, "True"), (JOB, "False")} <= kinds
+
+
+def _columns(key: str) -> dict[str, pa.Array]:
+    types = {
+        "BIGINT": pa.int64(),
+        "STRING": pa.string(),
+        "DECIMAL(38, 0)": pa.decimal128(38, 0),
+        "BYTES": pa.binary(),
+        "TIMESTAMP(3)": pa.timestamp("us"),
+    }
+    columns = {name: types[type] for name, type in KEY_TYPES[key].columns.items()}
+    columns |= {"seq": pa.int64(), "writer": pa.string(), "seed": pa.int64()}
+    return {name: pa.array([], type) for name, type in columns.items()}
 
 
 def test_tables_without_a_key_are_read_by_consumers(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ SLOT_ROWS = 40
 _IMPORTED = (
     *("deltalake", "delta.tables", "pandas", "pyarrow.parquet", "pyspark.sql.streaming.query", "fastavro"),
     *("bridge.config", "bridge.pipelines.ingest.run", "bridge.pipelines.publish.run", "tests.faults.carrier"),
+    *("bridge.sql", "bridge.cdc_jobs", "bridge.pipelines.scripts.run", "bridge.pipelines.cdc_jobs.run"),
 )
 
 
