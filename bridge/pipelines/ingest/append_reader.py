@@ -60,7 +60,10 @@ class AppendReader:
             target = self._appends.target()
         except UnsupportedByEngine as reason:
             return NotRead(str(reason))
-        found = self._job.run(ranges_between(start, end), self._task(target))
+        task = self._task(target)
+        if isinstance(task, NotRead):
+            return task
+        found = self._job.run(ranges_between(start, end), task)
         if isinstance(found, NotRead):
             return found
         return AppendedBatch(
@@ -75,12 +78,15 @@ class AppendReader:
         """End the job of a `read` in another thread, which then raises Spark's error. Does nothing without one."""
         self._job.cancel(job_group)
 
-    def _task(self, target: AppendTarget) -> AppendTask:
+    def _task(self, target: AppendTarget) -> AppendTask | NotRead:
         topic, schema = self._topic, self._topic.schema
         value, key = topic.value, topic.key
         decoder = arrow_decoder(value)
         key_decoder = None if key is None else arrow_decoder(key)
-        assert not isinstance(decoder, str) and not isinstance(key_decoder, str)
+        if isinstance(decoder, str):
+            return NotRead(decoder)
+        if isinstance(key_decoder, str):
+            return NotRead(key_decoder)
         return AppendTask(
             settings=for_consumer(topic),
             value=with_writer_schemas(decoder, value),

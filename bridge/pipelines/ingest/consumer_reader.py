@@ -65,6 +65,8 @@ class ConsumerReader:
         a schema registry that cannot be reached, and Spark's errors.
         """
         self._job.begin_group(job_group)
+        if isinstance(self._make_task, NotRead):
+            return self._make_task
         ranges = ranges_between(start, end)
         task = self._make_task(max(1, self._limit_bytes // max(1, min(self._job.tasks, len(ranges)))))
         parts = self._job.run(ranges, task)
@@ -88,13 +90,17 @@ class ConsumerReader:
         """End the job of a `read` in another thread, which then raises Spark's error. Does nothing without one."""
         self._job.cancel(job_group)
 
-    def _upsert_task(self) -> Callable[[int], _Task]:
+    def _upsert_task(self) -> Callable[[int], _Task] | NotRead:
         """Return what makes the task of a batch for a limit of bytes; it asks the schema registry."""
         topic, schema = self._topic, self._topic.schema
         key, value = topic.key, topic.value
-        assert key is not None
+        if key is None:
+            return NotRead("the topic has no key format")
         key_decoder, value_decoder = arrow_decoder(key), arrow_decoder(value)
-        assert not isinstance(key_decoder, str) and not isinstance(value_decoder, str)
+        if isinstance(key_decoder, str):
+            return NotRead(key_decoder)
+        if isinstance(value_decoder, str):
+            return NotRead(value_decoder)
         return lambda limit_bytes: LatestRowsTask(
             settings=for_consumer(topic),
             key=with_writer_schemas(key_decoder, key),
@@ -108,13 +114,16 @@ class ConsumerReader:
             limit_bytes=limit_bytes,
         )
 
-    def _change_task(self) -> Callable[[int], _Task]:
+    def _change_task(self) -> Callable[[int], _Task] | NotRead:
         """The same for a CDC topic."""
         topic, schema = self._topic, self._topic.schema
         key, value = topic.key, topic.value
         key_decoder = None if key is None else arrow_decoder(key)
         decoder = change_arrow_decoder(value, schema.primary_key)
-        assert not isinstance(key_decoder, str) and not isinstance(decoder, str)
+        if isinstance(key_decoder, str):
+            return NotRead(key_decoder)
+        if isinstance(decoder, str):
+            return NotRead(decoder)
         return lambda limit_bytes: LatestChangesTask(
             settings=for_consumer(topic),
             reading=ChangeReading(

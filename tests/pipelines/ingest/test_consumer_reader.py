@@ -13,10 +13,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.columns import KIND
+from bridge.delta.append_files import FileAppends
 from bridge.embedded.broker import Broker
 from bridge.kafka import admin, source
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
+from bridge.pipelines.ingest import append_reader, consumer_reader
+from bridge.pipelines.ingest.append_reader import AppendReader
 from bridge.pipelines.ingest.consumer_reader import ConsumerReader, LatestBatch, NotRead
 from bridge.pipelines.ingest.consumer_support import unsupported
 from bridge.pipelines.runtime.preflight import ingest_table
@@ -196,3 +199,26 @@ def test_the_newest_event_time_is_that_of_the_rows(make: Make) -> None:
 def test_pipelines_that_consumers_do_not_read(make: Make, more: dict[str, Any], reason: str) -> None:
     definition = make(**more).definition()
     assert unsupported(definition, definition.topic) == reason
+
+
+@pytest.mark.parametrize(
+    "columns", ["id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED", "id BIGINT, name STRING"]
+)
+def test_what_no_decoder_reads_is_left_to_spark(
+    make: Make, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    """Should `unsupported` ever allow it."""
+    options: dict[str, str | None] = {}
+    if "KEY" not in columns:
+        options = {"connector": "kafka", "key.format": None, "value.format": None, "format": "json"}
+    world = make(columns=columns, options=options)
+    definition = world.definition()
+    table = ingest_table(world.spark, definition)
+    reader: ConsumerReader | AppendReader
+    if definition.topic.is_upsert:
+        monkeypatch.setattr(consumer_reader, "arrow_decoder", lambda _: "the format is new")
+        reader = ConsumerReader(world.spark, definition, definition.topic, table)
+    else:
+        monkeypatch.setattr(append_reader, "arrow_decoder", lambda _: "the format is new")
+        reader = AppendReader(world.spark, definition, definition.topic, FileAppends(table))
+    assert reader.read(Offsets({}), Offsets({})) == NotRead("the format is new")
