@@ -48,11 +48,11 @@ cluster: $(READY) ## Run what docs/cluster.md shows on a standalone cluster of t
 	env -u BRIDGE_CASES_DIR $(BIN)/pytest tests/cluster -m "slow or not slow"
 
 faults: $(READY) ## Play ROUNDS=100 rounds of faults drawn by SEED, judge what is left, add them to docs/reliability.md (WHERE=cluster: on a standalone cluster)
-	$(BIN)/python -m tests.faults --rounds $(ROUNDS) --seed $(SEED) --where $(WHERE) \
+	$(BIN)/python -m tests.faults --rounds $(ROUNDS) --seed $(SEED) --where $(WHERE) $(if $(RESTORE),--restore) \
 	  --ledger docs/reliability$(if $(filter cluster,$(WHERE)),-cluster).jsonl
 
 faults-short: $(READY) ## Twelve lanes of other configurations each, each hit at least once, in minutes; nothing is written. Draws a seed and prints it (SEED=7 repeats one)
-	$(BIN)/python -m tests.faults --episodes 2 --lanes 6 --blows 1 --seed $(SEED)
+	$(BIN)/python -m tests.faults --episodes 2 --lanes 6 --blows 1 --seed $(SEED) $(if $(RESTORE),--restore)
 
 cases: $(READY) ## Run the acceptance cases in CASES (default ../shared/cases)
 	BRIDGE_CASES_DIR="$${BRIDGE_CASES_DIR:-$(CASES)}" $(BIN)/python -m tests.cases
