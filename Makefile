@@ -51,8 +51,8 @@ faults: $(READY) ## Play ROUNDS=100 rounds of faults drawn by SEED, judge what i
 	$(BIN)/python -m tests.faults --rounds $(ROUNDS) --seed $(SEED) --where $(WHERE) $(if $(RESTORE),--restore) \
 	  --ledger docs/reliability$(if $(filter cluster,$(WHERE)),-cluster).jsonl
 
-faults-short: $(READY) ## Twelve lanes of other configurations each, each hit at least once, in minutes; nothing is written. Draws a seed and prints it (SEED=7 repeats one)
-	$(BIN)/python -m tests.faults --episodes 2 --lanes 6 --blows 1 --seed $(SEED) $(if $(RESTORE),--restore)
+faults-short: $(READY) ## Ten lanes of other configurations each, scripts and jobs among them, each hit at least once, in minutes; nothing is written. Draws a seed and prints it (SEED=7 repeats one)
+	$(BIN)/python -m tests.faults --episodes 2 --lanes 5 --blows 1 --seed $(SEED) $(if $(RESTORE),--restore)
 
 cases: $(READY) ## Run the acceptance cases in CASES (default ../shared/cases)
 	BRIDGE_CASES_DIR="$${BRIDGE_CASES_DIR:-$(CASES)}" $(BIN)/python -m tests.cases

@@ -73,7 +73,7 @@ class Control:
         client: Callable[[dict[str, Any]], Producer] = Producer,
     ) -> None:
         self.run = uuid.uuid4().hex
-        self._prefix, self._pipeline = prefix, pipeline
+        self.prefix, self._pipeline = prefix, pipeline
         self._offset_metadata = OffsetMetadataStore(consumer_settings(topic.properties), prefix, topic.names)
         self._topic = topic
         self._last_recorded: PublishProgress | None = None
@@ -130,13 +130,13 @@ class Control:
 
     def _raise_if_superseded(self, progress: PublishProgress, in_kafka: PublishProgress | None) -> None:
         if in_kafka not in (progress, self._last_recorded, None):
-            raise ConcurrentRunError(taken_over_message(self._prefix))
+            raise ConcurrentRunError(taken_over_message(self.prefix))
 
     def _read_without_waiting(self) -> PublishProgress | None:
         """Read the committed progress without waiting for an open transaction, which may be this run's own."""
         topic = self._topic
         store = OffsetMetadataStore(
-            consumer_settings(topic.properties), self._prefix, topic.names, require_stable=False
+            consumer_settings(topic.properties), self.prefix, topic.names, require_stable=False
         )
         try:
             return self._read(store)
@@ -179,7 +179,7 @@ class Control:
         """Raise an error that a retry cannot solve."""
         if error.code() in FENCED:
             # Not retried: the other run may not have recorded progress yet, and a new producer would fence it.
-            raise ConcurrentRunError(taken_over_message(self._prefix))
+            raise ConcurrentRunError(taken_over_message(self.prefix))
         if error.code() == _Code.INVALID_TRANSACTION_TIMEOUT:
             raise DefinitionError(
                 f"'properties.transaction.timeout.ms' = {self._settings['transaction.timeout.ms']} is more than the "
@@ -187,7 +187,7 @@ class Control:
             )
         if error.code() in (_Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _Code.GROUP_AUTHORIZATION_FAILED):
             raise KafkaError(
-                f"the login may not use transactional ids and groups that begin with '{self._prefix}': "
+                f"the login may not use transactional ids and groups that begin with '{self.prefix}': "
                 f"{error_text(error)}; "
                 "give it WRITE and DESCRIBE on the prefixed transactional id, READ on the prefixed group"
             )
@@ -200,10 +200,10 @@ class Control:
             raise KafkaError(f"the broker refuses the producer's login: {error_text(error)}")
 
     def _read(self, store: OffsetMetadataStore) -> PublishProgress | None:
-        progress = latest_progress(store.read(), self._prefix)
+        progress = latest_progress(store.read(), self.prefix)
         if progress is not None and progress.pipeline != self._pipeline:
             raise DefinitionError(
-                f"'sink.transactional-id-prefix' = '{self._prefix}' belongs to pipeline {progress.pipeline!r}; give "
+                f"'sink.transactional-id-prefix' = '{self.prefix}' belongs to pipeline {progress.pipeline!r}; give "
                 "each pipeline a prefix of its own"
             )
         return progress

@@ -49,10 +49,9 @@ class ExactlyOnce:
         sharding: Sharding,
     ) -> None:
         topic = destination.topic
-        assert topic.sink.transactional_id_prefix is not None
         self._spark, self._destination, self._topic = spark, destination, topic
         self._log, self._control, self._sharding = log, control, sharding
-        self._prefix, self._max_rows = topic.sink.transactional_id_prefix, definition.publish.transaction_rows
+        self._prefix, self._max_rows = control.prefix, definition.publish.transaction_rows
         self._plan_fingerprint = plan_fingerprint(definition, topic)
         self._resync = ""
         self._open_range: PublishRange | None = None
