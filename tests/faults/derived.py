@@ -54,7 +54,7 @@ def _by_writer(rows: Rows) -> Result:
 
 
 def _as_it_is(rows: Rows) -> Result:
-    return dict(rows)
+    return {**rows}
 
 
 def outputs(lane: str, kind: str, *, projected: bool = False) -> tuple[Output, ...]:

@@ -150,7 +150,8 @@ def states(
     rows: dict[int, Row] = {}
     begins: Vector = {}
     past: dict[int, tuple[dict[int, Row], Vector]] = {}
-    for commit in sorted((*commits, *user_commits), key=lambda c: c.version):
+    everything: list[Commit | UserCommit] = [*commits, *user_commits]
+    for commit in sorted(everything, key=lambda c: c.version):
         if isinstance(commit, UserCommit):
             if commit.restored is None:
                 rows = {key: written_by_a_user(row) for key, row in rows.items()}
