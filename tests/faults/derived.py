@@ -54,7 +54,7 @@ def _by_writer(rows: Rows) -> Result:
 
 
 def _as_it_is(rows: Rows) -> Result:
-    return {**rows}
+    return {key: row for key, row in rows.items()}
 
 
 def outputs(lane: str, kind: str, *, projected: bool = False) -> tuple[Output, ...]:
