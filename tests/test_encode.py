@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pyspark.errors import SparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bridge.columns import AFTER, BEFORE, KIND, POSITION
@@ -215,7 +215,7 @@ def test_texts_that_are_not_utf_8_are_refused(spark: SparkSession, format: str) 
         if not at:
             assert records.collect()[0].value
             continue
-        with pytest.raises(SparkException) as refused:
+        with pytest.raises(PySparkException) as refused:
             records.collect()
         column, named = ("id", "v", "n")[at - 1], "json" if at == 1 else format
         assert (raised_reason(refused.value) or "").startswith(
@@ -235,5 +235,5 @@ def test_raw_has_the_bytes_of_any_text_and_gone_rows_send_none(spark: SparkSessi
     raw = replace(topic, value=replace(topic.value, name="raw"))
     assert [r.value and bytes(r.value) for r in encode(frame, raw).collect()] == [None, b"a\xff"]
     as_utf_16 = replace(raw, value=replace(raw.value, options={"charset": "UTF-16BE"}))
-    with pytest.raises(SparkException, match="not valid UTF-8, which format 'raw' cannot carry"):
+    with pytest.raises(PySparkException, match="not valid UTF-8, which format 'raw' cannot carry"):
         encode(frame, as_utf_16).collect()

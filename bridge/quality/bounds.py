@@ -7,7 +7,7 @@ with the other not at all (TypeError), nor a point in time that has a zone with 
 from __future__ import annotations
 
 from datetime import date, datetime, time, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import types as T
 
@@ -31,10 +31,11 @@ def with_comparable_bounds(expectation: Expectation, schema: T.StructType) -> Ex
     return expectation.copy(update=made) if made else expectation
 
 
-def _bound(value: Any, type: T.DataType) -> date:
+def _bound(value: date, type: T.DataType) -> date:
     if isinstance(type, T.DateType):
-        is_midnight = isinstance(value, datetime) and value.tzinfo is None and value.time() == time()
-        return value.date() if is_midnight else value
+        if isinstance(value, datetime) and value.tzinfo is None and value.time() == time():
+            return value.date()
+        return value
     if not isinstance(value, datetime):
         value = datetime.combine(value, time(), timezone.utc)
         if isinstance(type, T.TimestampNTZType):
