@@ -64,7 +64,7 @@ def test_a_missing_topic_is_an_error_with_the_command_to_create_it(broker: Broke
     topic = topic_of("nowhere", servers=broker.bootstrap)
     with pytest.raises(TopicMissingError, match="topic 'nowhere' does not exist") as missing:
         admin.describe(topic)
-    assert f"--bootstrap-server {broker.bootstrap} --create --topic nowhere" in str(missing.value)
+    assert f"on {broker.bootstrap}; create it with `bridge topics FILE --create`, which" in str(missing.value)
 
 
 def test_an_unreachable_broker_is_an_error_in_time() -> None:
