@@ -110,9 +110,9 @@ class FileAppends:
         committed = snapshot.transactions.get(app_id(progress.pipeline))
         if committed is not None and committed >= progress.batch:
             return MergeResult(committed_version(table, progress), skipped=True)
+        progress = following(table, progress, snapshot.version)
         if _description(snapshot) != target.description:
             raise UnsupportedByEngine("the columns or properties of the table have changed meanwhile")
-        progress = following(table, progress, snapshot.version)
         version = snapshot.version + 1
         actions: list[Action] = [
             {"commitInfo": append_info(snapshot.version, progress.to_json(table.id), adds, rows)},
