@@ -91,7 +91,7 @@ _CONSTRAINTS = {
 
 _CONSTRAINT = re.compile(
     r"(?P<CHECK>(?<=CHECK constraint )\S+)|(?P<NULL>(?<=NOT NULL constraint violated for column: )\S+?(?=\.?(?:\s|$)))"
-    r"|(?P<LENGTH>(?<=Failed check: )[^\n]{1,200})"
+    r"|(?P<LENGTH>(?<=Failed check: )[^\n]{1,200}|(?<=type length limitation: )\d+)"
 )
 _WORDS = {"CHECK": "the constraint", "NULL": "NOT NULL of column", "LENGTH": "the length"}
 """What Delta's messages say of a constraint; the values of the row stand elsewhere."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
@@ -18,10 +19,9 @@ from bridge.schema import RowConstraint
 def test_constraints_are_those_of_the_table(spark: SparkSession, lake: Path) -> None:
     """Those of a table that only Delta describes, too: its columns have marks."""
     place = f"delta.`{lake}/t`"
-    spark.sql(
-        f"CREATE TABLE {place} (`a b` BIGINT NOT NULL, v VARCHAR(3), g BIGINT GENERATED ALWAYS AS (`a b` + 1)) "
-        "USING delta TBLPROPERTIES (delta.columnMapping.mode = 'name')"
-    )
+    made = DeltaTable.create(spark).location(str(lake / "t")).property("delta.columnMapping.mode", "name")
+    made = made.addColumn("a b", "BIGINT", nullable=False).addColumn("v", "VARCHAR(3)")
+    made.addColumn("g", "BIGINT", generatedAlwaysAs="`a b` + 1").execute()
     spark.sql(f"ALTER TABLE {place} ADD CONSTRAINT low CHECK (`a b` < 9)")
     found = described(spark, DeltaTarget(path=str(lake / "t"))).constraints
     assert found == (
@@ -45,19 +45,22 @@ def test_constraints_are_those_of_the_table(spark: SparkSession, lake: Path) -> 
 def test_delta_refuses_the_rows_that_break_one(spark: SparkSession, lake: Path) -> None:
     """A CHECK that is NULL is broken, NULL is no longer than a VARCHAR; and the error names it, without values."""
     place = f"delta.`{lake}/t`"
-    spark.sql(f"CREATE TABLE {place} (id BIGINT NOT NULL, v VARCHAR(3)) USING delta")
+    spark.sql(f"CREATE TABLE {place} (id BIGINT, v VARCHAR(3), n BIGINT NOT NULL) USING delta")
     spark.sql(f"ALTER TABLE {place} ADD CONSTRAINT low CHECK (id < 9)")
-    spark.sql(f"INSERT INTO {place} VALUES (1, NULL)")
+    spark.sql(f"INSERT INTO {place} VALUES (1, NULL, 0)")
     spark.sql(f"ALTER TABLE {place} ADD CONSTRAINT text CHECK (v IS NULL OR length(v) > NULLIF(id, 5))")
     broken = {
-        "(NULL, 'a')": "breaks NOT NULL of column id; nothing",
-        "(2, 'secret')": "breaks the length .*; nothing",
-        "(10, NULL)": "breaks the constraint low; nothing",
-        "(5, 'abc')": "breaks the constraint text; nothing",
+        "(1, NULL, NULL)": "breaks NOT NULL of column n; nothing",
+        "(NULL, 'a', 0)": "breaks the constraint (low|text); nothing",
+        "(2, 'secret', 0)": "breaks the length .*; nothing",
+        "(10, NULL, 0)": "breaks the constraint low; nothing",
+        "(5, 'abc', 0)": "breaks the constraint text; nothing",
     }
     for row, words in broken.items():
         with pytest.raises(BrokenConstraint, match=words) as refused, table_errors("t"):
-            spark.sql(f"INSERT INTO {place} SELECT CAST(col1 AS BIGINT), col2 FROM VALUES {row}")
+            spark.sql(
+                f"INSERT INTO {place} SELECT CAST(col1 AS BIGINT), col2, CAST(col3 AS BIGINT) FROM VALUES {row}"
+            )
         assert "secret" not in str(refused.value)
 
 

@@ -80,7 +80,7 @@ def test_a_restore_while_a_batch_is_merged(
 def test_a_restore_while_a_batch_is_appended(
     spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It comes before Delta's transaction begins, so Delta commits. Applied again, the rows would be there twice: the run
+    """It comes before Delta's transaction begins, so it commits. Applied again, rows would be there twice: the run
     stops, and the user restores the version before them."""
     table, pending = made(spark, lake / "t"), [1]
     first, second, third = (frame(table, [("+I", n, "r")]) for n in range(3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -21,7 +22,7 @@ from tests.pipelines.world import World, tombstone, upsert
 Make = Callable[..., World]
 ONE = Decimal("1.00")
 NOT_NULL = "column 'name' is NOT NULL in the table, and the row has no value for it"
-CHECK = r"the row breaks the constraint 'short' of the table: CHECK \(length\(name\) < 3\)"
+CHECK = r"the row breaks the constraint 'short' of the table: CHECK \(length ?\( ?name ?\) < 3\)"
 APPENDS = {
     "columns": "id BIGINT, name STRING, amount DECIMAL(10, 2)",
     "options": {
@@ -78,11 +79,11 @@ def test_bad_records_decides_about_a_row_that_breaks_a_check(make: Make, bad_rec
     assert reports[0].bad_records == 2
     assert verify(world.spark, world.definition()).comparison.equal
     assert resync(world.spark, world.definition()).bad == 2
-    quarantined = world.folder / "_quarantine"
+    quarantined = world.folder / "table_quarantine"
     if bad_records == "quarantine":
         rows = DeltaTable.forPath(world.spark, str(quarantined)).toDF().select("offset", "reason").collect()
         assert {row[0] for row in rows} == {2, 3}
-        assert {row[1] for row in rows} == {CHECK.replace("\\", "")}
+        assert all(re.fullmatch(CHECK, row[1]) for row in rows)
     else:
         assert not quarantined.exists()
 

@@ -45,7 +45,7 @@ def test_a_result_that_is_restored_during_a_run_is_refreshed_again(
 
     run_script(spark, script.script(), listener=listener, every_seconds=0.1, stop=stop)
     script.run()
-    last = {key["region"]: row["views"] for key, row in script.received("regions")}
+    last = {key["region"]: row and row["views"] for key, row in script.received("regions")}
     assert last == {"a": 2, "b": 1}
     (table,) = lake.glob("**/results/*")
     assert {tuple(row)[:2] for row in spark.read.format("delta").load(str(table)).collect()} == {
