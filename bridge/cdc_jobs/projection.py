@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from bridge.cdc_jobs.table_ids import TableId
 from bridge.ddl.cursor import nearest
 from bridge.ddl.tokens import Source, Token, tokenize
 from bridge.errors import DdlError
 
-__all__ = ["Projected", "Slice", "expression_names", "project", "slices"]
+__all__ = ["Projected", "Slice", "expression_names", "project", "slices", "unescaped"]
 
 Slice = tuple[int, int] | str
 """A part of an expression: where it is in the text, or a text that takes its place."""
@@ -37,8 +38,7 @@ def project(source: Source, columns: Sequence[str], table: TableId) -> tuple[Pro
     A column that is named again replaces the one before, in its place. Raises DdlError in `source` for a column that
     the table does not have, and for an expression without a name.
     """
-    # The star is escaped, since YAML would read it as an alias; a blank keeps the positions.
-    source = Source(source.text.replace("\\*", " *"), source.file)
+    source = unescaped(source)
     found: dict[str, Projected] = {}
     for item in _items(source):
         if len(item) == 1 and item[0].keyword == "*":
@@ -47,6 +47,18 @@ def project(source: Source, columns: Sequence[str], table: TableId) -> tuple[Pro
         column = _column(source, item, columns, table)
         found[column.name] = column
     return tuple(found.values())
+
+
+def unescaped(source: Source) -> Source:
+    """Returns the text with `*` for `\\*`, which YAML would read as an alias; a blank keeps the positions.
+
+    Strings, quoted names and comments stay as they are. Raises DdlError for one that is not closed.
+    """
+    tokens, text = tokenize(source), source.text
+    for escape, star in pairwise(tokens):
+        if (escape.keyword, star.keyword) == ("\\", "*") and escape.end == star.start:
+            text = f"{text[: escape.start]} {text[escape.end :]}"
+    return Source(text, source.file)
 
 
 def slices(source: Source, tokens: Sequence[Token], table: TableId) -> tuple[Slice, ...]:

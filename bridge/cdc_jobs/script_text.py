@@ -18,8 +18,8 @@ Locate = Callable[[DdlError], DdlError]
 """Turns an error with a position in a text of the job into one with its position in the file."""
 
 
-_OWN_NAMES = re.compile(r"`(?:computed_)?(?:source|transform)_(?=[^`]+`)")
-"""The beginnings of names that only the script has; see `translation`."""
+_OWN_NAMES = re.compile(r"`(?:computed_)?(?:source|transform)_([^`]+)`")
+"""Names as the script gives them to its tables and views; see `translation`."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class ScriptText:
         message, line, column = self._position(error)
         if line == 0:
             return error
-        message = _OWN_NAMES.sub("`", message)
+        message = _OWN_NAMES.sub(self._own_name, message)
         before = self.text.split("\n")
         offset = sum(len(text) + 1 for text in before[: line - 1]) + column - 1
         piece = self.pieces[max(0, bisect_right([p.start for p in self.pieces], offset) - 1)]
@@ -77,6 +77,11 @@ class ScriptText:
         if isinstance(error, UnsupportedError):
             return UnsupportedError(f"{where}: {error}", error.what)
         return OptionError(f"{where}: {error}")
+
+    def _own_name(self, name: re.Match[str]) -> str:
+        """Returns a name without what only the script has before it; a user's column may begin with the same."""
+        is_own = any(f"CREATE {what} {name[0]} " in self.text for what in ("TABLE", "VIEW"))
+        return f"`{name[1]}`" if is_own else name[0]
 
     def _position(self, error: DefinitionError) -> tuple[str, int, int]:
         if isinstance(error, DdlError):

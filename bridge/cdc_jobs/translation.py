@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from bridge.cdc_jobs.job import source_name
 from bridge.cdc_jobs.job_settings import JobSettings
-from bridge.cdc_jobs.projection import Projected, expression_names, project, slices
+from bridge.cdc_jobs.projection import Projected, expression_names, project, slices, unescaped
 from bridge.cdc_jobs.publishes import require_key
 from bridge.cdc_jobs.references import References
 from bridge.cdc_jobs.routes import Routed
@@ -167,8 +167,8 @@ class _Translation:
         for number, column in enumerate(columns):
             self.text.add(", " if number else "", place)
             if column.expression and one.rule is not None and one.rule.projection is not None:
-                text = one.rule.projection.replace("\\*", " *")
-                self._expression(Source(text, self.document.file), column.expression, place, one)
+                text = unescaped(Source(one.rule.projection, self.document.file))
+                self._expression(text, column.expression, place, one)
                 self.text.add(" AS ", place)
             self.text.add(quote(column.name), place)
         self.text.add(f" FROM {quote(source)}", place)

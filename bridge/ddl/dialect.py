@@ -20,6 +20,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.parsers.spark import SparkParser
 
 from bridge.ddl.cursor import Cursor
+from bridge.ddl.precision import spelled
 from bridge.ddl.types import parse_type
 from bridge.schema import ScalarType
 
@@ -122,4 +123,4 @@ def _cast_type(c: Cursor, prefix: str) -> str:
             f"{prefix}Spark's casts ignore the length; cast to {wide} and truncate with LEFT or SUBSTRING",
             start,
         )
-    return type.spark()
+    return spelled(type)

@@ -10,7 +10,19 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-__all__ = ["AGGREGATES", "CLOCKS", "DIFFERENT", "NON_DETERMINISTIC", "Refusal", "rebuild"]
+from bridge.ddl.precision import cut
+from bridge.schema import ScalarType
+
+__all__ = [
+    "AGGREGATES",
+    "CLOCKS",
+    "DIFFERENT",
+    "NON_DETERMINISTIC",
+    "TO_TIMESTAMP",
+    "TO_TIMESTAMP_LTZ",
+    "Refusal",
+    "rebuild",
+]
 
 # Not deterministic. CLOCKS are called without parentheses.
 CLOCKS = frozenset({"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"})
@@ -70,11 +82,15 @@ DIFFERENT = {
 """Functions that have another meaning in Spark than in Flink, or none, and the way out."""
 
 
+TO_TIMESTAMP, TO_TIMESTAMP_LTZ = ScalarType("TIMESTAMP", (3,)), ScalarType("TIMESTAMP_LTZ", (3,))
+"""The types of these functions, which cut digits beyond."""
+
+
 def _timestamp(args: list[exp.Expr]) -> exp.Expr:
     # Text that is not a timestamp is null in Flink; Spark's TO_TIMESTAMP would fail the batch.
     if len(args) > 2:
         raise Refusal("TO_TIMESTAMP is supported with a text and a pattern only")
-    return exp.cast(call("TRY_TO_TIMESTAMP", *args), "TIMESTAMP_NTZ", dialect="spark")
+    return cut(exp.cast(call("TRY_TO_TIMESTAMP", *args), "TIMESTAMP_NTZ", dialect="spark"), TO_TIMESTAMP)
 
 
 def _date(args: list[exp.Expr]) -> exp.Expr:
@@ -84,7 +100,7 @@ def _date(args: list[exp.Expr]) -> exp.Expr:
 def _timestamp_ltz(args: list[exp.Expr]) -> exp.Expr:
     second = args[1] if len(args) == 2 else None
     if isinstance(second, exp.Literal) and second.is_string:
-        return call("TRY_TO_TIMESTAMP", *args)
+        return cut(call("TRY_TO_TIMESTAMP", *args), TO_TIMESTAMP_LTZ)
     digits = str(second.this) if isinstance(second, exp.Literal) else ""
     if digits not in ("0", "3"):
         raise Refusal(

@@ -1,7 +1,8 @@
 """Adapts operators and column references of an expression, so that they have Flink's meaning in Spark.
 
-In Flink integers divide to integers, array positions start at 1, a missing element is null, and casts of booleans and
-timestamps to text differ from Spark's. Such operators are rebuilt, or refused if their types are not known.
+In Flink integers divide to integers, array positions start at 1, a missing element is null, casts to times cut digits,
+and casts of booleans and timestamps to text differ from Spark's. Such operators are rebuilt, or refused if their types
+are not known.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from sqlglot import exp
 
 from bridge.ddl.cursor import nearest
 from bridge.ddl.functions import AGGREGATES, DIFFERENT, Refusal, call, rebuild
+from bridge.ddl.precision import cut, written
 from bridge.schema import DataType, RowType, ScalarType
 
 __all__ = ["KindOf", "adapt", "check", "kind"]
@@ -59,6 +61,8 @@ def adapt(node: exp.Expr, kind_of: KindOf) -> exp.Expr:
         return _division(node, kind_of)
     if isinstance(node, exp.Cast) and node.to.is_type("text"):
         _refuse_different_text([node.this], kind_of)
+    if isinstance(node, exp.Cast):
+        return cut(node, written(node.to))
     if isinstance(node, exp.DPipe):
         _refuse_different_text([node.left, node.right], kind_of)
     if isinstance(node, exp.Anonymous):

@@ -36,6 +36,8 @@ class Environment:
     catalogue: Catalogue
     reads: Reads = field(default_factory=dict)
     views: dict[str, None] = field(default_factory=dict)
+    positioned: dict[str, None] = field(default_factory=dict)
+    """The topics of whose rows it needs the positions; see `positions`."""
     subqueries: dict[str, Analysed] = field(default_factory=dict)
     """The queries of WITH, by name; they hide tables and views of the same name."""
 

@@ -28,6 +28,8 @@ class View:
     spark: exp.Query
     reads: Mapping[str, Mapping[str, None]]
     words: tuple[str, ...]
+    positioned: Mapping[str, None] = field(default_factory=dict)
+    """The topics of whose rows it needs the positions."""
 
 
 @dataclass

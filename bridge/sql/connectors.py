@@ -21,6 +21,7 @@ from bridge.errors import OptionError
 from bridge.options import FORMATS
 from bridge.options.kinds import BOOLEAN, STRING
 from bridge.options.model import KAFKA, UPSERT, Option
+from bridge.options.scan import IDLE_TIMEOUT
 from bridge.schema import Column, MetadataColumn, PhysicalColumn
 from bridge.secret import Secret
 
@@ -46,6 +47,8 @@ class Table:
     connector: Connector
     topic: Topic | None = None
     delta: DeltaTarget | None = None
+    idle_timeout_ms: int = 0
+    """Time without rows after which a partition no longer holds the watermark back; 0 is never."""
     warnings: tuple[str, ...] = ()
     proctime: tuple[str, ...] = ()
     """Columns AS PROCTIME() in the script, which the table does not have."""
@@ -110,8 +113,9 @@ _OPTIONS: dict[Connector, tuple[Option[Any], ...]] = {
 }
 
 
-def resolve_table(ddl: Ddl, base: str) -> Table:
-    """Checks all options of the table, whose references are substituted, and applies all defaults.
+def resolve_table(ddl: Ddl, base: str, idle_timeout_ms: int = 0) -> Table:
+    """Checks all options of the table, whose references are substituted, and applies all defaults; that of the idle
+    timeout is `idle_timeout_ms`.
 
     Raises OptionError and UnsupportedError, with the messages of a pipeline file and without a position; no message
     quotes a secret.
@@ -121,12 +125,14 @@ def resolve_table(ddl: Ddl, base: str) -> Table:
         topic = resolve_topic(ddl)
         refuse_topic(topic)
         refuse_unfit_documents(topic)
-        topic = replace(topic, sink=replace(topic.sink, headers=table_id_headers(None, topic)))
-        return Table(ddl.name, ddl, connector, topic=topic, warnings=tuple(warnings(topic)))
+        idle_ms = topic.idle_timeout_ms if IDLE_TIMEOUT.key in ddl.options else idle_timeout_ms
+        sink = replace(topic.sink, headers=table_id_headers(None, topic))
+        topic = replace(topic, sink=sink, idle_timeout_ms=idle_ms)
+        return Table(ddl.name, ddl, connector, topic, None, idle_ms, tuple(warnings(topic)))
     _check_options(ddl.options, connector)
     _check_columns(ddl, connector)
     delta = _delta(ddl.options, base) if connector is Connector.DELTA else None
-    return Table(ddl.name, ddl, connector, delta=delta)
+    return Table(ddl.name, ddl, connector, delta=delta, idle_timeout_ms=idle_timeout_ms)
 
 
 def _connector(options: Mapping[str, str]) -> Connector:

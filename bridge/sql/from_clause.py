@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from bridge.schema import ComputedColumn, MetadataColumn, PhysicalColumn
+from bridge.ddl.precision import cut, loses_digits
+from bridge.schema import ComputedColumn, DataType, MetadataColumn, PhysicalColumn
 from bridge.sql.analysis import Analyse, Environment
 from bridge.sql.catalogue import View
 from bridge.sql.connectors import Table
@@ -66,7 +67,9 @@ def source_relation(tree: QueryTree, table: Table, name: Name) -> Relation:
     key = frozenset(column_term(names.index(n)) for n in table.key)
     node = f"TableSourceScan(table=[[default_catalog, default_database, {table.name}]])"
     changes = Changes("update and delete", node) if table.is_updating else None
-    distributions = {column_term(i): scan_distribution(table.name, n) for i, n in enumerate(names)}
+    # Several values of the table are one value of a column that is cut, so they are no part of their own.
+    whole = [(i, n) for i, n in enumerate(names) if n not in _uncut(table)]
+    distributions = {column_term(i): scan_distribution(table.name, n) for i, n in whole}
     return Relation(columns, frozenset({key} if key else ()), changes, distributions=distributions)
 
 
@@ -114,6 +117,7 @@ def _add_named(node: exp.Table, name: Name, alias: str, scope: Scope, env: Envir
     entry = env.catalogue.find(env.tree.source, name)
     if isinstance(entry, View):
         env.views[entry.name] = None
+        env.positioned |= entry.positioned
         for table, columns in entry.reads.items():
             env.reads.setdefault(table, {}).update(columns)
         node.replace(_derived(entry.spark.copy(), alias))
@@ -122,13 +126,31 @@ def _add_named(node: exp.Table, name: Name, alias: str, scope: Scope, env: Envir
     item = scope.add(alias, relation, entry.name, node)
     scope.proctime |= dict.fromkeys(entry.proctime, entry.name)
     env.reads.setdefault(entry.name, {}).update(dict.fromkeys(entry.key))
-    node.replace(
-        exp.Table(
-            this=exp.to_identifier(entry.name, quoted=True),
-            alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)),
-        )
-    )
+    named = exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
+    rows = exp.Table(this=exp.to_identifier(entry.name, quoted=True), alias=named)
+    longer = _uncut(entry)
+    if longer:
+        values = [
+            exp.alias_(cut(exp.column(n, table=alias, quoted=True), longer[n]), n, quoted=True)
+            if n in longer
+            else exp.column(n, table=alias, quoted=True)
+            for n in entry.ddl.schema.names
+        ]
+        node.replace(_derived(exp.select(*values).from_(rows), alias))
+    else:
+        node.replace(rows)
     return item
+
+
+def _uncut(table: Table) -> dict[str, DataType]:
+    """Returns the columns of a Delta table that may have more digits of time than their types; an ingest cuts them."""
+    written = (PhysicalColumn, MetadataColumn)
+    columns = (
+        {c.name: c.type for c in table.ddl.schema if isinstance(c, written)}
+        if table.delta is not None
+        else {}
+    )
+    return {name: type for name, type in columns.items() if loses_digits(None, type)}
 
 
 def _add_window(node: exp.Table, call: WindowCall, scope: Scope, env: Environment) -> Item:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from sqlglot import exp
+
+from bridge.ddl.precision import cuts
 from bridge.ddl.tokens import Source
 from bridge.sql.accumulators import Accumulator, counted_values, merged_columns
 from bridge.sql.analysis import Analysed, Environment
@@ -46,7 +49,14 @@ def plan_view(statement: CreateView, catalogue: Catalogue, substitute: Substitut
     spelled = tuple(name.text.casefold() for name in statement.columns)
     query = words(statement.query.tokens, substitute)
     inherited = tuple(w for name in env.views for w in _view(catalogue, name).words)
-    return View(statement.name.text, relation, analysed.spark, env.reads, (*inherited, *spelled, *query))
+    return View(
+        statement.name.text,
+        relation,
+        analysed.spark,
+        env.reads,
+        (*inherited, *spelled, *query),
+        env.positioned,
+    )
 
 
 def plan_query(query: QueryText, catalogue: Catalogue, substitute: Substitute) -> str:
@@ -63,9 +73,12 @@ def plan_insert(
     before: Sequence[InsertPlan] = (),
     lateness_ms: int = 0,
     inserts: Sequence[Insert] = (),
+    *,
+    drops_nulls: bool = False,
 ) -> InsertPlan:
     """Plans one INSERT; `before` are the plans of those before it, of which it needs the names, and `inserts` are all
-    INSERTs of the script. Rows that are at most `lateness_ms` late still count in windows.
+    INSERTs of the script. Rows that are at most `lateness_ms` late still count in windows. `drops_nulls` leaves out
+    rows with NULL in a column of the sink that is NOT NULL or in its key.
 
     Raises DdlError and UnsupportedError with line and column for a query that is not supported or does not fit its
     sink, for a sink that is a source of the same query, and for a sink with a key that has another INSERT, unless each
@@ -96,15 +109,19 @@ def plan_insert(
         SourceTable(t.name, t.connector.value, t.place, t.key, names, t.is_updating)
         for t, names in zip(tables, used, strict=True)
     )
-    accumulators = _accumulators(result, analysed)
+    required = (
+        [c.name for c in result.columns if c.name in sink.key or not c.type.nullable] if drops_nulls else []
+    )
+    accumulators = {} if required else _accumulators(result, analysed)
     averages = plan_averages(result.spark, accumulators) if part is None and sink.delta is None else None
     if averages is None and Accumulator.AVERAGE in accumulators.values():
         # A Delta sink is the result, and its users would see what is kept.
         accumulators = {}
     windows = plan_windows(relation, result, tables, lateness_ms)
-    if windows is not None and lateness_ms and not windows.column:
+    if windows is not None and not windows.column and (lateness_ms or not result.keeps_keys):
+        why = f"with '{ALLOW_LATENESS}'" if lateness_ms else "rows of different windows could get one key:"
         raise tree.error(
-            f"with '{ALLOW_LATENESS}' the sink's key has window_start or window_end, as TIMESTAMP(3) like in the query",
+            f"{why} the sink's key has window_start or window_end, as TIMESTAMP(3) like in the query",
             tree.root,
         )
     keeps_last = bool(result.key) and not result.is_updating and bool(sources) and windows is None
@@ -113,11 +130,15 @@ def plan_insert(
     _refuse_unrunnable(insert, result, relation, sources, tree)
     query = [w for name in env.views for w in _view(catalogue, name).words]
     query += words(insert.query.tokens, substitute)
-    target = [
+    target: list[object] = [
         [c.text for c in insert.columns],
         list(result.key),
         [[c.name, c.type.flink()] for c in result.columns],
     ]
+    if required:
+        target.append(["not null", *required])
+    if cuts(result.spark):  # these digits were kept once
+        target.append("cut")
     return InsertPlan(
         name=_plan_name(sink.name, before),
         line=insert.line,
@@ -129,6 +150,8 @@ def plan_insert(
         merge_columns=tuple(c.name for c in result.columns if c.name not in result.key) if part else (),
         is_updating=result.is_updating,
         keeps_last=keeps_last,
+        keeps_keys=result.keeps_keys,
+        positioned=(*env.positioned, *(s.name for s in sources if keeps_last)),
         sources=sources,
         states=_states(relation, sources),
         views=tuple(env.views),
@@ -138,7 +161,7 @@ def plan_insert(
         averages=averages,
         counted_values=counted_values(result.spark, result.key, accumulators),
         plain=None if part else plain_aggregate(result.spark, result.key, accumulators),
-        spark_sql=spark_text(result.spark),
+        spark_sql=spark_text(_without_nulls(result.spark, required)),
         windows=windows,
         fingerprint=fingerprint(query, tables, used, target, _watermarks(windows)),
     )
@@ -162,6 +185,15 @@ def _renamed(source: Source, columns: Sequence[Name], analysed: Analysed) -> Rel
     name_columns(analysed.spark, names)
     named = tuple(replace(c, name=n) for n, c in zip(names, relation.columns, strict=True))
     return replace(relation, columns=named)
+
+
+def _without_nulls(query: exp.Query, names: Sequence[str]) -> exp.Query:
+    """Returns the rows with values in all of these columns."""
+    if not names:
+        return query
+    rows = query.subquery(exp.to_identifier("rows", quoted=True), copy=False)
+    columns = [exp.column(name, table="rows", quoted=True) for name in names]
+    return exp.select("*").from_(rows).where(*(c.is_(exp.null()).not_() for c in columns))
 
 
 def _refuse_second(insert: Insert, sink: Table, before: Sequence[InsertPlan]) -> None:
@@ -202,7 +234,8 @@ def _parts(result: Result, analysed: Analysed) -> tuple[tuple[PartColumn, ...], 
     """Returns the columns of the key that have a distribution, so that little is computed again; else one column. Where
     no column has one, the groups of a join and the query that finds them."""
     known = [c.name for c in result.columns if c.name in result.distributions]
-    chosen = [name for name in known if name in result.key] or known[:1]
+    # Rows to which a cast gives one key are compared where they are computed together.
+    chosen = [name for name in known if name in result.key] or (known[:1] if result.keeps_keys else [])
     if chosen or analysed.groups is None:
         return tuple(PartColumn(name, tuple(sorted(result.distributions[name]))) for name in chosen), ""
     columns = analysed.groups.columns

@@ -16,6 +16,7 @@ from sqlglot import exp
 from bridge.sql.grouping import Group
 from bridge.sql.joins import term_of
 from bridge.sql.scope import Scope
+from bridge.sql.terms import column_term
 
 __all__ = ["JoinedGroups", "joined_groups"]
 
@@ -57,6 +58,8 @@ def joined_groups(
             continue
         (index,) = term
         item = scope.owner(index)
+        if column_term(index - item.first) not in item.relation.distributions:
+            continue
         assert item.table is not None
         at = selected[group.text][0]
         columns[at] = item.table, item.relation.columns[index - item.first].name

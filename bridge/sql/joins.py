@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 
 from sqlglot import exp
 
@@ -16,6 +16,7 @@ from bridge.sql.relation import Changes, Relation
 from bridge.sql.scope import Item, Scope
 from bridge.sql.terms import Key, Term, column_term
 from bridge.sql.tree import QueryTree
+from bridge.sql.type_rules import compare_exactly
 from bridge.sql.window import Window
 from bridge.sql.window import joined as joined_windows
 
@@ -104,7 +105,8 @@ def _refuse_unbounded(source: Source, at: int, left: Joined, right: Item) -> Non
 def _condition(node: exp.Join, right: Item, scope: Scope) -> _Condition:
     if node.args.get("using"):
         same = tuple(_using(node, right, scope))
-        return _Condition(same, len(same), False)
+        exact = tuple(pair for pair in same if pair is not None)
+        return _Condition(exact, len(same), len(exact) < len(same))
     resolve(node.args["on"], scope, aggregates=False)
     node.set("on", translate(node.args["on"], scope.tree))
     pairs: list[tuple[Term, Term]] = []
@@ -115,15 +117,15 @@ def _condition(node: exp.Join, right: Item, scope: Scope) -> _Condition:
         more = more or sides is None
         if sides is not None:
             one, other = term_of(sides[0]), term_of(sides[1])
-            if one is not None and other is not None:
+            if one is not None and other is not None and _compare_exactly((one, other), scope):
                 pairs.append((one, other))
             else:
                 more = True
     return _Condition(tuple(pairs), equalities, more)
 
 
-def _using(node: exp.Join, right: Item, scope: Scope) -> Iterator[tuple[Term, Term]]:
-    """Yields the columns of USING of both sides, and makes each one column of the scope."""
+def _using(node: exp.Join, right: Item, scope: Scope) -> Iterator[tuple[Term, Term] | None]:
+    """Yields the columns of USING of both sides, None where equal ones may differ, and makes each one column."""
     for name in node.args["using"]:
         column = exp.column(name.name, table=right.alias)
         column.this.meta.update(name.meta)
@@ -138,8 +140,9 @@ def _using(node: exp.Join, right: Item, scope: Scope) -> Iterator[tuple[Term, Te
             before.resolve(plain)
             one = plain.meta["term"]
         side = node.side.upper()
+        exact = _compare_exactly((one, other), scope)
         scope.merged[name.name] = one | other if side == "FULL" else other if side == "RIGHT" else one
-        yield one, other
+        yield (one, other) if exact else None
 
 
 def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
@@ -219,6 +222,13 @@ def _distributions(
         terms = {"": [*ones, *others], "LEFT": ones, "RIGHT": others, "FULL": [one | other]}[side]
         found |= dict.fromkeys(terms, both)
     return found
+
+
+def _compare_exactly(terms: Iterable[Term], scope: Scope) -> bool:
+    """Whether columns that a condition finds equal have the same value: of BIGINT and DOUBLE several may be equal to
+    one. Types that only Spark can derive may be such."""
+    types = [scope.column(index).type for term in terms for index in term]
+    return all(one is not None and compare_exactly(one, other) for one, other in pairwise(types))
 
 
 def _same_type(one: Term, other: Term, scope: Scope) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from bridge.ddl.precision import loses_digits
 from bridge.ddl.tokens import Token
 from bridge.definition import Run
 from bridge.schema import DataType
@@ -140,6 +141,10 @@ class InsertPlan:
     """False if rows of the result are only ever added."""
     keeps_last: bool
     """True if such rows replace each other by `key`, the last one by the position of its record; see `positions`."""
+    positioned: tuple[str, ...]
+    """The topics of whose rows the positions of their records are needed; see `positions`."""
+    keeps_keys: bool
+    """Whether keys of the query that differ are keys that differ in the sink, too: its types do not make them equal."""
     sources: tuple[SourceTable, ...]
     states: tuple[StateTable, ...]
     views: tuple[str, ...]
@@ -167,7 +172,13 @@ class InsertPlan:
     @property
     def has_one_row_a_key(self) -> bool:
         """Whether no two rows of the query can have one key, as with GROUP BY and DISTINCT."""
-        return bool(self.key) and self.kind in (QueryKind.AGGREGATE, QueryKind.DISTINCT)
+        return bool(self.key) and self.keeps_keys and self.kind in (QueryKind.AGGREGATE, QueryKind.DISTINCT)
+
+    @property
+    def cuts_key(self) -> bool:
+        """Whether a key column is a time to whose digits a query may have cut others; bounds of windows are whole."""
+        types = [c.type for c in self.columns if c.name in self.key]
+        return self.windows is None and any(loses_digits(None, type) for type in types)
 
     @property
     def kept_columns(self) -> tuple[ResultColumn, ...]:

@@ -1,7 +1,8 @@
-"""Rows that replace each other by the key of their sink, although their source only adds rows: the last one counts.
+"""Rows of which the position of their record says which one came first: a query selects it, too.
 
-Which one is the last says the position of its record, so such an INSERT selects the position of each row, too. That is
-possible for a SELECT from one topic, of which each record gives at most one row.
+Rows that replace each other by the key of their sink, although their source only adds rows: the last one counts. And
+rows that ROW_NUMBER finds equal: see `top_n`. That is possible for a SELECT from one topic, of which each record gives
+at most one row.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from bridge.schema import MetadataColumn, ScalarType
+from bridge.sql.catalogue import Catalogue
 from bridge.sql.connectors import Table
 from bridge.sql.statements import Insert
 from bridge.sql.tree import QueryTree
 
-__all__ = ["POSITION_COLUMNS", "select_positions"]
+__all__ = ["POSITION_COLUMNS", "arrival", "select_positions"]
 
 POSITION_COLUMNS = (
     MetadataColumn("__topic", ScalarType("STRING"), "topic", virtual=True),
@@ -40,6 +42,26 @@ def select_positions(
         )
 
 
+def arrival(source: exp.Expr, catalogue: Catalogue) -> tuple[str, tuple[exp.Column, ...]] | None:
+    """Adds POSITION_COLUMNS to what a SELECT without a join reads in FROM; returns the topic's table, and the columns
+    by which rows are in the order of their records: the order of a partition, and any other one between partitions.
+
+    None, and nothing is added, for anything but rows of one topic that only adds rows; see `relation.operations`.
+    """
+    select: exp.Select | None = None
+    table: exp.Expr | None = source
+    while isinstance(table, exp.Subquery) and isinstance(table.this, exp.Select):
+        select = table.this
+        table = select.args["from_"].this if select.args.get("from_") else None
+    entry = catalogue.entries.get(table.name) if isinstance(table, exp.Table) else None
+    if not isinstance(entry, Table) or entry.topic is None or not entry.topic.appends:
+        return None
+    if select is not None:
+        _add(source.this)
+    names = ("__offset", "__timestamp", "__topic", "__partition")
+    return entry.name, tuple(exp.column(name, table=source.alias, quoted=True) for name in names)
+
+
 def _add(query: exp.Expr) -> bool:
     """Adds the columns to a SELECT and to the views and subqueries that it selects from; False if it is anything else.
 
@@ -51,6 +73,8 @@ def _add(query: exp.Expr) -> bool:
     source = from_.this
     if not isinstance(source, exp.Table) and not (isinstance(source, exp.Subquery) and _add(source.this)):
         return False
+    if any(isinstance(column, exp.Star) for column in query.expressions):
+        return True
     for column in POSITION_COLUMNS:
         node = exp.column(column.name, table=source.alias, quoted=True)
         query.append("expressions", exp.alias_(node, exp.to_identifier(column.name, quoted=True), copy=False))

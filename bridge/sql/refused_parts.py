@@ -55,6 +55,11 @@ _PARTS: tuple[tuple[str, str, str], ...] = (
     ("FETCH NEXT", "FETCH NEXT", _LIMIT),
     ("LIMIT .", "LIMIT", _LIMIT),
     ("BETWEEN SYMMETRIC", "BETWEEN SYMMETRIC", "write the smaller bound first, without SYMMETRIC"),
+    (
+        "ON CONFLICT DO",
+        "ON CONFLICT",
+        "the PRIMARY KEY of the sink is the key of the query; keep one row of each with ROW_NUMBER() OVER (...) = 1",
+    ),
     ("SIMILAR TO", "SIMILAR TO", "write REGEXP(text, pattern)"),
 )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bridge.ddl.functions import TO_TIMESTAMP, TO_TIMESTAMP_LTZ
 from bridge.schema import DataType
 from bridge.sql.type_rules import common, scalar
 
@@ -26,20 +27,21 @@ _BY_TYPE = {
     ),
     "BOOLEAN": "REGEXP STARTSWITH ENDSWITH",
     "DATE": "TO_DATE",
-    "TIMESTAMP": "TO_TIMESTAMP",
-    "TIMESTAMP_LTZ": "TO_TIMESTAMP_LTZ",
 }
+_TIMES = {"TO_TIMESTAMP": TO_TIMESTAMP, "TO_TIMESTAMP_LTZ": TO_TIMESTAMP_LTZ}
 _OF_FIRST = frozenset("ABS SIGN NULLIF".split())
 _OF_ALL = frozenset("COALESCE IFNULL".split())
 _UNKNOWN = frozenset("ROUND MOD ROW MAP_FROM_ARRAYS CARDINALITY TIMESTAMPADD".split())
 _RESULTS = {name: type for type, names in _BY_TYPE.items() for name in names.split()}
 
-FUNCTIONS = frozenset({*_RESULTS, *_OF_FIRST, *_OF_ALL, *_UNKNOWN})
+FUNCTIONS = frozenset({*_RESULTS, *_TIMES, *_OF_FIRST, *_OF_ALL, *_UNKNOWN})
 """The names of all scalar functions that a query may call."""
 
 
 def result_type(name: str, arguments: Sequence[DataType | None]) -> DataType | None:
     """Returns the type of a call in Flink; None if only Spark can derive it."""
+    if name in _TIMES:
+        return _TIMES[name]
     if name in _RESULTS:
         return scalar(_RESULTS[name])
     if name in _OF_FIRST and arguments:

@@ -84,7 +84,8 @@ def _loaded(
     statements = parse_script(_read(path) if text is None else text, path)
     statements = tuple(loading.substituted(s) if isinstance(s, SetOption) else s for s in statements)
     given = settings(statements)
-    loading.lateness_ms = given.lateness_ms
+    loading.lateness_ms, loading.idle_timeout_ms = given.lateness_ms, given.idle_timeout_ms
+    loading.drops_nulls = given.drops_nulls
     loading.statements = tuple(s for s in statements if isinstance(s, Insert))
     for statement in statements:
         loading.add(statement)
@@ -133,7 +134,8 @@ class _Loading:
     def __init__(self, base: str, substitution: Substitution) -> None:
         self.base, self.substitution = base, substitution
         self.catalogue = Catalogue()
-        self.lateness_ms = 0
+        self.lateness_ms = self.idle_timeout_ms = 0
+        self.drops_nulls = False
         self.statements: tuple[Insert, ...] = ()
         self.inserts: list[InsertPlan] = []
         self.explained: list[InsertPlan | str] = []
@@ -154,6 +156,7 @@ class _Loading:
                     self.inserts,
                     self.lateness_ms,
                     self.statements,
+                    drops_nulls=self.drops_nulls,
                 )
             )
         elif isinstance(statement, Explain):
@@ -192,7 +195,7 @@ class _Loading:
 
         options = {key: substituted(key, value) for key, value in ddl.options.items()}
         try:
-            table = resolve_table(replace(ddl, options=options), self.base)
+            table = resolve_table(replace(ddl, options=options), self.base, self.idle_timeout_ms)
         except (OptionError, UnsupportedError) as error:
             raise _located(statement, error) from error
         left_out = tuple(

@@ -67,7 +67,7 @@ def analyse_select(
     if having is not None:
         resolve(having.this, scope, aggregates=True)
     input_relation = _input(scope, joined)
-    partition = resolve_rank(ranked, scope, input_relation) if ranked else None
+    partition = resolve_rank(ranked, scope, input_relation, env) if ranked else None
     aggregates = bool(groups) or having is not None or _has_aggregate(projections)
     window = joined.window
     if aggregates:

@@ -14,9 +14,11 @@ from bridge.options.kinds import DURATION, STRING, choice, duration_ms
 from bridge.options.model import Option, Support
 from bridge.sql.statements import Insert, SetOption, Statement
 
-__all__ = ["ALLOW_LATENESS", "CLOSED_WINDOWS", "KEYS", "Settings", "settings"]
+__all__ = ["ALLOW_LATENESS", "CLOSED_WINDOWS", "IDLE_TIMEOUT", "KEYS", "NOT_NULL", "Settings", "settings"]
 
 ALLOW_LATENESS = "table.exec.emit.allow-lateness"
+IDLE_TIMEOUT = "table.exec.source.idle-timeout"
+NOT_NULL = "table.exec.sink.not-null-enforcer"
 CLOSED_WINDOWS = "bridge.state.closed-windows"
 STEP_TIMEOUT = "bridge.step-timeout"
 
@@ -71,10 +73,18 @@ KEYS: tuple[Option[Any], ...] = (
         "How late a row may be: until then it counts in its window, whose result is corrected.",
         default="0 ms",
     ),
-    _refused(
-        "table.exec.sink.not-null-enforcer",
-        "What Flink does with NULL in NOT NULL columns of a sink.",
-        "NULL is a value like any other; leave such rows out with WHERE ... IS NOT NULL",
+    Option(
+        IDLE_TIMEOUT,
+        DURATION,
+        "Time without rows after which a partition of a source no longer holds the watermark back; 0 is never. "
+        "'scan.watermark.idle-timeout' of a table goes before it.",
+        default="0 ms",
+    ),
+    Option(
+        NOT_NULL,
+        choice("DROP", "drop"),
+        "DROP leaves out rows with NULL in the PRIMARY KEY or a NOT NULL column of a sink. Without it NULL is a value "
+        "like any other; Flink's default, ERROR, is not supported.",
     ),
     _ignored("sql-client.execution.result-mode", "How Flink's client shows rows.", "a script shows no rows"),
     Option(
@@ -85,10 +95,14 @@ KEYS: tuple[Option[Any], ...] = (
         support=Support.REFUSED,
         reason="results would be wrong once rows are forgotten; remove it, or delete rows at the source",
     ),
-    _refused(
+    Option(
         "table.local-time-zone",
+        STRING,
         "Time zone of the session.",
-        "set it for Spark: --conf spark.sql.session.timeZone=...; results must not depend on two settings",
+        default="UTC",
+        support=Support.REFUSED,
+        reason="a script computes times in UTC, whatever the time zone of its machine; write 'UTC', or remove it, and "
+        "shift times in the query (ts + INTERVAL '2' HOUR)",
     ),
 )
 _BY_KEY = {option.key: option for option in KEYS}
@@ -106,6 +120,10 @@ class Settings:
     removes_closed: bool = False
     """Whether rows of closed windows are removed from the state."""
     step_timeout_seconds: float = Run.step_timeout_seconds
+    idle_timeout_ms: int = 0
+    """After how long without rows a partition is idle, where its table does not say it; 0 is never."""
+    drops_nulls: bool = False
+    """Whether rows with NULL in a column of a sink that is NOT NULL, or in its key, are left out."""
     warnings: tuple[str, ...] = ()
 
 
@@ -141,6 +159,8 @@ def settings(statements: Iterable[Statement]) -> Settings:
         lateness,
         values.get(CLOSED_WINDOWS) == "remove",
         duration_ms(values[STEP_TIMEOUT]) / 1000 if STEP_TIMEOUT in values else Run.step_timeout_seconds,
+        duration_ms(values.get(IDLE_TIMEOUT, "0 ms")),
+        NOT_NULL in values,
         tuple(warnings),
     )
 

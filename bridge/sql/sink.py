@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from bridge.config import refuse_unpublishable
 from bridge.ddl.cursor import nearest
+from bridge.ddl.precision import cut, loses_digits
 from bridge.errors import OptionError
 from bridge.schema import DataType, MetadataColumn, PhysicalColumn
 from bridge.sql.aggregates import aggregate_call
@@ -18,7 +19,7 @@ from bridge.sql.distribution import Distribution
 from bridge.sql.relation import QueryColumn, Relation
 from bridge.sql.statements import Insert
 from bridge.sql.tree import QueryTree, leftmost, name_columns
-from bridge.sql.type_rules import fits
+from bridge.sql.type_rules import fits, is_unchanged, keeps_apart
 
 __all__ = ["Result", "fit_sink"]
 
@@ -39,6 +40,8 @@ class Result:
     """The names of the sink's columns that have a value, by their place in the query."""
     uncast: Mapping[int, str]
     """The names of those that have the query's values as they are, by their place in the query."""
+    keeps_keys: bool
+    """Whether keys of the query that differ are keys that differ in the sink, too: no cast makes them equal."""
 
 
 def fit_sink(insert: Insert, sink: Table, query: Analysed, tree: QueryTree) -> Result:
@@ -57,12 +60,13 @@ def fit_sink(insert: Insert, sink: Table, query: Analysed, tree: QueryTree) -> R
     distributions = {
         targets[min(term)].name: distribution
         for term, distribution in query.relation.distributions.items()
-        if len(term) == 1 and _is_same(types[min(term)], targets[min(term)])
+        if len(term) == 1 and is_unchanged(types[min(term)], targets[min(term)].type)
     }
-    uncast = {i: target.name for i, target in enumerate(targets) if _is_same(types[i], target)}
+    uncast = {i: target.name for i, target in enumerate(targets) if is_unchanged(types[i], target.type)}
     names = tuple(target.name for target in targets)
     is_updating = query.relation.changes is not None
-    return Result(sink.sink_columns, key, is_updating, spark, distributions, names, uncast)
+    keeps = all(keeps_apart(types[i], t.type) for i, t in enumerate(targets) if t.name in key)
+    return Result(sink.sink_columns, key, is_updating, spark, distributions, names, uncast, keeps)
 
 
 def _refuse_unpublishable(insert: Insert, sink: Table) -> None:
@@ -181,7 +185,8 @@ def _key(insert: Insert, sink: Table, targets: Sequence[_SinkColumn], relation: 
     shown = " or ".join(f"[{', '.join(n for n in names if n in key)}]" for key in candidates[:3])
     raise source.error(
         f"the PRIMARY KEY of sink `{sink.name}` is [{', '.join(sink.key)}], but the key of the query is {shown}, so "
-        "rows would overwrite each other or be left behind; declare the query's key as PRIMARY KEY",
+        "rows would overwrite each other or be left behind; declare the query's key as PRIMARY KEY, or keep one row of "
+        f"each: ROW_NUMBER() OVER (PARTITION BY {', '.join(sink.key)} ORDER BY ...) in a subquery, and WHERE it is 1",
         at,
     )
 
@@ -193,15 +198,17 @@ def _named(sink: Table, targets: Sequence[_SinkColumn], query: Analysed) -> exp.
     aliased = list(select.expressions)
     types = [c.type for c in query.relation.columns]
     is_plain = select is query.spark and not select.args.get("distinct")
-    if not is_plain and tuple(targets) == sink.sink_columns and all(map(_is_same, types, targets)):
+    wanted = [target.type for target in targets]
+    if not is_plain and tuple(targets) == sink.sink_columns and all(map(is_unchanged, types, wanted)):
         return query.spark
     values: dict[str, exp.Expr] = {}
     for node, type, target in zip(aliased, types, targets, strict=True):
         value = node.unalias() if is_plain else exp.column(target.name, table="query")
-        same = _is_same(type, target) and (_is_exact(value) or not is_plain)
+        same = is_unchanged(type, target.type) and (_is_exact(value) or not is_plain)
         # exp.cast() takes a CAST to another DECIMAL for the same one.
         to = exp.DataType.build(target.type.spark(), dialect="spark")
-        values[target.name] = value if same else exp.Cast(this=value, to=to)
+        made = value if same else exp.Cast(this=value, to=to)
+        values[target.name] = cut(made, target.type) if loses_digits(type, target.type) else made
     columns: list[exp.Expr] = [
         exp.alias_(
             values.get(c.name) or exp.cast(exp.null(), c.type.spark(), dialect="spark"),
@@ -221,10 +228,6 @@ def _is_exact(value: exp.Expr) -> bool:
     """Whether Spark gives the expression the type that it has in Flink; for operators it may be a wider one."""
     aggregate = aggregate_call(value)
     return isinstance(value, (exp.Column, exp.Cast)) or (aggregate is not None and aggregate.name == "COUNT")
-
-
-def _is_same(type: DataType | None, target: _SinkColumn) -> bool:
-    return type is not None and type.spark() == target.type.spark()
 
 
 def _qualified(name: str) -> str:

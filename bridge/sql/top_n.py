@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from bridge.schema import ScalarType
+from bridge.sql.analysis import Environment
 from bridge.sql.expressions import resolve, translate
 from bridge.sql.joins import term_of
+from bridge.sql.positions import arrival
 from bridge.sql.relation import Changes, Relation
 from bridge.sql.scope import Scope
 from bridge.sql.terms import Key, Term
@@ -47,8 +49,10 @@ def match(select: exp.Select) -> TopN | None:
     return None
 
 
-def resolve_rank(top: TopN, scope: Scope, relation: Relation) -> frozenset[Term] | None:
-    """Resolves and translates the window in place, and adds the key of its rows to ORDER BY, which decides ties.
+def resolve_rank(top: TopN, scope: Scope, relation: Relation, env: Environment) -> frozenset[Term] | None:
+    """Resolves and translates the window in place, and adds to ORDER BY what decides between equal rows: of rows that a
+    topic adds the first one, as in Flink, or the last one where Flink deduplicates by event time in descending order;
+    of all others the key.
 
     Returns the terms of PARTITION BY, None if one of them is an expression. Raises DdlError for windows without ORDER
     BY, and UnsupportedError for GROUP BY and DISTINCT beside the window.
@@ -64,8 +68,15 @@ def resolve_rank(top: TopN, scope: Scope, relation: Relation) -> frozenset[Term]
     for ordered in order.expressions:
         resolve(ordered.this, scope, aggregates=False)
         translate(ordered.this, tree)
-    for column in _tie_breakers(scope, relation):
-        order.append("expressions", exp.Ordered(this=column, nulls_first=True))
+    first = order.expressions[0]
+    is_last = (
+        top.limit == 1
+        and len(order.expressions) == 1
+        and bool(first.args.get("desc"))
+        and _is_event_time(first.this, scope)
+    )
+    for column in _tie_breakers(top, scope, relation, env):
+        order.append("expressions", exp.Ordered(this=column, desc=is_last or None, nulls_first=not is_last))
     known = [t for t in terms if t is not None]
     return frozenset(known) if len(known) == len(terms) else None
 
@@ -124,7 +135,18 @@ def _limit(condition: exp.Expr, name: str) -> int | None:
     return limit if limit >= 1 and is_first else None
 
 
-def _tie_breakers(scope: Scope, relation: Relation) -> Iterator[exp.Column]:
+def _is_event_time(node: exp.Expr, scope: Scope) -> bool:
+    term = term_of(node)
+    return term is not None and len(term) == 1 and scope.column(min(term)).event_time is not None
+
+
+def _tie_breakers(top: TopN, scope: Scope, relation: Relation, env: Environment) -> Iterator[exp.Column]:
+    if relation.changes is None and not relation.operations and len(scope.items) == 1:
+        found = arrival(top.inner.args["from_"].this, env.catalogue)
+        if found is not None:
+            env.positioned[found[0]] = None
+            yield from found[1]
+            return
     plain = [key for key in relation.keys if all(len(term) == 1 for term in key)]
     for term in sorted(min(plain, key=lambda k: (len(k), sorted(map(min, k))), default=()), key=min):
         index = min(term)

@@ -116,7 +116,10 @@ def name_columns(query: exp.Query, names: Sequence[str]) -> None:
 
 def comparable_text(node: exp.Expr) -> str:
     """Returns a text that is the same for equal expressions, whatever the case of their functions."""
-    return str(node.sql("spark", identify=True, normalize_functions="upper", comments=False))
+    text = str(node.sql("spark", identify=True, normalize_functions="upper", comments=False))
+    # Spark's types of times have no digits.
+    digits = [cast.to.sql() for cast in node.find_all(exp.Cast) if cast.to.find(exp.DataTypeParam)]
+    return f"{text} {' '.join(digits)}" if digits else text
 
 
 def spark_text(tree: exp.Expr) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
+from bridge.ddl.precision import loses_digits, written
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
 __all__ = [
@@ -16,7 +17,10 @@ __all__ = [
     "cast_type",
     "common",
     "comparable",
+    "compare_exactly",
     "fits",
+    "is_unchanged",
+    "keeps_apart",
     "literal",
     "scalar",
 ]
@@ -49,12 +53,6 @@ _IMPLICIT = {
     "TIMESTAMP": _TIMES,
     "TIMESTAMP_LTZ": _TIMES,
 }
-_FROM_SPARK = {
-    "STRING": ScalarType("STRING"),
-    "BINARY": ScalarType("BYTES"),
-    "TIMESTAMP_NTZ": ScalarType("TIMESTAMP", (6,)),
-    "TIMESTAMP": ScalarType("TIMESTAMP_LTZ", (6,)),
-}
 
 
 def scalar(name: str) -> ScalarType:
@@ -81,13 +79,8 @@ def literal(node: exp.Literal) -> ScalarType:
 
 def cast_type(to: exp.DataType) -> DataType | None:
     """Returns the type of a CAST from its name in Spark SQL; None for ROW, ARRAY and MAP."""
-    name, _, parameters = to.sql("spark").partition("(")
-    if name in _FROM_SPARK:
-        return _FROM_SPARK[name]
-    if name == "DECIMAL":
-        precision, scale = parameters.rstrip(")").split(",")
-        return ScalarType("DECIMAL", (int(precision), int(scale)))
-    return ScalarType(name) if name in (*INTEGERS, "FLOAT", "DOUBLE", "BOOLEAN", "DATE") else None
+    type = written(to)
+    return type if isinstance(type, ScalarType) else None
 
 
 def arithmetic(node: exp.Expr, left: DataType | None, right: DataType | None) -> DataType | None:
@@ -143,6 +136,20 @@ def comparable(left: DataType | None, right: DataType | None) -> bool:
     return families[0] == families[1] or set(families) == {"time", "text"}
 
 
+def compare_exactly(one: DataType, other: DataType | None) -> bool:
+    """Returns whether values of two types are equal only if they are the same, whatever Spark casts them to."""
+    if other is None or not isinstance(one, ScalarType) or not isinstance(other, ScalarType):
+        return other is not None and one.spark() == other.spark()
+    exact = (*INTEGERS, "DECIMAL")
+    if one.name in exact and other.name in exact:
+        (p1, s1), (p2, s2) = _decimal(one), _decimal(other)
+        return max(p1 - s1, p2 - s2) + max(s1, s2) <= 38
+    families = {_family(one), _family(other)}
+    return (
+        one.spark() == other.spark() or {one.name, other.name} == {"FLOAT", "DOUBLE"} or families == {"time"}
+    )
+
+
 def fits(given: DataType | None, wanted: DataType) -> bool:
     """Returns whether a value is assigned without CAST, as in Flink; an unknown type is left to Spark's cast."""
     if given is None or given == NULL:
@@ -159,6 +166,29 @@ def fits(given: DataType | None, wanted: DataType) -> bool:
     return False
 
 
+def is_unchanged(given: DataType | None, wanted: DataType) -> bool:
+    """Returns whether a value of `wanted` is the value of `given` in Spark, without a cast."""
+    return given is not None and given.spark() == wanted.spark() and not loses_digits(given, wanted)
+
+
+def keeps_apart(given: DataType | None, wanted: DataType) -> bool:
+    """Returns whether values that differ still differ after a cast, so that a key stays one."""
+    if is_unchanged(given, wanted):
+        return True
+    if not isinstance(given, ScalarType) or not isinstance(wanted, ScalarType):
+        return False
+    exact = (*INTEGERS, "DECIMAL")
+    if given.name in exact and wanted.name in exact:
+        return _decimal(given)[1] <= _decimal(wanted)[1]  # too many digits before the point are an error
+    if given.name in _TIMES and wanted.name in _TIMES:
+        return not loses_digits(given, ScalarType(given.name, wanted.parameters))
+    return (given.name, wanted.name) in (
+        ("FLOAT", "DOUBLE"),
+        ("DATE", "TIMESTAMP"),
+        ("DATE", "TIMESTAMP_LTZ"),
+    )
+
+
 def _common(left: DataType, right: DataType) -> DataType | None:
     if not isinstance(left, ScalarType) or not isinstance(right, ScalarType):
         return left if fits(left, right) and fits(right, left) else None
@@ -173,6 +203,8 @@ def _common(left: DataType, right: DataType) -> DataType | None:
         return ScalarType(max(left.name, right.name, key=NUMERIC.index))
     if left.name in _BYTES and right.name in _BYTES:
         return ScalarType("BYTES")
+    if left.name == right.name and left.name in _TIMES:
+        return max(left, right, key=lambda type: type.parameters)
     return left if left.name == right.name and left.parameters == right.parameters else None
 
 

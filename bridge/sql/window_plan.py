@@ -39,6 +39,5 @@ def plan_windows(
 def _event_time(table: Table, late_sql: str, spans: tuple[WindowSpan, ...]) -> EventTime:
     watermark = table.ddl.schema.watermark
     assert watermark is not None
-    idle_ms = table.topic.idle_timeout_ms if table.topic is not None else 0
     delay_ms = round(watermark.delay_seconds * 1000)
-    return EventTime(table.name, watermark.column, delay_ms, idle_ms, late_sql, spans)
+    return EventTime(table.name, watermark.column, delay_ms, table.idle_timeout_ms, late_sql, spans)

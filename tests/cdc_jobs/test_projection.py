@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.cdc_jobs.projection import Projected, expression_names, project
+from bridge.cdc_jobs.projection import Projected, expression_names, project, unescaped
 from bridge.ddl.tokens import Source
 from bridge.errors import DdlError
 
@@ -13,7 +13,7 @@ COLUMNS = ("id", "name", "price")
 
 def projected(text: str, table: tuple[str, ...] = ("shop", "orders")) -> list[tuple[str, str]]:
     """The columns, each with its expression as it gets into the script."""
-    source = Source(text.replace("\\*", " *"), "f")
+    source = unescaped(Source(text, "f"))
     return [(c.name, _text(source, c)) for c in project(Source(text, "f"), COLUMNS, table)]
 
 
@@ -36,6 +36,16 @@ def _text(source: Source, column: Projected) -> str:
             [("name", "UPPER(name)"), ("id", ""), ("price", "")],
         ),
         ("COALESCE(name, 'a, b') AS `a name`, id", [("a name", "COALESCE(name, 'a, b')"), ("id", "")]),
+        (
+            "\\*, price \\* 2 /* \\* */ AS twice, REPLACE(name, '\\*', ' *') AS `\\*`",
+            [
+                ("id", ""),
+                ("name", ""),
+                ("price", ""),
+                ("twice", "price  * 2"),
+                ("\\*", "REPLACE(name, '\\*', ' *')"),
+            ],
+        ),
         ("CAST(id AS STRING) AS id", [("id", "CAST(id AS STRING)")]),
         (
             "id, __namespace_name__ AS n, __schema_name__ || '.' || __table_name__ AS t",

@@ -22,6 +22,10 @@ COLUMNS = (
 LINE = len(COLUMNS) + 2
 
 
+def _cut(value: str, type: str = "TIMESTAMP_NTZ") -> str:
+    return f"CAST(TIMESTAMP_MILLIS(UNIX_MILLIS(CAST({value} AS TIMESTAMP))) AS {type})"
+
+
 @pytest.mark.parametrize(
     ("flink", "spark"),
     [
@@ -61,12 +65,12 @@ LINE = len(COLUMNS) + 2
         ("DATE_FORMAT(ts, 'yyyy-MM-dd')", "DATE_FORMAT(`ts`, 'yyyy-MM-dd')"),
         ("TIMESTAMP '2024-01-01 00:00:00'", "CAST('2024-01-01 00:00:00' AS TIMESTAMP_NTZ)"),
         ("DATE '2024-01-01'", "CAST('2024-01-01' AS DATE)"),
-        ("TO_TIMESTAMP(s)", "CAST(TRY_TO_TIMESTAMP(`s`) AS TIMESTAMP_NTZ)"),
-        ("TO_TIMESTAMP(s, 'yyyy')", "CAST(TRY_TO_TIMESTAMP(`s`, 'yyyy') AS TIMESTAMP_NTZ)"),
+        ("TO_TIMESTAMP(s)", _cut("CAST(TRY_TO_TIMESTAMP(`s`) AS TIMESTAMP_NTZ)")),
+        ("TO_TIMESTAMP(s, 'yyyy')", _cut("CAST(TRY_TO_TIMESTAMP(`s`, 'yyyy') AS TIMESTAMP_NTZ)")),
         ("TO_DATE(s)", "CAST(TRY_TO_TIMESTAMP(`s`) AS DATE)"),
         ("TO_TIMESTAMP_LTZ(b, 3)", "TIMESTAMP_MILLIS(`b`)"),
         ("TO_TIMESTAMP_LTZ(b, 0)", "TIMESTAMP_SECONDS(`b`)"),
-        ("TO_TIMESTAMP_LTZ(s, 'yyyy')", "TRY_TO_TIMESTAMP(`s`, 'yyyy')"),
+        ("TO_TIMESTAMP_LTZ(s, 'yyyy')", _cut("TRY_TO_TIMESTAMP(`s`, 'yyyy')", "TIMESTAMP")),
         ("UNIX_TIMESTAMP(s)", "UNIX_TIMESTAMP(`s`)"),
         (
             "REGEXP_EXTRACT(s, 'x')",
@@ -93,10 +97,9 @@ def test_translated(flink: str, spark: str) -> None:
     ("flink", "spark"),
     [
         ("TIMESTAMP", "TIMESTAMP_NTZ"),
-        ("TIMESTAMP(3)", "TIMESTAMP_NTZ"),
-        ("TIMESTAMP(3) WITHOUT TIME ZONE", "TIMESTAMP_NTZ"),
-        ("TIMESTAMP_LTZ(3)", "TIMESTAMP"),
-        ("TIMESTAMP(3) WITH LOCAL TIME ZONE", "TIMESTAMP"),
+        ("TIMESTAMP(6) WITHOUT TIME ZONE", "TIMESTAMP_NTZ"),
+        ("TIMESTAMP_LTZ", "TIMESTAMP"),
+        ("TIMESTAMP WITH LOCAL TIME ZONE", "TIMESTAMP"),
         ("STRING", "STRING"),
         ("VARCHAR(2147483647)", "STRING"),
         ("BYTES", "BINARY"),
@@ -104,7 +107,7 @@ def test_translated(flink: str, spark: str) -> None:
         ("DOUBLE PRECISION", "DOUBLE"),
         ("DEC(10, 2)", "DECIMAL(10, 2)"),
         ("ARRAY<INT NOT NULL>", "ARRAY<INT>"),
-        ("MAP<STRING, TIMESTAMP(3)>", "MAP<STRING, TIMESTAMP_NTZ>"),
+        ("MAP<STRING, TIMESTAMP>", "MAP<STRING, TIMESTAMP_NTZ>"),
         ("ROW<f INT, `g h` STRING>", "STRUCT<`f`: INT, `g h`: STRING>"),
     ],
 )

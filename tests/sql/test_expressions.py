@@ -18,7 +18,7 @@ from tests.sql.scripts import plan, refusal
          "END AS STRING)"),
         ("IF(ok, 1, 2)", "INT", "CAST(IF(`views`.`ok`, 1, 2) AS INT)"),
         ("CAST(page AS STRING)", "STRING", "CAST(`views`.`page` AS STRING)"),
-        ("TRY_CAST(region AS TIMESTAMP(3))", "TIMESTAMP(3)", "TRY_CAST(`views`.`region` AS TIMESTAMP_NTZ)"),
+        ("TRY_CAST(region AS TIMESTAMP(6))", "TIMESTAMP(6)", "TRY_CAST(`views`.`region` AS TIMESTAMP_NTZ)"),
         ("ts + INTERVAL '1' DAY", "TIMESTAMP(3)", "CAST(`views`.`ts` + INTERVAL '1' DAY AS TIMESTAMP_NTZ)"),
         ("region IS DISTINCT FROM 'x'", "BOOLEAN", "CAST(`views`.`region` IS DISTINCT FROM 'x' AS BOOLEAN)"),
         ("region LIKE 'a!%' ESCAPE '!'", "BOOLEAN", "CAST(`views`.`region` LIKE 'a!%' ESCAPE '!' AS BOOLEAN)"),

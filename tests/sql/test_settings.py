@@ -84,3 +84,35 @@ def test_state_that_is_never_forgotten() -> None:
 )
 def test_refused(text: str, message: str) -> None:
     assert script_refusal(text) == f"t.sql:{message}"
+
+
+def test_an_idle_timeout_of_all_sources_that_have_none() -> None:
+    """As in Flink, `scan.watermark.idle-timeout` of a table goes before it."""
+    table = (
+        "CREATE TABLE {0} (id INT, at TIMESTAMP(3), WATERMARK FOR at AS at) WITH ('connector' = 'kafka', "
+        "'topic' = '{0}', 'properties.bootstrap.servers' = 'b:1', 'format' = 'json', "
+        "'scan.startup.mode' = 'earliest-offset'{1});\n"
+    )
+    options = "'connector' = 'delta', 'path' = 'd'"
+    delta = f"CREATE TABLE d (id INT, at TIMESTAMP(6), WATERMARK FOR at AS at) WITH ({options});\n"
+    inserts = "".join(
+        f"CREATE TABLE s{n} (e TIMESTAMP(3), n BIGINT, PRIMARY KEY (e) NOT ENFORCED) WITH ('connector' = 'print');\n"
+        f"INSERT INTO s{n} SELECT window_end, COUNT(*) FROM TABLE(TUMBLE(TABLE {n}, DESCRIPTOR(at), "
+        "INTERVAL '1' MINUTE)) GROUP BY window_start, window_end;\n"
+        for n in "abd"
+    )
+    tables = table.format("a", "") + table.format("b", ", 'scan.watermark.idle-timeout' = '1 s'") + delta
+    found = {}
+    for given in ("", "SET 'table.exec.source.idle-timeout' = '5 s';\n"):
+        script = load(given + tables + inserts)
+        windows = [plan.windows for plan in script.inserts]
+        found[given] = [w.event_times[0].idle_timeout_ms for w in windows if w is not None]
+    assert list(found.values()) == [[0, 1000, 0], [5000, 1000, 5000]]
+    assert [t.topic.idle_timeout_ms for t in script.tables if t.topic is not None] == [5000, 1000]
+
+
+def test_the_time_zone_in_which_scripts_compute() -> None:
+    assert load("SET 'table.local-time-zone' = 'UTC';").warnings == ()
+    assert "a script computes times in UTC" in script_refusal(
+        "SET 'table.local-time-zone' = 'Europe/Berlin';"
+    )

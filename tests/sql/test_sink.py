@@ -122,7 +122,8 @@ def test_lists_of_columns_that_are_refused(text: str, message: str) -> None:
         (
             "SELECT name, id FROM users",
             "5:13: the PRIMARY KEY of sink `s` is [a], but the key of the query is [b], so rows would overwrite each "
-            "other or be left behind; declare the query's key as PRIMARY KEY",
+            "other or be left behind; declare the query's key as PRIMARY KEY, or keep one row of each: ROW_NUMBER() "
+            "OVER (PARTITION BY a ORDER BY ...) in a subquery, and WHERE it is 1",
         ),
         (
             "SELECT name, COUNT(*) FROM users GROUP BY name, city",
@@ -200,4 +201,28 @@ def test_a_sink_of_several_topics() -> None:
     assert script_refusal(f"{SOURCES}{table}INSERT INTO s SELECT region, page FROM views") == (
         "t.sql:5:13: table `s`: with a list of topics the 'topic' metadata column must be specified in a table that is "
         "published; declare a column STRING METADATA FROM 'topic', which names the topic of each row"
+    )
+
+
+def test_a_cast_that_makes_keys_equal_is_known() -> None:
+    exact = plan("SELECT page, COUNT(*) FROM views GROUP BY page", "a BIGINT, b BIGINT")
+    assert exact.keeps_keys and exact.has_one_row_a_key
+    cut = plan("SELECT price, COUNT(*) FROM views GROUP BY price", "a DECIMAL(10, 0), b BIGINT")
+    assert not cut.keeps_keys and not cut.has_one_row_a_key
+
+
+def test_times_of_a_delta_table_are_cut_where_it_is_read() -> None:
+    """They are no part of the result then, as several values of the table are one."""
+    found = {}
+    for digits in (3, 6):
+        table = (
+            f"CREATE TABLE t (id INT, ts TIMESTAMP({digits}), PRIMARY KEY (id) NOT ENFORCED) "
+            "WITH ('connector' = 'delta', 'path' = 't');\n"
+        )
+        query = "INSERT INTO s SELECT ts, COUNT(*) FROM t GROUP BY ts;"
+        found[digits] = load(f"{table}{sink(f'ts TIMESTAMP({digits}), n BIGINT', 'ts')}{query}").inserts[0]
+    assert found[6].parts and "UNIX_MILLIS" not in found[6].spark_sql
+    assert (
+        not found[3].parts
+        and "FROM (SELECT `t`.`id`, CAST(TIMESTAMP_MILLIS(UNIX_MILLIS(" in found[3].spark_sql
     )

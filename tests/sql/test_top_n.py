@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bridge.sql.plan import QueryKind
-from tests.sql.scripts import plan, refusal
+from tests.sql.scripts import SOURCES, load, plan, refusal, sink
 
 OVER = "ROW_NUMBER() OVER (PARTITION BY region ORDER BY ts DESC) AS rn"
 
@@ -35,6 +35,25 @@ def test_the_first_rows_of_a_keyed_table_keep_its_key_which_decides_ties() -> No
         "ROW_NUMBER() OVER (PARTITION BY `users`.`city` ORDER BY `users`.`name`, `users`.`id`)"
         in found.spark_sql
     )
+
+
+def test_rows_of_a_topic_with_equal_times_are_in_the_order_of_their_records() -> None:
+    over = OVER.replace("DESC", "{}")
+    arrival = (
+        "`views`.`__offset`{0}, `views`.`__timestamp`{0}, `views`.`__topic`{0}, `views`.`__partition`{0})"
+    )
+    for order, watermark, table, expected in (
+        ("DESC", True, "views", " DESC"),
+        ("ASC", True, "views", ""),
+        ("DESC", False, "views", ""),
+        ("DESC", True, "(SELECT region, ts, user_id FROM views WHERE ok) AS views", " DESC"),
+    ):
+        query = f"SELECT region, user_id FROM (SELECT *, {over.format(order)} FROM {table}) AS t WHERE rn = 1"
+        text = SOURCES.replace("ok BOOLEAN", "ok BOOLEAN, WATERMARK FOR ts AS ts") if watermark else SOURCES
+        found = load(f"{text}{sink('a STRING, b BIGINT', 'a')}INSERT INTO s {query};").inserts[-1]
+        spark = found.spark_sql.replace(" NULLS LAST", "")
+        assert arrival.format(expected) in spark, (order, watermark, table)
+        assert found.positioned == ("views",)
 
 
 NO_WINDOW = (

@@ -7,7 +7,17 @@ from sqlglot import exp, parse_one
 
 from bridge.ddl import parse
 from bridge.schema import DataType, ScalarType
-from bridge.sql.type_rules import NULL, arithmetic, cast_type, common, comparable, fits, literal
+from bridge.sql.type_rules import (
+    NULL,
+    arithmetic,
+    cast_type,
+    common,
+    comparable,
+    fits,
+    is_unchanged,
+    keeps_apart,
+    literal,
+)
 
 
 def type_of(text: str) -> DataType:
@@ -63,7 +73,8 @@ def test_null_and_unknown_types_fit() -> None:
         (["BINARY(3)", "BYTES"], "BYTES"),
         (["ARRAY<INT>", "ARRAY<INT>"], "ARRAY<INT>"),
         (["TIMESTAMP(3)", "TIMESTAMP(3)"], "TIMESTAMP(3)"),
-        (["TIMESTAMP(3)", "TIMESTAMP(6)"], None),
+        (["TIMESTAMP(3)", "TIMESTAMP(6)"], "TIMESTAMP(6)"),
+        (["TIMESTAMP(3)", "TIMESTAMP_LTZ(3)"], None),
         (["INT", "STRING"], None),
     ],
 )
@@ -120,6 +131,7 @@ def test_literals(text: str, found: str) -> None:
         ("STRING", "STRING"),
         ("TIMESTAMP_NTZ", "TIMESTAMP(6)"),
         ("TIMESTAMP", "TIMESTAMP_LTZ(6)"),
+        ("TIMESTAMP_NTZ(3)", "TIMESTAMP(3)"),
         ("DECIMAL(5, 2)", "DECIMAL(5, 2)"),
         ("BINARY", "BYTES"),
         ("DATE", "DATE"),
@@ -144,3 +156,31 @@ def test_types_of_casts(spark: str, found: str | None) -> None:
 def test_comparable(left: str, right: str, is_legal: bool) -> None:
     assert comparable(type_of(left), type_of(right)) is is_legal
     assert comparable(type_of(right), type_of(left)) is is_legal
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "unchanged", "apart"),
+    [
+        ("TIMESTAMP(3)", "TIMESTAMP(6)", True, True),
+        ("TIMESTAMP(6)", "TIMESTAMP(3)", False, False),
+        ("TIMESTAMP(3)", "TIMESTAMP_LTZ(3)", False, True),
+        ("TIMESTAMP_LTZ(3)", "TIMESTAMP(1)", False, False),
+        (None, "TIMESTAMP(6)", False, False),
+        ("DECIMAL(10, 2)", "DECIMAL(10, 0)", False, False),
+        ("DECIMAL(10, 2)", "DECIMAL(12, 3)", False, True),
+        ("INT", "BIGINT", False, True),
+        ("INT", "DECIMAL(5, 0)", False, True),
+        ("DECIMAL(5, 1)", "DOUBLE", False, False),
+        ("BIGINT", "DOUBLE", False, False),
+        ("FLOAT", "DOUBLE", False, True),
+        ("TIMESTAMP(3)", "DATE", False, False),
+        ("DATE", "TIMESTAMP(0)", False, True),
+        ("VARCHAR(3)", "STRING", True, True),
+        ("ARRAY<TIMESTAMP(6)>", "ARRAY<TIMESTAMP(3)>", False, False),
+        ("MAP<TIMESTAMP(0), INT>", "MAP<TIMESTAMP(3), INT>", True, True),
+        ("ROW<a TIMESTAMP(6)>", "ROW<a TIMESTAMP(3)>", False, False),
+    ],
+)
+def test_what_a_cast_keeps(given: str | None, wanted: str, unchanged: bool, apart: bool) -> None:
+    types = None if given is None else type_of(given), type_of(wanted)
+    assert (is_unchanged(*types), keeps_apart(*types)) == (unchanged, apart)

@@ -84,7 +84,9 @@ def test_rows_without_a_key_do_not_replace_each_other() -> None:
 def test_the_start_of_a_cumulate_window_is_no_key() -> None:
     assert refusal(COUNTED.format(CUMULATE), key="ws, region") == (
         "t.sql:6:13: the PRIMARY KEY of sink `s` is [ws, region], but the key of the query is [we, region] or "
-        "[ws, we, region], so rows would overwrite each other or be left behind; declare the query's key as PRIMARY KEY"
+        "[ws, we, region], so rows would overwrite each other or be left behind; declare the query's key as PRIMARY "
+        "KEY, or keep one row of each: ROW_NUMBER() OVER (PARTITION BY ws, region ORDER BY ...) in a subquery, and "
+        "WHERE it is 1"
     )
 
 

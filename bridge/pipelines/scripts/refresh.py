@@ -22,7 +22,6 @@ from bridge.compact import TWO_PARTITIONS, latest_by_offset
 from bridge.delta.appended_files import newest_rows
 from bridge.delta.file_pruning import key_predicate
 from bridge.delta.table import Table
-from bridge.errors import TableError
 from bridge.pipelines.changes.own_rows import rows_with_values
 from bridge.pipelines.scripts.added_groups import added_groups, merged_groups, query_over
 from bridge.pipelines.scripts.driver_groups import driver_groups
@@ -38,7 +37,7 @@ from bridge.sql.window_tables import AFTER, UNTIL
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Closing", "Method", "Refresh", "checked_upserts", "method_for", "refreshed"]
+__all__ = ["Closing", "Method", "Refresh", "method_for", "refreshed"]
 
 _PART, _TABLE = "p", "t"
 
@@ -173,23 +172,6 @@ def _rows_of(result: Table, method: Method, *, is_new: bool) -> DataFrame:
     # The other methods read some rows, for which Delta leaves out files.
     found = newest_rows(result) if method in (Method.ADDED_GROUPS, Method.ALL_ROWS) else None
     return result.delta().toDF().select(*map(col, result.columns)) if found is None else found
-
-
-def checked_upserts(changes: DataFrame, plan: InsertPlan) -> int:
-    """The number of rows that are not deletes. Raises TableError if two of them have one key."""
-    adds = F.col(KIND) != F.lit(RowKind.DELETE.value)
-    if plan.has_one_row_a_key:
-        return changes.where(adds).count()
-    keys = F.struct(*(F.col(f"`{name}`") for name in plan.key))
-    row = changes.agg(F.count_if(adds), F.count_distinct(F.when(adds, keys))).first()
-    assert row is not None
-    if row[0] != row[1]:
-        raise TableError(
-            f"INSERT {plan.name}: {row[0] - row[1]:,} rows of the query have a key ({', '.join(plan.key)}) that "
-            "another row has, too, so it is not known which one counts; nothing was written. Group the rows, or keep "
-            "one of each key with ROW_NUMBER()"
-        )
-    return int(row[0])
 
 
 def _held(frame: DataFrame, held: list[DataFrame]) -> DataFrame:

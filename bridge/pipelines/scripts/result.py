@@ -37,9 +37,10 @@ from bridge.pipelines.changes.own_rows import rows_with_values
 from bridge.pipelines.ingest import run_state
 from bridge.pipelines.runtime.spark_errors import raised_reason
 from bridge.pipelines.scripts.closing import ClosingWindows, close_windows
+from bridge.pipelines.scripts.double_keys import checked_upserts
 from bridge.pipelines.scripts.event_times import EventTimeProgress, EventTimes
 from bridge.pipelines.scripts.few_rows import planned_once
-from bridge.pipelines.scripts.refresh import Refresh, checked_upserts, method_for, refreshed
+from bridge.pipelines.scripts.refresh import Refresh, method_for, refreshed
 from bridge.pipelines.scripts.source_tables import SourceRange, SourceTables
 from bridge.pipelines.scripts.state import ScriptState
 from bridge.rows import RowKind

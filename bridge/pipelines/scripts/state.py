@@ -62,10 +62,9 @@ class ScriptState:
         return self._pipeline(f"sources-{safe_name(table.name)}", topic, self.source_target(table))
 
     def _needs_positions(self, plan: InsertPlan, table: Table) -> bool:
-        """Whether an INSERT asks for a row's partition: for the last row of a key, or for the watermark."""
-        if plan.windows is not None:
-            return any(time.source == table.name for time in plan.windows.event_times)
-        return plan.keeps_last and plan.sources[0].name == table.name
+        """Whether an INSERT asks for the position of a row's record, or for its partition: for the watermark."""
+        times = plan.windows.event_times if plan.windows is not None else ()
+        return table.name in plan.positioned or any(time.source == table.name for time in times)
 
     def result_name(self, plan: InsertPlan) -> str:
         """The pipeline that writes the result: it owns the table, and its progress is that of the INSERT."""
@@ -108,8 +107,10 @@ class ScriptState:
             prefix = f"{topic.sink.transactional_id_prefix}-{plan.name.rpartition('-')[2]}"
             topic = replace(topic, sink=replace(topic.sink, transactional_id_prefix=prefix))
         found = self._pipeline(f"results-{safe_name(self.sent_by(plan))}", topic, self._whole_target(plan))
-        # A row of which only kept columns have changed is none that changed.
-        return replace(found, publish=Publish(net_changes=True)) if plan.kept_columns else found
+        # A row of which only kept columns have changed is none that changed. A result of an older bridge may have
+        # several rows for one key whose time is cut: --rebuild deletes them and adds one in the same commit.
+        is_cut = plan.cuts_key and plan.plain is None
+        return replace(found, publish=Publish(net_changes=True)) if plan.kept_columns or is_cut else found
 
     def checked(self, definition: Definition) -> Definition:
         """A pipeline of this script with the quality suite of its table: expectations/NAME.json beside the script."""

@@ -268,8 +268,8 @@ def test_rows_that_share_a_key_are_refused(make: Make, spark: SparkSession, lake
     with pytest.raises(TableError) as error:
         script.run()
     assert str(error.value) == (
-        "INSERT t: 1 rows of the query have a key (id) that another row has, too, so it is not known which one counts; "
-        "nothing was written. Group the rows, or keep one of each key with ROW_NUMBER()"
+        "INSERT t: 1 rows of the query have a key (id) that another row has, too, such as (id: 1), so it is not known "
+        "which one counts; nothing was written. To go on, group the rows, or keep one of each key with ROW_NUMBER()"
     )
     assert spark.read.format("delta").load(f"{lake}/t").count() == 0
 
