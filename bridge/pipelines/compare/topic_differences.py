@@ -23,6 +23,7 @@ from bridge.kafka.leader_epochs import with_leader_epochs
 from bridge.offsets import Offsets
 from bridge.options import FORMATS
 from bridge.pipelines.changes import changelog_decode
+from bridge.pipelines.changes.declared_times import cut_times
 from bridge.rows import RowKind
 
 __all__ = ["UNKNOWN", "TopicDifferences"]
@@ -69,7 +70,8 @@ class TopicDifferences:
 
     def _rows(self) -> DataFrame:
         rows = change_feed.snapshot(self.table, self.version)
-        return rows.select(*(col(name) for name in self.table.columns))
+        rows = rows.select(*(col(name) for name in self.table.columns))
+        return cut_times(rows, self.definition.topic.schema)
 
     def _differences(self, topic_rows: DataFrame, rows: DataFrame) -> DataFrame:
         key, columns = self.definition.primary_key, self.table.columns

@@ -13,6 +13,7 @@ from bridge.arrow_formats.record_encoder import RETRACTS, RecordEncoder
 from bridge.definition import Definition, Topic
 from bridge.delta.changed_files import BEFORE_IMAGE, CHANGE_TYPE, DELETE, INSERT, changes_in_driver
 from bridge.delta.table import Table
+from bridge.pipelines.changes.declared_times import has_longer_keys
 from bridge.pipelines.publish.planned_range import Compaction, PlannedRange
 from bridge.pipelines.publish.range_records import DriverRecords
 from bridge.pipelines.publish.task_encoding import task_encoder
@@ -37,8 +38,8 @@ def driver_records(
     first, last = planned.recorded.first, planned.recorded.last
     columns = list(encoder.sources)
     changes = changes_in_driver(table, first, last, columns, most_bytes=MOST_BYTES, most_rows=MOST_ROWS)
-    if changes is None:
-        return None
+    if changes is None or (not topic.appends and has_longer_keys(changes, topic.schema)):
+        return None  # Spark says which key it is
     kinds = changes[CHANGE_TYPE]
     if planned.compaction is Compaction.INSERTS_ONLY:
         if pc.any(pc.not_equal(kinds, INSERT)).as_py():

@@ -20,6 +20,7 @@ from bridge.delta.table import Table
 from bridge.encode import encode, encode_changes, leave_to_tasks
 from bridge.kafka.sink import UnencodedRecords
 from bridge.options import FORMATS
+from bridge.pipelines.changes.declared_times import checked_keys
 from bridge.pipelines.publish.planned_range import Compaction, PlannedRange
 from bridge.pipelines.publish.task_encoding import task_encoder
 from bridge.pipelines.runtime.preflight import refuse_retractions
@@ -59,10 +60,13 @@ def changes_in_range(planned: PlannedRange, table: Table, definition: Definition
     """Read the changes of a range and compact them as planned; the same rows each time.
 
     The result has the table's columns, or those of compact.net. Raises GapError when versions are gone, TableError for
-    updates and deletes where the plan has inserts only.
+    updates and deletes where the plan has inserts only, and for keys with more digits of time than the topic's.
     """
     key, before_images = definition.primary_key, planned.compaction is not Compaction.WITHOUT_BEFORE_IMAGES
     rows = _rows(planned.recorded, table, definition, before_images)
+    if not definition.topic.appends:
+        compacts = planned.compaction in (Compaction.NET_OF_VERSION, Compaction.NET_OF_RANGE)
+        rows = checked_keys(rows, table, definition.topic.schema, compacts=compacts)
     match planned.compaction:
         case Compaction.NONE | Compaction.WITHOUT_BEFORE_IMAGES:
             return rows

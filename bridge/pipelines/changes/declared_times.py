@@ -1,0 +1,87 @@
+"""Rows of a table whose times have more digits than the types of the topic: TIMESTAMP(3), and Delta keeps six.
+
+A publish cuts them, as Flink does when it writes. In a PRIMARY KEY several rows would be one key of the topic, and a
+delete of one would remove all, so such rows are refused there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from operator import or_
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from bridge.columns import KIND, col, retracts
+from bridge.delta.table import Table
+from bridge.errors import TableError
+from bridge.schema import MetadataColumn, PhysicalColumn, ScalarType, TableSchema
+
+__all__ = ["checked_keys", "cut_times", "has_longer_keys"]
+
+_MICROS = 6
+
+
+def cut_times(rows: DataFrame, schema: TableSchema) -> DataFrame:
+    """The same rows as a topic of this schema has them."""
+    names = [name for name in _shorter(schema) if name in rows.columns]
+    return rows.withColumns({name: _cut(name, schema) for name in names}) if names else rows
+
+
+def checked_keys(rows: DataFrame, table: Table, schema: TableSchema, *, compacts: bool) -> DataFrame:
+    """Changes of a table with the keys that they have in the topic; they are `compacts` by these keys afterwards.
+
+    Raises TableError for a row whose key is longer; where nothing is compacted, also for one that is deleted, as its
+    tombstone could follow the record of a row that stays. Runs a job only for keys with TIMESTAMP(5) and shorter.
+    """
+    names = [name for name in schema.primary_key if name in _shorter(schema)]
+    if not names:
+        return rows
+    longer = reduce(or_, (col(name) != _cut(name, schema) for name in names))
+    refused = rows.where(longer & ~retracts() if compacts and KIND in rows.columns else longer)
+    found = refused.select(*(col(n).cast("string").alias(n) for n in schema.primary_key)).head()
+    if found is not None:
+        name = next(n for n in names if found[n])
+        shown = ", ".join(f"{n}: {found[n]}" for n in schema.primary_key)
+        raise TableError(
+            f"table {table}: the key of a row ({shown}) has more digits than {_shorter(schema)[name].flink()} of "
+            f"column {name}, so several rows would be one key of the topic, and a delete of one would remove all. "
+            f"Declare {name} with the digits that it has, such as {_shorter(schema)[name].name}(6), or cut it in the "
+            "table"
+        )
+    return rows.withColumns({name: _cut(name, schema) for name in names}) if compacts else rows
+
+
+def has_longer_keys(rows: pa.Table, schema: TableSchema) -> bool:
+    """Whether a row has such a key, or might: whatever its change is."""
+    for name in schema.primary_key:
+        type = _shorter(schema).get(name)
+        if type is not None and name in rows.column_names:
+            micros = rows[name].cast(pa.timestamp("us", tz=rows[name].type.tz), safe=False).cast(pa.int64())
+            step = 10 ** (_MICROS - type.parameters[0])
+            whole = pc.multiply(pc.divide(micros, step), step)
+            if pc.any(pc.not_equal(micros, whole)).as_py():
+                return True
+    return False
+
+
+def _shorter(schema: TableSchema) -> Mapping[str, ScalarType]:
+    """The columns whose times have fewer digits than Spark's."""
+    columns = [c for c in schema if isinstance(c, PhysicalColumn | MetadataColumn)]
+    return {
+        c.name: c.type
+        for c in columns
+        if isinstance(c.type, ScalarType)
+        and c.type.name in ("TIMESTAMP", "TIMESTAMP_LTZ")
+        and c.type.parameters[0] < _MICROS
+    }
+
+
+def _cut(name: str, schema: TableSchema) -> Column:
+    type = _shorter(schema)[name]
+    micros = F.unix_micros(col(name).cast("timestamp"))
+    step = F.lit(10 ** (_MICROS - type.parameters[0])).cast("bigint")
+    return F.timestamp_micros(micros - F.pmod(micros, step)).cast(type.spark())

@@ -1,0 +1,63 @@
+"""A topic whose types have fewer digits of time than the values of its table."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.ddl import parse
+from bridge.embedded.broker import Broker
+from bridge.errors import TableError
+from bridge.pipelines.changes.declared_times import has_longer_keys
+from bridge.pipelines.compare.verify import verify
+from bridge.pipelines.publish.run import publish
+from tests.pipelines.world import World
+
+DAY = "2020-01-01 00:00:00"
+
+
+def test_a_publish_cuts_values_and_refuses_longer_keys(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+) -> None:
+    columns = "ts TIMESTAMP(3), v TIMESTAMP(0), PRIMARY KEY (ts) NOT ENFORCED"
+    world = World.make(spark, broker, lake, unique, columns=columns)
+    table = f"delta.`{lake}/table`"
+    spark.sql(
+        f"CREATE TABLE {table} (ts TIMESTAMP_NTZ, v TIMESTAMP_NTZ) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    spark.sql(f"INSERT INTO {table} VALUES ('{DAY}.123', '{DAY}.999999'), ('1969-12-31 23:59:59.999', NULL)")
+    publish(spark, world.definition())
+    assert sorted((key, json.loads(value or b"")["v"]) for key, value in world.received()) == [
+        (b'{"ts":"1969-12-31 23:59:59.999"}', None),
+        (b'{"ts":"2020-01-01 00:00:00.123"}', DAY),
+    ]
+    assert verify(spark, world.definition()).comparison.equal
+
+    spark.sql(f"INSERT INTO {table} VALUES ('{DAY}.123456', NULL)")
+    with pytest.raises(TableError) as error:
+        publish(spark, world.definition())
+    assert str(error.value).endswith(
+        f"the key of a row (ts: {DAY}.123456) has more digits than TIMESTAMP(3) of column ts, so several rows would be "
+        "one key of the topic, and a delete of one would remove all. Declare ts with the digits that it has, such as "
+        "TIMESTAMP(6), or cut it in the table"
+    )
+    assert len(world.received()) == 2
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_longer_keys_in_the_driver(zone: str | None) -> None:
+    type = "TIMESTAMP" if zone is None else "TIMESTAMP_LTZ"
+    schema = parse(
+        f"CREATE TABLE t (k {type}(1), v {type}(0), PRIMARY KEY (k) NOT ENFORCED) WITH ('a' = 'b')"
+    ).schema
+    for micros, expected in ((100_000, False), (-100_000, False), (120_000, True), (-1, True), (None, False)):
+        moment = None if micros is None else dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=micros)
+        rows = pa.table({"k": pa.array([moment], pa.timestamp("us", zone)), "v": [1]})
+        assert has_longer_keys(rows, schema) == expected
