@@ -137,7 +137,7 @@ def find_rows(files: Sequence[DataFile], keys: Keys) -> list[Matches]:
     # Shared by threads: `keys`, as Arrow's arrays are immutable and NumPy allows reads of one array by several threads;
     # the bitmaps of deleted rows (see `DataFile.for_another_thread`). No ParquetFile, and nothing that it returns.
     with ThreadPoolExecutor(min(cores, len(parts)) or 1, "find-rows") as pool:
-        found = pool.map(lambda part: _found(*part, keys, use_threads=number < cores), parts)
+        found = pool.map(lambda part: _found(part[0], part[1], keys, use_threads=number < cores), parts)
         return [matches for of_part in found for matches in of_part]
 
 

@@ -97,7 +97,12 @@ def test_files_and_row_groups_without_a_key_are_not_read(tmp_path: Any) -> None:
     def opened() -> Any:
         parquet = original()
         real = parquet.read_row_groups
-        parquet.read_row_groups = lambda groups, **given: read.extend(groups) or real(groups, **given)
+
+        def recorded(groups: list[int], **given: Any) -> pa.Table:
+            read.extend(groups)
+            return real(groups, **given)
+
+        parquet.read_row_groups = recorded
         return parquet
 
     file = replace(file, opened=opened)

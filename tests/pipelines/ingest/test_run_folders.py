@@ -61,7 +61,7 @@ def test_every_verb_finds_a_folder_by_its_name(
     back = World.make(spark, broker, folder, unique, partitions=1, delta="path: table0")
     out = back.definition("back", {"checkpoint": "back"})
     publish(spark, out)
-    assert sorted(k for k, _ in back.received()) == [key(1).encode(), key(3).encode()]
+    assert sorted(k for k, _ in back.received() if k) == [key(1).encode(), key(3).encode()]
     assert verify(spark, out, direction="publish").equal
     assert [path.name for path in lake.iterdir()] == [name]
 
