@@ -34,7 +34,8 @@ def asked(spark: SparkSession, place: Path) -> TableDescription:
     table = DeltaTable.forPath(spark, str(place))
     detail = table.detail().withColumn("ms", F.unix_millis("createdAt")).collect()[0]
     shape = table.toDF().schema
-    return TableDescription(detail["id"], detail["properties"], detail["ms"], detail["location"], shape)
+    about = (detail["id"], detail["properties"], detail["ms"], detail["location"], shape)
+    return TableDescription(*about, partitioned_by=tuple(detail["partitionColumns"]))
 
 
 @pytest.mark.parametrize("name", ["t", "with space & ünïcode", "a%20b+c"])
