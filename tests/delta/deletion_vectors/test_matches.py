@@ -98,11 +98,11 @@ def test_files_and_row_groups_without_a_key_are_not_read(tmp_path: Any) -> None:
         parquet = original()
         real = parquet.read_row_groups
 
-        def recorded(groups: list[int], **given: Any) -> pa.Table:
+        def watched(groups: list[int], **given: Any) -> pa.Table:
             read.extend(groups)
             return real(groups, **given)
 
-        parquet.read_row_groups = recorded
+        parquet.read_row_groups = watched
         return parquet
 
     file = replace(file, opened=opened)
