@@ -27,9 +27,10 @@ MADE = {
 
 
 def makers(path: Path) -> list[ast.Call]:
-    calls = [
-        node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)
-    ]
+    text = path.read_text(encoding="utf-8")
+    if not any(maker in text for maker in MAKERS):
+        return []
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     return [call for call in calls if ast.unparse(call.func).rpartition(".")[2] in MAKERS]
 
 

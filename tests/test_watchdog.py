@@ -126,7 +126,7 @@ def alive(process: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("number", [signal.SIGABRT, signal.SIGSEGV])
+@pytest.mark.parametrize("number", [signal.SIGABRT, signal.SIGSEGV], ids=lambda number: number.name)
 @pytest.mark.parametrize("where", ["log", "stderr", "a log that cannot be written"])
 def test_a_crash_leaves_its_stacks(number: signal.Signals, where: str, tmp_path: Path) -> None:
     log = {"log": tmp_path / "bridge.log", "stderr": None}.get(where, tmp_path / "file" / "bridge.log")
