@@ -22,7 +22,7 @@ bench bench-full bench-sql: ROWS ?= 1000000
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-sql test slow cluster faults faults-short cases bench bench-peers bench-full bench-sql bench-sizing bench-formats bench-publish bench-quality check lint types imports docs format wheel pack clean
+.PHONY: help setup demo demo-sql test slow cluster faults faults-short soak cases bench bench-peers bench-full bench-sql bench-sizing bench-formats bench-publish bench-quality check lint types imports docs format wheel pack clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -53,6 +53,9 @@ faults: $(READY) ## Play ROUNDS=100 rounds of faults drawn by SEED, judge what i
 
 faults-short: $(READY) ## Ten lanes of other configurations each, scripts and jobs among them, each hit at least once, in minutes; nothing is written. Draws a seed and prints it (SEED=7 repeats one)
 	$(BIN)/python -m tests.faults --episodes 2 --lanes 5 --blows 1 --seed $(SEED) $(if $(RESTORE),--restore)
+
+soak: $(READY) ## Run ingest and publish for MINUTES=30 at 2,000 changes a second, drawn by SEED; fail if latency or memory grow
+	$(BIN)/python -m benchmarks.soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(filter-out file,$(origin SEED)),--seed $(SEED))
 
 cases: $(READY) ## Run the acceptance cases in CASES (default ../shared/cases)
 	BRIDGE_CASES_DIR="$${BRIDGE_CASES_DIR:-$(CASES)}" $(BIN)/python -m tests.cases

@@ -122,6 +122,16 @@ class Job:
     def running(self) -> bool:
         return self._process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        """Of the leader of its session."""
+        return self._process.pid
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code; None while it runs."""
+        return self._process.poll()
+
     def stop(self) -> Ran:
         """Ask the process to end (SIGTERM), and wait for that; its exit code does not matter."""
         self._process.terminate()

@@ -8,7 +8,7 @@ import functools
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +53,8 @@ ROW = {
 }
 """Each other column by `id` and `number`, for Spark; `_value` writes the same in Python."""
 
+_LETTERS_USED = 5_000
+_LETTERS = "".join(map(chr, np.random.default_rng(0).integers(97, 123, 2 * _LETTERS_USED).tolist()))
 _STATUS = ("NEW", "PAID", "SENT", "DONE")
 _TOMBSTONES = 0.05
 _CHUNK = 10_000
@@ -71,6 +73,8 @@ class Load:
 
     keys: npt.NDArray[np.int64]
     deletes: npt.NDArray[np.bool_]
+    notes: npt.NDArray[np.int64] | None = None
+    """The length of each record's note, 5,000 at most; None for that of `ROW`."""
 
     @staticmethod
     def random(records: int, keys: int, seed: int, *, tombstones: float = _TOMBSTONES) -> Load:
@@ -79,7 +83,9 @@ class Load:
         return Load(draw.integers(0, keys, records), draw.random(records) < tombstones)
 
     def first(self, records: int) -> Load:
-        return Load(self.keys[:records], self.deletes[:records])
+        return Load(
+            self.keys[:records], self.deletes[:records], None if self.notes is None else self.notes[:records]
+        )
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -153,9 +159,10 @@ def _chunks(load: Load, part: range) -> Iterator[list[dict[str, bytes | None]]]:
 def records(load: Load, start: int, end: int) -> list[dict[str, bytes | None]]:
     """The keys and values of these records."""
     keys, deletes = load.keys[start:end].tolist(), load.deletes[start:end].tolist()
+    notes = repeat(None) if load.notes is None else load.notes[start:end].tolist()
     return [
-        {"key": b'{"id":%d}' % id, "value": None if gone else _value(id, number)}
-        for id, gone, number in zip(keys, deletes, count(start + 1))
+        {"key": b'{"id":%d}' % id, "value": None if gone else _value(id, number, note)}
+        for id, gone, number, note in zip(keys, deletes, count(start + 1), notes, strict=False)
     ]
 
 
@@ -164,10 +171,13 @@ def _second(seconds: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
 
 
-def _value(id: int, number: int) -> bytes:
+def _value(id: int, number: int, length: int | None) -> bytes:
     cents = (id * 7 + number * 13) % 100_000
     seconds, millis = divmod(1_700_000_000_000 + number, 1000)
     note = "null" if number % 4 else '"please leave it at the door"'
+    if length is not None:
+        begin = (id * 31 + number) % _LETTERS_USED
+        note = f'"{_LETTERS[begin : begin + length]}"'
     return (
         f'{{"id":{id},"customer":"customer-{id % 5000}","status":"{_STATUS[number % 4]}",'
         f'"amount":{cents // 100}.{cents % 100:02d},"updated_at":"{_second(seconds)}.{millis:03d}",'

@@ -63,7 +63,8 @@ def batch_line(report: BatchReport) -> str:
         parts.append(f"computed from {report.engine}" if report.verb == "insert" else f"by {report.engine}")
     if report.reader:
         parts.append(f"read by {report.reader}")
-    line = "  ".join([*parts, duration(report.seconds)])
+    took = f"{report.seconds:.2f} s" if report.seconds < 1 else duration(report.seconds)
+    line = "  ".join([*parts, took])
     return f"{line}\n  warning: {report.warning}" if report.warning else line
 
 

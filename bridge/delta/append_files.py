@@ -10,13 +10,13 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types as T
 
 from bridge.delta.deletion_vectors.commit import append_info, write_commit
 from bridge.delta.deletion_vectors.data_files import arrow_schema
-from bridge.delta.deletion_vectors.snapshot import Action, Snapshot, open_snapshot
 from bridge.delta.delta_errors import attempts, conflict_error, replaced_error
 from bridge.delta.delta_rs import (
     folder_in_driver,
@@ -28,8 +28,10 @@ from bridge.delta.ingest_progress import IngestProgress, app_id
 from bridge.delta.log_cleanup import checkpoint_if_due
 from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
 from bridge.delta.rows_taken_back import following
+from bridge.delta.snapshot import Action, Snapshot, open_snapshot
 from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit_properties
+from bridge.delta.table_files import local_files
 from bridge.delta.txn_settings import committed_version
 
 if TYPE_CHECKING:
@@ -98,7 +100,8 @@ class FileAppends:
             if result is not None:
                 properties = target.description["metaData"]["configuration"]
                 if not result.skipped:
-                    checkpoint_if_due(properties, table, result.version, lambda: open_with_delta_rs(table))
+                    files, opened = partial(local_files, target.folder), partial(open_with_delta_rs, table)
+                    checkpoint_if_due(properties, table, result.version, files, opened)
                 return result
         raise conflict_error(table, progress.batch)
 

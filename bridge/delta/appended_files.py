@@ -14,7 +14,6 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from bridge.delta.deletion_vectors.snapshot import Action, live_rows
 from bridge.delta.local_log import newest_version
 from bridge.delta.logged_files import (
     AskDelta,
@@ -26,6 +25,7 @@ from bridge.delta.logged_files import (
     open_log,
     read_files,
 )
+from bridge.delta.snapshot import Action, live_rows
 from bridge.delta.table import Table
 
 __all__ = [
@@ -45,7 +45,7 @@ def appended_files(table: Table, first: int, last: int) -> NamedFiles | None:
     they did nothing else to its rows. None where Delta must be asked, which then raises what is wrong."""
     try:
         with asking_delta():
-            snapshot = open_log(table, first - 1)
+            snapshot = open_log(table, first - 1, with_files=False)
             adds = [add for _, commit in commits(snapshot, first, last) for add in _appended(commit)]
             return named_files(table, snapshot, adds)
     except AskDelta:

@@ -20,7 +20,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from bridge.delta.deletion_vectors.snapshot import Action, Snapshot
 from bridge.delta.logged_files import (
     AskDelta,
     NamedFiles,
@@ -32,6 +31,7 @@ from bridge.delta.logged_files import (
     read_files,
 )
 from bridge.delta.rows_in_driver import read_columns
+from bridge.delta.snapshot import Action, Snapshot
 from bridge.delta.table import Table
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ Formats: "Delta Transaction Log Protocol" (PROTOCOL.md), actions `metaData`, `pr
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,7 +22,8 @@ from pyspark.sql import types as T
 from bridge import storage
 from bridge.definition import DeltaTarget
 from bridge.delta.row_constraints import row_constraints
-from bridge.log_layout import commit_file, log_folder, version_of
+from bridge.delta.snapshot import followed
+from bridge.delta.unsupported import UnsupportedByEngine
 from bridge.schema import RowConstraint
 
 __all__ = ["TableDescription", "describe", "is_plain", "local_folder", "newest_commits", "newest_version"]
@@ -41,10 +41,8 @@ _FEATURES = {
 _OLD_WRITER = 4
 """The last writer version of the protocol without table features, column mapping and identity columns."""
 _TIME_TRAVEL = re.compile(r"@(v\d+|\d{17})$")
-_ACTION = re.compile(r'\s*\{\s*"(\w+)"\s*:')
-_CHECKPOINT = re.compile(r"\d{20}\.checkpoint\.parquet")
 _EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
-_COMMITS = 20
+_NOT_READ = (UnsupportedByEngine, OSError, ValueError, LookupError)
 
 
 @dataclass(frozen=True)
@@ -68,10 +66,10 @@ def describe(spark: SparkSession, target: DeltaTarget) -> TableDescription | Non
         return None
     location, folder = place
     try:
-        actions = _description(Path(log_folder(str(folder))))
-        if actions is None or not is_plain(actions["protocol"], actions["metaData"]):
+        snapshot = followed(str(folder), with_files=False)
+        about = snapshot.metadata
+        if not is_plain(snapshot.protocol, about):
             return None
-        about = actions["metaData"]
         schema = T.StructType.fromJson(json.loads(about["schemaString"]))
         properties = dict(about["configuration"])
         return TableDescription(
@@ -88,29 +86,31 @@ def describe(spark: SparkSession, target: DeltaTarget) -> TableDescription | Non
 
 
 def newest_commits(spark: SparkSession, target: DeltaTarget) -> Iterator[Mapping[str, Any]]:
-    """Yield the `version`, `operation`, `operationParameters`, `operationMetrics` and `userMetadata` of some of the
-    newest commits, from the newest to the oldest. It ends early at a commit that it cannot read.
+    """Yield the `version`, `operation`, `operationParameters`, `operationMetrics` and `userMetadata` of the newest
+    commits, from the newest to the oldest.
+
+    It ends early at a commit that it cannot read, or one of which more must be known; the commits from there on must be
+    asked from Delta.
     """
     place = local_folder(spark, target)
     if place is None:
         return
-    log = Path(log_folder(str(place[1])))
     try:
-        versions = _commits(os.listdir(log))
-    except OSError:
+        snapshot = followed(str(place[1]), with_files=False)
+        for version in range(snapshot.version, -1, -1):
+            commit = snapshot.read_commit(version, ["commitInfo"])
+            if commit is None:
+                return
+            about = commit[-1]["commitInfo"] if commit else {}
+            yield {
+                "version": version,
+                "operation": about.get("operation"),
+                "operationParameters": about.get("operationParameters"),
+                "operationMetrics": about.get("operationMetrics"),
+                "userMetadata": about.get("userMetadata"),
+            }
+    except _NOT_READ:
         return
-    for version in sorted(versions, reverse=True)[:_COMMITS]:
-        try:
-            about = _actions(log / commit_file(version), {"commitInfo"}).get("commitInfo", {})
-        except (OSError, ValueError):
-            return
-        yield {
-            "version": version,
-            "operation": about.get("operation"),
-            "operationParameters": about.get("operationParameters"),
-            "operationMetrics": about.get("operationMetrics"),
-            "userMetadata": about.get("userMetadata"),
-        }
 
 
 def newest_version(spark: SparkSession, target: DeltaTarget) -> int | None:
@@ -119,13 +119,9 @@ def newest_version(spark: SparkSession, target: DeltaTarget) -> int | None:
     if place is None:
         return None
     try:
-        names = os.listdir(log_folder(str(place[1])))
-    except OSError:
+        return followed(str(place[1]), with_files=False).version
+    except _NOT_READ:
         return None
-    newest = max(_commits(names), default=None)
-    # Where a checkpoint is newer than all commits, some were removed by hand.
-    is_whole = newest == max((v for name in names if (v := version_of(name)) is not None), default=None)
-    return newest if is_whole else None
 
 
 def is_plain(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
@@ -144,56 +140,6 @@ def local_folder(spark: SparkSession, target: DeltaTarget) -> tuple[str, Path] |
         return storage.local_path(spark, target.path)
     except Exception:  # a file system that Spark does not know or reach: Delta's error says so
         return None
-
-
-def _commits(names: list[str]) -> set[int]:
-    return {v for name in names if name.endswith(".json") and (v := version_of(name)) is not None}
-
-
-def _description(log: Path) -> Mapping[str, Any] | None:
-    """The newest actions `protocol` and `metaData`; None for a log of which files are missing or are not known."""
-    names = [name for name in os.listdir(log) if not name.startswith(".")]  # Hadoop's checksums
-    checkpoints = [name for name in names if ".checkpoint." in name]
-    if any(not _CHECKPOINT.fullmatch(name) for name in checkpoints):
-        return None
-    commits = _commits(names)
-    checkpoint = max(checkpoints, default=None)
-    base = -1 if checkpoint is None else int(checkpoint[:20])
-    newest = max(commits, default=-1)
-    if newest < base or newest < 0 or any(version not in commits for version in range(base + 1, newest)):
-        return None
-    found: dict[str, Any] = {}
-    for version in range(newest, base, -1):
-        found = {**_actions(log / commit_file(version), {"protocol", "metaData"}), **found}
-        if len(found) == 2:
-            return found
-    if checkpoint is not None:
-        found = {**_checkpoint_actions(log / checkpoint), **found}
-    return found if len(found) == 2 else None
-
-
-def _actions(file: Path, wanted: set[str]) -> dict[str, Any]:
-    """The actions of a commit by their names; of several with one name the last."""
-    found = {}
-    with file.open(encoding="utf-8") as lines:
-        for line in lines:
-            name = _ACTION.match(line)
-            if name is not None and name[1] in wanted:
-                found[name[1]] = json.loads(line)[name[1]]
-    return found
-
-
-def _checkpoint_actions(file: Path) -> dict[str, Any]:
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    found = {}
-    columns = pq.read_table(file, columns=["protocol", "metaData"])
-    for name in columns.column_names:
-        rows = columns[name].filter(pc.is_valid(columns[name])).to_pylist()
-        if len(rows) == 1:
-            found[name] = rows[0]
-    return found
 
 
 def _is_known(protocol: Mapping[str, Any]) -> bool:

@@ -2,13 +2,18 @@
 
 Spark does both as part of its own commits. The post-commit hooks of delta-rs differ: their default interval of
 checkpoints is 100 commits, not 10, they ignore `delta.enableExpiredLogCleanup`, and they know no feed consumers.
+
+A checkpoint names the files that were removed in the last week, too, and to look for expired files takes a list of the
+log. So both come more rarely as a table grows old: what they cost a batch does not grow (docs/adr/050).
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bridge.delta.feed_consumers import FeedConsumers
@@ -30,6 +35,12 @@ NO_HOOKS = {"create_checkpoint": False, "cleanup_expired_logs": False}
 
 _INTERVAL, _DEFAULT_INTERVAL = "delta.checkpointInterval", 10
 _CLEANUP_ENABLED = "delta.enableExpiredLogCleanup"
+_ACTIONS_A_COMMIT = 1_000
+"""A commit is replayed in the time that it takes to read, and to write, so many actions of a checkpoint."""
+_CLEANUPS = 100
+"""In a retention: a log is longer than that by no more than a hundredth."""
+_cleaned: dict[str, float] = {}
+"""When this process has cleaned the log of a table last, by its address; as time.monotonic()."""
 
 
 def published_versions(table: Table) -> list[int]:
@@ -49,23 +60,26 @@ def after_commit(
         target.update_incremental()
         return target
 
-    checkpoint_if_due(target.metadata().configuration, table, version, newest, published)
+    files = partial(table_files, target)
+    checkpoint_if_due(target.metadata().configuration, table, version, files, newest, published)
 
 
 def checkpoint_if_due(
     properties: Mapping[str, str | None],
     table: Table,
     version: int,
+    files: Callable[[], FileSystem],
     open_newest: Callable[[], DeltaTable],
     published: Callable[[Table], Iterable[int]] = published_versions,
 ) -> None:
-    """Write a checkpoint and call `clean_log` after every `delta.checkpointInterval` versions.
+    """Write a checkpoint and call `clean_log` after every `delta.checkpointInterval` versions. Where the table does not
+    set it, that is 10 versions, or more after a checkpoint of more than 10,000 actions. `files` are those of the table.
 
     Raises nothing, as the commit of `version` is done: a failure is logged as a warning of `bridge.delta`, and the next
     such version tries again."""
-    if not _is_due(properties, version):
-        return
     try:
+        if not _is_due(properties, version, files):
+            return
         clean_log(open_newest(), lambda: published(table))
     except Exception as failed:  # of delta-rs, the storage, a feed consumer's file: the batch is committed
         _log.warning(
@@ -84,11 +98,15 @@ def clean_log(target: DeltaTable, published: Callable[[], Iterable[int]]) -> Non
     and that no version since then needs, unless `delta.enableExpiredLogCleanup` is false.
 
     `published` returns the versions that feed consumers have reached. Nothing is deleted while a consumer still needs a
-    log file that would be deleted. A consumer whose next version is already gone does not count.
+    log file that would be deleted. A consumer whose next version is already gone does not count. A process looks for
+    files to delete a hundred times in a retention.
     """
     target.create_checkpoint()
-    properties = target.metadata().configuration
+    properties, now = target.metadata().configuration, time.monotonic()
     if str(properties.get(_CLEANUP_ENABLED, "true")).lower() != "true":
+        return
+    pause = interval_seconds(properties, LOG_RETENTION) / _CLEANUPS
+    if now - _cleaned.get(target.table_uri, float("-inf")) < pause:
         return
     files = table_files(target)
     expired = time.time() - interval_seconds(properties, LOG_RETENTION)
@@ -97,11 +115,27 @@ def clean_log(target: DeltaTable, published: Callable[[], Iterable[int]]) -> Non
         return
     target.cleanup_metadata()
     _delete_checksums(files)
+    _cleaned[target.table_uri] = now
 
 
-def _is_due(properties: Mapping[str, str | None], version: int) -> bool:
-    every = int(properties.get(_INTERVAL) or _DEFAULT_INTERVAL)
-    return version > 0 and version % every == 0
+def _is_due(properties: Mapping[str, str | None], version: int, files: Callable[[], FileSystem]) -> bool:
+    given = properties.get(_INTERVAL)
+    if version <= 0 or version % int(given or _DEFAULT_INTERVAL):
+        return False
+    if given:
+        return True
+    last, actions = _last_checkpoint(files())
+    return not last <= version < last + actions // _ACTIONS_A_COMMIT
+
+
+def _last_checkpoint(files: FileSystem) -> tuple[int, int]:
+    """The version of the last checkpoint, and how many actions it has; zeros where nobody says."""
+    try:
+        with files.open_input_stream(f"{LOG_FOLDER}/_last_checkpoint") as file:
+            found = json.loads(file.read())
+        return int(found["version"]), int(found["size"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return 0, 0
 
 
 def _needs_expired(files: FileSystem, version: int, newest: int, expired: float) -> bool:

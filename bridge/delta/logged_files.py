@@ -18,9 +18,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from bridge.delta.deletion_vectors.snapshot import Action, Snapshot, open_snapshot
 from bridge.delta.local_log import is_plain, local_folder
 from bridge.delta.merge_contract import UnsupportedByEngine
+from bridge.delta.snapshot import Action, Snapshot, followed
 from bridge.delta.table import Table
 from bridge.delta.table_checks import CHANGE_FEED_PROPERTY, is_on
 from bridge.session import session_settings
@@ -41,8 +41,6 @@ __all__ = [
 MOST_FILES = 1_000
 """Spark looks at each of them when it plans; Delta leaves files out by their statistics."""
 MOST_COMMITS = 100
-_MOST_ACTIONS = 5_000
-"""Of a checkpoint, which has removed files, too."""
 _LIST_IN_DRIVER = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _NOT_LISTED = re.compile(r"/[_.][^/]*$|[{}\[\]*?\\]|\._COPYING_$")
 """Files that Spark's reader of Parquet files leaves out, or whose name it takes for a pattern."""
@@ -84,12 +82,15 @@ class NamedFiles:
 
 
 def open_log(table: Table, version: int | None, *, with_files: bool = True) -> Snapshot:
-    """Open a version, by default the newest, of a plain table with a change feed; without its files if nobody needs
-    them. Raises AskDelta for another table, and what `asking_delta` turns into it."""
+    """Open a version, by default the newest, of a plain table with a change feed. If nobody needs its files, it may be
+    a later version that is described alike: `followed`. Raises AskDelta for another table, one of many files if they
+    are needed, and what `asking_delta` turns into it."""
     place = local_folder(table.spark, table.target)
     if place is None:
         raise AskDelta
-    snapshot = open_snapshot(str(place[1]), version, with_files=with_files, most=_MOST_ACTIONS)
+    snapshot = followed(
+        str(place[1]), version, with_files=with_files, most=MOST_FILES if with_files else None
+    )
     about = snapshot.metadata
     if about["id"] != table.id or about.get("partitionColumns"):
         raise AskDelta

@@ -19,6 +19,7 @@ from bridge.definition import Engine
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_semantics import MergeSemantics, upsert_by_key
 from bridge.delta.table import Table
+from bridge.delta.unsupported import UnsupportedByEngine
 
 __all__ = ["MergeEngine", "MergeResult", "UnsupportedByEngine"]
 
@@ -34,10 +35,6 @@ class MergeResult:
     deleted: int = 0
     skipped: bool = False
     """True when this very commit was there already (the answer to the first attempt was lost); the counts are 0."""
-
-
-class UnsupportedByEngine(Exception):
-    """Why an engine does not merge this batch into this table: the end of a sentence."""
 
 
 class MergeEngine(Protocol):

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,7 +33,6 @@ from bridge.delta.deletion_vectors.effects import Effects, decide_effects
 from bridge.delta.deletion_vectors.matches import Keys, find_rows, may_hold
 from bridge.delta.deletion_vectors.new_files import write_change_file, write_data_file
 from bridge.delta.deletion_vectors.rewrites import files_to_rewrite
-from bridge.delta.deletion_vectors.snapshot import Action, Snapshot, live_rows, open_snapshot
 from bridge.delta.delta_errors import attempts, conflict_error, replaced_error, table_error
 from bridge.delta.delta_rs import (
     folder_in_driver,
@@ -45,8 +45,10 @@ from bridge.delta.log_cleanup import checkpoint_if_due
 from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
 from bridge.delta.merge_semantics import KEPT, MergeSemantics, upsert_by_key
 from bridge.delta.rows_taken_back import following
+from bridge.delta.snapshot import Action, Snapshot, live_rows, open_snapshot
 from bridge.delta.table import Table
 from bridge.delta.table_checks import CHANGE_FEED_PROPERTY, is_on, refuse_unfit_properties
+from bridge.delta.table_files import local_files
 from bridge.delta.txn_settings import committed_version
 
 if TYPE_CHECKING:
@@ -194,7 +196,11 @@ class DeletionVectorsEngine:
         if not done:
             return None
         checkpoint_if_due(
-            snapshot.metadata["configuration"], table, version, lambda: open_with_delta_rs(table)
+            snapshot.metadata["configuration"],
+            table,
+            version,
+            partial(local_files, snapshot.folder),
+            partial(open_with_delta_rs, table),
         )
         return MergeResult(version, inserted, updated, deleted)
 

@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame
 from bridge.definition import Engine
 from bridge.delta.changes_in_driver import Limits, collect_changes, kept_column
 from bridge.delta.deletion_vectors.commit import sync_added
-from bridge.delta.deletion_vectors.snapshot import Snapshot
 from bridge.delta.delta_errors import attempts, conflict_error
 from bridge.delta.delta_rs import (
     all_fields,
@@ -39,6 +38,7 @@ from bridge.delta.merge_semantics import (
     upsert_by_key,
 )
 from bridge.delta.rows_taken_back import checked, following
+from bridge.delta.snapshot import Snapshot
 from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit_properties
 from bridge.delta.table_files import local_folder

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyarrow.fs import FileSystem
 
-__all__ = ["local_folder", "scheme_of", "table_files"]
+__all__ = ["local_files", "local_folder", "scheme_of", "table_files"]
 
 
 def local_folder(location: str) -> str | None:
@@ -31,11 +31,17 @@ def scheme_of(location: str) -> str:
 
 def table_files(target: DeltaTable) -> FileSystem:
     """Return a file system whose root is the table's folder. Names in it are those of the disk or store, not URIs."""
-    from pyarrow.fs import LocalFileSystem, PyFileSystem, SubTreeFileSystem
-
     uri = urlsplit(target.table_uri)
     if uri.scheme in ("", "file"):
-        return SubTreeFileSystem(unquote(uri.path), LocalFileSystem())
+        return local_files(unquote(uri.path))
     from deltalake.fs import DeltaStorageHandler
+    from pyarrow.fs import PyFileSystem
 
     return PyFileSystem(DeltaStorageHandler.from_table(target._table))
+
+
+def local_files(folder: str) -> FileSystem:
+    """As `table_files`, of a table in a folder of this disk that nobody has opened."""
+    from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+
+    return SubTreeFileSystem(folder, LocalFileSystem())

@@ -96,8 +96,9 @@ def test_a_log_that_is_not_certain_is_left_to_delta(
     table = made(spark, lake / "t", rows=[(1, "a")])
     commit_by_hand(table, 2)
     assert describe(spark, target(lake / "t")) is not None
-    change(lake / "t" / "_delta_log")
-    assert describe(spark, target(lake / "t")) is None
+    shutil.copytree(lake / "t", lake / "other")  # a log that this process does not follow yet
+    change(lake / "other" / "_delta_log")
+    assert describe(spark, target(lake / "other")) is None
 
 
 @pytest.mark.parametrize(
@@ -130,7 +131,7 @@ def test_the_newest_commits_are_those_of_the_history(spark: SparkSession, lake: 
     assert list(newest_commits(spark, table.target)) == history
     for version in range(3, 40):
         commit_by_hand(table, version)
-    assert [c["version"] for c in newest_commits(spark, table.target)] == list(range(39, 19, -1))
+    assert [c["version"] for c in newest_commits(spark, table.target)] == list(range(39, -1, -1))
 
 
 def test_the_newest_version_is_that_of_the_history(spark: SparkSession, lake: Path) -> None:

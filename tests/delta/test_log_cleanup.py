@@ -74,7 +74,8 @@ def test_a_log_of_thousands_of_batches_stays_flat(
 ) -> None:
     """Retention is as long as a hundred batches take."""
     place, seen = tmp_path / "t", {}
-    target, nobody = table(place, deletedFileRetentionDuration="interval 1 seconds"), _nobody()
+    retention = {f"{what}RetentionDuration": "interval 1 seconds" for what in ("log", "deletedFile")}
+    target, nobody = table(place, **retention), _nobody()
     for version in range(1, batches + 1):
         commit(place, version)
         if version % 10 == 0:
@@ -106,6 +107,41 @@ def test_a_failure_after_a_commit_is_logged_and_not_raised(
     target = written(tmp_path / "t", 10)
     after_commit(target, _nobody(), 10, consumers)
     assert "failed: OSError: the store is away. The next attempt follows in 10 commits" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("removed", "properties", "expected"),
+    [
+        pytest.param(9_990, {}, [10, 20, 30, 40, 50, 60], id="few"),
+        pytest.param(30_000, {}, [10, 40], id="many"),
+        pytest.param(30_000, {"checkpointInterval": "20"}, [20, 40, 60], id="the table says"),
+    ],
+)
+def test_checkpoints_of_many_actions_are_rarer(
+    tmp_path: Path, removed: int, properties: dict[str, str], expected: list[int]
+) -> None:
+    target = table(tmp_path / "t", **properties)
+    commit(tmp_path / "t", 1)
+    gone = {"deletionTimestamp": int(time.time() * 1000), "dataChange": True}
+    with log(tmp_path / "t", 1).open("a") as file:
+        for number in range(removed):
+            file.write("\n" + json.dumps({"remove": {"path": f"part-{number}", **gone}}))
+    for version in range(2, 61):
+        commit(tmp_path / "t", version)
+        after_commit(target, _nobody(), version, lambda _: [])
+    made = sorted(int(p.name[:20]) for p in (tmp_path / "t/_delta_log").glob("*.checkpoint.parquet"))
+    assert made == expected
+
+
+def test_expired_files_are_looked_for_a_hundred_times_in_a_retention(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, asked = table(tmp_path / "t"), list[int]()
+    now = time.monotonic()
+    for seconds in (0, 35, 37, 40, 75):
+        monkeypatch.setattr(time, "monotonic", lambda at=now + seconds: at)
+        clean_log(target, lambda at=seconds: asked.append(at) or [])  # type: ignore[misc]
+    assert asked == [0, 37, 75]
 
 
 def _nobody() -> Table:

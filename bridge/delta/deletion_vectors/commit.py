@@ -16,8 +16,8 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from bridge.delta.deletion_vectors.data_files import DataFile
-from bridge.delta.deletion_vectors.snapshot import Action, stats_of
 from bridge.delta.deletion_vectors.vectors import vector_file, write_vectors
+from bridge.delta.snapshot import Action, stats_of
 from bridge.delta.write_once import link_once, sync
 from bridge.log_layout import commit_file, log_folder
 from bridge.version import own_version

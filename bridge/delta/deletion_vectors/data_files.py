@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from bridge.delta.deletion_vectors.snapshot import Action, Snapshot
 from bridge.delta.deletion_vectors.vectors import read_vector
 from bridge.delta.merge_contract import UnsupportedByEngine
+from bridge.delta.snapshot import Action, Snapshot
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from bridge.delta.deletion_vectors.data_files import DataFile
-from bridge.delta.deletion_vectors.snapshot import Action, stats_of
+from bridge.delta.snapshot import Action, stats_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

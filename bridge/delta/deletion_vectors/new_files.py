@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # workers import this module, and have no need of Spark's and
     import pyarrow as pa
 
     from bridge.delta.deletion_vectors.effects import Effects
-    from bridge.delta.deletion_vectors.snapshot import Action
+    from bridge.delta.snapshot import Action
 
 __all__ = ["delete_data_files", "write_change_file", "write_data_file"]
 

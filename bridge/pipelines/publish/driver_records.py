@@ -30,7 +30,7 @@ def driver_records(
 ) -> DriverRecords | None:
     """Return the records of a small range as Arrow; None where Spark must read or encode them, or say what is wrong.
 
-    They are those of `encode_changes_of_range`, in any order: no key has two of them.
+    They are those of `encode_changes_of_range`, by ascending version: a key has one of each.
     """
     encoder = driver_encoder(planned, table, definition, topic)
     if isinstance(encoder, str):
@@ -67,7 +67,7 @@ def driver_encoder(
         return "tasks decide where its records go"
     if topic.sink.headers or any(not column.virtual for column in topic.schema.metadata):
         return "its records have more than key and value"
-    encoder = task_encoder(planned.recorded, definition, topic)
+    encoder = task_encoder(planned.recorded, definition, topic, in_order=True)
     if isinstance(encoder, str):
         return encoder
     if encoder.as_texts:

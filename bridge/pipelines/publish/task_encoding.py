@@ -12,10 +12,13 @@ from bridge.publish_progress import PublishRange
 __all__ = ["task_encoder"]
 
 
-def task_encoder(publish_range: PublishRange, definition: Definition, topic: Topic) -> RecordEncoder | str:
+def task_encoder(
+    publish_range: PublishRange, definition: Definition, topic: Topic, *, in_order: bool = False
+) -> RecordEncoder | str:
     """Return the encoder of a range, or why its tasks do not encode it, as the end of a sentence.
 
     They do where that gives the same bytes, and where no record is moved or sorted by its key before it is sent.
+    `in_order`: a single sender gets the records by their versions, so that none must be.
     """
     if definition.publish.encoder is Encoder.SPARK:
         return "publish.encoder is spark"
@@ -24,6 +27,6 @@ def task_encoder(publish_range: PublishRange, definition: Definition, topic: Top
     if topic.sink.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE:
         if not publish_range.files:
             return "its records are sharded by key"
-    elif not needs_no_key(topic, unique_keys=is_unique_in_range(topic, publish_range)):
+    elif not in_order and not needs_no_key(topic, unique_keys=is_unique_in_range(topic, publish_range)):
         return "its records are sent by key"
     return record_encoder(topic)

@@ -13,8 +13,8 @@ from pyroaring import BitMap
 from bridge.delta.deletion_vectors.commit import commit_info, mark_rows, removed, write_commit
 from bridge.delta.deletion_vectors.data_files import open_file
 from bridge.delta.deletion_vectors.new_files import write_data_file
-from bridge.delta.deletion_vectors.snapshot import Snapshot
 from bridge.delta.deletion_vectors.vectors import read_vector, write_vectors
+from bridge.delta.snapshot import Snapshot
 
 ROWS = pa.table({"id": [0, 1, 2, 3]})
 

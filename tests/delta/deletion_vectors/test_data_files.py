@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from bridge.delta.deletion_vectors.data_files import arrow_schema, open_file
-from bridge.delta.deletion_vectors.snapshot import Snapshot, open_snapshot
 from bridge.delta.merge_contract import UnsupportedByEngine
+from bridge.delta.snapshot import Snapshot, open_snapshot
 from bridge.session import session_settings
 from tests.delta.tables import FIELDS, append, made
 

@@ -17,8 +17,8 @@ from pyroaring import BitMap
 from bridge.delta.deletion_vectors.data_files import open_file
 from bridge.delta.deletion_vectors.matches import Keys, find_rows, may_hold
 from bridge.delta.deletion_vectors.new_files import write_data_file
-from bridge.delta.deletion_vectors.snapshot import Snapshot
 from bridge.delta.deletion_vectors.vectors import write_vectors
+from bridge.delta.snapshot import Snapshot
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string()), ("c", pa.date32()), ("v", pa.int32())])
 KEYS = st.tuples(
@@ -115,7 +115,7 @@ import sys, time
 import pyarrow as pa
 from bridge.delta.deletion_vectors import matches
 from bridge.delta.deletion_vectors.data_files import open_file
-from bridge.delta.deletion_vectors.snapshot import Snapshot
+from bridge.delta.snapshot import Snapshot
 import numpy as np
 import pyarrow.parquet as pq
 

@@ -17,8 +17,8 @@ from bridge.delta.deletion_vectors.commit import mark_rows, write_commit
 from bridge.delta.deletion_vectors.data_files import open_file
 from bridge.delta.deletion_vectors.effects import Effects
 from bridge.delta.deletion_vectors.new_files import write_change_file, write_data_file
-from bridge.delta.deletion_vectors.snapshot import Snapshot
 from bridge.delta.deletion_vectors.vectors import read_vector
+from bridge.delta.snapshot import Snapshot
 from bridge.delta.write_once import link_once
 
 ROWS = pa.table({"id": [0, 1, 2, 3]})

@@ -1,5 +1,9 @@
 """Knows the newest version of a table from its log on a local disk, and follows it commit by commit.
 
+Following a log costs what its new commits have. Opening one costs more with its age: a checkpoint has the files that
+were removed in the last week, and the folder of the log the commits of a month. So who asks often asks `followed`
+(docs/adr/050).
+
 Formats: "Action Reconciliation" in the Delta protocol (PROTOCOL.md).
 """
 
@@ -7,16 +11,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from bridge.delta.merge_contract import UnsupportedByEngine
+from bridge.delta.unsupported import UnsupportedByEngine
 from bridge.log_layout import commit_file, log_folder, version_of
 
-__all__ = ["Action", "Snapshot", "live_rows", "open_snapshot", "stats_of"]
+__all__ = ["Action", "Snapshot", "followed", "live_rows", "open_snapshot", "stats_of"]
 
 Action = dict[str, Any]
 """An action of the protocol as it stands in a commit, without its name."""
@@ -24,6 +30,7 @@ Action = dict[str, Any]
 _CHECKPOINT = ".checkpoint.parquet"
 _ADD = ("path", "size", "modificationTime", "stats", "tags", "deletionVector", "partitionValues")
 _DESCRIPTION = ("protocol", "metaData", "txn")
+_ACTION = re.compile(r'\s*\{\s*"(\w+)"\s*:')
 _COLUMNS = (*_DESCRIPTION, *(f"add.{name}" for name in _ADD))
 
 
@@ -42,21 +49,30 @@ class Snapshot:
     """The newest version of each application id."""
     with_files: bool = True
     """False where nobody asks for `files`, which is then empty."""
+    described: int = -1
+    """The version since which `protocol` and `metadata` are what they are, or a later one up to `version`."""
     _stamp: tuple[int, int] = (0, 0)
 
-    def follow(self) -> bool:
-        """Apply the commits that have come since; False if this is no longer the table whose log was read: then
-        nothing is known, and it must be opened anew."""
+    def follow(self, until: int | None = None) -> bool:
+        """Apply the commits that have come since, up to version `until` if that is given. False if it is not there, or
+        this is no longer the table whose log was read: then nothing is known, and it must be opened anew."""
         if self._stamp != self._stamp_of(self.version):
             return False
-        while (commit := self.read_commit(self.version + 1)) is not None:
-            self.apply(commit)
-            self.version += 1
+        while (until is None or self.version < until) and self._advance():
             self._stamp = self._stamp_of(self.version)
+        return until is None or self.version == until
+
+    def _advance(self) -> bool:
+        """Apply the next commit; False where there is none yet."""
+        commit = self.read_commit(self.version + 1, None if self.with_files else _DESCRIPTION)
+        if commit is None:
+            return False
+        self.version += 1
+        self.apply(commit)
         return True
 
     def apply(self, actions: Iterable[Action]) -> None:
-        """Apply the actions of one commit, each {name: action}, or of a checkpoint."""
+        """Apply the actions of commit `version`, each {name: action}, or of a checkpoint of it."""
         added = []
         for action in actions:
             (name, what), *_ = action.items()
@@ -67,9 +83,9 @@ class Snapshot:
             elif name == "txn":
                 self.transactions[what["appId"]] = what["version"]
             elif name == "metaData":
-                self.metadata = what
+                self.metadata, self.described = what, self.version
             elif name == "protocol":
-                self.protocol = what
+                self.protocol, self.described = what, self.version
         # A commit that gives a file a new vector removes it and adds it, in any order.
         self.files.update((what["path"], what) for what in added)
 
@@ -82,14 +98,20 @@ class Snapshot:
             )
         return os.path.join(self.folder, unquote(place.path))
 
-    def read_commit(self, version: int) -> list[Action] | None:
-        """The actions of that version, each {name: action}; None where the log has no such commit."""
+    def read_commit(self, version: int, wanted: Collection[str] | None = None) -> list[Action] | None:
+        """The actions of that version, each {name: action}, of those names if some are `wanted`; None where the log has
+        no such commit."""
         try:
             text = Path(log_folder(self.folder), commit_file(version)).read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
         # Not splitlines: a text in the statistics may have separators that only Python takes for ends of lines.
-        return [json.loads(line) for line in text.split("\n") if line.strip()]
+        lines = (line for line in text.split("\n") if line.strip())
+        if wanted is None:
+            return [json.loads(line) for line in lines]
+        # Most lines are long, and of files.
+        named = ((_ACTION.match(line), line) for line in lines)
+        return [json.loads(line) for name, line in named if name is None or name[1] in wanted]
 
     def _stamp_of(self, version: int) -> tuple[int, int]:
         try:
@@ -106,7 +128,7 @@ def open_snapshot(
     if nobody needs them.
 
     Raises UnsupportedByEngine for a log whose checkpoints have another form than one Parquet file, for one of which
-    commits are missing, and where the checkpoint to begin with has more than `most` actions.
+    commits are missing, and where the table, or the checkpoint to begin with, has more than `most` files.
     """
     log = log_folder(folder)
     names = [name for name in os.listdir(log) if version_of(name) is not None]
@@ -117,20 +139,64 @@ def open_snapshot(
     newest = max((name for name in checkpoints if at is None or int(name[:20]) <= at), default=None)
     if newest is not None:
         columns = _COLUMNS if with_files else _DESCRIPTION
-        snapshot.apply(_checkpoint(os.path.join(log, newest), columns, most))
         snapshot.version = int(newest[:20])
+        snapshot.apply(_checkpoint(os.path.join(log, newest), columns, most))
     commits = {int(name[:20]) for name in names if name.endswith(".json")}
     last = max(commits, default=-1) if at is None else at
-    for version in range(snapshot.version + 1, last + 1):
-        actions = snapshot.read_commit(version)
-        if actions is None:
-            raise UnsupportedByEngine(f"the log lacks version {version}")
-        snapshot.apply(actions)
+    while snapshot.version < last:
+        if not snapshot._advance():
+            raise UnsupportedByEngine(f"the log lacks version {snapshot.version + 1}")
     if last < max(snapshot.version, 0) or not snapshot.metadata or not snapshot.protocol:
         raise UnsupportedByEngine("the log is not complete")
-    snapshot.version = last
+    if most is not None and len(snapshot.files) > most:
+        raise _too_many(most)
     snapshot._stamp = snapshot._stamp_of(last)
     return snapshot
+
+
+class _Followed:
+    """The tables whose logs this process follows, those that were asked for last."""
+
+    def __init__(self, *, with_files: bool, most_tables: int) -> None:
+        self._with_files, self._most_tables = with_files, most_tables
+        self._known: dict[str, Snapshot] = {}
+        self._lock = threading.Lock()
+
+    def at(self, folder: str, version: int | None, most: int | None) -> Snapshot:
+        """What `followed` returns."""
+        until = version if self._with_files else None
+        with self._lock:
+            known = self._known.pop(folder, None)
+            behind = known is not None and (until is None or known.version <= until)
+            if known is None or not behind or not known.follow(until):
+                known = open_snapshot(folder, until, with_files=self._with_files, most=most)
+            if most is not None and len(known.files) > most:
+                raise _too_many(most)
+            self._known[folder] = known
+            while len(self._known) > self._most_tables:
+                del self._known[next(iter(self._known))]
+            found = replace(known, files=dict(known.files), transactions=dict(known.transactions))
+        if version is None or found.described <= version <= found.version:
+            return found
+        return open_snapshot(folder, version, with_files=self._with_files, most=most)
+
+
+_WITH_FILES = _Followed(with_files=True, most_tables=50)
+_WITHOUT_FILES = _Followed(with_files=False, most_tables=1_000)
+
+
+def followed(
+    folder: str, version: int | None = None, *, with_files: bool = True, most: int | None = None
+) -> Snapshot:
+    """Do as `open_snapshot` does, and read only what has been added to the log since the last call. Without files the
+    snapshot may be of a later version, of which `protocol` and `metadata` are those of `version`; else `most` limits
+    how many files it may have. It is the caller's own.
+    """
+    return (_WITH_FILES if with_files else _WITHOUT_FILES).at(folder, version, most)
+
+
+def _too_many(files: int) -> UnsupportedByEngine:
+    return UnsupportedByEngine(f"the table has more than {files:,} files")
 
 
 def stats_of(add: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -152,7 +218,10 @@ def _checkpoint(file: str, columns: Sequence[str], most: int | None) -> Iterator
 
     opened = pq.ParquetFile(file)
     if most is not None and opened.metadata.num_rows > most:
-        raise UnsupportedByEngine(f"the log has more than {most:,} actions")
+        # Most of the actions may be of removed files.
+        paths = pc.struct_field(opened.read(columns=["add.path"])["add"].combine_chunks(), "path")
+        if len(paths) - paths.null_count > most:
+            raise _too_many(most)
     content = opened.read(columns=list(columns))
     for name in content.column_names:
         column = content[name]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.delta.deletion_vectors.snapshot import Snapshot, live_rows, open_snapshot, stats_of
 from bridge.delta.merge_contract import UnsupportedByEngine
+from bridge.delta.snapshot import Snapshot, live_rows, open_snapshot, stats_of
 from bridge.delta.table import Table
 from tests.delta.tables import append, at, by_spark, by_vectors, frame, made, vector_id
 
@@ -71,8 +71,11 @@ def test_former_versions(spark: SparkSession, lake: Path) -> None:
         assert (opened.version, described(opened)) == (version, files)
     with pytest.raises(UnsupportedByEngine, match=r"^the log lacks version 9$"):
         open_snapshot(str(lake / "t"), 9)
-    with pytest.raises(UnsupportedByEngine, match=r"^the log has more than 5 actions$"):
+    with pytest.raises(UnsupportedByEngine, match=r"^the table has more than 5 files$"):
         open_snapshot(str(lake / "t"), most=5)
+    with pytest.raises(UnsupportedByEngine, match=r"^the table has more than 1 files$"):
+        open_snapshot(str(lake / "t"), most=1)  # those of the checkpoint alone
+    assert len(open_snapshot(str(lake / "t"), most=6).files) == 6, "removed files do not count"
 
 
 def test_another_table_in_its_place_is_not_followed(spark: SparkSession, lake: Path) -> None:
