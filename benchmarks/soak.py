@@ -173,7 +173,8 @@ class Soak:
             read = (broker.bootstrap, _OUT, PARTITIONS, self._read, stop)
             reader = processes.Process(target=soak_sides.read, args=read, daemon=True)
             reader.start()
-            stack.callback(lambda: (stop.set(), reader.join(20)))
+            stack.callback(reader.join, 20)
+            stack.callback(stop.set)
             serving = [os.getsid(0), *([broker.pid] if broker.pid else [])]
             first = self._write(broker, self._load.first(self._rows), 0, rate=0)
             first.join()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -136,11 +137,15 @@ def test_checkpoints_of_many_actions_are_rarer(
 def test_expired_files_are_looked_for_a_hundred_times_in_a_retention(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target, asked = table(tmp_path / "t"), list[int]()
-    now = time.monotonic()
+    target, asked, now = table(tmp_path / "t"), list[float](), time.monotonic()
+
+    def published() -> list[int]:
+        asked.append(round(time.monotonic() - now))
+        return []
+
     for seconds in (0, 35, 37, 40, 75):
-        monkeypatch.setattr(time, "monotonic", lambda at=now + seconds: at)
-        clean_log(target, lambda at=seconds: asked.append(at) or [])  # type: ignore[misc]
+        monkeypatch.setattr(time, "monotonic", partial(float, now + seconds))
+        clean_log(target, published)
     assert asked == [0, 37, 75]
 
 
