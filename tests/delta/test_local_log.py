@@ -15,6 +15,7 @@ from pyspark.sql import types as T
 
 from bridge.definition import DeltaTarget
 from bridge.delta.local_log import TableDescription, describe, newest_commits, newest_version
+from bridge.delta.row_constraints import row_constraints
 from bridge.delta.table import open_table
 from tests.delta.tables import FIELDS, append, commit_by_hand, log_file, made, target
 
@@ -35,7 +36,9 @@ def asked(spark: SparkSession, place: Path) -> TableDescription:
     detail = table.detail().withColumn("ms", F.unix_millis("createdAt")).collect()[0]
     shape = table.toDF().schema
     about = (detail["id"], detail["properties"], detail["ms"], detail["location"], shape)
-    return TableDescription(*about, partitioned_by=tuple(detail["partitionColumns"]))
+    parts = tuple(detail["partitionColumns"])
+    constraints = row_constraints(shape, detail["properties"], parts)
+    return TableDescription(*about, partitioned_by=parts, constraints=constraints)
 
 
 @pytest.mark.parametrize("name", ["t", "with space & ünïcode", "a%20b+c"])
@@ -126,7 +129,7 @@ def test_the_newest_commits_are_those_of_the_history(spark: SparkSession, lake: 
     table = made(spark, lake / "t")
     append(table, [(1, "a")], userMetadata="mine")
     commit_by_hand(table, 2, "by hand")
-    columns = ("version", "operation", "operationMetrics", "userMetadata")
+    columns = ("version", "operation", "operationParameters", "operationMetrics", "userMetadata")
     history = [row.asDict() for row in table.delta().history().select(*columns).collect()]
     assert list(newest_commits(spark, table.target)) == history
     for version in range(3, 40):
