@@ -57,6 +57,9 @@ def main() -> int:
     )
     parser.add_argument("--where", choices=[LOCAL, CLUSTER], default=LOCAL, help="what the jobs run on")
     parser.add_argument("--restore", action="store_true", help="users also run RESTORE")
+    parser.add_argument(
+        "--plain", action="store_true", help="no scripts, no jobs of Flink CDC, and users who change nothing"
+    )
     parser.add_argument("--ledger", type=Path)
     parser.add_argument("--keep", action="store_true", help="keep the working folder even without findings")
     asked = parser.parse_args()
@@ -102,6 +105,7 @@ def _played(asked: argparse.Namespace, seed: int, folder: Path, play: Play) -> b
                 all_of_them=all_of_them,
                 cluster=cluster,
                 restore=asked.restore,
+                plain=asked.plain,
             ):
                 _episode(there, folder / f"episode-{episode.number}", episode, seed, play)
                 enough = episode.number >= asked.episodes if asked.episodes else play.count >= asked.rounds

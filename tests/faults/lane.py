@@ -255,7 +255,7 @@ class _Deck:
         return self._left.pop(found)
 
 
-def draw_lanes(seed: int, prefix: str = "f") -> Iterator[Lane]:
+def draw_lanes(seed: int, prefix: str = "f", *, plain: bool = False) -> Iterator[Lane]:
     """Yields lanes endlessly, the same for the same seed. Every pair of engine and delivery, every key type and every
     format occurs before one of them repeats, so that a few lanes cover all."""
     draw = random.Random(seed)
@@ -283,7 +283,7 @@ def draw_lanes(seed: int, prefix: str = "f") -> Iterator[Lane]:
         appendable += lane.is_appendable
         if lane.is_appendable and appendable % 2:  # so that a set of lanes has about one such table more
             extras.append(APPENDS)
-        else:  # two of three, as each costs as much as an ingest and a publish together
+        elif not plain:  # two of three, as each costs as much as an ingest and a publish together
             others += 1
             if others % 3:  # a script stops at a record that nobody can decode
                 extras.append(JOB if scripts > jobs or "quarantine" in extras else SCRIPT)

@@ -109,15 +109,18 @@ def plan(
     all_of_them: bool = False,
     cluster: bool = False,
     restore: bool = False,
+    plain: bool = False,
 ) -> Iterator[Episode]:
     """Yields episodes endlessly, the same for the same seed. `all_of_them`: no fault that hits a single lane, and a
     user at each, as there are few. `cluster`: also the kinds that only a cluster has. `restore`: users also take the
-    table back."""
+    table back. `plain`: no scripts, no jobs, and users who change nothing."""
     weights = {**KINDS, **(ON_CLUSTER if cluster else {})}
     if all_of_them:
         del weights["failpoint: raise"]
     users = {**USERS, **({"RESTORE": 6} if restore else {}), "": 0 if all_of_them else 74}
-    draw, configurations, number = random.Random(seed), draw_lanes(seed), 0
+    if plain:
+        users = {"OPTIMIZE": 8, "UPDATE": 8, "": 84}
+    draw, configurations, number = random.Random(seed), draw_lanes(seed, plain=plain), 0
     while True:
         number += 1
         chosen = tuple(islice(configurations, lanes))
