@@ -131,7 +131,8 @@ def sync_added(table_folder: str, actions: Sequence[Mapping[str, Any]]) -> None:
                 files[vector_file(table_folder, vector)] = None
     folders = dict.fromkeys(folder for file in files for folder in _up_to(file.parent, Path(table_folder)))
     if files:
-        # What a disk is asked for at the same time it writes together; each thread opens a file of its own.
+        # What a disk is asked for at the same time it writes together.
+        # Shared by threads: nothing; each opens a file of its own.
         with ThreadPoolExecutor(_SYNCS_AT_ONCE) as pool:
             list(pool.map(sync, (*files, *folders)))
 
