@@ -209,14 +209,8 @@ def open_table(
             f"  ALTER TABLE {sql_name(target)} SET TBLPROPERTIES ({CHANGE_FEED_PROPERTY} = true)\n"
             "(changes made before that cannot be published; start from a snapshot)"
         )
-    return _table(spark, target, found, tuple(fields))
-
-
-def _table(
-    spark: SparkSession, target: DeltaTarget, found: TableDescription, fields: tuple[T.StructField, ...]
-) -> Table:
-    about = found.properties, found.created_ms, found.location, found.clustered_by, found.partitioned_by
-    return Table(spark, target, found.id, fields, *about, found.constraints)
+    about = found.properties, found.created_ms, found.location, found.clustered_by
+    return Table(spark, target, found.id, tuple(fields), *about, found.partitioned_by, found.constraints)
 
 
 def described(spark: SparkSession, target: DeltaTarget) -> TableDescription:
@@ -231,22 +225,13 @@ def _described_by_delta(spark: SparkSession, target: DeltaTarget) -> TableDescri
     with table_errors(target):
         created = F.unix_millis("createdAt").alias("created_ms")
         wanted = ("id", "properties", created, "location", "clusteringColumns", "partitionColumns")
-        id, properties, created_ms, location, clustered, partitions = (
-            opened.detail().select(*wanted).collect()[0]
-        )
+        row = opened.detail().select(*wanted).collect()[0]
+        id, properties, created_ms, location, clustered, partitions = row
         schema = opened.toDF().schema
         logged = or_public(lambda: newest_snapshot(spark, opened).metadata().schemaString(), schema.json)
-        logged_schema = T.StructType.fromJson(json.loads(logged))
-        return TableDescription(
-            id,
-            dict(properties),
-            created_ms,
-            location,
-            schema,
-            tuple(clustered or ()),
-            tuple(partitions or ()),
-            row_constraints(logged_schema, properties, partitions or ()),
-        )
+        rules = row_constraints(T.StructType.fromJson(json.loads(logged)), properties, partitions or ())
+        about = id, dict(properties), created_ms, location, schema
+        return TableDescription(*about, tuple(clustered or ()), tuple(partitions or ()), rules)
 
 
 def claim(table: Table, pipeline: str, *, appends: bool = False) -> Table:
