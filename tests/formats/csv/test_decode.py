@@ -185,8 +185,6 @@ def test_the_fast_path_covers_the_usual_texts(spark: SparkSession) -> None:
         4: [
             "2020-2-9",
             "2020-02-30",
-            "0000-01-01",
-            "+10000-01-01",
             " 2020-02-29",
             "2020-02-29T",
             "+2020-02-2",
