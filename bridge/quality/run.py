@@ -5,6 +5,7 @@ Keeps the number of queries and the collected rows small. An expectation whose m
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -235,12 +236,9 @@ def title_of(expectation: Expectation) -> str:
     title = sentence(shown.rendered_content)
     condition = getattr(expectation, "row_condition", None)
     written = getattr(condition, "pass_through_filter", None)
-    # A condition in SQL is shown as it was written, without the class that holds it.
-    return (
-        title
-        if written is None
-        else title.replace(" ".join(repr(condition).split()), " ".join(written.split()))
-    )
+    # A condition in SQL is shown as it was written, without the class that holds it. Great Expectations changes AND.
+    shown_as = re.compile(r"PassThrough\(([\"']).*\1\)", re.DOTALL)
+    return title if written is None else shown_as.sub(lambda _: " ".join(written.split()), title)
 
 
 def columns_of(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
