@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from bridge.formats import catalog
-from bridge.formats.base import NEEDS_FULL_DECODE
+from bridge.formats.base import NEEDS_FULL_DECODE, FastPathDecoder
 from bridge.formats.csv.decode import MALFORMED
 from bridge.schema import ArrayType
 from tests.formats.csv_lines import read, short
@@ -201,6 +202,17 @@ def test_the_fast_path_covers_the_usual_texts(spark: SparkSession) -> None:
     full, fast = (decode_all(spark, decoder, lines, fast=by_fast) for by_fast in (False, True))
     for line, full_outcome, fast_outcome in zip(lines, full, fast, strict=True):
         assert fast_outcome in (full_outcome, (None, NEEDS_FULL_DECODE)), line
+
+
+def test_the_fast_path_agrees_on_years_that_python_has_not(spark: SparkSession) -> None:
+    """Spark compares: Python has no date before 0001 or after 9999."""
+    decoder = catalog.get("csv").decoder(row_type(f=scalar("DATE")), {})
+    assert isinstance(decoder, FastPathDecoder)
+    lines = spark.createDataFrame([(bytearray(b"0000-01-01"),), (bytearray(b"+10000-01-01"),)], "x binary")
+    both = decoder.decode_fast(lines, F.col("x"), "fast").withColumn("full", decoder.decode(F.col("x")))
+    is_open = (F.col("fast.rows").isNull()) & (F.col("fast.error") == NEEDS_FULL_DECODE)
+    assert both.where(~(F.col("fast").eqNullSafe(F.col("full")) | is_open)).count() == 0
+    assert both.where("full.error IS NOT NULL").count() == 0
 
 
 @pytest.mark.parametrize("name", _LINES)
