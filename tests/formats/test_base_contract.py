@@ -128,7 +128,9 @@ def test_days_and_moments_of_all_years_are_read_back(spark: SparkSession, subjec
     moment = "timestamp_micros(m)"
     row = f"struct(date_from_unix_date(d) AS d, CAST({moment} AS TIMESTAMP_NTZ) AS t, {moment} AS z)"
     written = spark.createDataFrame(values, "d int, m bigint").selectExpr("d", "m", f"{row} AS row")
-    format, given = subject.format, subject.given
+    format, given = subject.format, dict(subject.given)
+    if "timestamp_mapping.legacy" in given:  # whose default, true, has no type for TIMESTAMP_LTZ
+        given["timestamp_mapping.legacy"] = False
     written = written.withColumn("payload", format.encoder(shape, given).encode(F.col("row")))
     read = written.withColumn("read", format.decoder(shape, given).decode(F.col("payload")))
     same = (
